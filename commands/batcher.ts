@@ -1,0 +1,219 @@
+import { LRUCache } from 'lru-cache';
+import { accept, type Result } from '../domain/kernel/decider.ts';
+import { readEvent } from '../domain/kernel/events.ts';
+import {
+  type EventStore,
+  type NewEvent,
+  type Position,
+  type RecordedEvent,
+  WrongExpectedRevision,
+} from '../event-store/port.ts';
+import {
+  type Aggregate,
+  appendSafely,
+  type CommandContext,
+  jitter,
+  type Loaded,
+  load,
+  toNewEvents,
+} from './handle.ts';
+
+/** A hot stream's kind: its fold can be copied, and written down as an event to start from. */
+export interface SnapshottedAggregate<
+  State,
+  Command,
+  Event extends { type: string; data: object },
+  R extends string,
+> extends Aggregate<State, Command, Event, R> {
+  clone(state: State): State;
+  snapshot(state: State): Event;
+}
+
+export interface Batched<T> {
+  readonly value: T;
+  /** Where the command's events stand; null where it had none, or the place is not known. */
+  readonly position: Position | null;
+  /** Whether the command changed anything. */
+  readonly changed: boolean;
+}
+
+interface Waiting<State, Command, R extends string> {
+  readonly command: Command;
+  readonly context: CommandContext;
+  readonly read: (state: State) => unknown;
+  resolve(result: Result<Batched<unknown>, R>): void;
+  reject(reason: unknown): void;
+}
+
+const SNAPSHOT_EVERY = 1_000;
+/** A larger snapshot is left out: the next one may fit. Characters of JSON. */
+const SNAPSHOT_LENGTH = 700_000;
+const BATCH = 256;
+const ATTEMPTS = 20;
+const CACHED_STREAMS = 1_000;
+
+export interface Batcher<State, Command, R extends string> {
+  /**
+   * Decides the command together with all that wait for the same stream, in one append. `read` takes the
+   * answer from the state right after the command.
+   * @throws what `handle` throws
+   */
+  submit<T>(
+    stream: string,
+    command: Command,
+    context: CommandContext,
+    read: (state: State) => T,
+  ): Promise<Result<Batched<T>, R>>;
+  /** What the command would come to on the fold at hand, which may be behind: a hint, not a decision. */
+  likely(stream: string, command: Command): Promise<'refused' | 'unchanged' | 'changes'>;
+}
+
+/** One batcher a process for one kind of hot stream (architecture, rule 5). */
+export const createBatcher = <State, Command, Event extends { type: string; data: object }, R extends string>(
+  store: EventStore,
+  aggregate: SnapshottedAggregate<State, Command, Event, R>,
+): Batcher<State, Command, R> => {
+  const cache = new LRUCache<string, Loaded<State> & object>({ max: CACHED_STREAMS });
+  const queues = new Map<string, Waiting<State, Command, R>[]>();
+
+  const current = async (stream: string): Promise<Loaded<State>> => {
+    const cached = cache.get(stream);
+    const loaded = cached
+      ? await load(store, aggregate, stream, cached)
+      : await loadFromSnapshot(store, aggregate, stream);
+    cache.set(stream, loaded);
+    return loaded;
+  };
+
+  const decideAll = (batch: readonly Waiting<State, Command, R>[], from: Loaded<State>) => {
+    const events: NewEvent[] = [];
+    let state = aggregate.clone(from.state);
+    const results = batch.map(({ command, context, read }): Result<Omit<Batched<unknown>, 'position'>, R> => {
+      const decision = aggregate.decider.decide(command, state);
+      if (!decision.ok) return decision;
+      events.push(...toNewEvents(decision.value, context));
+      state = decision.value.reduce(aggregate.decider.evolve, state);
+      return accept({ value: read(state), changed: decision.value.length > 0 });
+    });
+    return { events, results, state };
+  };
+
+  const runBatch = async (stream: string, batch: readonly Waiting<State, Command, R>[]): Promise<void> => {
+    const cached = cache.get(stream);
+    let loaded = cached ?? (await current(stream));
+    let verified = cached === undefined;
+    for (let attempt = 1; ; attempt += 1) {
+      const { events, results, state } = decideAll(batch, loaded);
+      const first = batch[0];
+      if (events.length === 0 && !verified) {
+        // Nothing to append means that nothing would tell a stale fold: read forward before answering.
+        const before = loaded.revision;
+        loaded = await current(stream);
+        verified = true;
+        if (loaded.revision !== before) continue;
+      }
+      try {
+        const appended =
+          events.length > 0 && first
+            ? await append(stream, loaded, events, state, first.context)
+            : { position: null };
+        results.forEach((result, index) => {
+          batch[index]?.resolve(
+            result.ok ? accept({ ...result.value, position: appended.position }) : result,
+          );
+        });
+        return;
+      } catch (error) {
+        if (!(error instanceof WrongExpectedRevision) || attempt === ATTEMPTS) throw error;
+        await jitter(attempt);
+        loaded = await current(stream);
+        verified = true;
+      }
+    }
+  };
+
+  const append = async (
+    stream: string,
+    { revision }: Loaded<State>,
+    events: readonly NewEvent[],
+    state: State,
+    context: CommandContext,
+  ) => {
+    const after = (revision ?? -1) + events.length;
+    const due = Math.floor(after / SNAPSHOT_EVERY) > Math.floor((revision ?? -1) / SNAPSHOT_EVERY);
+    const snapshot = due ? aggregate.snapshot(state) : null;
+    const fits = snapshot !== null && after > 0 && JSON.stringify(snapshot).length < SNAPSHOT_LENGTH;
+    const all = fits && events.length < BATCH * 2 ? [...events, ...toNewEvents([snapshot], context)] : events;
+    const appended = await appendSafely(store, stream, revision ?? 'no_stream', all);
+    cache.set(stream, { state, revision: appended.revision });
+    return appended;
+  };
+
+  const drain = async (stream: string, queue: Waiting<State, Command, R>[]): Promise<void> => {
+    await Promise.resolve();
+    while (queue.length > 0) {
+      const batch = queue.splice(0, BATCH);
+      try {
+        await runBatch(stream, batch);
+      } catch (error) {
+        // The fold may be half way between two revisions now.
+        cache.delete(stream);
+        for (const waiting of batch) waiting.reject(error);
+      }
+    }
+    queues.delete(stream);
+  };
+
+  return {
+    likely: async (stream, command) => {
+      const { state } = cache.get(stream) ?? (await current(stream));
+      const decision = aggregate.decider.decide(command, state);
+      if (!decision.ok) return 'refused';
+      return decision.value.length === 0 ? 'unchanged' : 'changes';
+    },
+    submit: <T>(stream: string, command: Command, context: CommandContext, read: (state: State) => T) =>
+      new Promise<Result<Batched<T>, R>>((resolve, reject) => {
+        const waiting: Waiting<State, Command, R> = {
+          command,
+          context,
+          read,
+          resolve: (result) => resolve(result as Result<Batched<T>, R>),
+          reject,
+        };
+        const queue = queues.get(stream);
+        if (queue) {
+          queue.push(waiting);
+          return;
+        }
+        const fresh = [waiting];
+        queues.set(stream, fresh);
+        void drain(stream, fresh);
+      }),
+  };
+};
+
+/** Reads back to the newest snapshot and folds from there. */
+const loadFromSnapshot = async <
+  State,
+  Command,
+  Event extends { type: string; data: object },
+  R extends string,
+>(
+  store: EventStore,
+  aggregate: SnapshottedAggregate<State, Command, Event, R>,
+  stream: string,
+): Promise<Loaded<State>> => {
+  const { schemas, decider } = aggregate;
+  const snapshotType = aggregate.snapshot(decider.initial).type;
+  const back: RecordedEvent[] = [];
+  for await (const stored of store.readStream(stream, { direction: 'backwards' })) {
+    back.push(stored);
+    if (stored.type === snapshotType) break;
+  }
+  let state = decider.initial;
+  for (const stored of back.reverse()) {
+    const event = readEvent(schemas, stored) as Event | null;
+    if (event) state = decider.evolve(state, event);
+  }
+  return { state, revision: back.at(-1)?.revision ?? null };
+};

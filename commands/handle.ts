@@ -1,0 +1,139 @@
+import { randomInt } from 'node:crypto';
+import { v7 as uuid } from 'uuid';
+import { accept, type Decider, type Result } from '../domain/kernel/decider.ts';
+import { type EventSchemas, readEvent } from '../domain/kernel/events.ts';
+import {
+  type Appended,
+  type EventMetadata,
+  type EventStore,
+  type ExpectedRevision,
+  type NewEvent,
+  OutcomeUnknown,
+  type Position,
+  type Revision,
+  WrongExpectedRevision,
+} from '../event-store/port.ts';
+import { iso } from '../platform/clock.ts';
+
+/** Who asked, and when: what every event carries from the command that made it. */
+export interface CommandContext {
+  readonly correlationId: string;
+  readonly causationId: string;
+  /** Milliseconds, from the injected clock. */
+  readonly at: number;
+  readonly partnerId?: string;
+  readonly keyId?: string;
+}
+
+interface DomainEvent {
+  readonly type: string;
+  readonly data: object;
+}
+
+/** A kind of stream that commands are handled on. */
+export interface Aggregate<State, Command, Event extends DomainEvent, Refusal extends string> {
+  readonly schemas: EventSchemas;
+  readonly decider: Decider<State, Command, Event, Refusal>;
+}
+
+export interface Loaded<State> {
+  readonly state: State;
+  /** null: the stream is not there. */
+  readonly revision: Revision | null;
+}
+
+export interface Handled<State, Event> {
+  readonly state: State;
+  readonly events: readonly Event[];
+  readonly revision: Revision | null;
+  /** Of the append; null where nothing was appended or its place is not known. */
+  readonly position: Position | null;
+}
+
+/** Conflicts in a row before the stream counts as contended beyond use. */
+const ATTEMPTS = 12;
+const RESENDS = 2;
+
+/** Folds a stream, or what came after a state that is known already. */
+export const load = async <State, Command, Event extends DomainEvent, Refusal extends string>(
+  store: EventStore,
+  { schemas, decider }: Aggregate<State, Command, Event, Refusal>,
+  stream: string,
+  known: Loaded<State> = { state: decider.initial, revision: null },
+): Promise<Loaded<State>> => {
+  let { state, revision } = known;
+  for await (const stored of store.readStream(stream, { from: revision === null ? 0 : revision + 1 })) {
+    const event = readEvent(schemas, stored) as Event | null;
+    if (event) state = decider.evolve(state, event);
+    revision = stored.revision;
+  }
+  return { state, revision };
+};
+
+/**
+ * Loads the stream, decides, appends at the revision that was read; after a conflict it decides again on
+ * what is there now. `known` is what the caller has just loaded.
+ * @throws OutcomeUnknown when the append may have happened, and the port's other errors when it did not
+ */
+export const handle = async <State, Command, Event extends DomainEvent, Refusal extends string>(
+  store: EventStore,
+  aggregate: Aggregate<State, Command, Event, Refusal>,
+  stream: string,
+  command: Command,
+  context: CommandContext,
+  known?: Loaded<State>,
+): Promise<Result<Handled<State, Event>, Refusal>> => {
+  let loaded = known ?? (await load(store, aggregate, stream));
+  for (let attempt = 1; ; attempt += 1) {
+    const decision = aggregate.decider.decide(command, loaded.state);
+    if (!decision.ok) return decision;
+    if (decision.value.length === 0) return accept({ ...loaded, events: [], position: null });
+    try {
+      const expected = loaded.revision ?? 'no_stream';
+      const { revision, position } = await appendSafely(
+        store,
+        stream,
+        expected,
+        toNewEvents(decision.value, context),
+      );
+      const state = decision.value.reduce(aggregate.decider.evolve, loaded.state);
+      return accept({ state, events: decision.value, revision, position });
+    } catch (error) {
+      if (!(error instanceof WrongExpectedRevision) || attempt === ATTEMPTS) throw error;
+      await jitter(attempt);
+      loaded = await load(store, aggregate, stream, loaded);
+    }
+  }
+};
+
+/** Appends with ids fixed before the first try, so that an unknown outcome can be asked about by a resend. */
+export const appendSafely = async (
+  store: EventStore,
+  stream: string,
+  expected: ExpectedRevision,
+  events: readonly NewEvent[],
+): Promise<Appended> => {
+  for (let resend = 0; ; resend += 1) {
+    try {
+      return await store.append(stream, expected, events);
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown) || resend === RESENDS) throw error;
+    }
+  }
+};
+
+/** Gives events their ids and the trace of what led to them. */
+export const toNewEvents = (events: readonly DomainEvent[], context: CommandContext): NewEvent[] => {
+  const metadata: EventMetadata = {
+    $correlationId: context.correlationId,
+    $causationId: context.causationId,
+    at: iso(context.at),
+    ...(context.partnerId === undefined ? {} : { partner_id: context.partnerId }),
+    ...(context.keyId === undefined ? {} : { key_id: context.keyId }),
+  };
+  return events.map(({ type, data }) => ({ id: uuid(), type, data, metadata }));
+};
+
+/** A few milliseconds, more after each conflict, so that rivals don't meet again at once. */
+export const jitter = (attempt: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, randomInt(1, 3 + attempt * 4)));

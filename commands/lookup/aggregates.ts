@@ -1,0 +1,43 @@
+import { type Enrichment, type EnrichmentCommand, enrichment } from '../../domain/lookup/enrichment.ts';
+import {
+  type EnrichmentEvent,
+  enrichmentEvents,
+  type IntakeEvent,
+  intakeEvents,
+} from '../../domain/lookup/events.ts';
+import {
+  cloneIntake,
+  type Intake,
+  type IntakeCommand,
+  type IntakeRefusal,
+  intake,
+  snapshotIntake,
+} from '../../domain/lookup/intake.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { type Batcher, createBatcher, type SnapshottedAggregate } from '../batcher.ts';
+import type { Aggregate } from '../handle.ts';
+
+export const enrichmentAggregate: Aggregate<Enrichment, EnrichmentCommand, EnrichmentEvent, never> = {
+  schemas: enrichmentEvents,
+  decider: enrichment,
+};
+
+const intakeAggregate: SnapshottedAggregate<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
+  schemas: intakeEvents,
+  decider: intake,
+  clone: cloneIntake,
+  snapshot: snapshotIntake,
+};
+
+export type IntakeBatcher = Batcher<Intake, IntakeCommand, IntakeRefusal>;
+
+export const createIntakeBatcher = (store: EventStore): IntakeBatcher =>
+  createBatcher(store, intakeAggregate);
+
+/** What every command of this context takes. */
+export interface LookupStreams {
+  readonly store: EventStore;
+  readonly intake: IntakeBatcher;
+  /** The keyed digest of a canonical address, for stream names. */
+  readonly digest: (ip: string) => string;
+}

@@ -1,0 +1,211 @@
+import { v7 as uuid } from 'uuid';
+import { secondsToNextDay } from '../../domain/kernel/time.ts';
+import {
+  type Enrichment,
+  enrichmentStream,
+  type OpenRound,
+  wantedWork,
+} from '../../domain/lookup/enrichment.ts';
+import type { Reservation } from '../../domain/lookup/events.ts';
+import { type IntakeCommand, type IntakeRefusal, intakeStream } from '../../domain/lookup/intake.ts';
+import type { SavedResult } from '../../domain/lookup/result.ts';
+import type { Position } from '../../event-store/port.ts';
+import { type CommandContext, handle, type Loaded, load } from '../handle.ts';
+import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
+import { settleReservations } from './settle-reservations.ts';
+
+/** Room for new work over all partners: its rate and how much may be outstanding. */
+export interface WorkCapacity {
+  /** `finished` is called when the submission has ended, whatever became of it. */
+  admit(
+    ip: string,
+  ): Promise<
+    | { readonly ok: true; finished(position: Position | null): void }
+    | { readonly ok: false; readonly retryAfterSeconds: number }
+  >;
+}
+
+export interface SubmitLookupParts extends LookupStreams {
+  readonly capacity: WorkCapacity;
+  /** Resolves when reservations whose work had ended by now are settled, or a short time is over. */
+  readonly settlementsCaughtUp: () => Promise<void>;
+}
+
+export interface SubmitLookup {
+  readonly ip: string;
+  readonly partnerId: string;
+  readonly keyId: string;
+  readonly dailyAllowance: number | null;
+  readonly pendingLimit: number;
+}
+
+export type AdmissionRefusal = IntakeRefusal | 'enrichment_capacity';
+
+/** Reasons for not having started work; the last one is no refusal: the work may yet start. */
+export type NotStarted = AdmissionRefusal | 'submission_unconfirmed';
+
+export type Submission =
+  /** A saved result serves; `refresh` says what became of the work that it may need. */
+  | {
+      readonly is: 'saved';
+      readonly saved: SavedResult;
+      readonly refresh:
+        | 'not_needed'
+        | 'pending'
+        | { readonly deferred: NotStarted; readonly retryAfterSeconds: number };
+      readonly position: Position | null;
+    }
+  | {
+      readonly is: 'pending';
+      readonly round: OpenRound;
+      readonly reservation: Reservation;
+      /** Whether this very call made the reservation. */
+      readonly enqueued: boolean;
+      readonly position: Position | null;
+    }
+  | { readonly is: 'refused'; readonly refusal: NotStarted; readonly retryAfterSeconds: number };
+
+const RETRY_SECONDS = 15;
+
+type Reserved =
+  | { readonly reservation: Reservation; readonly made: boolean }
+  | { readonly refusal: AdmissionRefusal; readonly retryAfterSeconds: number };
+
+/**
+ * POST /v1/lookup: finds a saved result, or reserves and then submits the work (spec, Lookup; decisions,
+ * "Reservation before submission"). A repeat changes nothing and completes what an earlier one left.
+ * @throws the port's errors when not even the reservation is known to stand
+ */
+export const submitLookup = async (
+  parts: SubmitLookupParts,
+  request: SubmitLookup,
+  context: CommandContext,
+): Promise<Submission> => {
+  const stream = enrichmentStream(parts.digest(request.ip));
+  const loaded = await load(parts.store, enrichmentAggregate, stream);
+  const answered = answerFrom(loaded.state, request, context.at);
+  if (answered) return answered;
+
+  const command = reserveCommand(loaded.state, request, context);
+  const slot = loaded.state.open === null ? await takeRoom(parts, command) : null;
+  if (slot && !slot.ok) return notStarted(loaded.state, 'enrichment_capacity', slot.retryAfterSeconds);
+  let position: Position | null = null;
+  try {
+    const reserved = await reserve(parts, command, context);
+    if ('refusal' in reserved) return notStarted(loaded.state, reserved.refusal, reserved.retryAfterSeconds);
+    const submission = await submit(parts, stream, loaded, request, reserved, context);
+    position = submission.is === 'refused' ? null : submission.position;
+    return submission;
+  } finally {
+    slot?.finished(position);
+  }
+};
+
+/** What the stream says by itself: nothing is wanted, or the partner's own work is under way. */
+const answerFrom = (state: Enrichment, { partnerId }: SubmitLookup, at: number): Submission | null => {
+  const { open, saved } = state;
+  const reservation = open?.reservations.find((one) => one.partner_id === partnerId);
+  if (open && reservation) {
+    return saved
+      ? { is: 'saved', saved, refresh: 'pending', position: null }
+      : { is: 'pending', round: open, reservation, enqueued: false, position: null };
+  }
+  return saved && wantedWork(state, at) === null
+    ? { is: 'saved', saved, refresh: 'not_needed', position: null }
+    : null;
+};
+
+const notStarted = ({ saved }: Enrichment, reason: NotStarted, retryAfterSeconds: number): Submission =>
+  saved
+    ? { is: 'saved', saved, refresh: { deferred: reason, retryAfterSeconds }, position: null }
+    : { is: 'refused', refusal: reason, retryAfterSeconds };
+
+type Reserve = Extract<IntakeCommand, { type: 'Reserve' }>;
+
+const reserveCommand = (state: Enrichment, request: SubmitLookup, { at }: CommandContext): Reserve => ({
+  type: 'Reserve',
+  reservation_id: uuid(),
+  partner_id: request.partnerId,
+  key_id: request.keyId,
+  ip: request.ip,
+  kind: wantedWork(state, at) ?? 'first',
+  dailyAllowance: request.dailyAllowance,
+  pendingLimit: request.pendingLimit,
+  finished: state.settled.find((one) => one.partner_id === request.partnerId)?.reservation_id ?? null,
+  at,
+});
+
+/** New work takes room, but what the partner's own limits will refuse, or what has taken it, does not. */
+const takeRoom = async ({ intake, capacity }: SubmitLookupParts, command: Reserve) => {
+  const likely = await intake.likely(intakeStream(command.partner_id), command);
+  return likely === 'changes' ? capacity.admit(command.ip) : null;
+};
+
+const reserve = async (
+  { intake, settlementsCaughtUp }: SubmitLookupParts,
+  command: Reserve,
+  context: CommandContext,
+): Promise<Reserved> => {
+  const { ip, partner_id } = command;
+  const submit = () =>
+    intake.submit(intakeStream(partner_id), command, context, (after) =>
+      after.open.get(after.openByIp.get(ip) ?? ''),
+    );
+  let result = await submit();
+  if (!result.ok && result.refusal === 'pending_limit') {
+    // Work that has ended may not be settled yet: a limit is told only when it is really reached.
+    await settlementsCaughtUp();
+    result = await submit();
+  }
+  if (!result.ok) {
+    const retryAfterSeconds =
+      result.refusal === 'enrichment_limit' ? secondsToNextDay(context.at) : RETRY_SECONDS;
+    return { refusal: result.refusal, retryAfterSeconds };
+  }
+  const open = result.value.value;
+  if (!open) throw new TypeError('a reservation without a reservation');
+  const { reservation_id, key_id, made_at } = open;
+  return {
+    reservation: { reservation_id, partner_id, key_id, submitted_at: made_at },
+    made: result.value.changed,
+  };
+};
+
+/** The second step. Whatever goes wrong here, the reservation stands and is completed later. */
+const submit = async (
+  parts: SubmitLookupParts,
+  stream: string,
+  loaded: Loaded<Enrichment>,
+  { ip }: SubmitLookup,
+  { reservation, made }: Extract<Reserved, { made: boolean }>,
+  context: CommandContext,
+): Promise<Submission> => {
+  try {
+    const { state, position } = await submitReservation(parts, stream, ip, reservation, context, loaded);
+    const { open, saved } = state;
+    if (open && saved) return { is: 'saved', saved, refresh: 'pending', position };
+    if (open) return { is: 'pending', round: open, reservation, enqueued: made, position };
+    if (saved) return { is: 'saved', saved, refresh: 'not_needed', position };
+    throw new TypeError('submitted work that is neither open nor saved');
+  } catch (error) {
+    if (error instanceof TypeError) throw error;
+    return notStarted(loaded.state, 'submission_unconfirmed', RETRY_SECONDS);
+  }
+};
+
+/** Puts a reservation on its enrichment stream, or settles it at once when nothing is left to wait for. */
+export const submitReservation = async (
+  parts: LookupStreams,
+  stream: string,
+  ip: string,
+  reservation: Reservation,
+  context: CommandContext,
+  known?: Loaded<Enrichment>,
+): Promise<{ state: Enrichment; position: Position | null }> => {
+  const command = { type: 'Submit', ip, reservation, at: context.at } as const;
+  const handled = await handle(parts.store, enrichmentAggregate, stream, command, context, known);
+  if (!handled.ok) throw new TypeError(`refused without a reason: ${stream}`);
+  const { state, position } = handled.value;
+  if (!state.open) await settleReservations(parts, [reservation], context);
+  return { state, position };
+};

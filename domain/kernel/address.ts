@@ -1,0 +1,77 @@
+import ipaddr from 'ipaddr.js';
+
+declare const addressBrand: unique symbol;
+
+/** A public IP address in canonical text: IPv4 dotted, IPv6 by RFC 5952, mapped IPv4 as IPv4. */
+export type PublicAddress = string & { readonly [addressBrand]: true };
+
+/** Spec, Limits: more characters than this are no address. */
+const LONGEST = 45;
+const OCTET = '(?:0|[1-9]\\d?|1\\d\\d|2[0-4]\\d|25[0-5])';
+const IPV4 = new RegExp(`^${OCTET}(?:\\.${OCTET}){3}$`);
+const GROUP = /^[0-9a-f]{1,4}$/i;
+
+/** IANA's special-purpose blocks that ipaddr.js calls unicast, or parts of which it does. */
+const SPECIAL = (
+  ['192.0.0.0/24', '192.31.196.0/24', '192.52.193.0/24', '192.88.99.0/24', '192.175.48.0/24'] as const
+)
+  .map((block) => ipaddr.IPv4.parseCIDR(block))
+  .map(([base, bits]) => ({ base: base as ipaddr.IPv4 | ipaddr.IPv6, bits }))
+  .concat(
+    (['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'] as const)
+      .map((block) => ipaddr.IPv6.parseCIDR(block))
+      .map(([base, bits]) => ({ base, bits })),
+  );
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
+
+/**
+ * Reads one public address in a usual spelling (spec, Lookup; decisions, Lookup): four decimal octets, or
+ * RFC 4291 text in any case. null for anything else, and for what is not globally unicast: private,
+ * reserved, special-purpose, tunnels.
+ */
+export const parsePublicAddress = (text: string): PublicAddress | null => {
+  const address = text.length > LONGEST ? null : parseAddress(text);
+  if (address === null || !isPublic(address)) return null;
+  return (
+    address.kind() === 'ipv4' ? address.toString() : (address as ipaddr.IPv6).toRFC5952String()
+  ) as PublicAddress;
+};
+
+/** Any address in a usual spelling, public or not, mapped ones as IPv4. ipaddr.js alone accepts too much. */
+export const parseAddress = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | null => {
+  if (IPV4.test(text)) return ipaddr.IPv4.parse(text);
+  const groups = ipv6Groups(text);
+  if (groups === null) return null;
+  const address = new ipaddr.IPv6(groups);
+  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
+};
+
+/** Whether the address is public as `decisions.md` defines it. */
+export const isPublic = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
+  address.range() === 'unicast' &&
+  (address.kind() === 'ipv4' || address.match(GLOBAL_UNICAST)) &&
+  !SPECIAL.some(({ base, bits }) => base.kind() === address.kind() && address.match(base, bits));
+
+/** The eight groups of RFC 4291 text, an IPv4 tail included; null when it is not that. */
+const ipv6Groups = (text: string): number[] | null => {
+  const hex = withoutIpv4Tail(text);
+  if (hex === null) return null;
+  const halves = hex.split('::');
+  if (halves.length > 2) return null;
+  const [head = [], tail = []] = halves.map((half) => (half === '' ? [] : half.split(':')));
+  const missing = 8 - head.length - tail.length;
+  if (halves.length === 2 ? missing < 1 : missing !== 0) return null;
+  const groups = [...head, ...Array<string>(missing).fill('0'), ...tail];
+  return groups.every((group) => GROUP.test(group))
+    ? groups.map((group) => Number.parseInt(group, 16))
+    : null;
+};
+
+const withoutIpv4Tail = (text: string): string | null => {
+  if (!text.includes('.')) return text;
+  const start = text.lastIndexOf(':') + 1;
+  const tail = text.slice(start);
+  if (start === 0 || !IPV4.test(tail)) return null;
+  const [a = 0, b = 0, c = 0, d = 0] = tail.split('.').map(Number);
+  return `${text.slice(0, start)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+};

@@ -1,0 +1,13 @@
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+/** The UTC day of an instant, `YYYY-MM-DD`. `at` in milliseconds since the epoch. */
+export const utcDay = (at: number): string => new Date(at).toISOString().slice(0, 10);
+
+/** Whole seconds from `at` to the next UTC midnight, at least 1. */
+export const secondsToNextDay = (at: number): number => Math.max(1, Math.ceil((DAY - (at % DAY)) / SECOND));
+
+/** An instant as events and answers write it: ISO 8601, UTC, milliseconds. */
+export const isoTime = (at: number): string => new Date(at).toISOString();

@@ -1,0 +1,173 @@
+import { accept, type Decider, unreachable } from '../kernel/decider.ts';
+import { isoTime } from '../kernel/time.ts';
+import { ENRICHMENT_PREFIX, type EnrichmentEvent, type Reservation, type WorkKind } from './events.ts';
+import { isStale, type SavedResult } from './result.ts';
+import { REFRESH_ATTEMPTS, retryDelayMs } from './schedule.ts';
+
+/** The round of work that is under way. */
+export interface OpenRound {
+  readonly round: number;
+  readonly kind: WorkKind;
+  readonly requested_at: string;
+  readonly attempts: number;
+  readonly next_attempt_at: string;
+  readonly reservations: readonly Reservation[];
+}
+
+export interface Enrichment {
+  readonly ip: string;
+  readonly round: number;
+  readonly open: OpenRound | null;
+  readonly saved: SavedResult | null;
+  /** The last round's, so that a command that comes late can tell that its reservation was settled. */
+  readonly settled: readonly Reservation[];
+}
+
+export type EnrichmentCommand =
+  /** Asks for the work, or joins it. `reservation` null: for a reveal. */
+  | {
+      readonly type: 'Submit';
+      readonly ip: string;
+      readonly reservation: Reservation | null;
+      readonly at: number;
+    }
+  | {
+      readonly type: 'Complete';
+      readonly round: number;
+      readonly attempt: number;
+      readonly result: SavedResult;
+    }
+  | {
+      readonly type: 'Fail';
+      readonly round: number;
+      readonly attempt: number;
+      readonly failures: readonly { provider: string; reason: string }[];
+      readonly at: number;
+      /** 0 to 1: where in the ±20 % the delay falls. */
+      readonly jitter: number;
+      readonly baseMs: number;
+    };
+
+/** What a POST may ask for in this state; null: the saved result serves as it is. */
+export const wantedWork = (state: Enrichment, at: number): WorkKind | null => {
+  if (state.saved === null) return 'first';
+  if (isStale(state.saved, at)) return 'refresh';
+  return state.saved.needs_company_enrichment ? 'completion' : null;
+};
+
+const submit = (
+  { ip, reservation, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
+  state: Enrichment,
+): EnrichmentEvent[] => {
+  const { open } = state;
+  if (open) {
+    const joined =
+      reservation === null || open.reservations.some((one) => one.partner_id === reservation.partner_id);
+    return joined
+      ? []
+      : [{ type: 'lookup.EnrichmentJoined.v1', data: { ip, round: open.round, reservation } }];
+  }
+  const kind = wantedWork(state, at);
+  if (kind === null) return [];
+  return [
+    {
+      type: 'lookup.EnrichmentRequested.v1',
+      data: { ip, round: state.round + 1, kind, requested_at: isoTime(at), reservation },
+    },
+  ];
+};
+
+const fail = (
+  command: Extract<EnrichmentCommand, { type: 'Fail' }>,
+  open: OpenRound,
+  ip: string,
+): EnrichmentEvent => {
+  const { round, attempt, at, jitter, baseMs } = command;
+  const failures = [...command.failures];
+  if (open.kind !== 'first' && attempt >= REFRESH_ATTEMPTS) {
+    return {
+      type: 'lookup.EnrichmentGaveUp.v1',
+      data: {
+        ip,
+        round,
+        attempt,
+        kind: open.kind,
+        gave_up_at: isoTime(at),
+        failures,
+        settles: [...open.reservations],
+      },
+    };
+  }
+  const next_attempt_at = isoTime(at + retryDelayMs(attempt, jitter, baseMs));
+  return {
+    type: 'lookup.EnrichmentAttemptFailed.v1',
+    data: { ip, round, attempt, failed_at: isoTime(at), next_attempt_at, failures },
+  };
+};
+
+/** Whether the outcome is of the attempt that is due: a zombie's late one changes nothing. */
+const isDue = (open: OpenRound | null, round: number, attempt: number): open is OpenRound =>
+  open !== null && open.round === round && open.attempts + 1 === attempt;
+
+export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent, never> = {
+  initial: { ip: '', round: 0, open: null, saved: null, settled: [] },
+
+  decide(command, state) {
+    switch (command.type) {
+      case 'Submit':
+        return accept(submit(command, state));
+      case 'Complete': {
+        const { round, attempt, result } = command;
+        if (!isDue(state.open, round, attempt)) return accept([]);
+        const settles = [...state.open.reservations];
+        return accept([{ type: 'lookup.EnrichmentCompleted.v1', data: { round, attempt, result, settles } }]);
+      }
+      case 'Fail':
+        return accept(
+          isDue(state.open, command.round, command.attempt) ? [fail(command, state.open, state.ip)] : [],
+        );
+      default:
+        return unreachable(command);
+    }
+  },
+
+  evolve(state, { type, data }) {
+    switch (type) {
+      case 'lookup.EnrichmentRequested.v1': {
+        const { ip, round, kind, requested_at, reservation } = data;
+        const reservations = reservation ? [reservation] : [];
+        const open = { round, kind, requested_at, attempts: 0, next_attempt_at: requested_at, reservations };
+        return { ...state, ip, round, open };
+      }
+      case 'lookup.EnrichmentJoined.v1':
+        return state.open
+          ? {
+              ...state,
+              open: { ...state.open, reservations: [...state.open.reservations, data.reservation] },
+            }
+          : state;
+      case 'lookup.EnrichmentAttemptFailed.v1':
+        return state.open
+          ? {
+              ...state,
+              open: { ...state.open, attempts: data.attempt, next_attempt_at: data.next_attempt_at },
+            }
+          : state;
+      case 'lookup.EnrichmentCompleted.v1':
+        return { ...state, round: data.round, open: null, saved: data.result, settled: data.settles };
+      case 'lookup.EnrichmentGaveUp.v1': {
+        // What could not be completed counts as complete until it is stale (decisions, Lookup).
+        const saved =
+          state.saved && data.kind === 'completion'
+            ? { ...state.saved, needs_company_enrichment: false }
+            : state.saved;
+        return { ...state, round: data.round, open: null, saved, settled: data.settles };
+      }
+      default:
+        return unreachable(type);
+    }
+  },
+};
+
+/** `digest`: the keyed digest of the canonical address (architecture, rule 13). */
+export const enrichmentStream = (digest: string): string => `${ENRICHMENT_PREFIX}${digest}`;

@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import type { EventOf } from '../kernel/events.ts';
+import { savedResultSchema } from './result.ts';
+
+const instant = z.iso.datetime();
+
+/** Why the work is asked for: nothing saved, a stale result, or one that some provider could not add to. */
+export const workKindSchema = z.enum(['first', 'refresh', 'completion']);
+export type WorkKind = z.output<typeof workKindSchema>;
+
+export const reservationSchema = z.object({
+  reservation_id: z.uuid(),
+  partner_id: z.uuid(),
+  key_id: z.string(),
+  submitted_at: instant,
+});
+export type Reservation = z.output<typeof reservationSchema>;
+
+/** Stream `intake-<partner>`: what the partner asked for, against its allowance and its pending limit. */
+export const intakeEvents = {
+  'lookup.ReservationMade.v1': z.object({
+    reservation_id: z.uuid(),
+    partner_id: z.uuid(),
+    key_id: z.string(),
+    ip: z.string(),
+    kind: workKindSchema,
+    made_at: instant,
+  }),
+  'lookup.ReservationSettled.v1': z.object({
+    reservation_id: z.uuid(),
+    partner_id: z.uuid(),
+    settled_at: instant,
+  }),
+  /** The fold so far, so that what stands before it may go. */
+  'lookup.IntakeSnapshotted.v1': z.object({
+    day: z.string(),
+    used_today: z.record(z.string(), z.int()),
+    open: z.array(z.tuple([z.uuid(), z.string(), z.string(), instant])).describe('id, ip, key, made at'),
+  }),
+} as const;
+export type IntakeEvent = EventOf<typeof intakeEvents>;
+
+/** Stream `enrichment-<keyed digest>`: the rounds of work on one address. */
+export const enrichmentEvents = {
+  'lookup.EnrichmentRequested.v1': z.object({
+    ip: z.string(),
+    round: z.int(),
+    kind: workKindSchema,
+    requested_at: instant,
+    /** null: asked for by a reveal, which is no API submission. */
+    reservation: reservationSchema.nullable(),
+  }),
+  'lookup.EnrichmentJoined.v1': z.object({
+    ip: z.string(),
+    round: z.int(),
+    reservation: reservationSchema,
+  }),
+  'lookup.EnrichmentAttemptFailed.v1': z.object({
+    ip: z.string(),
+    round: z.int(),
+    attempt: z.int(),
+    failed_at: instant,
+    next_attempt_at: instant,
+    failures: z.array(z.object({ provider: z.string(), reason: z.string() })),
+  }),
+  'lookup.EnrichmentCompleted.v1': z.object({
+    round: z.int(),
+    attempt: z.int(),
+    result: savedResultSchema,
+    settles: z.array(reservationSchema),
+  }),
+  /** A refresh or completion that failed five times. */
+  'lookup.EnrichmentGaveUp.v1': z.object({
+    ip: z.string(),
+    round: z.int(),
+    attempt: z.int(),
+    kind: workKindSchema,
+    gave_up_at: instant,
+    failures: z.array(z.object({ provider: z.string(), reason: z.string() })),
+    settles: z.array(reservationSchema),
+  }),
+} as const;
+export type EnrichmentEvent = EventOf<typeof enrichmentEvents>;
+
+export const INTAKE_PREFIX = 'intake-';
+export const ENRICHMENT_PREFIX = 'enrichment-';

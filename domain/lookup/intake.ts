@@ -1,0 +1,146 @@
+import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
+import { isoTime, utcDay } from '../kernel/time.ts';
+import { INTAKE_PREFIX, type IntakeEvent, type WorkKind } from './events.ts';
+
+export interface OpenReservation {
+  readonly reservation_id: string;
+  readonly ip: string;
+  readonly key_id: string;
+  readonly made_at: string;
+}
+
+/** A partner's unfinished reservations, and what each of its keys reserved on `day` (UTC). */
+export interface Intake {
+  readonly day: string;
+  readonly usedToday: ReadonlyMap<string, number>;
+  readonly open: ReadonlyMap<string, OpenReservation>;
+  readonly openByIp: ReadonlyMap<string, string>;
+}
+
+export type IntakeCommand =
+  | {
+      readonly type: 'Reserve';
+      readonly reservation_id: string;
+      readonly partner_id: string;
+      readonly key_id: string;
+      readonly ip: string;
+      readonly kind: WorkKind;
+      /** New reservations a day for this key; null: no cap. */
+      readonly dailyAllowance: number | null;
+      /** Unfinished reservations that the calling key allows its partner. */
+      readonly pendingLimit: number;
+      /** A reservation that the enrichment is known to have settled, though this stream may not say so yet. */
+      readonly finished: string | null;
+      readonly at: number;
+    }
+  | {
+      readonly type: 'Settle';
+      readonly partner_id: string;
+      readonly reservation_ids: readonly string[];
+      readonly at: number;
+    };
+
+export type IntakeRefusal = 'enrichment_limit' | 'pending_limit';
+
+const settledEvent = (partner_id: string, reservation_id: string, at: number): IntakeEvent => ({
+  type: 'lookup.ReservationSettled.v1',
+  data: { reservation_id, partner_id, settled_at: isoTime(at) },
+});
+
+const reserve = (command: Extract<IntakeCommand, { type: 'Reserve' }>, state: Intake) => {
+  const { reservation_id, partner_id, key_id, ip, kind, dailyAllowance, pendingLimit, finished, at } =
+    command;
+  const existing = state.openByIp.get(ip);
+  const settles = existing !== undefined && existing === finished;
+  if (existing !== undefined && !settles) return accept<IntakeEvent[]>([]);
+  const used = state.day === utcDay(at) ? (state.usedToday.get(key_id) ?? 0) : 0;
+  if (dailyAllowance !== null && used >= dailyAllowance) return refuse<IntakeRefusal>('enrichment_limit');
+  if (state.open.size - (settles ? 1 : 0) >= pendingLimit) return refuse<IntakeRefusal>('pending_limit');
+  const made: IntakeEvent = {
+    type: 'lookup.ReservationMade.v1',
+    data: { reservation_id, partner_id, key_id, ip, kind, made_at: isoTime(at) },
+  };
+  return accept<IntakeEvent[]>(settles ? [settledEvent(partner_id, existing, at), made] : [made]);
+};
+
+/**
+ * A hot partner's fold is kept in memory between commands, so `evolve` changes its maps in place: decide on
+ * a `cloneIntake` of what must outlive a refused append.
+ */
+export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
+  get initial(): Intake {
+    return { day: '', usedToday: new Map(), open: new Map(), openByIp: new Map() };
+  },
+
+  decide(command, state) {
+    switch (command.type) {
+      case 'Reserve':
+        return reserve(command, state);
+      case 'Settle':
+        return accept(
+          command.reservation_ids
+            .filter((id) => state.open.has(id))
+            .map((id) => settledEvent(command.partner_id, id, command.at)),
+        );
+      default:
+        return unreachable(command);
+    }
+  },
+
+  evolve(state, { type, data }) {
+    const open = state.open as Map<string, OpenReservation>;
+    const openByIp = state.openByIp as Map<string, string>;
+    switch (type) {
+      case 'lookup.ReservationMade.v1': {
+        const { reservation_id, ip, key_id, made_at } = data;
+        const day = made_at.slice(0, 10);
+        const usedToday = (day === state.day ? state.usedToday : new Map()) as Map<string, number>;
+        usedToday.set(key_id, (usedToday.get(key_id) ?? 0) + 1);
+        open.set(reservation_id, { reservation_id, ip, key_id, made_at });
+        openByIp.set(ip, reservation_id);
+        return { ...state, day, usedToday };
+      }
+      case 'lookup.ReservationSettled.v1': {
+        const ip = open.get(data.reservation_id)?.ip;
+        open.delete(data.reservation_id);
+        if (ip !== undefined && openByIp.get(ip) === data.reservation_id) openByIp.delete(ip);
+        return state;
+      }
+      case 'lookup.IntakeSnapshotted.v1': {
+        const fresh = data.open.map(([reservation_id, ip, key_id, made_at]) => ({
+          reservation_id,
+          ip,
+          key_id,
+          made_at,
+        }));
+        return {
+          day: data.day,
+          usedToday: new Map(Object.entries(data.used_today)),
+          open: new Map(fresh.map((one) => [one.reservation_id, one])),
+          openByIp: new Map(fresh.map((one) => [one.ip, one.reservation_id])),
+        };
+      }
+      default:
+        return unreachable(type);
+    }
+  },
+};
+
+export const cloneIntake = (state: Intake): Intake => ({
+  day: state.day,
+  usedToday: new Map(state.usedToday),
+  open: new Map(state.open),
+  openByIp: new Map(state.openByIp),
+});
+
+/** The fold as an event, so that the stream can be truncated behind it. */
+export const snapshotIntake = (state: Intake): IntakeEvent => ({
+  type: 'lookup.IntakeSnapshotted.v1',
+  data: {
+    day: state.day,
+    used_today: Object.fromEntries(state.usedToday),
+    open: [...state.open.values()].map((one) => [one.reservation_id, one.ip, one.key_id, one.made_at]),
+  },
+});
+
+export const intakeStream = (partnerId: string): string => `${INTAKE_PREFIX}${partnerId}`;

@@ -1,0 +1,11 @@
+import { HOUR } from '../kernel/time.ts';
+
+/** A refresh gives up after so many attempts; a first enrichment never does (decisions, Lookup). */
+export const REFRESH_ATTEMPTS = 5;
+
+/**
+ * Milliseconds from failed attempt number `attempt` (from 1) to the next: `baseMs` doubling to at most an
+ * hour, ±20 %. `jitter` from 0 to 1.
+ */
+export const retryDelayMs = (attempt: number, jitter: number, baseMs: number): number =>
+  Math.round(Math.min(baseMs * 2 ** (attempt - 1), HOUR) * (0.8 + 0.4 * jitter));

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import type { EventOf } from '../kernel/events.ts';
+
+/** The outcomes that `GET /v1/usage` counts by (spec, Usage). */
+export const outcomeSchema = z.enum([
+  'company',
+  'isp',
+  'unclassified',
+  'enqueued',
+  'pending',
+  'retrying',
+  'invalid_request',
+  'rate_limited',
+  'error',
+]);
+export type Outcome = z.output<typeof outcomeSchema>;
+
+/** Key, hour (UTC, `YYYY-MM-DDTHH`), outcome, requests, cache hits, microseconds in all. */
+const count = z.tuple([z.string(), z.string(), outcomeSchema, z.int(), z.int(), z.int()]);
+export type LookupCount = z.output<typeof count>;
+
+/** Stream `usage-<boot id>-<utc day>`: what one process answered on one day. */
+export const usageEvents = {
+  'usage.LookupsCounted.v1': z.object({ counts: z.array(count) }),
+  /**
+   * Totals for the whole stream, in parts of bounded size: each row stands for all rows of its key, hour
+   * and outcome that came before it in the stream. After the last part the stream is truncated before the first.
+   */
+  'usage.LookupsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(count) }),
+} as const;
+export type UsageEvent = EventOf<typeof usageEvents>;
+
+export const USAGE_PREFIX = 'usage-';
+
+/** `day` as `YYYY-MM-DD`. */
+export const usageStream = (bootId: string, day: string): string => `${USAGE_PREFIX}${bootId}-${day}`;
+
+/** The day of a usage stream's name. */
+export const dayOfUsageStream = (stream: string): string => stream.slice(-10);

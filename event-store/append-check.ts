@@ -1,0 +1,33 @@
+import { AppendTooLarge, MAX_APPEND_BYTES, type NewEvent } from './port.ts';
+
+export interface Serialised {
+  readonly id: string;
+  readonly type: string;
+  readonly data: string;
+  readonly metadata: string;
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/**
+ * What both stores demand of an append before it leaves the process: at least one event, distinct UUIDs as
+ * ids (EventStoreDB would store the same id twice), no system type, 1 MiB at most.
+ * @throws AppendTooLarge, TypeError for what is a mistake of the caller's code
+ */
+export const serialiseAppend = (stream: string, events: readonly NewEvent[]): Serialised[] => {
+  if (stream === '' || stream.startsWith('$')) throw new TypeError(`not a stream name: '${stream}'`);
+  if (events.length === 0) throw new TypeError(`an append of no events to ${stream}`);
+  if (new Set(events.map((event) => event.id)).size !== events.length) {
+    throw new TypeError(`the same event id twice in one append to ${stream}`);
+  }
+  let bytes = 0;
+  const serialised = events.map(({ id, type, data, metadata }) => {
+    if (!UUID.test(id)) throw new TypeError(`not an event id: '${id}'`);
+    if (type === '' || type.startsWith('$')) throw new TypeError(`not an event type: '${type}'`);
+    const row = { id, type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) };
+    bytes += Buffer.byteLength(row.data) + Buffer.byteLength(row.metadata);
+    return row;
+  });
+  if (bytes > MAX_APPEND_BYTES) throw new AppendTooLarge(`${bytes} bytes in one append to ${stream}`);
+  return serialised;
+};

@@ -1,0 +1,129 @@
+import pg from 'pg';
+import { serialiseAppend } from '../append-check.ts';
+import {
+  type EventStore,
+  type FollowOptions,
+  type Position,
+  type ReadOptions,
+  type RecordedEvent,
+  StoreUnavailable,
+  WrongExpectedRevision,
+} from '../port.ts';
+import { createCommitter } from './committer.ts';
+import { createFollower } from './follower.ts';
+import { COLUMNS, isHidden, toRecordedEvent } from './rows.ts';
+
+export interface PostgresEventStoreOptions {
+  readonly url: string;
+  /** Milliseconds since the epoch: what expiry is measured by. */
+  readonly now: () => number;
+  /** Milliseconds until an append without an answer is an unknown outcome. Default 4,000. */
+  readonly deadlineMs?: number;
+}
+
+const PAGE = 1_000;
+const DELETE_ROWS = 2_000;
+
+/** The embedded event store, in the schema `eventlog` of a PostgreSQL that the migrations have prepared. */
+export const createPostgresEventStore = (options: PostgresEventStoreOptions): EventStore => {
+  const { url, now, deadlineMs = 4_000 } = options;
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: 8,
+    application_name: 'doorplate read',
+    connectionTimeoutMillis: 2_000,
+    query_timeout: deadlineMs,
+  });
+  pool.on('error', () => undefined);
+  const follower = createFollower({ url, pool, now });
+  const committer = createCommitter({ url, deadlineMs, committed: follower.committed });
+
+  const query = async <R extends pg.QueryResultRow>(name: string, text: string, values: unknown[]) => {
+    try {
+      return (await pool.query<R>({ name, text, values })).rows;
+    } catch (error) {
+      throw new StoreUnavailable(String(error), { cause: error });
+    }
+  };
+
+  async function* readStream(stream: string, read: ReadOptions = {}): AsyncGenerator<RecordedEvent> {
+    const backwards = read.direction === 'backwards';
+    let from = read.from ?? (backwards ? 2 ** 31 - 1 : 0);
+    let left = read.limit ?? Number.POSITIVE_INFINITY;
+    while (left > 0) {
+      const size = Math.min(left, PAGE);
+      const rows = await query(
+        backwards ? 'read_backwards' : 'read_forwards',
+        `select ${COLUMNS} from eventlog.event e join eventlog.stream s on s.name = e.stream
+         where e.stream = $1 and not s.expired and e.revision >= s.truncated_before
+           and e.revision ${backwards ? '<=' : '>='} $2
+         order by e.revision ${backwards ? 'desc' : 'asc'} limit $3`,
+        [stream, from, size],
+      );
+      const events = rows.map(toRecordedEvent);
+      const instant = now();
+      for (const event of events) if (!isHidden(event, instant)) yield event;
+      const last = events.at(-1);
+      if (!last || events.length < size) return;
+      left -= events.length;
+      from = last.revision + (backwards ? -1 : 1);
+    }
+  }
+
+  const deleteBefore = async (stream: string, revision: number): Promise<void> => {
+    let deleted = DELETE_ROWS;
+    while (deleted === DELETE_ROWS) {
+      const rows = await query(
+        'delete_before',
+        `delete from eventlog.event where position in (
+           select position from eventlog.event where stream = $1 and revision < $2
+           order by revision limit ${DELETE_ROWS}) returning 1`,
+        [stream, revision],
+      );
+      deleted = rows.length;
+    }
+  };
+
+  return {
+    append: async (stream, expected, events) =>
+      committer.append(stream, expected, serialiseAppend(stream, events)),
+    readStream,
+    follow: (follow: FollowOptions) => follower.follow(follow),
+    head: async () => {
+      const [row] = await query<{ head: string | null }>(
+        'head',
+        'select max(position) as head from eventlog.event',
+        [],
+      );
+      return row?.head ? (BigInt(row.head) as Position) : null;
+    },
+    expire: async (stream, last) => {
+      const rows = await query<{ revision: number }>(
+        'expire',
+        `with head as (select name, revision from eventlog.stream where name = $1 for update),
+              done as (update eventlog.stream s set expired = true from head
+                       where s.name = head.name and head.revision <= $2)
+         select revision from head`,
+        [stream, last],
+      );
+      const revision = rows[0]?.revision;
+      if (revision === undefined) return;
+      if (revision > last) throw new WrongExpectedRevision(stream, revision);
+      await deleteBefore(stream, revision + 1);
+    },
+    truncateBefore: async (stream, revision) => {
+      await query(
+        'truncate',
+        `update eventlog.stream set truncated_before = greatest(truncated_before, least($2, revision + 1))
+         where name = $1`,
+        [stream, revision],
+      );
+      await deleteBefore(stream, revision);
+    },
+    close: async () => {
+      await committer.close();
+      await follower.close();
+      await pool.end();
+    },
+  };
+};
