@@ -1,0 +1,106 @@
+// The rules of direction (docs/architecture.md): who may import whom. Type imports count like others.
+
+const CONTEXTS = 'lookup|usage|trackers|sessions|reveals|billing|webhooks|partners|signals|domains';
+/** Files of one context in any layer: the group is the context's name. */
+const OF_A_CONTEXT = `^(?:domain|commands|projections|processors|read-api|write-api)/(${CONTEXTS})(?:/|\\.ts$)`;
+const PACKAGES = '^node_modules/';
+const PORT = '^event-store/port\\.ts$';
+
+/** `layer` may import these paths and its own files, and nothing else of the house. */
+const only = (name, layer, allowed, comment) => ({
+  name,
+  comment,
+  severity: 'error',
+  from: { path: `^${layer}/` },
+  to: { pathNot: [`^${layer}/`, PACKAGES, ...allowed], dependencyTypesNot: ['core'] },
+});
+
+/** None of `from` may import any of `to`. */
+const never = (name, from, to, comment) => ({ name, comment, severity: 'error', from, to });
+
+module.exports = {
+  forbidden: [
+    only('domain-knows-domain', 'domain', [], 'The domain is pure: it imports the domain alone.'),
+    never(
+      'domain-has-no-effects',
+      { path: '^domain/' },
+      { dependencyTypes: ['core', 'npm'], pathNot: ['^node_modules/(zod|ipaddr\\.js)/', '^(node:)?crypto$'] },
+      'No clock, no randomness, no I/O: schemas, addresses and digests are all that it takes from outside.',
+    ),
+    only(
+      'commands-know-domain-and-port',
+      'commands',
+      ['^domain/', PORT, '^platform/clock\\.ts$'],
+      "A command loads, decides and appends: it needs the domain, the event store's port and the clock.",
+    ),
+    only(
+      'projections-know-events',
+      'projections',
+      ['^domain/[^/]+/events\\.ts$', '^domain/kernel/', PORT, '^platform/'],
+      'A read model is made of events, not of the rules that made these.',
+    ),
+    only(
+      'processors-know-commands',
+      'processors',
+      ['^domain/', '^commands/', PORT, '^platform/'],
+      'A processor follows events and acts through commands; it is not part of a read model or a route.',
+    ),
+    never(
+      'read-api-knows-no-event-store',
+      { path: '^read-api/' },
+      { path: '^event-store/' },
+      'A GET reads the read models.',
+    ),
+    never(
+      'write-api-decides-without-tables',
+      { path: '^write-api/' },
+      { path: ['^projections/', '^node_modules/(pg|slonik|@types/pg)/'] },
+      'What a write decides on is its stream.',
+    ),
+    never(
+      'contexts-share-events-alone',
+      { path: OF_A_CONTEXT },
+      { path: OF_A_CONTEXT, pathNot: [`^[^/]+/$1(?:/|\\.ts$)`, '^domain/[^/]+/events\\.ts$'] },
+      "A context imports another's events.ts and nothing else of it.",
+    ),
+    never(
+      'adapters-are-plugged-in-at-the-root',
+      { pathNot: '^(bin|test|bench|event-store/eventstoredb|event-store/postgres|platform/embedded)/' },
+      { path: '^(event-store/eventstoredb|event-store/postgres|platform/embedded)/' },
+      'Only bin/, tests and benchmarks know which adapter there is.',
+    ),
+    never(
+      'adapters-know-no-other-adapter',
+      { path: '^(event-store/eventstoredb|event-store/postgres|platform/embedded)/' },
+      { path: '^(event-store/eventstoredb|event-store/postgres|platform/embedded)/', pathNot: '^$1/' },
+      'Each can be replaced alone.',
+    ),
+    never(
+      'one-user-of-the-store-client',
+      { pathNot: '^(event-store/eventstoredb|test|bench)/' },
+      { path: '^node_modules/@eventstore/' },
+      "EventStoreDB's client is its adapter's affair.",
+    ),
+    never(
+      'browser-code-knows-http-alone',
+      { path: '^(pixel|dashboard)/' },
+      { path: '^(domain|commands|projections|processors|read-api|write-api|event-store|platform|http)/' },
+      'What runs in a browser speaks to the service like any other client.',
+    ),
+    never(
+      'nobody-imports-the-root-or-tests',
+      { pathNot: '^(bin|test|bench)/' },
+      { path: '^(bin|test|bench)/' },
+      'They stand above everything.',
+    ),
+    never('no-cycles', {}, { circular: true }, 'Two files that need each other are one file.'),
+    never('everything-resolves', {}, { couldNotResolve: true }, 'An import that leads nowhere.'),
+  ],
+  options: {
+    // TypeScript 7 has no JavaScript API that the cruiser could parse with.
+    parser: 'swc',
+    doNotFollow: { path: PACKAGES },
+    exclude: { path: '^(coverage|\\.doorplate)/' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
+  },
+};

@@ -1,0 +1,138 @@
+import { v7 as uuid } from 'uuid';
+import { type LookupCount, type Outcome, usageStream } from '../../domain/usage/events.ts';
+import { plus } from '../../domain/usage/totals.ts';
+import {
+  type EventStore,
+  OutcomeUnknown,
+  StoreBusy,
+  StoreUnavailable,
+  WrongExpectedRevision,
+} from '../../event-store/port.ts';
+import { type Clock, iso } from '../../platform/clock.ts';
+import { appendSafely, toNewEvents } from '../handle.ts';
+
+/** The count could not be made durable in time (decisions: 2 s). The answer that it belongs to is not sent. */
+export class CountNotDurable extends Error {}
+
+export interface CountedLookup {
+  readonly keyId: string;
+  readonly outcome: Outcome;
+  readonly cacheHit: boolean;
+  readonly durationMs: number;
+}
+
+export interface LookupCounter {
+  /** Resolves once the count is durable. @throws CountNotDurable */
+  count(lookup: CountedLookup): Promise<void>;
+  /** Writes what is waiting, then ends. */
+  close(): Promise<void>;
+}
+
+/** All counts of a few milliseconds: one event, one append, one promise that all its requests share. */
+interface Group {
+  readonly openedAt: number;
+  readonly counts: Map<string, LookupCount>;
+  readonly durable: Promise<void>;
+  resolve(): void;
+  reject(reason: Error): void;
+}
+
+const LIMIT_MS = 2_000;
+const AGAIN_MS = 50;
+
+/**
+ * Counts the lookup answers of this process on streams of its own, one a boot and UTC day, by group commit:
+ * what comes while one append is under way shares the next.
+ */
+export const createLookupCounter = (store: EventStore, clock: Clock): LookupCounter => {
+  let open: Group | null = null;
+  let flushing: Promise<void> | null = null;
+  let bootId = uuid();
+  let revisions = new Map<string, number>();
+  const watched = new Set<Group>();
+
+  // One timer for all groups: whoever waits longer is told so, even while an append hangs.
+  const watch = setInterval(() => {
+    const now = performance.now();
+    for (const group of watched) {
+      if (now - group.openedAt < LIMIT_MS) continue;
+      watched.delete(group);
+      group.reject(new CountNotDurable('a count was not durable in time'));
+    }
+  }, 100);
+  watch.unref();
+
+  const newGroup = (): Group => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const group = { openedAt: performance.now(), counts: new Map(), durable: promise, resolve, reject };
+    // Whoever counts awaits the promise; a group that nobody awaits any more must not end the process.
+    promise.catch(() => undefined);
+    watched.add(group);
+    return group;
+  };
+
+  const appendGroup = async (group: Group): Promise<void> => {
+    const byDay = Map.groupBy(group.counts.values(), ([, hour]) => hour.slice(0, 10));
+    for (const [day, counts] of byDay) {
+      const stream = usageStream(bootId, day);
+      const events = toNewEvents([{ type: 'usage.LookupsCounted.v1', data: { counts } }], {
+        correlationId: bootId,
+        causationId: bootId,
+        at: clock.now(),
+      });
+      const { revision } = await appendSafely(store, stream, revisions.get(stream) ?? 'no_stream', events);
+      revisions.set(stream, revision);
+    }
+  };
+
+  const write = async (group: Group): Promise<void> => {
+    for (;;) {
+      try {
+        await appendGroup(group);
+        group.resolve();
+        break;
+      } catch (error) {
+        if (error instanceof OutcomeUnknown || error instanceof WrongExpectedRevision) startAfresh();
+        const passing = error instanceof StoreUnavailable || error instanceof StoreBusy;
+        if (!passing || performance.now() - group.openedAt >= LIMIT_MS) {
+          group.reject(new CountNotDurable(String(error), { cause: error }));
+          break;
+        }
+        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
+    }
+    watched.delete(group);
+  };
+
+  /** Where the streams stand is not known any more: go on with new ones. */
+  const startAfresh = (): void => {
+    bootId = uuid();
+    revisions = new Map();
+  };
+
+  const flush = async (): Promise<void> => {
+    while (open) {
+      const group: Group = open;
+      open = null;
+      await write(group);
+    }
+    flushing = null;
+  };
+
+  return {
+    count: ({ keyId, outcome, cacheHit, durationMs }) => {
+      open ??= newGroup();
+      const hour = iso(clock.now()).slice(0, 13);
+      const key = `${keyId} ${hour} ${outcome}`;
+      const row: LookupCount = [keyId, hour, outcome, 1, cacheHit ? 1 : 0, Math.round(durationMs * 1_000)];
+      open.counts.set(key, plus(open.counts.get(key), row));
+      // After this turn of the event loop, so that requests read together are counted together.
+      flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(flush);
+      return open.durable;
+    },
+    close: async () => {
+      while (flushing) await flushing;
+      clearInterval(watch);
+    },
+  };
+};

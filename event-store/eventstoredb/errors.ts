@@ -1,0 +1,45 @@
+import {
+  AccessDeniedError,
+  MaxAppendSizeExceededError,
+  NotLeaderError,
+  StreamDeletedError,
+  WrongExpectedVersionError,
+} from '@eventstore/db-client';
+import {
+  AppendTooLarge,
+  OutcomeUnknown,
+  StoreBusy,
+  StoreUnavailable,
+  StreamExpired,
+  WrongExpectedRevision,
+} from '../port.ts';
+
+/** Errors of which the text alone tells that the request was never taken up. */
+const NEVER_TAKEN_UP =
+  /No connection established|Name resolution failed|Channel closed before call started|Channel has been shut down|Failed to discover|Server Is Not Ready|No leader info available/;
+
+/**
+ * What an error of the client means for a write. Whatever is not known to have been refused may have been
+ * written: a connection that breaks, a timeout, anything new.
+ */
+export const writeError = (error: unknown, stream: string): Error => {
+  if (error instanceof OutcomeUnknown) return error;
+  if (error instanceof WrongExpectedVersionError) {
+    const { actualVersion } = error;
+    return new WrongExpectedRevision(
+      stream,
+      typeof actualVersion === 'bigint' ? Number(actualVersion) : null,
+    );
+  }
+  if (error instanceof StreamDeletedError) return new StreamExpired(stream);
+  if (error instanceof MaxAppendSizeExceededError) return new AppendTooLarge(stream);
+  const text = String(error);
+  if (/Server Is Too Busy/.test(text)) return new StoreBusy(text, { cause: error });
+  const refused = error instanceof NotLeaderError || error instanceof AccessDeniedError;
+  if (refused || NEVER_TAKEN_UP.test(text)) return new StoreUnavailable(text, { cause: error });
+  return new OutcomeUnknown(text, { cause: error });
+};
+
+/** A read that failed tells nothing and costs nothing. */
+export const readError = (error: unknown): StoreUnavailable =>
+  error instanceof StoreUnavailable ? error : new StoreUnavailable(String(error), { cause: error });

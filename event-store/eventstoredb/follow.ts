@@ -1,0 +1,90 @@
+import {
+  type AllStreamSubscription,
+  type RecordedEvent as ClientEvent,
+  type EventStoreDBClient,
+  type ResolvedEvent,
+  START,
+} from '@eventstore/db-client';
+import type { Batch, FollowOptions, Position } from '../port.ts';
+import { eventsOf, isHidden, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
+import { pause } from './timing.ts';
+
+const BATCH_SIZE = 500;
+const RETRY_MS = 100;
+const MAX_RETRY_MS = 1_000;
+
+/**
+ * Follows the whole log and filters here, not in the server: a filtered subscription tells only now and then
+ * how far it has come, and who waits for the log's head would wait for ever. A subscription never comes back
+ * from an error, so a new one begins after the last event that was handed out.
+ */
+export async function* follow(
+  client: EventStoreDBClient,
+  now: () => number,
+  { after, prefixes, batchSize = BATCH_SIZE, signal }: FollowOptions,
+): AsyncGenerator<Batch> {
+  const wanted = ({ streamId }: ClientEvent): boolean =>
+    prefixes === undefined || prefixes.some((prefix) => streamId.startsWith(prefix));
+  let position = after;
+  let failures = 0;
+  while (!signal.aborted) {
+    for await (const arrived of arrivals(client, position, batchSize, signal)) {
+      failures = 0;
+      const fresh = arrived.filter((event) => !isSystemEvent(event) && isPast(event, position));
+      const last = fresh.at(-1);
+      if (!last) continue;
+      position = positionOf(last);
+      const instant = now();
+      const events = fresh.filter(wanted).map(toRecordedEvent);
+      yield { events: events.filter((event) => !isHidden(event, instant)), position };
+      if (signal.aborted) return;
+    }
+    await pause(Math.min(RETRY_MS * 2 ** failures, MAX_RETRY_MS), signal);
+    failures += 1;
+  }
+}
+
+const isPast = (event: ClientEvent, position: Position | null): boolean =>
+  position === null || positionOf(event) > position;
+
+/** What one subscription brings, as it comes, until it breaks or the signal says stop. */
+async function* arrivals(
+  client: EventStoreDBClient,
+  after: Position | null,
+  size: number,
+  signal: AbortSignal,
+): AsyncGenerator<ClientEvent[]> {
+  const fromPosition = after === null ? START : { commit: after, prepare: after };
+  const subscription = client.subscribeToAll({ fromPosition }, { highWaterMark: size });
+  let over = false;
+  let wake = (): void => undefined;
+  const end = (): void => {
+    over = true;
+    wake();
+  };
+  // They stay for good: an error may still come after the last read and would end the process.
+  for (const sign of ['error', 'end', 'close']) subscription.on(sign, end);
+  subscription.on('readable', () => wake());
+  signal.addEventListener('abort', end);
+  try {
+    while (!signal.aborted) {
+      const events = eventsOf(take(subscription, size));
+      if (events.length > 0) yield events;
+      else if (over) return;
+      else await new Promise<void>((resolve) => (wake = resolve));
+    }
+  } finally {
+    signal.removeEventListener('abort', end);
+    void subscription.unsubscribe().catch(() => undefined);
+  }
+}
+
+const take = (subscription: AllStreamSubscription, size: number): ResolvedEvent[] => {
+  const taken: ResolvedEvent[] = [];
+  while (taken.length < size) {
+    const event: ResolvedEvent | null = subscription.read();
+    if (event === null) break;
+    taken.push(event);
+  }
+  return taken;
+};

@@ -1,0 +1,120 @@
+import {
+  BACKWARDS,
+  type RecordedEvent as ClientEvent,
+  END,
+  type EventStoreDBClient,
+  FORWARDS,
+  type ResolvedEvent,
+  START,
+  StreamDeletedError,
+  StreamNotFoundError,
+} from '@eventstore/db-client';
+import {
+  type EventStore,
+  type Position,
+  type ReadOptions,
+  type RecordedEvent,
+  StoreUnavailable,
+} from '../port.ts';
+import { readError } from './errors.ts';
+import { eventsOf, isHidden, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
+import { pause, within } from './timing.ts';
+
+export interface Reader {
+  readonly readStream: EventStore['readStream'];
+  readonly head: EventStore['head'];
+}
+
+interface Cancellable extends AsyncIterable<ResolvedEvent> {
+  cancel(): Promise<void>;
+  destroy(): unknown;
+}
+
+const PAGE = 500;
+const HEAD_PAGE = 16;
+const ATTEMPTS = 3;
+const RETRY_MS = 50;
+
+/** Reads in pages, each with a deadline in milliseconds and tried again when the connection breaks. */
+export const createReader = (client: EventStoreDBClient, now: () => number, deadlineMs: number): Reader => {
+  const page = async (open: () => Cancellable): Promise<ClientEvent[]> => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return eventsOf(await collect(open(), deadlineMs));
+      } catch (error) {
+        if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
+        if (error instanceof StoreUnavailable || attempt === ATTEMPTS) throw readError(error);
+        await pause(RETRY_MS * attempt);
+      }
+    }
+  };
+
+  const streamPage = (stream: string, backwards: boolean, from: number | null, maxCount: number) =>
+    page(() =>
+      client.readStream(stream, {
+        direction: backwards ? BACKWARDS : FORWARDS,
+        fromRevision: from !== null ? BigInt(from) : backwards ? END : START,
+        maxCount,
+        requiresLeader: true,
+      }),
+    );
+
+  async function* readStream(stream: string, options: ReadOptions = {}): AsyncGenerator<RecordedEvent> {
+    const backwards = options.direction === 'backwards';
+    let from = options.from ?? null;
+    let left = options.limit ?? Number.POSITIVE_INFINITY;
+    while (left > 0) {
+      const size = Math.min(left, PAGE);
+      const events = (await streamPage(stream, backwards, from, size)).map(toRecordedEvent);
+      for (const event of events) {
+        if (isHidden(event, now())) continue;
+        left -= 1;
+        yield event;
+      }
+      const last = events.at(-1);
+      if (!last || events.length < size || (backwards && last.revision === 0)) return;
+      from = last.revision + (backwards ? -1 : 1);
+    }
+  }
+
+  const allBackwards = (from: Position | null) =>
+    page(() =>
+      client.readAll({
+        direction: BACKWARDS,
+        fromPosition: from === null ? END : { commit: from, prepare: from },
+        maxCount: HEAD_PAGE,
+        requiresLeader: true,
+      }),
+    );
+
+  /** Past the server's own events, which no follower is told of. */
+  const head = async (): Promise<Position | null> => {
+    let from: Position | null = null;
+    for (;;) {
+      const events = await allBackwards(from);
+      const newest = events.find((event) => !isSystemEvent(event));
+      if (newest) return positionOf(newest);
+      const last = events.at(-1);
+      if (!last) return null;
+      from = positionOf(last);
+    }
+  };
+
+  return { readStream, head };
+};
+
+/** Everything a read returns. Leaving the loop early, or a deadline, must cancel the call: nothing else does. */
+const collect = async (reading: Cancellable, deadlineMs: number): Promise<ResolvedEvent[]> => {
+  const all = async (): Promise<ResolvedEvent[]> => {
+    const events: ResolvedEvent[] = [];
+    for await (const event of reading) events.push(event);
+    return events;
+  };
+  try {
+    return await within(all(), deadlineMs, () => new StoreUnavailable('no answer to a read in time'));
+  } catch (error) {
+    void reading.cancel().catch(() => undefined);
+    reading.destroy();
+    throw error;
+  }
+};

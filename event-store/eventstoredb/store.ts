@@ -1,0 +1,34 @@
+import type { EventStore } from '../port.ts';
+import { createAppender } from './append.ts';
+import { closeClient, createClient } from './client.ts';
+import { follow } from './follow.ts';
+import { createReader } from './read.ts';
+import { createRetention } from './retention.ts';
+
+export interface EventStoreDbOptions {
+  /** For example `esdb://localhost:2113?tls=false`, or `esdb://a:2113,b:2113,c:2113` for a cluster. */
+  readonly url: string;
+  /** Milliseconds since the epoch: what expiry is measured by. */
+  readonly now: () => number;
+  /** Milliseconds until an append without an answer is an unknown outcome. Default 4,000. */
+  readonly deadlineMs?: number;
+}
+
+/** The event store on EventStoreDB 22.10 or later, one node or a cluster. Connects when it is first used. */
+export const createEventStoreDb = ({ url, now, deadlineMs = 4_000 }: EventStoreDbOptions): EventStore => {
+  const client = createClient(url);
+  const closing = new AbortController();
+  const appender = createAppender(client, deadlineMs);
+  return {
+    append: appender.append,
+    ...createReader(client, now, deadlineMs),
+    ...createRetention(client, deadlineMs),
+    follow: (options) =>
+      follow(client, now, { ...options, signal: AbortSignal.any([options.signal, closing.signal]) }),
+    close: async () => {
+      closing.abort();
+      await appender.close();
+      await closeClient(client);
+    },
+  };
+};

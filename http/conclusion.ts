@@ -1,0 +1,91 @@
+/** How a request ends: one answer, seen by the route's hook, whatever went wrong on the way. */
+import { refusal } from './error-catalog.ts';
+import type { Exchange } from './exchange.ts';
+import { BackendTimeout, failureCode } from './failures.ts';
+import type { Answer } from './route.ts';
+
+/** The part of pino's logger that the shell needs. */
+export interface Log {
+  error(details: object, message: string): void;
+}
+
+export interface ConclusionParts {
+  /** Writes the answer. */
+  deliver(exchange: Exchange, answer: Answer): void;
+  readonly log: Log;
+  /** Milliseconds that authentication, admission and a route's handler may each take. */
+  readonly handlerMs: number;
+}
+
+export class Conclusion {
+  private readonly parts: ConclusionParts;
+
+  constructor(parts: ConclusionParts) {
+    this.parts = parts;
+  }
+
+  /** Ends the exchange with this answer, once: what comes later is dropped. */
+  finish(exchange: Exchange, answer: Answer): void {
+    if (exchange.settled) return;
+    exchange.settled = true;
+    stopTimer(exchange);
+    const { route, key } = exchange;
+    // Without a key it is nobody's call to count.
+    if (route.answered === undefined || (key === null && route.access === 'key')) {
+      this.write(exchange, answer);
+      return;
+    }
+    try {
+      const final = route.answered(exchange, answer);
+      if (final instanceof Promise) this.writeLater(exchange, final);
+      else this.write(exchange, final);
+    } catch (failure) {
+      this.write(exchange, this.failed(exchange, failure));
+    }
+  }
+
+  /** Ends the exchange with the 503 for an exception; too late for an answer, it is still logged. */
+  fail(exchange: Exchange, failure: unknown): void {
+    this.finish(exchange, this.failed(exchange, failure));
+  }
+
+  /** From here on the exchange fails when `stopTimer` does not come in time. */
+  startTimer(exchange: Exchange): void {
+    const { handlerMs } = this.parts;
+    exchange.timer = setTimeout(() => {
+      this.fail(exchange, new BackendTimeout(`no answer within ${handlerMs} ms`));
+    }, handlerMs);
+  }
+
+  /** Delivers; an answer that cannot be written (a header with a line break) must not leave the caller waiting. */
+  write(exchange: Exchange, answer: Answer): void {
+    try {
+      this.parts.deliver(exchange, answer);
+    } catch (failure) {
+      this.parts.deliver(exchange, this.failed(exchange, failure));
+    }
+  }
+
+  private writeLater(exchange: Exchange, answer: Promise<Answer>): void {
+    answer.then(
+      (final) => this.write(exchange, final),
+      (failure) => this.write(exchange, this.failed(exchange, failure)),
+    );
+  }
+
+  /** Logs neither query nor headers, which hold addresses and keys; the stack only of what nobody foresaw. */
+  private failed(exchange: Exchange, failure: unknown): Answer {
+    const code = failureCode(failure);
+    const error = failure instanceof Error ? failure : new Error(String(failure));
+    const reason = code === 'service_unavailable' ? { stack: error.stack } : { reason: error.message };
+    const { method, path } = exchange.route;
+    this.parts.log.error({ request_id: exchange.id, method, path, code, ...reason }, 'request failed');
+    return refusal(exchange, code);
+  }
+}
+
+/** The work that the timer watched is done. */
+export function stopTimer(exchange: Exchange): void {
+  if (exchange.timer !== null) clearTimeout(exchange.timer);
+  exchange.timer = null;
+}

@@ -1,0 +1,15 @@
+import type { DocumentedRoute } from './openapi.ts';
+import { healthOperation } from './operations/health.ts';
+import { getLookupOperation, postLookupOperation } from './operations/lookup.ts';
+import { getUsageOperation } from './operations/usage.ts';
+
+/**
+ * Every operation of the document with its place, so that the document can be printed without a database.
+ * A test holds it equal to the routes that the server really has.
+ */
+export const documentedRoutes: readonly DocumentedRoute[] = [
+  { method: 'POST', path: '/v1/lookup', access: 'key', operation: postLookupOperation },
+  { method: 'GET', path: '/v1/lookup', access: 'key', operation: getLookupOperation },
+  { method: 'GET', path: '/v1/usage', access: 'key', operation: getUsageOperation },
+  { method: 'GET', path: '/healthz', access: 'public', operation: healthOperation },
+];

@@ -1,0 +1,54 @@
+/** What becomes of an exception at the border: one of the 503 codes, never a negative answer. */
+import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../event-store/port.ts';
+import type { ErrorCode } from './error-catalog.ts';
+
+/** A read or a command took longer than a caller should wait. The work may have been done. */
+export class BackendTimeout extends Error {}
+
+const CONNECTION_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  // too_many_connections
+  '53300',
+]);
+
+/** PostgreSQL's query_canceled: what a statement_timeout ends with. */
+const QUERY_CANCELED = '57014';
+
+/** Wrappers such as slonik's keep the driver's error as their cause. */
+const LONGEST_CAUSE_CHAIN = 5;
+
+/** The code that tells a caller about this exception; `service_unavailable` for what nobody foresaw. */
+export function failureCode(failure: unknown): ErrorCode {
+  let error = failure;
+  for (let depth = 0; depth < LONGEST_CAUSE_CHAIN && error instanceof Error; depth += 1) {
+    const code = knownFailure(error);
+    if (code !== null) return code;
+    error = error.cause;
+  }
+  return 'service_unavailable';
+}
+
+function knownFailure(error: Error): ErrorCode | null {
+  if (error instanceof StoreBusy) return 'api_busy';
+  if (error instanceof BackendTimeout) return 'backend_timeout';
+  if (error instanceof StoreUnavailable || error instanceof OutcomeUnknown) return 'backend_unavailable';
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (code === QUERY_CANCELED) return 'backend_timeout';
+  const connecting = 'syscall' in error && error.syscall === 'connect';
+  return connecting || isConnectionFailure(code, error.message) ? 'backend_unavailable' : null;
+}
+
+function isConnectionFailure(code: string, message: string): boolean {
+  if (CONNECTION_CODES.has(code) || /^(08...|57P0\d)$/.test(code)) return true;
+  // pg gives these no code.
+  return /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/.test(
+    message,
+  );
+}

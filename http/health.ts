@@ -1,0 +1,18 @@
+import { refusal } from './error-catalog.ts';
+import { healthOperation } from './operations/health.ts';
+import type { Answer, Route } from './route.ts';
+
+const ok: Answer = { status: 200, body: '{"status":"ok"}', headers: { 'cache-control': 'no-store' } };
+
+/** GET /healthz (spec, "Usage and health"): 503 while `isHealthy` says so, for example during a shutdown. */
+export function healthRoute(isHealthy: () => boolean): Route {
+  return {
+    method: 'GET',
+    path: '/healthz',
+    access: 'public',
+    body: 'none',
+    bodyLimit: 0,
+    handle: (request) => (isHealthy() ? ok : refusal(request, 'service_unavailable')),
+    operation: healthOperation,
+  };
+}

@@ -1,0 +1,122 @@
+import type { SavedResult } from '../domain/lookup/result.ts';
+import { isStale } from '../domain/lookup/result.ts';
+import type { Outcome } from '../domain/usage/events.ts';
+import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
+import type { Answer, ApiRequest } from './route.ts';
+import type { RefreshError, RefreshStatus } from './schemas/lookup.ts';
+
+/** Spec, Limits: the suggested least delay between polls, seconds. */
+export const POLL_SECONDS = 15;
+
+/** An answer to a lookup, with what it counts as in usage. */
+export interface LookupAnswer extends Answer {
+  readonly outcome: Outcome;
+  readonly cacheHit: boolean;
+}
+
+export interface Refresh {
+  readonly status: RefreshStatus;
+  readonly error: RefreshError;
+  /** Sent as Retry-After when pending or deferred. */
+  readonly retryAfterSeconds?: number;
+}
+
+export const NOT_NEEDED: Refresh = { status: 'not_needed', error: null };
+export const REFRESH_PENDING: Refresh = { status: 'pending', error: null, retryAfterSeconds: POLL_SECONDS };
+
+/** Clues are not gathered yet, which is what `unavailable` says (spec, CompanySignals). */
+const SIGNALS = { status: 'unavailable', window_days: 30, truncated: false, candidates: [] } as const;
+const SIGNALS_TAIL = `,"company_signals":${JSON.stringify(SIGNALS)}}`;
+
+const tail = (request: ApiRequest): string =>
+  `","request_id":"${request.id}"${request.key?.company_signals ? SIGNALS_TAIL : '}'}`.slice(1);
+
+const CACHEABLE = { 'cache-control': 'private, max-age=60' } as const;
+
+/** The fields of a Lookup body that are the same for every caller and request. */
+export const lookupFragment = (saved: SavedResult, refresh: Refresh, at: number): string =>
+  JSON.stringify({
+    matched_ip: saved.ip,
+    status: 'complete',
+    match_type: saved.match_type,
+    company_found: saved.match_type === 'company',
+    enriched_at: saved.enriched_at,
+    stale: isStale(saved, at),
+    fresh_until: saved.fresh_until,
+    refresh_status: refresh.status,
+    refresh_error: refresh.error,
+    network: saved.network,
+    company: saved.company,
+  }).slice(1, -1);
+
+/** 200 from a fragment. `ip` as the caller spelled it. */
+export const lookupAnswer = (
+  request: ApiRequest,
+  ip: string,
+  fragment: string,
+  matchType: SavedResult['match_type'],
+  refresh: Refresh,
+): LookupAnswer => ({
+  status: 200,
+  body: `{"ip":${JSON.stringify(ip)},${fragment}${tail(request)}`,
+  headers:
+    refresh.status === 'not_needed'
+      ? CACHEABLE
+      : refresh.retryAfterSeconds === undefined
+        ? {}
+        : { 'retry-after': String(refresh.retryAfterSeconds) },
+  outcome: matchType,
+  cacheHit: true,
+});
+
+export interface PendingLookup {
+  readonly lookupIp: string;
+  readonly submittedAt: string;
+  /** Attempts that failed so far. */
+  readonly attempts: number;
+  readonly nextAttemptAt: string | null;
+  /** Whether this very request reserved the work. */
+  readonly enqueued: boolean;
+}
+
+/** 202, for work under way (spec, Pending). */
+export const pendingAnswer = (request: ApiRequest, ip: string, pending: PendingLookup): LookupAnswer => {
+  const { lookupIp, submittedAt, attempts, nextAttemptAt, enqueued } = pending;
+  const status_url = `/v1/lookup?ip=${encodeURIComponent(lookupIp)}`;
+  const status = attempts === 0 ? 'pending' : 'retrying';
+  const fields = JSON.stringify({
+    ip,
+    lookup_ip: lookupIp,
+    status,
+    company_found: null,
+    company: null,
+    submitted_at: submittedAt,
+    attempts,
+    next_retry_at: attempts === 0 ? null : nextAttemptAt,
+    last_error: attempts === 0 ? null : 'lookup_failed',
+    status_url,
+    poll_after_seconds: POLL_SECONDS,
+  }).slice(0, -1);
+  return {
+    status: 202,
+    body: `${fields}${tail(request)}`,
+    headers: { location: status_url, 'retry-after': String(POLL_SECONDS) },
+    outcome: enqueued ? 'enqueued' : status,
+    cacheHit: false,
+  };
+};
+
+/** A refusal of the lookup itself, with the clues that an enabled key's 404s and 503s carry. */
+export const lookupRefusal = (request: ApiRequest, code: ErrorCode, options: RefusalOptions = {}): Answer => {
+  const answer = refusal(request, code, options);
+  const withSignals = request.key?.company_signals && (answer.status === 404 || answer.status === 503);
+  return withSignals ? refusal(request, code, { ...options, company_signals: SIGNALS }) : answer;
+};
+
+/** What an answer to a lookup counts as (decisions, Lookup: outcomes). */
+export const outcomeOf = (answer: Answer | LookupAnswer): { outcome: Outcome; cacheHit: boolean } => {
+  if ('outcome' in answer) return answer;
+  if (answer.status === 429) return { outcome: 'rate_limited', cacheHit: false };
+  const invalid = answer.status === 400 || answer.status === 413 || answer.status === 415;
+  return { outcome: invalid ? 'invalid_request' : 'error', cacheHit: false };
+};

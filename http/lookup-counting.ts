@@ -1,0 +1,29 @@
+import type { Outcome } from '../domain/usage/events.ts';
+import { lookupRefusal, outcomeOf } from './lookup-answer.ts';
+import type { Answer, ApiRequest, Route } from './route.ts';
+
+export type CountLookup = (lookup: {
+  readonly keyId: string;
+  readonly outcome: Outcome;
+  readonly cacheHit: boolean;
+  readonly durationMs: number;
+}) => Promise<void>;
+
+/** Counts every answer to an authenticated lookup durably before it is sent (spec, Usage: counting). */
+export const countingAnswers =
+  (count: CountLookup): NonNullable<Route['answered']> =>
+  async (request: ApiRequest, answer: Answer): Promise<Answer> => {
+    if (request.key === null) return answer;
+    const durationMs = performance.now() - request.startedAt;
+    try {
+      await count({ keyId: request.key.key_id, ...pick(answer), durationMs });
+      return answer;
+    } catch {
+      return lookupRefusal(request, 'usage_unavailable');
+    }
+  };
+
+const pick = (answer: Answer) => {
+  const { outcome, cacheHit } = outcomeOf(answer);
+  return { outcome, cacheHit };
+};

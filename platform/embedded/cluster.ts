@@ -1,0 +1,116 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chownSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import type { Binaries } from './binaries.ts';
+import { EmbeddedPostgresError, reason } from './error.ts';
+import { ownFolder, type Place } from './place.ts';
+
+/** PostgreSQL's superuser and the database that the product lives in. */
+const USER = 'doorplate';
+const DATABASE = 'doorplate';
+
+/** What PostgreSQL's programs see of our environment: nothing that could change what they do. */
+export const PROGRAM_ENVIRONMENT = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
+
+/** Under whom to start PostgreSQL's programs, as `spawn` wants it. */
+export const identityOf = ({ runAs }: Place): { uid?: number; gid?: number } =>
+  runAs === null ? {} : { uid: runAs.uid, gid: runAs.gid };
+
+/**
+ * Makes the data folder on the first start; on later ones checks that it is of our PostgreSQL's version.
+ * @throws EmbeddedPostgresError with initdb's own reason, or naming the two versions
+ */
+export async function ensureCluster(place: Place, binaries: Binaries, durable: boolean): Promise<void> {
+  if (existsSync(place.cluster)) return checkVersion(place, binaries);
+  removeUnfinished(place);
+  const unfinished = ownFolder(`${place.cluster}.${process.pid}.new`, place.runAs);
+  const passwordCopy = writePassword(place);
+  try {
+    await initdb(place, binaries, unfinished, passwordCopy, durable);
+  } finally {
+    rmSync(passwordCopy);
+  }
+  // Only a whole data folder ever has the final name, whatever was killed on the way.
+  renameSync(unfinished, place.cluster);
+}
+
+/** The URL of the product's database. `host` is an address or the folder of the Unix socket. */
+export function databaseUrl(place: Place, host: string, port: number, database = DATABASE): string {
+  const password = readPassword(place);
+  return `postgresql://${USER}:${encodeURIComponent(password)}@${encodeURIComponent(host)}:${port}/${database}`;
+}
+
+/** Makes the product's database where it is missing. `adminUrl` is that of the database `postgres`. */
+export async function ensureDatabase(adminUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: adminUrl });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE}`);
+  } finally {
+    await client.end();
+  }
+}
+
+async function initdb(place: Place, binaries: Binaries, folder: string, password: string, durable: boolean) {
+  const args = [
+    `--pgdata=${folder}`,
+    `--username=${USER}`,
+    `--pwfile=${password}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    '--locale=C',
+    // Unicode-aware lower() and upper() that no update of the host's libc can change under an index.
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--no-instructions',
+    ...(durable ? [] : ['--no-sync']),
+  ];
+  try {
+    await promisify(execFile)(binaries.initdb, args, {
+      ...identityOf(place),
+      cwd: folder,
+      env: PROGRAM_ENVIRONMENT,
+    });
+  } catch (error) {
+    const said = (error as { stderr?: string }).stderr?.trim().split('\n').join(' / ');
+    throw new EmbeddedPostgresError(`PostgreSQL's initdb failed in ${place.base}: ${said || reason(error)}`);
+  }
+}
+
+function checkVersion(place: Place, { major }: Binaries): void {
+  const made = readFileSync(join(place.cluster, 'PG_VERSION'), 'utf8').trim();
+  if (made === major) return;
+  throw new EmbeddedPostgresError(
+    `the data in ${place.cluster} are PostgreSQL ${made}'s and this is ${major}: dump them there and load them here`,
+  );
+}
+
+function removeUnfinished({ base }: Place): void {
+  for (const name of readdirSync(base)) {
+    if (/^cluster\.\d+\.new$/.test(name)) rmSync(join(base, name), { recursive: true, force: true });
+  }
+}
+
+/** Keeps a new password for ourselves, and a copy that PostgreSQL's user may read as long as initdb runs. */
+function writePassword(place: Place): string {
+  const password = randomBytes(24).toString('base64url');
+  rmSync(place.passwordFile, { force: true });
+  writeFileSync(place.passwordFile, `${password}\n`, { flag: 'wx', mode: 0o600 });
+  const copy = join(place.sockets, 'password');
+  rmSync(copy, { force: true });
+  writeFileSync(copy, `${password}\n`, { flag: 'wx', mode: 0o600 });
+  if (place.runAs !== null) chownSync(copy, place.runAs.uid, place.runAs.gid);
+  return copy;
+}
+
+function readPassword({ passwordFile }: Place): string {
+  try {
+    return readFileSync(passwordFile, 'utf8').trim();
+  } catch (error) {
+    throw new EmbeddedPostgresError(`PostgreSQL's password cannot be read: ${reason(error)}`);
+  }
+}

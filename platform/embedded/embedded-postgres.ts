@@ -1,0 +1,162 @@
+import type { Logger } from '../log.ts';
+import { type Binaries, findBinaries } from './binaries.ts';
+import { databaseUrl, ensureCluster, ensureDatabase } from './cluster.ts';
+import { type Endpoint, findEndpoint, moveEndpoint } from './endpoint.ts';
+import { reason } from './error.ts';
+import { exclusively } from './mutex.ts';
+import { findPlace, type Place } from './place.ts';
+import { ensureRunning, findRunning, StartFailure, shutDown } from './postmaster.ts';
+import { supervise } from './supervise.ts';
+import { enter, leave, type Mode } from './users.ts';
+
+export interface EmbeddedPostgresOptions {
+  /** The product's data folder (`DATA_DIR`); PostgreSQL's part of it is `postgres/`. Made if missing. */
+  readonly dataDir: string;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** `own` (the server; default): alone on this folder. `join` (a command): beside a server, or without one. */
+  readonly mode?: Mode;
+  /** false only for tests: nothing is forced to the disk, so that a crash of the machine may lose data. */
+  readonly durable?: boolean;
+  /** Where data and programs go that PostgreSQL's user could not reach, when this process is root. */
+  readonly sharedDir?: string;
+}
+
+export interface EmbeddedPostgres {
+  /** Of the product's own database; as its superuser. Stays valid when PostgreSQL is started again. */
+  readonly url: string;
+  /** PostgreSQL's process id now. */
+  readonly pid: number;
+  /** Ends PostgreSQL, unless another process still uses it. Never throws; may be called again. */
+  stop(): Promise<void>;
+}
+
+/** An initdb and a recovery of some other process's start may lie before ours. */
+const START_PATIENCE_MS = 330_000;
+/** Stopping has the ten seconds that a shutdown has as a whole. */
+const STOP_PATIENCE_MS = 2_000;
+const SHUTDOWN_MS = 6_000;
+
+const SETTINGS = [
+  'shared_buffers=128MB',
+  'max_connections=100',
+  'max_wal_size=2GB',
+  'checkpoint_timeout=15min',
+  'jit=off',
+  'log_checkpoints=off',
+  'timezone=UTC',
+  'log_timezone=UTC',
+  'log_line_prefix=%m [%p] ',
+];
+const DURABLE = ['fsync=on', 'synchronous_commit=on', 'full_page_writes=on'];
+const NOT_DURABLE = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
+
+/**
+ * Starts PostgreSQL on a data folder, or finds it running there: after a `kill -9` of this program it goes on by
+ * itself and the next start takes it over. In `own` mode it is started again whenever it dies.
+ * @throws EmbeddedPostgresError with one line for the operator
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { dataDir, log, mode = 'own', durable = true, sharedDir = '/var/lib/doorplate' } = options;
+  const place = findPlace(dataDir, sharedDir);
+  const use = await exclusively(place.base, START_PATIENCE_MS, async () => {
+    const id = enter(place.usersFile, mode, dataDir);
+    try {
+      return { id, ...(await begin(place, durable, sharedDir)) };
+    } catch (error) {
+      leave(place.usersFile, id);
+      throw error;
+    }
+  });
+  log.info({ pid: use.pid, folder: place.base }, 'the embedded PostgreSQL runs');
+  return mode === 'own' ? supervised(place, use, log) : passingBy(place, use, log);
+}
+
+interface Use {
+  /** This process's entry in the list of users. */
+  readonly id: string;
+  readonly url: string;
+  readonly pid: number;
+  restart(): Promise<number>;
+}
+
+async function begin(place: Place, durable: boolean, sharedDir: string): Promise<Omit<Use, 'id'>> {
+  const binaries = findBinaries(place.runAs, sharedDir);
+  await ensureCluster(place, binaries, durable);
+  const settings = [...SETTINGS, ...(durable ? DURABLE : NOT_DURABLE)];
+  const { pid, endpoint } = await run(place, binaries, settings);
+  const { host, port } = endpoint;
+  await ensureDatabase(databaseUrl(place, host, port, 'postgres'));
+  return {
+    url: databaseUrl(place, host, port),
+    pid,
+    restart: () => ensureRunning(place, binaries, [...settings, ...endpoint.settings]),
+  };
+}
+
+/** On a first start of this process nobody holds the URL yet, so that a port taken meanwhile is given up. */
+async function run(
+  place: Place,
+  binaries: Binaries,
+  settings: readonly string[],
+): Promise<{ pid: number; endpoint: Endpoint }> {
+  const endpoint = await findEndpoint(place);
+  const at = async ({ settings: more }: Endpoint) => ensureRunning(place, binaries, [...settings, ...more]);
+  try {
+    return { pid: await at(endpoint), endpoint };
+  } catch (error) {
+    const taken = error instanceof StartFailure && /could not (bind|create any TCP)/.test(error.message);
+    const other = taken ? await moveEndpoint(place, endpoint) : null;
+    if (other === null) throw error;
+    return { pid: await at(other), endpoint: other };
+  }
+}
+
+function supervised(place: Place, use: Use, log: EmbeddedPostgresOptions['log']): EmbeddedPostgres {
+  let { pid } = use;
+  let stopped: Promise<void> | undefined;
+  const endSupervision = supervise(
+    {
+      isRunning: () => findRunning(place) !== null,
+      restart: () =>
+        exclusively(place.base, START_PATIENCE_MS, async () => {
+          if (stopped === undefined) pid = await use.restart();
+        }),
+    },
+    log,
+  );
+  return {
+    url: use.url,
+    get pid() {
+      return pid;
+    },
+    stop: () => {
+      endSupervision();
+      stopped ??= end(place, use, log);
+      return stopped;
+    },
+  };
+}
+
+function passingBy(place: Place, use: Use, log: EmbeddedPostgresOptions['log']): EmbeddedPostgres {
+  let stopped: Promise<void> | undefined;
+  return {
+    url: use.url,
+    pid: use.pid,
+    stop: () => {
+      stopped ??= end(place, use, log);
+      return stopped;
+    },
+  };
+}
+
+async function end(place: Place, { id }: Use, log: EmbeddedPostgresOptions['log']): Promise<void> {
+  try {
+    await exclusively(place.base, STOP_PATIENCE_MS, async () => {
+      if (!leave(place.usersFile, id)) return;
+      const ended = await shutDown(place, SHUTDOWN_MS);
+      if (!ended) log.warn('the embedded PostgreSQL did not end in time; the next start goes on with it');
+    });
+  } catch (error) {
+    log.warn(`the embedded PostgreSQL was left running: ${reason(error)}`);
+  }
+}

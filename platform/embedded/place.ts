@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { codeOf, EmbeddedPostgresError, reason } from './error.ts';
+import { firstClosedFolder, type SystemUser } from './reach.ts';
+import { findSystemUser } from './system-user.ts';
+
+/** Where everything of one embedded PostgreSQL lies, and as whom it runs. */
+export interface Place {
+  /** The folder that holds all of it. */
+  readonly base: string;
+  /** PostgreSQL's own data folder. */
+  readonly cluster: string;
+  /** For its Unix socket. */
+  readonly sockets: string;
+  readonly logFile: string;
+  readonly passwordFile: string;
+  readonly portFile: string;
+  readonly usersFile: string;
+  /** null: as this process's own user. */
+  readonly runAs: SystemUser | null;
+}
+
+const POINTER = 'postgres.location';
+
+/**
+ * Decides where PostgreSQL's data lie for a data folder: in its `postgres/`, or, where this process is root and
+ * PostgreSQL's user may not enter some folder on the way, under `shared`, with a file in the data folder that
+ * says where.
+ * @throws EmbeddedPostgresError where this process cannot use the folder, or earlier data became unreachable
+ */
+export function findPlace(dataDir: string, shared: string): Place {
+  const isRoot = process.getuid?.() === 0;
+  const wanted = openFolder(resolve(dataDir), isRoot ? 0o755 : 0o700);
+  const inside = join(wanted, 'postgres');
+  const runAs = isRoot ? (ownerOf(join(inside, 'cluster')) ?? findSystemUser()) : null;
+  const base =
+    readPointer(wanted) ?? (runAs === null ? inside : reachableBase(wanted, inside, shared, runAs));
+  openFolder(base, 0o755);
+  return {
+    base,
+    cluster: join(base, 'cluster'),
+    sockets: ownFolder(join(base, 'run'), runAs),
+    logFile: join(base, 'postgres.log'),
+    passwordFile: join(base, 'password'),
+    portFile: join(base, 'port'),
+    usersFile: join(base, 'in-use.json'),
+    runAs,
+  };
+}
+
+/** Makes a folder that PostgreSQL's user alone may enter, besides root. */
+export function ownFolder(folder: string, runAs: SystemUser | null): string {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (runAs !== null) chownSync(folder, runAs.uid, runAs.gid);
+  return folder;
+}
+
+function openFolder(folder: string, mode: number): string {
+  try {
+    // Under a narrow umask mkdir alone would shut PostgreSQL's user out.
+    if (mkdirSync(folder, { recursive: true, mode }) !== undefined) chmodSync(folder, mode);
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    return realpathSync(folder);
+  } catch (error) {
+    const denied = codeOf(error) === 'EACCES' || codeOf(error) === 'EPERM';
+    const problem = denied ? `user ${process.getuid?.()} may not read and write it` : reason(error);
+    throw new EmbeddedPostgresError(`the data folder ${folder} cannot be used: ${problem}`);
+  }
+}
+
+/** Data that a user's own start made stay that user's when root starts the server once. */
+function ownerOf(cluster: string): SystemUser | null {
+  const status = statSync(cluster, { throwIfNoEntry: false });
+  return status === undefined || status.uid === 0
+    ? null
+    : { name: `user ${status.uid}`, uid: status.uid, gid: status.gid };
+}
+
+function reachableBase(wanted: string, inside: string, shared: string, user: SystemUser): string {
+  const closed = firstClosedFolder(wanted, user);
+  if (closed === null) return inside;
+  if (existsSync(join(inside, 'cluster'))) {
+    throw new EmbeddedPostgresError(
+      `PostgreSQL runs as ${user.name}, who may not enter ${closed} any more and so not reach the data in ${inside}`,
+    );
+  }
+  const base = join(openFolder(shared, 0o755), nameFor(wanted));
+  const closedToo = firstClosedFolder(dirname(base), user);
+  if (closedToo !== null) {
+    throw new EmbeddedPostgresError(
+      `PostgreSQL runs as ${user.name}, who may enter neither ${closed} nor ${closedToo}: move DATA_DIR`,
+    );
+  }
+  writePointer(wanted, base);
+  return base;
+}
+
+/** A data folder that was removed and made again is another one: it must not find the old one's data. */
+function nameFor(wanted: string): string {
+  const { ino, birthtimeMs } = statSync(wanted);
+  const digest = createHash('sha256').update(`${wanted}\0${ino}\0${birthtimeMs}`).digest('hex');
+  return `${basename(dirname(wanted))}-${digest.slice(0, 16)}`;
+}
+
+function readPointer(wanted: string): string | null {
+  const pointer = join(wanted, POINTER);
+  return existsSync(pointer) ? readFileSync(pointer, 'utf8').trim() : null;
+}
+
+function writePointer(wanted: string, base: string): void {
+  const pointer = join(wanted, POINTER);
+  writeFileSync(`${pointer}.${process.pid}`, `${base}\n`);
+  renameSync(`${pointer}.${process.pid}`, pointer);
+}

@@ -1,0 +1,173 @@
+import { spawn } from 'node:child_process';
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Binaries } from './binaries.ts';
+import { identityOf, PROGRAM_ENVIRONMENT } from './cluster.ts';
+import { SOCKET_NUMBER } from './endpoint.ts';
+import { EmbeddedPostgresError, reason } from './error.ts';
+import type { Place } from './place.ts';
+import { exists, identify, isPostgres, servesCluster, until } from './processes.ts';
+
+/** PostgreSQL would not start; what its log said. */
+export class StartFailure extends EmbeddedPostgresError {}
+
+/** What PostgreSQL notes in its data folder: the first line, and the eighth. */
+interface PidFile {
+  readonly pid: number;
+  readonly status: string;
+}
+
+/** Replaying a long log after a crash is work, not a fault. */
+const RECOVERY_MS = 300_000;
+/** How long the parts of a killed PostgreSQL may take to notice and end. */
+const REMAINS_MS = 20_000;
+const LOG_LIMIT_BYTES = 10_000_000;
+
+/** The PostgreSQL that serves these data, whoever started it, or null. */
+export function findRunning(place: Place): number | null {
+  const noted = readPidFile(place);
+  return noted !== null && servesCluster(noted.pid, place.cluster) ? noted.pid : null;
+}
+
+/**
+ * Finds PostgreSQL running on these data, else starts it, in a session of its own so that the terminal's Ctrl-C
+ * does not reach it; either way it accepts connections when this returns.
+ * @returns its process id
+ * @throws StartFailure
+ */
+export async function ensureRunning(
+  place: Place,
+  binaries: Binaries,
+  settings: readonly string[],
+): Promise<number> {
+  const patience = performance.now() + REMAINS_MS;
+  for (;;) {
+    const pid = findRunning(place);
+    if (pid !== null && (await becomesReady(place, pid))) return pid;
+    const logEnd = rotateLog(place);
+    const started = launch(place, binaries, settings);
+    if (await becomesReady(place, started)) return started;
+    const said = complaint(place, logEnd);
+    const remains = /shared memory block .* is still in use/.test(said);
+    if (!remains || performance.now() > patience) {
+      throw new StartFailure(`PostgreSQL did not start: ${said || `see ${place.logFile}`}`);
+    }
+    await pause(200);
+  }
+}
+
+/** Ends PostgreSQL: its sessions are cut off and all is written. @returns whether it ended in time */
+export async function shutDown(place: Place, milliseconds: number): Promise<boolean> {
+  const pid = findRunning(place);
+  if (pid === null) return true;
+  const gone = () => !servesCluster(pid, place.cluster);
+  kill(pid, 'SIGINT');
+  if (await until(gone, milliseconds)) return true;
+  // Immediate: nothing committed is lost, the next start recovers it from the log.
+  kill(pid, 'SIGQUIT');
+  return until(gone, 2_000);
+}
+
+function launch(place: Place, binaries: Binaries, settings: readonly string[]): number {
+  forgetStranger(place);
+  const log = openLog(place);
+  try {
+    const child = spawn(binaries.postgres, ['-D', place.cluster, ...settings.flatMap((set) => ['-c', set])], {
+      ...identityOf(place),
+      cwd: place.cluster,
+      env: PROGRAM_ENVIRONMENT,
+      detached: true,
+      stdio: ['ignore', log, log],
+    });
+    child.on('error', () => {});
+    child.unref();
+    if (child.pid !== undefined) return child.pid;
+    throw new StartFailure(`PostgreSQL's program ${binaries.postgres} cannot be run`);
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** False as soon as the process is gone. */
+async function becomesReady(place: Place, pid: number): Promise<boolean> {
+  const ready = () => {
+    const noted = readPidFile(place);
+    return noted?.pid === pid && noted.status === 'ready';
+  };
+  const decided = await until(() => ready() || identify(pid) === null, RECOVERY_MS);
+  if (!decided) throw new StartFailure(`PostgreSQL (process ${pid}) is not ready: see ${place.logFile}`);
+  return identify(pid) !== null && ready();
+}
+
+/**
+ * PostgreSQL overlooks the note of a process that is gone, and then looks for remains of it. It cannot know that the
+ * noted number now belongs to some other program, or to a zombie that nobody collects (a container without an init).
+ */
+function forgetStranger(place: Place): void {
+  for (const note of [pidFile(place), join(place.sockets, `.s.PGSQL.${SOCKET_NUMBER}.lock`)]) {
+    const pid = Number(readLines(note)[0] ?? 0);
+    if (pid > 0 && exists(pid) && !isPostgres(pid)) rmSync(note, { force: true });
+  }
+}
+
+function readPidFile(place: Place): PidFile | null {
+  const lines = readLines(pidFile(place));
+  return lines.length === 0 ? null : { pid: Number(lines[0]), status: lines[7]?.trim() ?? '' };
+}
+
+const pidFile = ({ cluster }: Place): string => join(cluster, 'postmaster.pid');
+
+function readLines(file: string): readonly string[] {
+  try {
+    return readFileSync(file, 'utf8').split('\n');
+  } catch {
+    return [];
+  }
+}
+
+function openLog({ base, logFile }: Place): number {
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
+  try {
+    const log = openSync(logFile, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
+    // A start as root in another user's folder must leave a log that this user can go on writing.
+    const { uid, gid } = statSync(base);
+    fchownSync(log, uid, gid);
+    return log;
+  } catch (error) {
+    throw new EmbeddedPostgresError(`PostgreSQL's log cannot be written: ${reason(error)}`);
+  }
+}
+
+/** @returns where the next start's lines will begin */
+function rotateLog({ logFile }: Place): number {
+  const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
+  if (size < LOG_LIMIT_BYTES) return size;
+  renameSync(logFile, `${logFile}.1`);
+  return 0;
+}
+
+/** The log's last words in one line: why it ended, without what every start says. */
+function complaint({ logFile }: Place, from: number): string {
+  const lines = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n');
+  const words = lines.map((line) => line.replace(/^.*?\b(?:FATAL|PANIC|HINT|WARNING|LOG): +/, ''));
+  const telling = words.filter((line) => !/^(starting|listening|shutting|database system)/.test(line));
+  return telling.slice(-4).join(' / ');
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // Gone between the look and the signal, which is what was wanted.
+  }
+}

@@ -1,0 +1,64 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { runner } from 'node-pg-migrate';
+import pg from 'pg';
+
+const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
+
+/** A migration that PostgreSQL refused. Its message is one line that names the file and the place in it. */
+export class MigrationError extends Error {}
+
+/**
+ * Brings a database's schema up to date: runs the files of `migrations/` (its README tells the format) that
+ * have not run yet, all in one transaction, so that a failed start leaves nothing half made.
+ *
+ * Any number of processes may call it at once: the first does the work under an advisory lock, the others
+ * wait for it and find nothing to do.
+ * @returns the names of the migrations that this call ran, in order
+ * @throws MigrationError, or pg's own error where the server cannot be reached
+ */
+export async function migrate(databaseUrl: string, directory = MIGRATIONS): Promise<readonly string[]> {
+  if (!existsSync(directory)) throw new MigrationError(`the migrations folder ${directory} is missing`);
+  const client = new pg.Client({ connectionString: databaseUrl });
+  // A backend that dies reaches the caller through the query in flight; unheard, it would end the process.
+  client.on('error', () => {});
+  await client.connect();
+  const progress: Progress = { migration: null };
+  try {
+    const ran = await runner({
+      dbClient: client,
+      dir: directory,
+      ignorePattern: '(?!.*\\.sql$).*',
+      migrationsTable: 'doorplate_migrations',
+      direction: 'up',
+      singleTransaction: true,
+      advisoryLockMode: 'wait',
+      logger: listener(progress),
+    });
+    return ran.map(({ name }) => name);
+  } catch (error) {
+    throw new MigrationError(describe(error, progress), { cause: error });
+  } finally {
+    await client.end();
+  }
+}
+
+interface Progress {
+  migration: string | null;
+}
+
+/** node-pg-migrate tells which file it is at in its log alone, which otherwise nobody wants to read. */
+function listener(progress: Progress) {
+  const info = (line: string) => {
+    progress.migration = /^### MIGRATION (.+) \(UP\) ###$/.exec(line)?.[1] ?? progress.migration;
+  };
+  return { info, warn: () => {}, error: () => {} };
+}
+
+function describe(error: unknown, { migration }: Progress): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (migration === null) return `the migrations could not run: ${message}`;
+  const { detail, position } = error as { detail?: string; position?: string };
+  const place = position === undefined ? '' : ` at character ${position}`;
+  return `migration ${migration} failed${place}: ${message}${detail === undefined ? '' : ` (${detail})`}`;
+}

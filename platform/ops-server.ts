@@ -1,0 +1,124 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Registry } from 'prom-client';
+import type { Logger } from './log.ts';
+
+/** Whether traffic should come here, and if not, why not: one line each. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly problems: readonly string[];
+}
+
+/** Answers one path. What it throws becomes a 500 and a line in the log. */
+export type OpsHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  url: URL,
+) => Promise<void> | void;
+
+export interface OpsServerOptions {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly registry: Pick<Registry, 'metrics' | 'contentType'>;
+  readonly readiness: () => Promise<Readiness> | Readiness;
+  /** More paths, by `METHOD /path`. */
+  readonly handlers?: Readonly<Record<`${'GET' | 'POST'} /${string}`, OpsHandler>>;
+  readonly log: Pick<Logger, 'error'>;
+}
+
+export interface OpsServer {
+  readonly port: number;
+  /** Refuses new connections, cuts idle ones, and waits for the answers under way. */
+  close(): Promise<void>;
+}
+
+/** A probe that gets no answer cannot tell what is wrong; one line can. */
+const READINESS_LIMIT_MS = 4_000;
+
+/**
+ * The operations listener, for machines of the operator's own and never for the public: `GET /metrics`
+ * (Prometheus), `/livez` (the process turns), `/readyz` (200 or 503 with the problems), and what is passed in.
+ * @throws when the port is taken
+ */
+export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
+  const routes = new Map<string, OpsHandler>(Object.entries({ ...builtIn(options), ...options.handlers }));
+  const server = createServer((request, response) => void answer(routes, request, response, options.log));
+  await listen(server, options.host, options.port);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeIdleConnections();
+      }),
+  };
+}
+
+/** Writes a JSON answer, for handlers that are passed in too. */
+export function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+  });
+  response.end(`${JSON.stringify(body)}\n`);
+}
+
+function builtIn({ registry, readiness }: OpsServerOptions): Record<string, OpsHandler> {
+  return {
+    'GET /metrics': async (_request, response) => {
+      const metrics = await registry.metrics();
+      response.writeHead(200, { 'content-type': registry.contentType }).end(metrics);
+    },
+    'GET /livez': (_request, response) => sendJson(response, 200, { live: true }),
+    'GET /readyz': async (_request, response) => {
+      const { ready, problems } = await askReadiness(readiness);
+      sendJson(response, ready ? 200 : 503, { ready, problems });
+    },
+  };
+}
+
+async function askReadiness(readiness: OpsServerOptions['readiness']): Promise<Readiness> {
+  const { promise: tooLong, resolve } = Promise.withResolvers<Readiness>();
+  const problem = `the readiness check took over ${READINESS_LIMIT_MS / 1000} s`;
+  const timer = setTimeout(() => resolve({ ready: false, problems: [problem] }), READINESS_LIMIT_MS);
+  try {
+    return await Promise.race([readiness(), tooLong]);
+  } catch (error) {
+    return { ready: false, problems: [error instanceof Error ? error.message : String(error)] };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function answer(
+  routes: ReadonlyMap<string, OpsHandler>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  log: OpsServerOptions['log'],
+): Promise<void> {
+  const url = URL.parse(request.url ?? '/', 'http://ops') ?? new URL('http://ops/');
+  const method = request.method === 'HEAD' ? 'GET' : request.method;
+  try {
+    const handler = routes.get(`${method} ${url.pathname}`);
+    if (handler !== undefined) return await handler(request, response, url);
+    const allowed = ['GET', 'POST'].filter((other) => routes.has(`${other} ${url.pathname}`));
+    if (allowed.length === 0) return sendJson(response, 404, { error: 'not_found' });
+    response.setHeader('allow', allowed.join(', '));
+    sendJson(response, 405, { error: 'method_not_allowed' });
+  } catch (error) {
+    log.error(error, `the operations listener failed on ${request.method} ${url.pathname}`);
+    if (response.headersSent) response.destroy();
+    else sendJson(response, 500, { error: 'internal_error' });
+  }
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}

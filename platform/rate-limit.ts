@@ -1,0 +1,115 @@
+import { LRUCache } from 'lru-cache';
+import type pg from 'pg';
+import type { Clock } from './clock.ts';
+
+/** null: admitted. Otherwise the milliseconds until another try may succeed. */
+export type Verdict = null | { readonly retryMs: number };
+
+export interface RateLimiter {
+  /** At most `ceiling` admissions of `name` in any window of `windowMs`. */
+  admit(name: string, ceiling: number, windowMs?: number): Verdict | Promise<Verdict>;
+}
+
+interface Window {
+  /** Ring of the last `ceiling` admissions' times; 0 where there was none yet. */
+  times: Float64Array;
+  next: number;
+}
+
+interface Lease {
+  left: number;
+  until: number;
+  asking: Promise<Verdict> | null;
+}
+
+const NAMES = 20_000;
+/** Above this ceiling a process that is alone counts by the slots of a lease too: a ring would be large. */
+const LARGEST_RING = 20_000;
+const SECOND = 1_000;
+
+/** Exact and in memory: what a process that is alone uses, and what is per process anyway. */
+export const createLocalLimiter = (
+  clock: Clock,
+): { admit(name: string, ceiling: number, windowMs?: number): Verdict } => {
+  const windows = new LRUCache<string, Window>({ max: NAMES });
+  return {
+    admit: (name, ceiling, windowMs = SECOND) => {
+      let window = windows.get(name);
+      if (window?.times.length !== ceiling) {
+        window = { times: new Float64Array(ceiling), next: 0 };
+        windows.set(name, window);
+      }
+      const now = clock.now();
+      const oldest = window.times[window.next] as number;
+      if (oldest !== 0 && now - oldest < windowMs && now >= oldest) {
+        return { retryMs: windowMs - (now - oldest) };
+      }
+      window.times[window.next] = now;
+      window.next = window.next + 1 === ceiling ? 0 : window.next + 1;
+      return null;
+    },
+  };
+};
+
+/**
+ * A limiter that holds over all processes: exact where there is one, leased from PostgreSQL in blocks of a
+ * twentieth of the ceiling where there are more (decisions, "Requests in general").
+ */
+export const createRateLimiter = ({
+  pool,
+  clock,
+  alone,
+}: {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly alone: () => boolean;
+}): RateLimiter => {
+  const local = createLocalLimiter(clock);
+  const leases = new LRUCache<string, Lease>({ max: NAMES });
+
+  const takeBlock = async (
+    name: string,
+    ceiling: number,
+    windowMs: number,
+    lease: Lease,
+  ): Promise<Verdict> => {
+    const wanted = Math.max(1, Math.floor(ceiling / 20));
+    const { rows } = await pool.query({
+      name: 'take_rate',
+      text: 'select granted, retry_ms from work.take_rate($1, $2, $3, $4, $5)',
+      values: [name, ceiling, windowMs, wanted, clock.now()],
+    });
+    const { granted, retry_ms } = rows[0] as { granted: number; retry_ms: string };
+    lease.left = granted;
+    lease.until = clock.now() + windowMs / 10;
+    return granted > 0 ? null : { retryMs: Math.max(1, Number(retry_ms)) };
+  };
+
+  const spend = async (name: string, ceiling: number, windowMs: number, lease: Lease): Promise<Verdict> => {
+    while (lease.left < 1 || clock.now() >= lease.until) {
+      lease.asking ??= takeBlock(name, ceiling, windowMs, lease).finally(() => {
+        lease.asking = null;
+      });
+      const verdict = await lease.asking;
+      if (verdict !== null) return verdict;
+    }
+    lease.left -= 1;
+    return null;
+  };
+
+  return {
+    admit: (name, ceiling, windowMs = SECOND) => {
+      if (alone() && ceiling <= LARGEST_RING) return local.admit(name, ceiling, windowMs);
+      let lease = leases.get(name);
+      if (!lease) {
+        lease = { left: 0, until: 0, asking: null };
+        leases.set(name, lease);
+      }
+      if (lease.left >= 1 && clock.now() < lease.until) {
+        lease.left -= 1;
+        return null;
+      }
+      return spend(name, ceiling, windowMs, lease);
+    },
+  };
+};

@@ -1,0 +1,45 @@
+import type pg from 'pg';
+
+export interface Claim {
+  readonly item: string;
+  readonly cycle: number;
+  readonly attempt: number;
+}
+
+export interface DueAttempts {
+  /** Names the prepared statement. */
+  readonly name: string;
+  /**
+   * Selects `item`, `cycle` and `attempt` of what is due at `$1` and not held by a live claim, at most `$2`
+   * rows, locked `for update skip locked` so that workers don't reach for the same ones.
+   */
+  readonly select: string;
+}
+
+/**
+ * Takes attempts that are due. A claim is never given back: it ends with the attempt (whose outcome makes
+ * the next one due) or with its lease. A lost lease repeats an attempt, and never loses one. `now` and
+ * `leaseMs` in milliseconds.
+ */
+export const claimDue = async (
+  pool: pg.Pool,
+  { name, select }: DueAttempts,
+  { now, leaseMs, limit }: { readonly now: number; readonly leaseMs: number; readonly limit: number },
+): Promise<Claim[]> => {
+  const { rows } = await pool.query<Claim>({
+    name,
+    text: `with due as materialized (${select})
+           insert into work.claim as held (item, cycle, attempt, lease_until)
+           select item, cycle, attempt, $3 from due
+           on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until
+             where held.lease_until <= $1
+           returning item, cycle, attempt`,
+    values: [new Date(now), limit, new Date(now + leaseMs)],
+  });
+  return rows;
+};
+
+/** Forgets claims whose lease ended long ago: their attempts are over or due again. */
+export const sweepClaims = async (pool: pg.Pool, now: number): Promise<void> => {
+  await pool.query('delete from work.claim where lease_until < $1', [new Date(now - 86_400_000)]);
+};

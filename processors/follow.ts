@@ -1,0 +1,124 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import {
+  type EventStore,
+  OutcomeUnknown,
+  type Position,
+  type RecordedEvent,
+  StoreBusy,
+  StoreUnavailable,
+  WrongExpectedRevision,
+} from '../event-store/port.ts';
+import { lead } from '../platform/leader.ts';
+
+/** Follows events and does one thing about each. */
+export interface FollowingProcessor {
+  readonly name: string;
+  readonly prefixes: readonly string[];
+  /** Must be harmless when the event comes again: it may have been handled up to its last line. */
+  handle(event: RecordedEvent): Promise<void>;
+}
+
+export interface FollowOptions {
+  readonly store: EventStore;
+  readonly url: string;
+  readonly log: Logger;
+  /** Told after each batch, for those who wait for this processor. */
+  readonly onPassed: (name: string, position: Position) => void;
+  readonly onStopped?: (name: string) => void;
+}
+
+const AGAIN_MS = 500;
+const AT_ONCE = 16;
+
+/**
+ * Runs a processor in one process of all, from its checkpoint on. What the store or the database cannot do
+ * just now is tried again; an event that it cannot handle stops this processor, visibly, and nothing else.
+ */
+export const startProcessor = (
+  processor: FollowingProcessor,
+  options: FollowOptions,
+): { stop(): Promise<void> } =>
+  lead({
+    name: `processor ${processor.name}`,
+    url: options.url,
+    log: options.log,
+    run: (db, signal) => run(processor, options, db, signal),
+  });
+
+const run = async (
+  { name, prefixes, handle }: FollowingProcessor,
+  { store, log, onPassed, onStopped }: FollowOptions,
+  db: pg.ClientBase,
+  signal: AbortSignal,
+): Promise<void> => {
+  await db.query('insert into work.processor (name) values ($1) on conflict (name) do nothing', [name]);
+  const { rows } = await db.query('select position from work.processor where name = $1', [name]);
+  const after = rows[0].position === null ? null : (BigInt(rows[0].position) as Position);
+  for await (const batch of store.follow({ after, prefixes, signal })) {
+    for (const group of inStreamOrder(batch.events)) {
+      await Promise.all(
+        group.map(async (ofStream) => {
+          for (const event of ofStream) await handleOne(event);
+        }),
+      );
+      if (signal.aborted) return;
+    }
+    await db.query({
+      name: 'pass',
+      text: 'update work.processor set position = $2, stopped_by = null where name = $1',
+      values: [name, batch.position],
+    });
+    onPassed(name, batch.position);
+  }
+
+  async function handleOne(event: RecordedEvent): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        return await handle(event);
+      } catch (error) {
+        if (!isPassing(error)) return await stopAt(event, error);
+        log.warn({ processor: name, error: String(error) }, 'trying again');
+        await pause(AGAIN_MS, signal);
+      }
+    }
+  }
+
+  /** Stays the leader and does nothing more: another process would only stop at the same event. */
+  async function stopAt(event: RecordedEvent, error: unknown): Promise<void> {
+    const stoppedBy = `${event.type} at revision ${event.revision} of ${event.stream}: ${error}`;
+    log.error({ processor: name, stoppedBy, stack: (error as Error).stack }, 'processor stopped by an event');
+    await db.query('update work.processor set stopped_by = $2 where name = $1', [name, stoppedBy]);
+    onStopped?.(name);
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  }
+};
+
+/** Groups of streams to handle side by side; the events of one stream stay in order. */
+const inStreamOrder = (events: readonly RecordedEvent[]): RecordedEvent[][][] => {
+  const streams = [...Map.groupBy(events, (event) => event.stream).values()];
+  return Array.from({ length: Math.ceil(streams.length / AT_ONCE) }, (_, index) =>
+    streams.slice(index * AT_ONCE, (index + 1) * AT_ONCE),
+  );
+};
+
+/** Whether the fault is the moment's and not the event's. */
+export const isPassing = (error: unknown): boolean =>
+  error instanceof StoreBusy ||
+  error instanceof StoreUnavailable ||
+  error instanceof OutcomeUnknown ||
+  error instanceof WrongExpectedRevision ||
+  /ECONN|EPIPE|terminat|timeout|57P0|53300|40P01/i.test(
+    `${(error as { code?: string }).code ?? ''} ${error}`,
+  );
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(done, ms);
+    function done(): void {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    }
+    signal.addEventListener('abort', done);
+  });

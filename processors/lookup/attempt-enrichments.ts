@@ -1,0 +1,136 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { v7 as uuid } from 'uuid';
+import { load } from '../../commands/handle.ts';
+import { enrichmentAggregate, type LookupStreams } from '../../commands/lookup/aggregates.ts';
+import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
+import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
+import { combineAnswers } from '../../domain/lookup/result.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { claimDue } from '../claims.ts';
+import { askChain, type Provider } from './provider.ts';
+
+export interface AttemptOptions extends LookupStreams {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly chain: readonly Provider[];
+  /** The longest that asking the whole chain can take, milliseconds. */
+  readonly attemptMs: number;
+  readonly retryBaseMs: number;
+  /** 0 to 1. */
+  readonly random: () => number;
+  readonly onAttempt?: (outcome: 'completed' | 'failed') => void;
+}
+
+interface DueWork {
+  readonly ip: string;
+  readonly round: number;
+  readonly attempt: number;
+}
+
+const POLL_MS = 500;
+/** Between an attempt's end and its append, and for clocks that differ. */
+const LEASE_MARGIN_MS = 15_000;
+
+/**
+ * Makes the enrichment attempts that are due: claimed row by row, so any number of workers add up, each at
+ * most `atOnce` at a time.
+ */
+export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) => {
+  const running = new Set<Promise<void>>();
+  const stopping = new AbortController();
+  let nudged: (() => void) | null = null;
+  let again = false;
+
+  const start = (work: DueWork): void => {
+    const attempt = makeAttempt(options, work, stopping.signal)
+      .catch((error: unknown) => {
+        options.log.warn({ error: String(error), round: work.round }, 'an attempt was not recorded');
+      })
+      .finally(() => {
+        running.delete(attempt);
+        nudge();
+      });
+    running.add(attempt);
+  };
+
+  const nudge = (): void => {
+    again = true;
+    nudged?.();
+  };
+
+  const idle = (): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(done, POLL_MS);
+      function done(): void {
+        clearTimeout(timer);
+        nudged = null;
+        resolve();
+      }
+      nudged = done;
+      if (again) done();
+    });
+
+  const loop = (async () => {
+    while (!stopping.signal.aborted) {
+      again = false;
+      const room = atOnce - running.size;
+      if (room > 0) {
+        const due = await takeDue(options, room).catch(() => []);
+        for (const work of due) start(work);
+        if (due.length === room) continue;
+      }
+      await idle();
+    }
+  })();
+
+  return {
+    /** Something may be due: look at once. */
+    nudge,
+    /** Lets running attempts end; what is claimed and not begun is due again after its lease. */
+    stop: async (): Promise<void> => {
+      stopping.abort();
+      nudge();
+      await loop;
+      await Promise.all(running);
+    },
+  };
+};
+
+const DUE = {
+  name: 'claim_due_enrichments',
+  select: `select w.ip as item, w.round as cycle, w.attempts + 1 as attempt from read.enrichment_work w
+           where w.next_attempt_at <= $1 and not exists (
+             select from work.claim c where c.item = w.ip and c.cycle = w.round
+               and c.attempt = w.attempts + 1 and c.lease_until > $1)
+           order by w.next_attempt_at limit $2 for update of w skip locked`,
+};
+
+const takeDue = async ({ pool, clock, attemptMs }: AttemptOptions, limit: number): Promise<DueWork[]> => {
+  const leaseMs = attemptMs + LEASE_MARGIN_MS;
+  const held = await claimDue(pool, DUE, { now: clock.now(), leaseMs, limit });
+  return held.map(({ item, cycle, attempt }) => ({ ip: item, round: cycle, attempt }));
+};
+
+const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: AbortSignal): Promise<void> => {
+  const { store, digest, clock, chain, random, retryBaseMs, attemptMs, onAttempt } = options;
+  const { ip, round, attempt } = work;
+  const { state } = await load(store, enrichmentAggregate, enrichmentStream(digest(ip)));
+  if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return;
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
+  const answers = await askChain(chain, ip, signal);
+  // An attempt cut short by this process's end is none: it is due again after its lease.
+  if (stopping.aborted && answers.some((answer) => 'failure' in answer)) return;
+  const at = clock.now();
+  const combined = combineAnswers(ip, answers, state.saved, at);
+  const outcome =
+    combined.outcome === 'result' ? { result: combined.result } : { failures: combined.failures };
+  const id = uuid();
+  await recordAttempt(
+    options,
+    { ip, round, attempt, outcome, jitter: random(), retryBaseMs },
+    { correlationId: id, causationId: id, at },
+  );
+  onAttempt?.(combined.outcome === 'result' ? 'completed' : 'failed');
+};

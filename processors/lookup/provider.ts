@@ -1,0 +1,37 @@
+import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/result.ts';
+
+/** A source of company data. */
+export interface Provider {
+  readonly name: string;
+  /** What the provider knows of a canonical public address; null: nothing. @throws when it failed or timed out */
+  lookup(ip: string, signal: AbortSignal): Promise<ProviderRecord | null>;
+}
+
+const UNKNOWN: ProviderRecord = {
+  match_type: 'unclassified',
+  network: null,
+  company: null,
+  fresh_for_days: null,
+};
+
+/**
+ * Asks the providers in order until one says `company` (decisions, Enrichment providers). A failure is an
+ * answer too: it says that nothing was learned, never that there is no company.
+ */
+export const askChain = async (
+  chain: readonly Provider[],
+  ip: string,
+  signal: AbortSignal,
+): Promise<ProviderAnswer[]> => {
+  const answers: ProviderAnswer[] = [];
+  for (const { name: provider, lookup } of chain) {
+    try {
+      const record = (await lookup(ip, signal)) ?? UNKNOWN;
+      answers.push({ provider, record });
+      if (record.match_type === 'company') break;
+    } catch (error) {
+      answers.push({ provider, failure: error instanceof Error ? error.message : String(error) });
+    }
+  }
+  return answers;
+};

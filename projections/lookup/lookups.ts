@@ -1,0 +1,229 @@
+import type pg from 'pg';
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import {
+  type EnrichmentEvent,
+  enrichmentEvents,
+  type IntakeEvent,
+  intakeEvents,
+  type Reservation,
+  type WorkKind,
+} from '../../domain/lookup/events.ts';
+import type { SavedResult } from '../../domain/lookup/result.ts';
+import type { Projection } from '../projection.ts';
+
+interface WorkRow {
+  ip: string;
+  round: number;
+  kind: WorkKind;
+  requested_at: string;
+  attempts: number;
+  next_attempt_at: string;
+  last_attempt_at: string | null;
+}
+
+interface ReservationRow {
+  reservation_id: string;
+  partner_id: string;
+  key_id: string;
+  ip: string;
+  kind: WorkKind;
+  state: 'reserved' | 'submitted' | 'completed' | 'gave_up' | 'settled';
+  made_at: string;
+  ended_at: string | null;
+}
+
+/** What a batch comes to, row by row, before any of it is written. */
+interface Changes {
+  readonly saved: Map<string, SavedResult>;
+  /** Addresses whose work on the rest has been given up. */
+  readonly givenUp: Set<string>;
+  /** null: the work has ended. */
+  readonly work: Map<string, WorkRow | null>;
+  readonly attempts: Map<string, Pick<WorkRow, 'ip' | 'attempts' | 'next_attempt_at' | 'last_attempt_at'>>;
+  readonly made: Map<string, ReservationRow>;
+  readonly states: Map<string, Pick<ReservationRow, 'reservation_id' | 'state' | 'ended_at'>>;
+}
+
+/** Saved results, the work under way, and each partner's reservations: what GET /v1/lookup reads. */
+export const lookups: Projection = {
+  name: 'lookups',
+  tables: ['saved_lookup', 'enrichment_work', 'reservation'],
+  async apply(events, db) {
+    const changes: Changes = {
+      saved: new Map(),
+      givenUp: new Set(),
+      work: new Map(),
+      attempts: new Map(),
+      made: new Map(),
+      states: new Map(),
+    };
+    for (const stored of events) {
+      const onIntake = readEvent(intakeEvents, stored);
+      if (onIntake) foldIntake(changes, onIntake, stored.stream);
+      const onEnrichment = readEvent(enrichmentEvents, stored);
+      if (onEnrichment) foldEnrichment(changes, onEnrichment);
+    }
+    await write(changes, db);
+  },
+};
+
+const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream: string): void => {
+  switch (type) {
+    case 'lookup.ReservationMade.v1':
+      changes.made.set(data.reservation_id, { ...data, state: 'reserved', ended_at: null });
+      return;
+    case 'lookup.ReservationSettled.v1':
+      move(changes, data.reservation_id, 'settled', data.settled_at);
+      return;
+    case 'lookup.IntakeSnapshotted.v1':
+      // What was truncated behind the snapshot is known by it alone; what is known already stays.
+      for (const [reservation_id, ip, key_id, made_at] of data.open) {
+        if (changes.made.has(reservation_id)) continue;
+        const partner_id = stream.slice(stream.indexOf('-') + 1);
+        const row = {
+          reservation_id,
+          partner_id,
+          key_id,
+          ip,
+          kind: 'first',
+          made_at,
+          ended_at: null,
+        } as const;
+        changes.made.set(reservation_id, { ...row, state: 'reserved' });
+      }
+      return;
+    default:
+      unreachable(type);
+  }
+};
+
+const foldEnrichment = (changes: Changes, { type, data }: EnrichmentEvent): void => {
+  switch (type) {
+    case 'lookup.EnrichmentRequested.v1': {
+      const { ip, round, kind, requested_at, reservation } = data;
+      changes.attempts.delete(ip);
+      changes.work.set(ip, {
+        ip,
+        round,
+        kind,
+        requested_at,
+        attempts: 0,
+        next_attempt_at: requested_at,
+        last_attempt_at: null,
+      });
+      if (reservation) submitted(changes, ip, kind, reservation);
+      return;
+    }
+    case 'lookup.EnrichmentJoined.v1':
+      submitted(changes, data.ip, 'first', data.reservation);
+      return;
+    case 'lookup.EnrichmentAttemptFailed.v1': {
+      const { ip, attempt: attempts, next_attempt_at, failed_at: last_attempt_at } = data;
+      const work = changes.work.get(ip);
+      if (work) Object.assign(work, { attempts, next_attempt_at, last_attempt_at });
+      else changes.attempts.set(ip, { ip, attempts, next_attempt_at, last_attempt_at });
+      return;
+    }
+    case 'lookup.EnrichmentCompleted.v1': {
+      const { result, settles } = data;
+      changes.saved.set(result.ip, result);
+      changes.givenUp.delete(result.ip);
+      end(changes, result.ip, 'completed', result.enriched_at, settles);
+      return;
+    }
+    case 'lookup.EnrichmentGaveUp.v1':
+      if (data.kind === 'completion') changes.givenUp.add(data.ip);
+      end(changes, data.ip, 'gave_up', data.gave_up_at, data.settles);
+      return;
+    default:
+      unreachable(type);
+  }
+};
+
+const end = (
+  changes: Changes,
+  ip: string,
+  state: 'completed' | 'gave_up',
+  at: string,
+  settles: readonly Reservation[],
+): void => {
+  changes.work.set(ip, null);
+  changes.attempts.delete(ip);
+  for (const { reservation_id } of settles) move(changes, reservation_id, state, at);
+};
+
+/** The reservation itself may be gone from the log by its age: what names it brings it back. */
+const submitted = (changes: Changes, ip: string, kind: WorkKind, reservation: Reservation): void => {
+  const { reservation_id, partner_id, key_id, submitted_at: made_at } = reservation;
+  if (!changes.made.has(reservation_id)) {
+    const row = { reservation_id, partner_id, key_id, ip, kind, made_at, ended_at: null } as const;
+    changes.made.set(reservation_id, { ...row, state: 'submitted' });
+  }
+  move(changes, reservation_id, 'submitted', null);
+};
+
+/** `completed` and `gave_up` are final; `settled` says only that nothing else was known. */
+const move = (
+  changes: Changes,
+  id: string,
+  state: ReservationRow['state'],
+  ended_at: string | null,
+): void => {
+  const before = changes.states.get(id)?.state;
+  if (before === 'completed' || before === 'gave_up' || (before === 'settled' && state === 'submitted'))
+    return;
+  changes.states.set(id, { reservation_id: id, state, ended_at });
+};
+
+const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
+  const { saved, givenUp, work, attempts, made, states } = changes;
+  const rows = (text: string, values: Iterable<unknown>) => {
+    const list = [...values];
+    return list.length === 0 ? null : db.query(text, [JSON.stringify(list)]);
+  };
+  const ended = [...work].flatMap(([ip, row]) => (row === null ? [ip] : []));
+  const open = [...work.values()].filter((row) => row !== null);
+  await rows(UPSERT_SAVED, saved.values());
+  if (givenUp.size > 0) await db.query(GIVE_UP, [[...givenUp]]);
+  if (ended.length > 0) await db.query('delete from enrichment_work where ip = any ($1)', [ended]);
+  await rows(UPSERT_WORK, open);
+  await rows(UPDATE_ATTEMPTS, attempts.values());
+  await rows(INSERT_RESERVATIONS, made.values());
+  await rows(MOVE_RESERVATIONS, states.values());
+};
+
+const UPSERT_SAVED = `
+  insert into saved_lookup (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment)
+  select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment
+  from json_populate_recordset(null::saved_lookup, $1)
+  on conflict (ip) do update set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment) =
+    (excluded.match_type, excluded.network, excluded.company, excluded.sources, excluded.enriched_at,
+     excluded.fresh_until, excluded.needs_company_enrichment)`;
+
+const GIVE_UP = 'update saved_lookup set needs_company_enrichment = false where ip = any ($1)';
+
+const UPSERT_WORK = `
+  insert into enrichment_work (ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at)
+  select ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at
+  from json_populate_recordset(null::enrichment_work, $1)
+  on conflict (ip) do update set (round, kind, requested_at, attempts, next_attempt_at, last_attempt_at) =
+    (excluded.round, excluded.kind, excluded.requested_at, excluded.attempts, excluded.next_attempt_at,
+     excluded.last_attempt_at)`;
+
+const UPDATE_ATTEMPTS = `
+  update enrichment_work w set attempts = n.attempts, next_attempt_at = n.next_attempt_at,
+                               last_attempt_at = n.last_attempt_at
+  from json_populate_recordset(null::enrichment_work, $1) n where w.ip = n.ip`;
+
+const INSERT_RESERVATIONS = `
+  insert into reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at)
+  select reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at
+  from json_populate_recordset(null::reservation, $1)
+  on conflict (reservation_id) do nothing`;
+
+const MOVE_RESERVATIONS = `
+  update reservation r set state = n.state, ended_at = n.ended_at
+  from json_populate_recordset(null::reservation, $1) n
+  where r.reservation_id = n.reservation_id
+    and r.state not in ('completed', 'gave_up') and not (r.state = 'settled' and n.state = 'submitted')`;

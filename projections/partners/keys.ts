@@ -1,0 +1,52 @@
+import type pg from 'pg';
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { type PartnerEvent, partnerEvents } from '../../domain/partners/events.ts';
+import type { Projection } from '../projection.ts';
+
+/** Partners and their keys. Rare events: row by row. */
+export const partners: Projection = {
+  name: 'partners',
+  tables: ['partner', 'api_key'],
+  async apply(events, db) {
+    for (const stored of events) {
+      const event = readEvent(partnerEvents, stored);
+      if (event) await applyOne(event, db);
+    }
+  },
+};
+
+const KEY_LIMITS = `requests_per_second, new_enrichments_per_day, pending_enrichments, company_signals, expires_at`;
+
+const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promise<void> => {
+  switch (type) {
+    case 'partners.PartnerCreated.v1':
+      await db.query('insert into partner (partner_id, name, created_at) values ($1, $2, $3)', [
+        data.partner_id,
+        data.name,
+        data.created_at,
+      ]);
+      return;
+    case 'partners.KeyCreated.v1':
+      await db.query(
+        `insert into api_key (${KEY_LIMITS}, key_id, partner_id, name, hash, created_at)
+         select ${KEY_LIMITS}, key_id, partner_id, name, hash, created_at
+         from json_populate_record(null::api_key, $1)`,
+        [JSON.stringify(data)],
+      );
+      return;
+    case 'partners.KeyUpdated.v1':
+      await db.query(
+        `update api_key set (${KEY_LIMITS}) =
+           (select ${KEY_LIMITS} from json_populate_record(null::api_key, $2))
+         where key_id = $1`,
+        [data.key_id, JSON.stringify(data)],
+      );
+      return;
+    case 'partners.KeyRevoked.v1':
+      await db.query('update api_key set revoked_at = $2 where key_id = $1', [data.key_id, data.revoked_at]);
+      return;
+    default:
+      unreachable(type);
+  }
+};

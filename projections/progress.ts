@@ -1,0 +1,123 @@
+import pg from 'pg';
+import type { Position } from '../event-store/port.ts';
+
+/** Notified in each projecting transaction with `{ name: position }`. */
+export const PROJECTED_CHANNEL = 'doorplate_projected';
+/** The safety net under a lost notification, while somebody waits. */
+const POLL_MS = 150;
+
+interface Waiter {
+  readonly names: readonly string[];
+  readonly position: Position;
+  resolve(reached: boolean): void;
+}
+
+/** How far the read models are, as this process knows it: what read-your-writes waits for. */
+export interface Progress {
+  /** What the process's own leader has committed, told without a detour. */
+  advance(positions: Readonly<Record<string, Position>>): void;
+  /** True once all named projections have applied the position; false after `timeoutMs`. */
+  reached(names: readonly string[], position: Position | null, timeoutMs: number): Promise<boolean>;
+  /** Calls back after each advance. */
+  subscribe(listener: () => void): void;
+  close(): Promise<void>;
+}
+
+/** `table` holds (name, position): `read.projection` for read models, `work.processor` for processors. */
+export const createProgress = ({
+  url,
+  pool,
+  table = 'read.projection',
+}: {
+  readonly url: string;
+  readonly pool: pg.Pool;
+  readonly table?: 'read.projection' | 'work.processor';
+}): Progress => {
+  const applied = new Map<string, Position>();
+  const waiters = new Set<Waiter>();
+  const listeners = new Set<() => void>();
+  let polling: NodeJS.Timeout | null = null;
+  let listener: pg.Client | null = null;
+  let closed = false;
+
+  const isReached = ({ names, position }: Waiter): boolean =>
+    names.every((name) => (applied.get(name) ?? -1n) >= position);
+
+  const advance = (positions: Readonly<Record<string, Position>>): void => {
+    for (const [name, position] of Object.entries(positions)) {
+      if ((applied.get(name) ?? -1n) < position) applied.set(name, position);
+    }
+    for (const waiter of waiters) if (isReached(waiter)) waiter.resolve(true);
+    for (const call of listeners) call();
+  };
+
+  const listen = async (): Promise<void> => {
+    if (listener || closed) return;
+    const client = new pg.Client({ connectionString: url, application_name: 'doorplate progress' });
+    listener = client;
+    const lost = (): void => {
+      if (listener === client) listener = null;
+      void client.end().catch(() => undefined);
+    };
+    client.on('error', lost);
+    client.on('end', lost);
+    client.on('notification', ({ payload }) => {
+      const positions = JSON.parse(payload ?? '{}') as Record<string, string>;
+      advance(
+        Object.fromEntries(Object.entries(positions).map(([name, at]) => [name, BigInt(at) as Position])),
+      );
+    });
+    try {
+      await client.connect();
+      await client.query(`listen ${PROJECTED_CHANNEL}`);
+    } catch {
+      lost();
+    }
+  };
+
+  const poll = async (): Promise<void> => {
+    void listen();
+    try {
+      const { rows } = await pool.query(`select name, position from ${table} where position is not null`);
+      advance(Object.fromEntries(rows.map((row) => [row.name, BigInt(row.position) as Position])));
+    } catch {
+      // The database is away: waiting goes on until the time limit.
+    }
+    polling = waiters.size > 0 && !closed ? setTimeout(poll, POLL_MS) : null;
+  };
+
+  return {
+    advance,
+    subscribe: (call) => {
+      listeners.add(call);
+      void listen();
+    },
+    reached: (names, position, timeoutMs) => {
+      if (position === null) return Promise.resolve(true);
+      return new Promise((resolve) => {
+        const waiter: Waiter = {
+          names,
+          position,
+          resolve: (reached) => {
+            clearTimeout(timer);
+            waiters.delete(waiter);
+            resolve(reached);
+          },
+        };
+        const timer = setTimeout(() => waiter.resolve(false), timeoutMs);
+        waiters.add(waiter);
+        if (isReached(waiter)) waiter.resolve(true);
+        else {
+          void listen();
+          polling ??= setTimeout(poll, POLL_MS);
+        }
+      });
+    },
+    close: async () => {
+      closed = true;
+      if (polling) clearTimeout(polling);
+      for (const waiter of waiters) waiter.resolve(false);
+      await listener?.end().catch(() => undefined);
+    },
+  };
+};

@@ -1,0 +1,139 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import type { Batch, EventStore, Position } from '../event-store/port.ts';
+import { lead } from '../platform/leader.ts';
+import {
+  type Checkpoint,
+  CheckpointMoved,
+  commitSteps,
+  loadCheckpoints,
+  ProjectionFailed,
+  type Step,
+} from './checkpoints.ts';
+import type { Progress } from './progress.ts';
+import type { Projection } from './projection.ts';
+
+export interface ProjectionRunnerOptions {
+  readonly store: EventStore;
+  readonly url: string;
+  readonly projections: readonly Projection[];
+  readonly progress: Progress;
+  readonly log: Logger;
+  /** Told after each commit: the newest event's time (ISO) and place, for the lag metric. */
+  readonly onApplied?: (names: readonly string[], lastEventAt: string | null) => void;
+  readonly onStopped?: (name: string) => void;
+}
+
+/**
+ * Runs all projections in one pass under one leader over all processes; another process takes over within
+ * seconds. A poison event stops its own projection, the others go on.
+ */
+export const startProjections = (options: ProjectionRunnerOptions): { stop(): Promise<void> } =>
+  lead({
+    name: 'projections',
+    url: options.url,
+    log: options.log,
+    run: (db, signal) => runAsLeader(options, db, signal),
+  });
+
+const runAsLeader = async (
+  options: ProjectionRunnerOptions,
+  db: pg.ClientBase,
+  signal: AbortSignal,
+): Promise<void> => {
+  const { store, projections, log, progress } = options;
+  await db.query('set search_path to read');
+  const checkpoints = await loadCheckpoints(
+    db,
+    projections.map((projection) => projection.name),
+  );
+  const running = new Map(projections.map((projection) => [projection.name, projection]));
+  try {
+    for await (const batch of store.follow({ after: earliest(checkpoints), signal })) {
+      await applyBatch(options, db, running, checkpoints, batch);
+      const names = [...running.keys()];
+      progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));
+      options.onApplied?.(names, batch.events.at(-1)?.metadata.at ?? null);
+    }
+  } catch (error) {
+    if (!(error instanceof CheckpointMoved)) throw error;
+    log.info('checkpoints were moved by a rebuild or another leader: starting again from them');
+  }
+};
+
+const applyBatch = async (
+  options: ProjectionRunnerOptions,
+  db: pg.ClientBase,
+  running: Map<string, Projection>,
+  checkpoints: Map<string, Checkpoint>,
+  batch: Batch,
+): Promise<void> => {
+  const steps = stepsOf(running, checkpoints, batch);
+  if (steps.length === 0) return;
+  try {
+    await commitSteps(db, steps, batch.position);
+  } catch (error) {
+    if (!(error instanceof ProjectionFailed)) throw error;
+    for (const step of steps) await applyAlone(options, db, running, step, batch.position);
+  }
+  for (const { projection } of steps) {
+    if (running.has(projection.name)) {
+      checkpoints.set(projection.name, { position: batch.position, stoppedBy: null });
+    }
+  }
+};
+
+/** One projection's share of a batch, event by event where the whole fails, up to the one at fault. */
+const applyAlone = async (
+  options: ProjectionRunnerOptions,
+  db: pg.ClientBase,
+  running: Map<string, Projection>,
+  step: Step,
+  to: Position,
+): Promise<void> => {
+  const { projection, events } = step;
+  try {
+    return await commitSteps(db, [step], to);
+  } catch (error) {
+    if (!(error instanceof ProjectionFailed)) throw error;
+  }
+  let { from } = step;
+  for (const event of events) {
+    try {
+      await commitSteps(db, [{ projection, from, events: [event] }], event.position);
+      from = event.position;
+    } catch (error) {
+      if (!(error instanceof ProjectionFailed)) throw error;
+      running.delete(projection.name);
+      const stoppedBy = `${event.type} at revision ${event.revision} of ${event.stream}: ${error.message}`;
+      await db.query('update read.projection set stopped_by = $2 where name = $1', [
+        projection.name,
+        stoppedBy,
+      ]);
+      options.log.error({ projection: projection.name, stoppedBy }, 'projection stopped by an event');
+      options.onStopped?.(projection.name);
+      return;
+    }
+  }
+  await commitSteps(db, [{ projection, from, events: [] }], to);
+};
+
+const stepsOf = (
+  running: Map<string, Projection>,
+  checkpoints: Map<string, Checkpoint>,
+  { events, position }: Batch,
+): Step[] =>
+  [...running.values()].flatMap((projection) => {
+    const from = checkpoints.get(projection.name)?.position ?? null;
+    if (from !== null && from >= position) return [];
+    return [{ projection, from, events: events.filter((event) => from === null || event.position > from) }];
+  });
+
+const earliest = (checkpoints: Map<string, Checkpoint>): Position | null => {
+  let least: Position | null = null;
+  for (const { position } of checkpoints.values()) {
+    if (position === null) return null;
+    if (least === null || position < least) least = position;
+  }
+  return least;
+};

@@ -1,0 +1,69 @@
+import type pg from 'pg';
+import type { WorkKind } from '../domain/lookup/events.ts';
+import type { SavedResult } from '../domain/lookup/result.ts';
+
+/** What the read model knows of an address, and of one partner's latest reservation for it. */
+export interface LookupView {
+  readonly saved: SavedResult | null;
+  readonly reservation: null | {
+    readonly state: 'reserved' | 'submitted' | 'completed' | 'gave_up' | 'settled';
+    readonly kind: WorkKind;
+    readonly madeAt: string;
+    readonly endedAt: string | null;
+  };
+  /** The round under way, seen by those who have a reservation in it. */
+  readonly work: null | { readonly attempts: number; readonly nextAttemptAt: string };
+}
+
+const VIEW = `
+  select s.ip as saved_ip, s.match_type, s.network, s.company, s.sources, s.enriched_at, s.fresh_until,
+         s.needs_company_enrichment, r.state, r.kind, r.made_at, r.ended_at, w.attempts, w.next_attempt_at
+  from (select $1::text as ip) q
+  left join read.saved_lookup s on s.ip = q.ip
+  left join lateral (
+    select * from read.reservation o where o.partner_id = $2 and o.ip = q.ip
+    order by o.made_at desc, o.reservation_id desc limit 1) r on true
+  left join read.enrichment_work w on w.ip = q.ip and r.state = 'submitted'`;
+
+/** `ip` in canonical form. */
+export const readLookup = async (pool: pg.Pool, ip: string, partnerId: string): Promise<LookupView> => {
+  const { rows } = await pool.query({ name: 'lookup_view', text: VIEW, values: [ip, partnerId] });
+  const row = rows[0];
+  return {
+    saved: row.saved_ip === null ? null : toSavedResult(row),
+    reservation:
+      row.state === null
+        ? null
+        : {
+            state: row.state,
+            kind: row.kind,
+            madeAt: row.made_at.toISOString(),
+            endedAt: row.ended_at?.toISOString() ?? null,
+          },
+    work:
+      row.attempts === null
+        ? null
+        : { attempts: row.attempts, nextAttemptAt: row.next_attempt_at.toISOString() },
+  };
+};
+
+const toSavedResult = (row: pg.QueryResultRow): SavedResult => ({
+  ip: row.saved_ip,
+  match_type: row.match_type,
+  network: row.network,
+  company: row.company,
+  sources: row.sources,
+  enriched_at: row.enriched_at.toISOString(),
+  fresh_until: row.fresh_until.toISOString(),
+  needs_company_enrichment: row.needs_company_enrichment,
+});
+
+/** Enrichments under way, other than those of the addresses given: what the shared ceiling is held against. */
+export const countOutstanding = async (pool: pg.Pool, except: readonly string[]): Promise<number> => {
+  const { rows } = await pool.query({
+    name: 'count_outstanding',
+    text: 'select count(*)::int as n from read.enrichment_work where ip <> all ($1)',
+    values: [except],
+  });
+  return rows[0].n;
+};

@@ -1,0 +1,174 @@
+import { LRUCache } from 'lru-cache';
+import type pg from 'pg';
+import { type PublicAddress, parsePublicAddress } from '../domain/kernel/address.ts';
+import { isStale, type SavedResult } from '../domain/lookup/result.ts';
+import { BackendTimeout } from '../http/failures.ts';
+import {
+  lookupAnswer,
+  lookupFragment,
+  lookupRefusal,
+  NOT_NEEDED,
+  POLL_SECONDS,
+  pendingAnswer,
+  REFRESH_PENDING,
+  type Refresh,
+} from '../http/lookup-answer.ts';
+import { type CountLookup, countingAnswers } from '../http/lookup-counting.ts';
+import { getLookupOperation } from '../http/operations/lookup.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
+import { type LookupView, readLookup } from './lookup-rows.ts';
+
+export interface GetLookupParts {
+  readonly pool: pg.Pool;
+  readonly count: CountLookup;
+  readonly fresh: FreshLookups;
+  readonly inFlight: InFlight;
+  /** Waits until the read models have all that the store has now; false after the time limit. */
+  readonly caughtUp: () => Promise<boolean>;
+}
+
+/**
+ * Fresh results that need no more work: what no command can change until `fresh_until`, with nothing of a
+ * partner's own in it (architecture, rule 12). By the caller's spelling, so that a hit parses nothing.
+ */
+export interface FreshLookups {
+  answer(request: ApiRequest, ip: string): Answer | null;
+  keep(ip: string, saved: SavedResult, at: number): void;
+}
+
+const CACHED = 50_000;
+
+export const createFreshLookups = (): FreshLookups => {
+  const entries = new LRUCache<
+    string,
+    { fragment: string; freshUntil: number; matchType: SavedResult['match_type'] }
+  >({ max: CACHED });
+  return {
+    answer: (request, ip) => {
+      const entry = entries.get(ip);
+      if (!entry || entry.freshUntil <= request.receivedAt) return null;
+      return lookupAnswer(request, ip, entry.fragment, entry.matchType, NOT_NEEDED);
+    },
+    keep: (ip, saved, at) => {
+      if (saved.needs_company_enrichment || isStale(saved, at)) return;
+      entries.set(ip, {
+        fragment: lookupFragment(saved, NOT_NEEDED, at),
+        freshUntil: Date.parse(saved.fresh_until),
+        matchType: saved.match_type,
+      });
+    },
+  };
+};
+
+/** The distinct addresses being looked up in this process. */
+export interface InFlight {
+  /** null where the ceiling is reached; else what to call when the lookup has ended. */
+  enter(ip: string): (() => void) | null;
+}
+
+export const createInFlight = (ceiling: number): InFlight => {
+  const counts = new Map<string, number>();
+  return {
+    enter: (ip) => {
+      const before = counts.get(ip) ?? 0;
+      if (before === 0 && counts.size >= ceiling) return null;
+      counts.set(ip, before + 1);
+      return () => {
+        const left = (counts.get(ip) ?? 1) - 1;
+        if (left === 0) counts.delete(ip);
+        else counts.set(ip, left);
+      };
+    },
+  };
+};
+
+/** GET /v1/lookup: reads a saved result or polls a submission. Never starts work. */
+export const getLookupRoute = (parts: GetLookupParts): Route => ({
+  method: 'GET',
+  path: '/v1/lookup',
+  access: 'key',
+  body: 'none',
+  bodyLimit: 1_024,
+  targetLimit: 512,
+  operation: getLookupOperation,
+  answered: countingAnswers(parts.count),
+  handle: (request) => {
+    const text = ipOf(request.query);
+    if (text === null) return lookupRefusal(request, 'invalid_query');
+    const cached = parts.fresh.answer(request, text);
+    if (cached) return cached;
+    const ip = parsePublicAddress(text);
+    if (ip === null) return lookupRefusal(request, 'invalid_ip');
+    const leave = parts.inFlight.enter(ip);
+    if (leave === null) return lookupRefusal(request, 'lookup_capacity');
+    return read(parts, request, text, ip).finally(leave);
+  },
+});
+
+/** The only parameter's value; null unless there is exactly one `ip` and nothing else. */
+const ipOf = (query: string): string | null => {
+  if (query.startsWith('ip=') && !/[&%+]/.test(query)) return query.slice(3);
+  const entries = [...new URLSearchParams(query)];
+  const [entry] = entries;
+  return entries.length === 1 && entry?.[0] === 'ip' ? entry[1] : null;
+};
+
+const read = async (
+  { pool, fresh, caughtUp }: GetLookupParts,
+  request: ApiRequest,
+  text: string,
+  ip: PublicAddress,
+): Promise<Answer> => {
+  const { partner_id } = request.key as CallingKey;
+  let view = await readLookup(pool, ip, partner_id);
+  if (!view.saved && !view.reservation) {
+    // The caller may know of a POST that the read models don't: a miss is told only when it is one.
+    if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
+    view = await readLookup(pool, ip, partner_id);
+  }
+  if (view.saved) {
+    fresh.keep(text, view.saved, request.receivedAt);
+    const refresh = refreshSeenBy(view, view.saved, request.receivedAt);
+    const fragment = lookupFragment(view.saved, refresh, request.receivedAt);
+    return lookupAnswer(request, text, fragment, view.saved.match_type, refresh);
+  }
+  return withoutSaved(request, text, ip, view);
+};
+
+const withoutSaved = (
+  request: ApiRequest,
+  text: string,
+  lookupIp: string,
+  { reservation, work }: LookupView,
+): Answer => {
+  if (!reservation || reservation.state === 'gave_up') return lookupRefusal(request, 'not_requested');
+  switch (reservation.state) {
+    case 'reserved':
+      return lookupRefusal(request, 'submission_unconfirmed', { retryAfter: POLL_SECONDS });
+    case 'submitted':
+      if (!work)
+        return lookupRefusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
+      return pendingAnswer(request, text, {
+        lookupIp,
+        submittedAt: reservation.madeAt,
+        attempts: work.attempts,
+        nextAttemptAt: work.nextAttemptAt,
+        enqueued: false,
+      });
+    case 'completed':
+    case 'settled':
+      return lookupRefusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
+  }
+};
+
+/** What a GET shows of the refresh (decisions, Lookup): it starts none, and is told of no refused admission. */
+const refreshSeenBy = ({ reservation, work }: LookupView, saved: SavedResult, at: number): Refresh => {
+  if (!saved.needs_company_enrichment && !isStale(saved, at)) return NOT_NEEDED;
+  if (work) return REFRESH_PENDING;
+  const unconfirmed = reservation?.state === 'reserved';
+  if (unconfirmed)
+    return { status: 'deferred', error: 'submission_unconfirmed', retryAfterSeconds: POLL_SECONDS };
+  const gaveUp = reservation?.state === 'gave_up' && (reservation.endedAt ?? '') > saved.enriched_at;
+  if (gaveUp) return { status: 'deferred', error: 'lookup_failed', retryAfterSeconds: POLL_SECONDS };
+  return { status: 'not_requested', error: null };
+};

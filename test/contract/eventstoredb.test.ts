@@ -1,0 +1,56 @@
+import { describe, it } from 'vitest';
+import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
+import { describeEventStore } from './event-store.ts';
+import type { TestedServer } from './suite/context.ts';
+
+const IMAGE = 'eventstore/eventstore:24.10.0-bookworm-slim';
+const PORT = 2113;
+
+const at = (host: string, port: number, settings: string, stop: () => Promise<void>): TestedServer => ({
+  host,
+  port,
+  open: ({ proxyPort, ...options }) => {
+    const address = proxyPort === undefined ? `${host}:${port}` : `127.0.0.1:${proxyPort}`;
+    return createEventStoreDb({ url: `esdb://${address}${settings}`, ...options });
+  },
+  stop,
+});
+
+/** One node without TLS, named by `EVENTSTORE_URL`: behind the proxy its certificate would not fit. */
+const named = (url: string): TestedServer => {
+  const { hostname, port, pathname, search } = new URL(url);
+  return at(hostname, Number(port || PORT), `${pathname}${search}`, async () => undefined);
+};
+
+const startContainer = async (): Promise<TestedServer> => {
+  const { GenericContainer, Wait } = await import('testcontainers');
+  const container = await new GenericContainer(IMAGE)
+    .withCommand(['--insecure', '--run-projections=None', '--mem-db'])
+    .withExposedPorts(PORT)
+    .withWaitStrategy(Wait.forHttp('/health/live', PORT).forStatusCode(204))
+    .start();
+  return at(container.getHost(), container.getMappedPort(PORT), '?tls=false', async () => {
+    await container.stop();
+  });
+};
+
+const dockerAnswers = async (): Promise<boolean> => {
+  try {
+    const { getContainerRuntimeClient } = await import('testcontainers');
+    await getContainerRuntimeClient();
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const { EVENTSTORE_URL } = process.env;
+if (EVENTSTORE_URL !== undefined) {
+  describeEventStore('EventStoreDB', async () => named(EVENTSTORE_URL));
+} else if (await dockerAnswers()) {
+  describeEventStore('EventStoreDB', startContainer);
+} else {
+  describe.skip('the event store contract on EventStoreDB: EVENTSTORE_URL is not set, no Docker engine answers', () => {
+    it('is not run');
+  });
+}

@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import { StreamExpired, WrongExpectedRevision } from '../../../event-store/port.ts';
+import { all, event, events, eventsIn, followUntil, refusal, type SuiteContext, unique } from './context.ts';
+
+const NOON = Date.parse('2031-05-05T12:00:00.000Z');
+const mortal = () => event({ metadata: { expires_at: new Date(NOON).toISOString() } });
+
+export const retention = ({ open }: SuiteContext): void => {
+  describe('an event past its expires_at', () => {
+    it('is hidden from that instant on, by the clock of who reads', async () => {
+      let now = NOON - 1;
+      const store = open({ now: () => now });
+      const stream = unique();
+      await store.append(stream, 'no_stream', [mortal(), event(), mortal()]);
+      expect(await all(store.readStream(stream))).toHaveLength(3);
+      now = NOON;
+      expect((await all(store.readStream(stream))).map(({ revision }) => revision)).toEqual([1]);
+    });
+
+    it('still counts: the stream numbers on and refuses as before', async () => {
+      const store = open({ now: () => NOON });
+      const stream = unique();
+      await store.append(stream, 'no_stream', [mortal(), mortal()]);
+      expect(await refusal(store.append(stream, 'no_stream', [event()]))).toMatchObject({ actual: 1 });
+      expect(await store.append(stream, 1, [event()])).toMatchObject({ revision: 2 });
+    });
+
+    it('does not use up the limit of a read', async () => {
+      const store = open({ now: () => NOON });
+      const stream = unique();
+      await store.append(stream, 'no_stream', [event(), event(), mortal(), mortal(), event(), mortal()]);
+      const read = async (direction: 'forwards' | 'backwards') =>
+        (await all(store.readStream(stream, { direction, limit: 2 }))).map(({ revision }) => revision);
+      expect([await read('forwards'), await read('backwards')]).toEqual([
+        [0, 1],
+        [4, 1],
+      ]);
+    });
+
+    it('is passed over by who follows, whose position goes on', async () => {
+      const store = open({ now: () => NOON });
+      const stream = unique();
+      const after = await store.head();
+      const { position } = await store.append(stream, 'no_stream', [event(), mortal()]);
+      const reached = (batches: readonly { position: bigint }[]) =>
+        (batches.at(-1)?.position ?? -1n) >= (position ?? 0n);
+      const batches = await followUntil(store, { after, prefixes: [stream] }, reached);
+      expect(eventsIn(batches).map(({ revision }) => revision)).toEqual([0]);
+    });
+  });
+
+  describe('an expired stream', () => {
+    it('reads as empty and refuses every append for ever', async () => {
+      const store = open();
+      const stream = unique();
+      const lot = events(3);
+      await store.append(stream, 'no_stream', lot);
+      await store.expire(stream, 2);
+      expect(await all(store.readStream(stream))).toEqual([]);
+      expect(await all(store.readStream(stream, { direction: 'backwards', limit: 1 }))).toEqual([]);
+      for (const expected of ['any', 'no_stream', 'stream_exists', 2, 3] as const) {
+        expect(await refusal(open().append(stream, expected, [event()]))).toBeInstanceOf(StreamExpired);
+      }
+    });
+
+    it('may be expired again, and so may one that never was', async () => {
+      const store = open();
+      const stream = unique();
+      await store.append(stream, 'no_stream', events(2));
+      await store.expire(stream, 1);
+      await store.expire(stream, 1);
+      await store.truncateBefore(stream, 1);
+      await store.expire(unique(), 7);
+    });
+
+    it('is none when the stream has gone on past what was meant', async () => {
+      const store = open();
+      const stream = unique();
+      await store.append(stream, 'no_stream', events(3));
+      const error = await refusal(store.expire(stream, 1));
+      expect(error).toBeInstanceOf(WrongExpectedRevision);
+      expect(error).toMatchObject({ stream, actual: 2 });
+      expect(await store.append(stream, 2, [event()])).toMatchObject({ revision: 3 });
+    });
+
+    it('leaves the streams beside it as they are', async () => {
+      const store = open();
+      const stream = unique();
+      await store.append(stream, 'no_stream', [event()]);
+      await store.append(`${stream}-2`, 'no_stream', [event()]);
+      await store.expire(stream, 0);
+      expect(await all(store.readStream(`${stream}-2`))).toHaveLength(1);
+    });
+  });
+
+  describe('a truncated stream', () => {
+    it('has lost what was before, and goes on', async () => {
+      const store = open();
+      const stream = unique();
+      await store.append(stream, 'no_stream', events(5));
+      await store.truncateBefore(stream, 3);
+      await store.truncateBefore(stream, 3);
+      await store.append(stream, 4, [event()]);
+      const revisions = (await all(store.readStream(stream))).map(({ revision }) => revision);
+      expect(revisions).toEqual([3, 4, 5]);
+      expect(await all(store.readStream(stream, { direction: 'backwards', from: 3 }))).toHaveLength(1);
+      expect(await refusal(store.append(stream, 'no_stream', [event()]))).toMatchObject({ actual: 5 });
+    });
+
+    it('never gets back what it has lost', async () => {
+      const store = open();
+      const stream = unique();
+      await store.append(stream, 'no_stream', events(5));
+      await Promise.all([1, 4, 2, 3].map((revision) => store.truncateBefore(stream, revision)));
+      expect((await all(store.readStream(stream))).map(({ revision }) => revision)).toEqual([4]);
+      await store.truncateBefore(stream, 0);
+      expect((await all(store.readStream(stream))).map(({ revision }) => revision)).toEqual([4]);
+    });
+
+    it('may have lost everything, and shows what comes later', async () => {
+      const store = open();
+      const stream = unique();
+      await store.append(stream, 'no_stream', events(3));
+      await store.truncateBefore(stream, 1_000);
+      await store.truncateBefore(stream, 1_000);
+      expect(await all(store.readStream(stream))).toEqual([]);
+      expect(await refusal(store.append(stream, 'no_stream', [event()]))).toMatchObject({ actual: 2 });
+      expect(await store.append(stream, 2, [event()])).toMatchObject({ revision: 3 });
+      expect((await all(store.readStream(stream))).map(({ revision }) => revision)).toEqual([3]);
+    });
+
+    it('need not exist', async () => {
+      const store = open();
+      const stream = unique();
+      await store.truncateBefore(stream, 5);
+      expect(await store.append(stream, 'no_stream', [event()])).toMatchObject({ revision: 0 });
+      expect(await all(store.readStream(stream))).toHaveLength(1);
+    });
+  });
+};

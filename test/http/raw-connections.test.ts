@@ -1,0 +1,188 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Answer } from '../../http/route.ts';
+import { aRoute, aServer, exchangeBytes, portOf, someRoutes, TOKEN, uuid } from './shell.ts';
+
+const KEYED = `Host: x\r\nAuthorization: Bearer ${TOKEN}\r\n`;
+const CLOSE = 'Connection: close\r\n\r\n';
+
+let app: FastifyInstance;
+
+async function listening(parts: Parameters<typeof aServer>[0] = {}): Promise<FastifyInstance> {
+  app = aServer(parts);
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  return app;
+}
+
+afterEach(() => app.close());
+
+/** Status and code of an answer, having checked that its id stands in header and body. */
+function summary(text: string): [status: number, code: string] {
+  const [head = '', body = ''] = text.split('\r\n\r\n');
+  const id = /^x-request-id: (.*)$/im.exec(head)?.[1];
+  const parsed = JSON.parse(body);
+  expect(id).toMatch(uuid);
+  expect(parsed.request_id).toBe(id);
+  return [Number(head.split(' ')[1]), parsed.error.code];
+}
+
+describe('on a socket', () => {
+  it.each([
+    [
+      'two Authorization headers',
+      `GET /v1/trackers HTTP/1.1\r\n${KEYED}Authorization: Bearer ${TOKEN}\r\n${CLOSE}`,
+      401,
+      'unauthorized',
+    ],
+    [
+      'two Content-Type headers',
+      `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Type: application/json\r\nContent-Length: 2\r\n${CLOSE}{}`,
+      415,
+      'unsupported_media_type',
+    ],
+    ['no Host header', `GET /healthz HTTP/1.1\r\n${CLOSE}`, 400, 'invalid_body'],
+    ['a bad URL', `GET /v1/%zz HTTP/1.1\r\n${KEYED}${CLOSE}`, 404, 'not_found'],
+    ['a proxy request', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n', 404, 'not_found'],
+    ['an asterisk', `OPTIONS * HTTP/1.1\r\nHost: x\r\n${CLOSE}`, 404, 'not_found'],
+    ['PROPFIND', `PROPFIND /v1/%6Cookup HTTP/1.1\r\nHost: x\r\n${CLOSE}`, 405, 'method_not_allowed'],
+    ['no HTTP at all', 'hello\r\n\r\n', 400, 'invalid_body'],
+    [
+      'both framings of a body',
+      `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      400,
+      'invalid_body',
+    ],
+    [
+      '17 KB of headers',
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`,
+      431,
+      'invalid_body',
+    ],
+    [
+      'a URL of 17 KB',
+      `GET /v1/lookup?ip=${'x'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+      414,
+      'uri_too_long',
+    ],
+    [
+      'an oversize chunked body',
+      `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n${CLOSE}800\r\n${'x'.repeat(2_048)}\r\n0\r\n\r\n`,
+      413,
+      'body_too_large',
+    ],
+    [
+      'an oversize announced body',
+      `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Length: 1025\r\n${CLOSE}`,
+      413,
+      'body_too_large',
+    ],
+  ])('%s', async (_says, bytes, status, code) => {
+    expect(summary(await exchangeBytes(await listening(), bytes))).toEqual([status, code]);
+  });
+
+  it('HEAD under /v1 is 405 without a body', async () => {
+    const text = await exchangeBytes(await listening(), `HEAD /v1/lookup HTTP/1.1\r\nHost: x\r\n${CLOSE}`);
+
+    expect(text).toMatch(/^HTTP\/1\.1 405 .*\r\nallow: GET, POST\r\n/s);
+    expect(text.endsWith('\r\n\r\n')).toBe(true);
+  });
+
+  it('an unknown expectation is ignored', async () => {
+    const text = await exchangeBytes(
+      await listening(),
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: luck\r\n${CLOSE}`,
+    );
+
+    expect(text).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('an empty chunked body needs no content type where {} belongs', async () => {
+    const text = await exchangeBytes(
+      await listening(),
+      `POST /v1/trackers/a/delete HTTP/1.1\r\n${KEYED}Transfer-Encoding: chunked\r\n${CLOSE}0\r\n\r\n`,
+    );
+
+    expect(text).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('a body in two pieces is one body', async () => {
+    const head = `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Length: 8\r\n${CLOSE}`;
+    const text = await exchangeBytes(await listening(), `${head}{"a"`, ':17}');
+
+    expect(text).toMatch(/"body":\{"a":17\}\}$/);
+  });
+
+  it('a refused body that never ends is cut', async () => {
+    const head = `POST /v1/nope HTTP/1.1\r\n${KEYED}Transfer-Encoding: chunked\r\n\r\n`;
+    const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
+    const text = await exchangeBytes(await listening(), head, ...Array.from({ length: 20 }, () => chunk));
+
+    expect(text).not.toContain('400');
+  });
+
+  it('a refused request leaves the connection to the next', async () => {
+    const refused = `POST /v1/lookup HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`;
+    const text = await exchangeBytes(
+      await listening(),
+      `${refused}GET /healthz HTTP/1.1\r\nHost: x\r\n${CLOSE}`,
+    );
+
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401', 'HTTP/1.1 200']);
+  });
+});
+
+describe('a caller who stalls', () => {
+  const impatient = { requestTimeouts: { headersMs: 40, requestMs: 40, checkEveryMs: 10 } };
+
+  it.each([
+    ['in the head', 'GET /healthz HTTP/1.1\r\nHost:'],
+    [
+      'in the body',
+      `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
+    ],
+  ])('%s is told 408 and cut off', async (_where, bytes) => {
+    expect(summary(await exchangeBytes(await listening(impatient), bytes))).toEqual([408, 'invalid_body']);
+  });
+
+  it('in a body that was refused already hears nothing more', async () => {
+    const bytes = `POST /v1/lookup HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{`;
+
+    expect(summary(await exchangeBytes(await listening(impatient), bytes))).toEqual([401, 'unauthorized']);
+  });
+});
+
+describe('a server that closes', () => {
+  it('finishes what is in flight and ends the connection with it', async () => {
+    const started = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<Answer>();
+    const handle = () => {
+      started.resolve();
+      return answer.promise;
+    };
+    await listening({
+      routes: [...someRoutes, aRoute({ method: 'GET', path: '/slow', access: 'public', handle })],
+    });
+    const received = exchangeBytes(app, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n');
+    await started.promise;
+    app.server.closeIdleConnections = () => answer.resolve({ status: 200, body: 'done' });
+    const closed = app.close();
+
+    expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\n(.*\r\n)?connection: close\r\n.*done$/is);
+    await closed;
+  });
+
+  it('survives a caller who leaves in the middle of a body', async () => {
+    await listening();
+    const socket = connect(portOf(app), '127.0.0.1');
+    socket.write(
+      `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
+    );
+    await once(app.server, 'request');
+    socket.destroy();
+    await once(socket, 'close');
+
+    expect((await app.inject('/healthz')).statusCode).toBe(200);
+  });
+});

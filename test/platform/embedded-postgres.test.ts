@@ -1,0 +1,221 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import {
+  type EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+  startEmbeddedPostgres,
+} from '../../platform/embedded/embedded-postgres.ts';
+import { EmbeddedPostgresError } from '../../platform/embedded/error.ts';
+import { identify } from '../../platform/embedded/processes.ts';
+import { startHelper } from '../support/processes.ts';
+
+const SERVER = new URL('../support/embedded-postgres-process.ts', import.meta.url);
+const quiet = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** One for all tests: each start of PostgreSQL takes 0.1 s, but its initdb 2 s. */
+let folder: string;
+let longFolder: string;
+let started: EmbeddedPostgres[] = [];
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'doorplate-pg-'));
+  longFolder = join(folder, 'long'.repeat(30));
+  // PostgreSQL's user must be able to enter it when root runs the tests.
+  chmodSync(folder, 0o755);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+afterEach(async () => {
+  await Promise.all(started.map((postgres) => postgres.stop()));
+  started = [];
+});
+
+async function start(options: Partial<EmbeddedPostgresOptions> = {}): Promise<EmbeddedPostgres> {
+  const postgres = await startEmbeddedPostgres({ dataDir: folder, log: quiet, durable: false, ...options });
+  started.push(postgres);
+  return postgres;
+}
+
+const server = (mode = 'own', dataDir = folder) =>
+  startHelper<{ url: string; pid: number; error?: string }>(SERVER, [dataDir, mode, join(folder, 'shared')]);
+
+async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows as Record<string, unknown>[];
+  } finally {
+    await client.end();
+  }
+}
+
+/** Until the end of the test. */
+function overwrite(name: string, content: string): void {
+  const file = join(folder, 'postgres/cluster', name);
+  const before = readFileSync(file);
+  writeFileSync(file, content);
+  onTestFinished(() => writeFileSync(file, before));
+}
+
+const isGone = (pid: number) => vi.waitFor(() => expect(identify(pid)).toBeNull(), 10_000);
+
+describe('the embedded PostgreSQL', () => {
+  it('starts, stops, and takes up its data at the next start', async () => {
+    const first = await start();
+    await query(first.url, 'CREATE TABLE visit AS SELECT 7 AS id');
+    await first.stop();
+    await first.stop();
+    expect(identify(first.pid)).toBeNull();
+
+    const second = await start();
+    expect(await query(second.url, 'SELECT id FROM visit')).toEqual([{ id: 7 }]);
+  });
+
+  it('is set up for Unicode, small machines and safe commits', async () => {
+    const { url } = await start({ durable: true });
+    const rows = await query(
+      url,
+      `SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'jit', 'max_connections',
+       'shared_buffers', 'server_encoding', 'TimeZone') ORDER BY name COLLATE "C"`,
+    );
+    expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual({
+      TimeZone: 'UTC',
+      fsync: 'on',
+      jit: 'off',
+      max_connections: '100',
+      server_encoding: 'UTF8',
+      shared_buffers: '16384',
+      synchronous_commit: 'on',
+    });
+    expect(await query(url, `SELECT lower('ÄÖÜ') AS low`)).toEqual([{ low: 'äöü' }]);
+  });
+
+  it('runs in a session of its own, which Ctrl-C in the terminal does not reach', async () => {
+    const { pid } = await start();
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const [, , , session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    expect(Number(session)).toBe(pid);
+  });
+
+  it('keeps its password from others', async () => {
+    const { url } = await start();
+    expect(statSync(join(folder, 'postgres/password')).mode & 0o777).toBe(0o600);
+    const wrong = new URL(url);
+    wrong.password = 'wrong';
+    await expect(query(wrong.href, 'SELECT 1')).rejects.toThrow(/password authentication failed/);
+  });
+
+  it('serves on loopback, always at the same port, where the path is too long for a Unix socket', async () => {
+    const first = await start({ dataDir: longFolder });
+    expect(first.url).toContain('@127.0.0.1:');
+    await first.stop();
+    expect((await start({ dataDir: longFolder })).url).toBe(first.url);
+  });
+
+  it('takes another port where some other program has taken its own', async () => {
+    const first = await start({ dataDir: longFolder });
+    await first.stop();
+    const thief = createServer();
+    await new Promise<void>((resolve) => thief.listen(Number(new URL(first.url).port), '127.0.0.1', resolve));
+    const second = await start({ dataDir: longFolder });
+    thief.close();
+    expect(second.url).not.toBe(first.url);
+    expect(await query(second.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  it('goes on after a kill -9 of its server, and the next start takes it over', async () => {
+    const { child, line, ended } = await server();
+    child.kill('SIGKILL');
+    await ended;
+
+    const heir = await start();
+    expect(heir).toMatchObject(line);
+    process.kill(heir.pid, 'SIGKILL');
+    await vi.waitFor(() => query(heir.url, 'SELECT 1'), 10_000);
+    await heir.stop();
+    await isGone(heir.pid);
+  });
+
+  it('starts over a note whose process id belongs to some other program by now', async () => {
+    const first = await start();
+    await first.stop();
+    const note = `${process.pid}\n${folder}/postgres/cluster\n1\n5432\n\n\n0 0\nready\n`;
+    writeFileSync(join(folder, 'postgres/cluster/postmaster.pid'), note);
+    expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  it('comes back at the same URL when it is killed under a living server', async () => {
+    const postgres = await start();
+    const before = postgres.pid;
+    process.kill(before, 'SIGKILL');
+    await vi.waitFor(() => expect(postgres.pid).not.toBe(before), 10_000);
+    expect(await query(postgres.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  it('refuses data of another version with both named', async () => {
+    const first = await start();
+    await first.stop();
+    overwrite('PG_VERSION', '15\n');
+    await expect(start()).rejects.toThrow(/are PostgreSQL 15's and this is 18/);
+  });
+
+  it('tells in one line what PostgreSQL itself had to complain about', async () => {
+    const first = await start();
+    await first.stop();
+    overwrite('postgresql.conf', 'no_such_setting = 1\n');
+    const failure = await start().catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(EmbeddedPostgresError);
+    expect((failure as Error).message).toMatch(
+      /^PostgreSQL did not start: .*"no_such_setting".*contains errors$/,
+    );
+  });
+});
+
+describe('several processes on one data folder', () => {
+  it('refuses a second server and names the first', async () => {
+    const { child, ended } = await server();
+    await expect(start()).rejects.toThrow(`the data folder ${folder} is in use by process ${child.pid}`);
+    child.stdin?.end();
+    await ended;
+  });
+
+  it('lets a command join a running server and leaves that running', async () => {
+    const { child, line, ended } = await server();
+    const command = await start({ mode: 'join' });
+    expect(command).toMatchObject(line);
+    await command.stop();
+    expect(await query(line.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    child.stdin?.end();
+    await ended;
+    await isGone(line.pid);
+  });
+
+  it('starts and stops for a command alone', async () => {
+    const command = await start({ mode: 'join' });
+    expect(await query(command.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    await command.stop();
+    expect(identify(command.pid)).toBeNull();
+  });
+
+  it('ends with the last of those who use it', async () => {
+    const { child, line, ended } = await server();
+    const command = await start({ mode: 'join' });
+    child.stdin?.end();
+    await ended;
+    expect(await query(command.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    await command.stop();
+    expect(identify(line.pid)).toBeNull();
+  });
+
+  it('lets one of two servers that start at once win', async () => {
+    const both = await Promise.all([server(), server()]);
+    const errors = both.flatMap(({ line }) => line.error ?? []);
+    expect(errors).toEqual([expect.stringMatching(/is in use by process \d+$/)]);
+    for (const { child } of both) child.stdin?.end();
+    await Promise.all(both.map(({ ended }) => ended));
+  });
+});

@@ -1,0 +1,96 @@
+import { Counter, Registry } from 'prom-client';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type OpsServer, type Readiness, sendJson, startOpsServer } from '../../platform/ops-server.ts';
+
+describe('the operations listener', () => {
+  const registry = new Registry();
+  const log = { error: vi.fn() };
+  let readiness: () => Promise<Readiness> | Readiness;
+  let server: OpsServer;
+  const at = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${server.port}${path}`, init);
+
+  beforeAll(async () => {
+    new Counter({ name: 'visits_total', help: 'Visits', registers: [registry] }).inc(3);
+    server = await startOpsServer({
+      host: '127.0.0.1',
+      port: 0,
+      registry,
+      readiness: () => readiness(),
+      log,
+      handlers: {
+        'POST /signals': (_request, response, url) =>
+          sendJson(response, 202, { site: url.searchParams.get('site') }),
+        'GET /broken': () => {
+          throw new Error('broken');
+        },
+      },
+    });
+  });
+  afterAll(() => server.close());
+
+  it('shows the metrics that were passed in', async () => {
+    const answer = await at('/metrics');
+    expect(answer.headers.get('content-type')).toMatch('text/plain; version=0.0.4');
+    expect(await answer.text()).toContain('visits_total 3');
+  });
+
+  it('lives', async () => {
+    expect((await at('/livez')).status).toBe(200);
+    expect((await at('/livez', { method: 'HEAD' })).status).toBe(200);
+  });
+
+  it('is ready, or says with a 503 why not', async () => {
+    readiness = () => ({ ready: true, problems: [] });
+    const ready = await at('/readyz');
+    expect([ready.status, await ready.json()]).toEqual([200, { ready: true, problems: [] }]);
+
+    readiness = async () => ({ ready: false, problems: ['the database is gone'] });
+    const unready = await at('/readyz');
+    expect([unready.status, await unready.json()]).toEqual([
+      503,
+      { ready: false, problems: ['the database is gone'] },
+    ]);
+  });
+
+  it('is not ready when the check fails or never ends', async () => {
+    readiness = () => Promise.reject(new Error('no connection'));
+    expect(await (await at('/readyz')).json()).toEqual({ ready: false, problems: ['no connection'] });
+
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+    readiness = () => {
+      ask();
+      return new Promise(() => {});
+    };
+    const answering = at('/readyz');
+    await asked;
+    vi.advanceTimersByTime(4_000);
+    const answer = await answering;
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { ready: false, problems: ['the readiness check took over 4 s'] },
+    ]);
+  });
+
+  it('takes further handlers', async () => {
+    const answer = await at('/signals?site=example.com', { method: 'POST', body: '{}' });
+    expect([answer.status, await answer.json()]).toEqual([202, { site: 'example.com' }]);
+  });
+
+  it('answers 404, 405 with Allow, and 500 with a line in the log', async () => {
+    expect((await at('/nothing')).status).toBe(404);
+    const wrong = await at('/signals');
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST']);
+    expect((await at('/broken')).status).toBe(500);
+    expect(log.error).toHaveBeenCalledWith(
+      new Error('broken'),
+      'the operations listener failed on GET /broken',
+    );
+  });
+
+  it('tells when its port is taken', async () => {
+    const options = { host: '127.0.0.1', port: server.port, registry, readiness, log };
+    await expect(startOpsServer(options)).rejects.toThrow(/EADDRINUSE/);
+  });
+});

@@ -1,0 +1,69 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { TestProject } from 'vitest/node';
+import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
+import { createLogger } from '../../platform/log.ts';
+import { migrate } from '../../platform/migrate.ts';
+import { administer, withDatabase } from './database.ts';
+import { removeLeftovers, TEMPORARY_PREFIX } from './leftovers.ts';
+
+/**
+ * One PostgreSQL for the whole run: the one that `DATABASE_URL` names, else an embedded one in a temporary
+ * folder. A migrated template database is made in it once; `testDatabase()` copies that.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = await startServer();
+  const prefix = `doorplate_test_${process.pid}_${Date.now().toString(36)}_`;
+  const template = `${prefix}template`;
+  try {
+    await administer(server.adminUrl, `CREATE DATABASE ${template}`);
+    await migrate(withDatabase(server.adminUrl, template));
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  project.provide('testServer', { adminUrl: server.adminUrl, template, prefix });
+  return async () => {
+    await dropAll(server.adminUrl, prefix);
+    await server.stop();
+  };
+}
+
+interface Server {
+  readonly adminUrl: string;
+  stop(): Promise<void>;
+}
+
+async function startServer(): Promise<Server> {
+  const { DATABASE_URL } = process.env;
+  if (DATABASE_URL !== undefined) return { adminUrl: DATABASE_URL, stop: async () => {} };
+  await removeLeftovers();
+  const dataDir = mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX));
+  // Where root runs the tests, PostgreSQL runs as another user and must be able to enter.
+  chmodSync(dataDir, 0o755);
+  const log = createLogger({ level: 'warn', destination: 'stderr' });
+  const postgres = await startEmbeddedPostgres({ dataDir, log, durable: false });
+  return {
+    adminUrl: postgres.url,
+    stop: async () => {
+      await postgres.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function dropAll(adminUrl: string, prefix: string): Promise<void> {
+  const client = new pg.Client({ connectionString: adminUrl });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ datname: string }>(
+      'SELECT datname FROM pg_database WHERE starts_with(datname, $1)',
+      [prefix],
+    );
+    for (const { datname } of rows) await client.query(`DROP DATABASE IF EXISTS ${datname} WITH (FORCE)`);
+  } finally {
+    await client.end();
+  }
+}

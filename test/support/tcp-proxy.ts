@@ -1,0 +1,99 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+
+/** What a frozen proxy keeps back: everything, or the server's answers alone. */
+export type Frozen = 'everything' | 'answers';
+
+export interface TcpProxy {
+  /** Where it listens, on 127.0.0.1. */
+  readonly port: number;
+  /** Resets every connection; new ones are let through as before. */
+  cut(): void;
+  /** Keeps connections open and keeps back what is sent over them, as a hung server or network does. */
+  freeze(what: Frozen): void;
+  /** Ends a freeze: what was kept back goes on its way. */
+  thaw(): void;
+  /** Resets every connection and refuses new ones, until `accept`. */
+  refuse(): Promise<void>;
+  accept(): Promise<void>;
+  /** Bytes that clients have sent, so that a test can wait for a request to be under way. */
+  sent(): number;
+  close(): Promise<void>;
+}
+
+/** A TCP proxy before a server, to break connections the ways that networks do. */
+export const startTcpProxy = async (target: { host: string; port: number }): Promise<TcpProxy> => {
+  const pairs = new Set<{ client: Socket; server: Socket }>();
+  let frozen: Frozen | null = null;
+  let sent = 0;
+
+  const listener: Server = createServer({ pauseOnConnect: true }, (client) => {
+    const server = connect(target);
+    const pair = { client, server };
+    pairs.add(pair);
+    forward(client, server, () => pairs.delete(pair));
+    forward(server, client, () => pairs.delete(pair));
+    client.on('data', (chunk) => {
+      sent += chunk.length;
+    });
+    flow(pair);
+  });
+
+  const flow = ({ client, server }: { client: Socket; server: Socket }): void => {
+    if (frozen === 'everything') client.pause();
+    else client.resume();
+    if (frozen === null) server.resume();
+    else server.pause();
+  };
+
+  const cut = (): void => {
+    for (const { client, server } of pairs) {
+      client.resetAndDestroy();
+      server.resetAndDestroy();
+    }
+    pairs.clear();
+  };
+
+  const listen = async (port: number): Promise<void> => {
+    listener.listen(port, '127.0.0.1');
+    await once(listener, 'listening');
+  };
+
+  const refuse = async (): Promise<void> => {
+    const closed = listener.listening ? once(listener, 'close') : null;
+    if (closed) listener.close();
+    cut();
+    await closed;
+  };
+
+  const set = (state: Frozen | null): void => {
+    frozen = state;
+    for (const pair of pairs) flow(pair);
+  };
+
+  await listen(0);
+  const { port } = listener.address() as AddressInfo;
+  return {
+    port,
+    cut,
+    freeze: set,
+    thaw: () => set(null),
+    refuse,
+    accept: () => listen(port),
+    sent: () => sent,
+    close: refuse,
+  };
+};
+
+/** Passes bytes on by hand: `pipe` would resume a socket that is meant to stay silent. */
+const forward = (from: Socket, to: Socket, gone: () => void): void => {
+  from.on('data', (chunk) => {
+    if (!to.destroyed) to.write(chunk);
+  });
+  from.on('end', () => to.end());
+  from.on('error', () => undefined);
+  from.on('close', () => {
+    gone();
+    to.destroy();
+  });
+};

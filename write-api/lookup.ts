@@ -1,0 +1,113 @@
+import type { CommandContext } from '../commands/handle.ts';
+import type { Submission, SubmitLookup } from '../commands/lookup/submit-lookup.ts';
+import { parsePublicAddress } from '../domain/kernel/address.ts';
+import type { SavedResult } from '../domain/lookup/result.ts';
+import type { Position } from '../event-store/port.ts';
+import {
+  lookupAnswer,
+  lookupFragment,
+  lookupRefusal,
+  NOT_NEEDED,
+  pendingAnswer,
+  REFRESH_PENDING,
+  type Refresh,
+} from '../http/lookup-answer.ts';
+import { type CountLookup, countingAnswers } from '../http/lookup-counting.ts';
+import { postLookupOperation } from '../http/operations/lookup.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
+
+export interface PostLookupParts {
+  readonly count: CountLookup;
+  /** The fast path of the read side: an answer where a fresh result is at hand. */
+  readonly fresh: {
+    answer(request: ApiRequest, ip: string): Answer | null;
+    keep(ip: string, saved: SavedResult, at: number): void;
+  };
+  readonly inFlight: { enter(ip: string): (() => void) | null };
+  readonly submit: (request: SubmitLookup, context: CommandContext) => Promise<Submission>;
+  /** Resolves when the read models have the position, or a short time is over. */
+  readonly projected: (position: Position | null) => Promise<unknown>;
+}
+
+/** POST /v1/lookup: finds a saved result, or requests its enrichment. */
+export const postLookupRoute = (parts: PostLookupParts): Route => ({
+  method: 'POST',
+  path: '/v1/lookup',
+  access: 'key',
+  body: 'json',
+  bodyLimit: 1_024,
+  targetLimit: 512,
+  operation: postLookupOperation,
+  answered: countingAnswers(parts.count),
+  handle: (request) => {
+    if (request.query !== '') return lookupRefusal(request, 'invalid_query');
+    const body = ipOf(request.body);
+    if (body === null) return lookupRefusal(request, 'invalid_body');
+    const cached = parts.fresh.answer(request, body.ip);
+    if (cached) return cached;
+    const ip = parsePublicAddress(body.ip);
+    if (ip === null) return lookupRefusal(request, 'invalid_ip');
+    const leave = parts.inFlight.enter(ip);
+    if (leave === null) return lookupRefusal(request, 'lookup_capacity');
+    return submit(parts, request, body.ip, ip).finally(leave);
+  },
+});
+
+/** The `ip` of a body; '' where it is missing or no string, which is an invalid ip; null for another shape. */
+const ipOf = (body: unknown): { ip: string } | null => {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return null;
+  if (Object.keys(body).some((name) => name !== 'ip')) return null;
+  const { ip } = body as { ip?: unknown };
+  return { ip: typeof ip === 'string' ? ip : '' };
+};
+
+const submit = async (
+  { submit, projected, fresh }: PostLookupParts,
+  request: ApiRequest,
+  text: string,
+  ip: string,
+): Promise<Answer> => {
+  const key = request.key as CallingKey;
+  const submission = await submit(
+    {
+      ip,
+      partnerId: key.partner_id,
+      keyId: key.key_id,
+      dailyAllowance: key.new_enrichments_per_day,
+      pendingLimit: key.pending_enrichments,
+    },
+    {
+      correlationId: request.id,
+      causationId: request.id,
+      at: request.receivedAt,
+      partnerId: key.partner_id,
+      keyId: key.key_id,
+    },
+  );
+  if (submission.is === 'refused') {
+    return lookupRefusal(request, submission.refusal, { retryAfter: submission.retryAfterSeconds });
+  }
+  // So that the caller's next GET, on whichever node, knows of it. Late read models make it no failure.
+  await projected(submission.position);
+  if (submission.is === 'pending') {
+    const { round, reservation, enqueued } = submission;
+    return pendingAnswer(request, text, {
+      lookupIp: ip,
+      submittedAt: reservation.submitted_at,
+      attempts: round.attempts,
+      nextAttemptAt: round.next_attempt_at,
+      enqueued,
+    });
+  }
+  fresh.keep(text, submission.saved, request.receivedAt);
+  const refresh = refreshOf(submission);
+  const fragment = lookupFragment(submission.saved, refresh, request.receivedAt);
+  return lookupAnswer(request, text, fragment, submission.saved.match_type, refresh);
+};
+
+const refreshOf = ({ refresh }: Extract<Submission, { is: 'saved' }>): Refresh => {
+  if (refresh === 'not_needed') return NOT_NEEDED;
+  if (refresh === 'pending') return REFRESH_PENDING;
+  const { deferred, retryAfterSeconds } = refresh;
+  return { status: 'deferred', error: deferred, retryAfterSeconds };
+};
