@@ -101,6 +101,9 @@ module.exports = {
     parser: 'swc',
     doNotFollow: { path: PACKAGES },
     exclude: { path: '^(coverage|\\.doorplate)/' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+    },
   },
 };

@@ -1,5 +1,5 @@
 /** How a request ends: one answer, seen by the route's hook, whatever went wrong on the way. */
-import { refusal } from './error-catalog.ts';
+import { type ErrorCode, refusal } from './error-catalog.ts';
 import type { Exchange } from './exchange.ts';
 import { BackendTimeout, failureCode } from './failures.ts';
 import type { Answer } from './route.ts';
@@ -73,14 +73,19 @@ export class Conclusion {
     );
   }
 
-  /** Logs neither query nor headers, which hold addresses and keys; the stack only of what nobody foresaw. */
   private failed(exchange: Exchange, failure: unknown): Answer {
     const code = failureCode(failure);
+    // Shedding load is no news, and a line for each shed request would be more load.
+    if (code !== 'api_busy') this.log(exchange, code, failure);
+    return refusal(exchange, code);
+  }
+
+  /** Neither query nor headers, which hold addresses and keys; the stack only of what nobody foresaw. */
+  private log({ id, route }: Exchange, code: ErrorCode, failure: unknown): void {
     const error = failure instanceof Error ? failure : new Error(String(failure));
     const reason = code === 'service_unavailable' ? { stack: error.stack } : { reason: error.message };
-    const { method, path } = exchange.route;
-    this.parts.log.error({ request_id: exchange.id, method, path, code, ...reason }, 'request failed');
-    return refusal(exchange, code);
+    const { method, path } = route;
+    this.parts.log.error({ request_id: id, method, path, code, ...reason }, 'request failed');
   }
 }
 

@@ -1,6 +1,6 @@
 /** Answers to what never became a request: bytes that are no HTTP, heads that are too long or never end. */
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 
@@ -31,9 +31,11 @@ export function refuseConnect(_request: unknown, socket: Socket): void {
 /** Sockets with an answer out while the body is still coming: a second answer would be taken for another request's. */
 const answeredEarly = new WeakSet<object>();
 
-/** Notes that this connection's request was answered before its body ended. */
-export function noteEarlyAnswer(socket: object): void {
+/** Notes that a request was answered before its body ended, until it has. */
+export function noteEarlyAnswer(request: IncomingMessage): void {
+  const { socket } = request;
   answeredEarly.add(socket);
+  request.once('end', () => answeredEarly.delete(socket));
 }
 
 /** The catalog has no code for a broken message; `invalid_body` ("wrong shape") comes closest and keeps it closed. */

@@ -31,7 +31,7 @@ export function send(
   else if (answer.status !== 204 && answer.status !== 304) headers['content-length'] = 0;
   if (draining.closing) headers.connection = 'close';
   if (!raw.complete && hasBody(raw)) {
-    noteEarlyAnswer(raw.socket);
+    noteEarlyAnswer(raw);
     discardBody(raw);
   }
   response.writeHead(answer.status, headers).end(answer.body ?? undefined);

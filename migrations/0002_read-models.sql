@@ -91,3 +91,11 @@ create table read.usage_hour (
 comment on table read.usage_hour is 'Lookup answers by key, UTC hour and outcome. Written by projection usage.';
 comment on column read.usage_hour.source is 'The usage stream that counted them: one a process and day.';
 comment on column read.usage_hour.duration_us is 'Sum of processing times, microseconds.';
+
+create table read.usage_source (
+  source text primary key,
+  day date not null,
+  totalled boolean not null
+);
+create index on read.usage_source (day) where not totalled;
+comment on table read.usage_source is 'Usage streams, and whether totals stand for their counts yet. Written by projection usage.';

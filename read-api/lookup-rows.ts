@@ -58,6 +58,12 @@ const toSavedResult = (row: pg.QueryResultRow): SavedResult => ({
   needs_company_enrichment: row.needs_company_enrichment,
 });
 
+/** What is saved of an address, whoever asked for it. */
+export const readSaved = async (pool: pg.Pool, ip: string): Promise<SavedResult | null> => {
+  const { rows } = await pool.query('select *, ip as saved_ip from read.saved_lookup where ip = $1', [ip]);
+  return rows[0] ? toSavedResult(rows[0]) : null;
+};
+
 /** Enrichments under way, other than those of the addresses given: what the shared ceiling is held against. */
 export const countOutstanding = async (pool: pg.Pool, except: readonly string[]): Promise<number> => {
   const { rows } = await pool.query({

@@ -27,13 +27,16 @@ const parts = (state: UsageTotals): UsageEvent[] => {
   }));
 };
 
-/** Closes the books of a usage stream: totals that stand for the whole, so that the rest may go. */
+/**
+ * Closes the books of a usage stream: totals that stand for the whole, so that the rest may go. One part a
+ * command, as all of them may be more than one append can hold.
+ */
 export const usageTotals: Decider<UsageTotals, UsageCommand, UsageEvent, never> = {
   get initial(): UsageTotals {
     return { counts: new Map(), partsWritten: 0 };
   },
 
-  decide: (_command, state) => accept(parts(state).slice(state.partsWritten)),
+  decide: (_command, state) => accept(parts(state).slice(state.partsWritten, state.partsWritten + 1)),
 
   evolve(state, { type, data }) {
     const counts = state.counts as Map<string, LookupCount>;

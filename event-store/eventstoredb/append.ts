@@ -22,7 +22,11 @@ export interface Appender {
 /** The server lets 100 calls share a connection, and the followers need some of them. */
 const ROOM = 64;
 const PATIENCE_MS = 2_000;
-const RETRY_MS = 25;
+/**
+ * Not sooner: a resend that overtakes the commit of the first try is held by the server for 2 to 3 seconds
+ * and ends in its 'commit phase timeout'.
+ */
+const RETRY_MS = 100;
 
 /**
  * Appends with a deadline of its own. After a broken connection the same ids are sent again at the same
@@ -52,18 +56,20 @@ export const createAppender = (client: EventStoreDBClient, deadlineMs: number): 
 
   const persist = async (stream: string, expected: ExpectedRevision, events: readonly NewEvent[]) => {
     const deadline = performance.now() + deadlineMs;
+    const exact = isExact(expected);
     let doubt: OutcomeUnknown | null = null;
     for (let attempt = 0; ; attempt += 1) {
+      const left = deadline - performance.now();
       try {
-        return await send(stream, expected, events, deadline - performance.now());
+        // Half the time, where there may be a second try: of an answer that was lost it finds out.
+        return await send(stream, expected, events, exact && attempt === 0 ? left / 2 : left);
       } catch (raw) {
         const error = writeError(raw, stream);
         if (error instanceof OutcomeUnknown) doubt = error;
         else if (!(error instanceof StoreUnavailable)) throw error;
-        const rest = RETRY_MS * 2 ** Math.min(attempt, 4);
-        const again = doubt === null || isExact(expected);
-        if (!again || closed || performance.now() + rest >= deadline) throw doubt ?? error;
-        await pause(rest);
+        const again = !closed && (doubt === null || exact);
+        if (!again || performance.now() + RETRY_MS >= deadline) throw doubt ?? error;
+        await pause(RETRY_MS);
       }
     }
   };

@@ -25,11 +25,9 @@ const NEVER_TAKEN_UP =
 export const writeError = (error: unknown, stream: string): Error => {
   if (error instanceof OutcomeUnknown) return error;
   if (error instanceof WrongExpectedVersionError) {
-    const { actualVersion } = error;
-    return new WrongExpectedRevision(
-      stream,
-      typeof actualVersion === 'bigint' ? Number(actualVersion) : null,
-    );
+    // A stream that is not there is 'no_stream' after an append and -1 after a tombstone.
+    const actual = Number(error.actualVersion);
+    return new WrongExpectedRevision(stream, actual >= 0 ? actual : null);
   }
   if (error instanceof StreamDeletedError) return new StreamExpired(stream);
   if (error instanceof MaxAppendSizeExceededError) return new AppendTooLarge(stream);

@@ -15,7 +15,7 @@ export interface EmbeddedPostgresOptions {
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** `own` (the server; default): alone on this folder. `join` (a command): beside a server, or without one. */
   readonly mode?: Mode;
-  /** false only for tests: nothing is forced to the disk, so that a crash of the machine may lose data. */
+  /** false only for tests: a crash of the machine may lose data, and there is room for many files' connections. */
   readonly durable?: boolean;
   /** Where data and programs go that PostgreSQL's user could not reach, when this process is root. */
   readonly sharedDir?: string;
@@ -48,7 +48,7 @@ const SETTINGS = [
   'log_line_prefix=%m [%p] ',
 ];
 const DURABLE = ['fsync=on', 'synchronous_commit=on', 'full_page_writes=on'];
-const NOT_DURABLE = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
+const FOR_TESTS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=400'];
 
 /**
  * Starts PostgreSQL on a data folder, or finds it running there: after a `kill -9` of this program it goes on by
@@ -82,7 +82,7 @@ interface Use {
 async function begin(place: Place, durable: boolean, sharedDir: string): Promise<Omit<Use, 'id'>> {
   const binaries = findBinaries(place.runAs, sharedDir);
   await ensureCluster(place, binaries, durable);
-  const settings = [...SETTINGS, ...(durable ? DURABLE : NOT_DURABLE)];
+  const settings = [...SETTINGS, ...(durable ? DURABLE : FOR_TESTS)];
   const { pid, endpoint } = await run(place, binaries, settings);
   const { host, port } = endpoint;
   await ensureDatabase(databaseUrl(place, host, port, 'postgres'));

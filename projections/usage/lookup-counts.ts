@@ -1,6 +1,7 @@
+import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { type LookupCount, usageEvents } from '../../domain/usage/events.ts';
+import { dayOfUsageStream, type LookupCount, usageEvents } from '../../domain/usage/events.ts';
 import { plus } from '../../domain/usage/totals.ts';
 import type { Projection } from '../projection.ts';
 
@@ -14,9 +15,10 @@ interface Row {
 /** Lookup answers by key, hour and outcome, summed a stream, so that a stream's totals can replace its counts. */
 export const usage: Projection = {
   name: 'usage',
-  tables: ['usage_hour'],
+  tables: ['usage_hour', 'usage_source'],
   async apply(events, db) {
     const rows = new Map<string, Row>();
+    const totalled = new Map<string, boolean>();
     const put = (source: string, count: LookupCount, absolute: boolean): void => {
       const key = `${source} ${count[0]} ${count[1]} ${count[2]}`;
       const before = absolute ? undefined : rows.get(key);
@@ -32,15 +34,18 @@ export const usage: Projection = {
       const { type, data } = event;
       switch (type) {
         case 'usage.LookupsCounted.v1':
+          totalled.set(stored.stream, false);
           for (const count of data.counts) put(stored.stream, count, false);
           break;
         case 'usage.LookupsTotalled.v1':
+          totalled.set(stored.stream, data.part === data.parts);
           for (const count of data.counts) put(stored.stream, count, true);
           break;
         default:
           unreachable(type);
       }
     }
+    if (totalled.size > 0) await db.query(UPSERT_SOURCES, sourceColumns(totalled));
     for (const absolute of [true, false]) {
       const some = [...rows.values()].filter((row) => row.absolute === absolute);
       if (some.length > 0) await db.query(upsert(absolute), columns(some));
@@ -66,3 +71,20 @@ const upsert = (absolute: boolean): string => `
                        $5::bigint[], $6::bigint[], $7::bigint[])
   on conflict (key_id, hour, outcome, source) do update
   set ${SUMS.map((sum) => `${sum} = excluded.${sum}${absolute ? '' : ` + present.${sum}`}`).join(', ')}`;
+
+const sourceColumns = (totalled: ReadonlyMap<string, boolean>): unknown[] => [
+  [...totalled.keys()],
+  [...totalled.keys()].map(dayOfUsageStream),
+  [...totalled.values()],
+];
+
+const UPSERT_SOURCES = `
+  insert into usage_source (source, day, totalled) select * from unnest($1::text[], $2::date[], $3::boolean[])
+  on conflict (source) do update set totalled = excluded.totalled
+    where usage_source.totalled is distinct from excluded.totalled`;
+
+/** Removes what the event store no longer holds: streams whose day is before `day` (`YYYY-MM-DD`). */
+export const forgetUsageBefore = async (db: pg.Pool, day: string): Promise<void> => {
+  await db.query('delete from read.usage_hour where hour < $1::date', [day]);
+  await db.query('delete from read.usage_source where day < $1::date', [day]);
+};

@@ -7,8 +7,7 @@ const IMAGE = 'eventstore/eventstore:24.10.0-bookworm-slim';
 const PORT = 2113;
 
 const at = (host: string, port: number, settings: string, stop: () => Promise<void>): TestedServer => ({
-  host,
-  port,
+  address: { host, port },
   open: ({ proxyPort, ...options }) => {
     const address = proxyPort === undefined ? `${host}:${port}` : `127.0.0.1:${proxyPort}`;
     return createEventStoreDb({ url: `esdb://${address}${settings}`, ...options });

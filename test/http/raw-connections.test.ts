@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Answer } from '../../http/route.ts';
-import { aRoute, aServer, exchangeBytes, portOf, someRoutes, TOKEN, uuid } from './shell.ts';
+import { aRoute, aServer, exchangeBytes, portOf, TOKEN, uuid } from './shell.ts';
 
 const KEYED = `Host: x\r\nAuthorization: Bearer ${TOKEN}\r\n`;
 const CLOSE = 'Connection: close\r\n\r\n';
@@ -161,12 +161,11 @@ describe('a server that closes', () => {
       started.resolve();
       return answer.promise;
     };
-    await listening({
-      routes: [...someRoutes, aRoute({ method: 'GET', path: '/slow', access: 'public', handle })],
-    });
+    app = aServer({ routes: [aRoute({ method: 'GET', path: '/slow', access: 'public', handle })] });
+    app.addHook('preClose', async () => answer.resolve({ status: 200, body: 'done' }));
+    await app.listen({ port: 0, host: '127.0.0.1' });
     const received = exchangeBytes(app, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n');
     await started.promise;
-    app.server.closeIdleConnections = () => answer.resolve({ status: 200, body: 'done' });
     const closed = app.close();
 
     expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\n(.*\r\n)?connection: close\r\n.*done$/is);

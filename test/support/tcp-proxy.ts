@@ -1,5 +1,12 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import {
+  type AddressInfo,
+  connect,
+  createServer,
+  type NetConnectOpts,
+  type Server,
+  type Socket,
+} from 'node:net';
 
 /** What a frozen proxy keeps back: everything, or the server's answers alone. */
 export type Frozen = 'everything' | 'answers';
@@ -21,8 +28,8 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-/** A TCP proxy before a server, to break connections the ways that networks do. */
-export const startTcpProxy = async (target: { host: string; port: number }): Promise<TcpProxy> => {
+/** A TCP proxy before a server (or its Unix socket), to break connections the ways that networks do. */
+export const startTcpProxy = async (target: NetConnectOpts): Promise<TcpProxy> => {
   const pairs = new Set<{ client: Socket; server: Socket }>();
   let frozen: Frozen | null = null;
   let sent = 0;

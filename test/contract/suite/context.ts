@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { NetConnectOpts } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type {
   Batch,
@@ -18,8 +19,8 @@ export interface OpenOptions {
 
 /** A server with an event log, and how to open the store under test on it. */
 export interface TestedServer {
-  readonly host: string;
-  readonly port: number;
+  /** Where the server listens: a host and port, or the path of a Unix socket. */
+  readonly address: NetConnectOpts;
   /** A store all of whose connections go to this port of 127.0.0.1 or, without one, to the server itself. */
   open(options: Required<OpenOptions> & { readonly proxyPort?: number }): EventStore;
   stop(): Promise<void>;
@@ -48,14 +49,20 @@ export const suiteContext = (start: () => Promise<TestedServer>): SuiteContext =
   afterAll(() => server?.stop());
 
   const keep = <T extends { close(): Promise<void> }>(resource: T): T => {
-    opened.push(resource);
-    return resource;
+    let closed: Promise<void> | null = null;
+    const close = (): Promise<void> => {
+      closed ??= resource.close();
+      return closed;
+    };
+    const kept = { ...resource, close };
+    opened.push(kept);
+    return kept;
   };
   const defaults = { now: Date.now, deadlineMs: DEADLINE_MS };
   return {
     open: (options) => keep(server.open({ ...defaults, ...options })),
     openBehindProxy: async (options) => {
-      const proxy = keep(await startTcpProxy(server));
+      const proxy = keep(await startTcpProxy(server.address));
       return { store: keep(server.open({ ...defaults, ...options, proxyPort: proxy.port })), proxy };
     },
   };

@@ -164,8 +164,10 @@ export const follows = ({ open }: SuiteContext): void => {
       const batches: Batch[] = [];
       let position = first;
       for (let run = 1; eventsIn(batches).length < 480; run += 1) {
+        const left = 480 - eventsIn(batches).length;
         const options = { after: position, prefixes: [prefix], batchSize: 1 + (run % 11) };
-        const taken = await followUntil(store, options, (soFar) => soFar.length > run % 4);
+        const enough = (soFar: readonly Batch[]) => soFar.length > run % 4 || eventsIn(soFar).length >= left;
+        const taken = await followUntil(store, options, enough);
         batches.push(...taken);
         position = taken.at(-1)?.position ?? position;
       }

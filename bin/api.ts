@@ -1,0 +1,112 @@
+import type { FastifyInstance } from 'fastify';
+import { createIntakeBatcher } from '../commands/lookup/aggregates.ts';
+import { submitLookup } from '../commands/lookup/submit-lookup.ts';
+import { createWorkCapacity } from '../commands/lookup/work-capacity.ts';
+import { createLookupCounter } from '../commands/usage/count-lookups.ts';
+import { MINUTE } from '../domain/kernel/time.ts';
+import { docsRoutes } from '../http/docs-page.ts';
+import { healthRoute } from '../http/health.ts';
+import { openApiDocument, openApiRoute } from '../http/openapi.ts';
+import type { CallingKey, Route } from '../http/route.ts';
+import { buildServer } from '../http/server.ts';
+import type { Presence } from '../platform/presence.ts';
+import { createRateLimiter, type Verdict } from '../platform/rate-limit.ts';
+import { allProjections } from '../projections/all.ts';
+import { createAuthenticate } from '../read-api/calling-keys.ts';
+import { createFreshLookups, createInFlight, getLookupRoute } from '../read-api/lookup.ts';
+import { countOutstanding } from '../read-api/lookup-rows.ts';
+import { getUsageRoute } from '../read-api/usage.ts';
+import { postLookupRoute } from '../write-api/lookup.ts';
+import type { Foundation } from './foundation.ts';
+
+/** A caller waits so long for the read models to have its own write; later it is accepted all the same. */
+const OWN_WRITE_MS = 1_000;
+/** A read that must not miss anything waits so long, then says that it took too long. */
+const CAUGHT_UP_MS = 4_000;
+const SETTLED_MS = 1_000;
+
+export interface Api {
+  readonly app: FastifyInstance;
+  close(): Promise<void>;
+}
+
+/** The partners' API: routes, limits and counting, in one place to read. */
+export const buildApi = async (
+  foundation: Foundation,
+  presence: Presence,
+  publicUrl: string,
+  healthy: () => boolean,
+): Promise<Api> => {
+  const { config, log, clock, pool, db, store, progress, processed, digest } = foundation;
+  const readModels = allProjections.map((projection) => projection.name);
+  const limiter = createRateLimiter({ pool, clock, alone: presence.alone });
+  const counter = createLookupCounter(store, clock);
+
+  const caughtUp = async (): Promise<boolean> =>
+    progress.reached(readModels, await store.head(), CAUGHT_UP_MS);
+  const projected = (position: Parameters<typeof progress.reached>[1]) =>
+    progress.reached(['lookups'], position, OWN_WRITE_MS);
+
+  const fresh = createFreshLookups();
+  const inFlight = createInFlight(config.LOOKUP_CAPACITY);
+  const lookupParts = {
+    store,
+    digest,
+    intake: createIntakeBatcher(store),
+    capacity: createWorkCapacity({
+      admitIntake: () => limiter.admit('intake', config.ENRICHMENT_INTAKE_PER_MINUTE, MINUTE),
+      countOutstanding: (except) => countOutstanding(pool, except),
+      outstandingLimit: config.ENRICHMENT_OUTSTANDING,
+      projected,
+    }),
+    settlementsCaughtUp: async () => {
+      await processed.reached(['settle-ended-work'], await store.head(), SETTLED_MS);
+    },
+  };
+
+  const routes: Route[] = [
+    postLookupRoute({
+      count: counter.count,
+      fresh,
+      inFlight,
+      submit: (request, context) => submitLookup(lookupParts, request, context),
+      projected,
+    }),
+    getLookupRoute({ pool, count: counter.count, fresh, inFlight, caughtUp }),
+    getUsageRoute({ db, caughtUp }),
+    healthRoute(healthy),
+  ];
+  const app = buildServer({
+    routes: [...routes, openApiRoute(openApiDocument(routes, { publicUrl })), ...docsRoutes()],
+    authenticate: createAuthenticate(pool, clock),
+    admit: admission(limiter.admit, config.API_REQUESTS_PER_SECOND),
+    clock,
+    log,
+  });
+  return {
+    app,
+    close: async () => {
+      await app.close();
+      await counter.close();
+    },
+  };
+};
+
+type Admit = (name: string, ceiling: number) => Verdict | Promise<Verdict>;
+
+/** First the key's own rate, then the service's: a greedy key takes nothing from the others. */
+const admission = (admit: Admit, apiCeiling: number) => {
+  const refusalBy = (code: 'rate_limit' | 'api_rate_limit', verdict: Verdict) =>
+    verdict && { code, retryAfter: Math.ceil(verdict.retryMs / 1_000) };
+  return (key: CallingKey) => {
+    const own = admit(`key ${key.key_id}`, key.requests_per_second);
+    if (own instanceof Promise) return own.then((verdict) => refusalBy('rate_limit', verdict) ?? shared());
+    return refusalBy('rate_limit', own) ?? shared();
+  };
+  function shared() {
+    const verdict = admit('api', apiCeiling);
+    return verdict instanceof Promise
+      ? verdict.then((later) => refusalBy('api_rate_limit', later))
+      : refusalBy('api_rate_limit', verdict);
+  }
+};

@@ -1,0 +1,136 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { createKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
+import type { KeyLimits } from '../../domain/partners/events.ts';
+import { findKey, findPartner, listKeys } from '../../read-api/partner-rows.ts';
+import { DEFAULT_LIMITS } from '../key-limits.ts';
+import { print } from './print.ts';
+import { Refused, type Session, withSession } from './session.ts';
+
+interface LimitOptions {
+  readonly requestsPerSecond?: number;
+  readonly newEnrichmentsPerDay?: number | null;
+  readonly pendingEnrichments?: number;
+  readonly companySignals?: boolean;
+  readonly expiresAt?: string | null;
+  readonly json: boolean;
+}
+
+const LARGEST = 1_000_000_000;
+
+const wholeFrom =
+  (least: number) =>
+  (text: string): number => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= LARGEST) return value;
+    throw new InvalidArgumentError(`not a whole number from ${least} to ${LARGEST}`);
+  };
+
+const allowance = (text: string): number | null => (text === 'none' ? null : wholeFrom(0)(text));
+
+const instant = (text: string): string | null => {
+  if (text === 'never') return null;
+  const at = /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(at)) throw new InvalidArgumentError('not an ISO 8601 date or time with its zone');
+  return new Date(at).toISOString();
+};
+
+const withLimits = (command: Command): Command =>
+  command
+    .option('--requests-per-second <n>', 'requests a second', wholeFrom(1))
+    .option('--new-enrichments-per-day <n>', 'new enrichments a UTC day; none: no cap', allowance)
+    .option('--pending-enrichments <n>', 'unfinished enrichments of the partner', wholeFrom(0))
+    .option('--company-signals', 'answers carry company_signals')
+    .option('--no-company-signals', 'answers carry no company_signals')
+    .option('--expires-at <time>', 'ISO 8601; never: no expiry', instant)
+    .option('--json', 'print JSON', false);
+
+const given = (options: LimitOptions): Partial<KeyLimits> =>
+  Object.fromEntries(
+    Object.entries({
+      requests_per_second: options.requestsPerSecond,
+      new_enrichments_per_day: options.newEnrichmentsPerDay,
+      pending_enrichments: options.pendingEnrichments,
+      company_signals: options.companySignals,
+      expires_at: options.expiresAt,
+    }).filter(([, value]) => value !== undefined),
+  );
+
+const partnerOf = async ({ db, store, projected }: Session, idOrName: string) => {
+  await projected(await store.head());
+  const partner = await findPartner(db, idOrName);
+  if (!partner) throw new Refused(`partner_not_found: ${idOrName}`);
+  return partner;
+};
+
+const keyOf = async ({ db, store, projected }: Session, keyId: string) => {
+  await projected(await store.head());
+  const key = await findKey(db, keyId);
+  if (!key) throw new Refused(`key_not_found: ${keyId}`);
+  return key;
+};
+
+/** `doorplate key create|list|update|revoke`. */
+export const addKeyCommands = (program: Command): void => {
+  const key = program.command('key').description('API keys of partners');
+
+  withLimits(key.command('create').description('make a key; it is shown this once'))
+    .requiredOption('--partner <partner>', 'the partner, by id or name')
+    .requiredOption('--name <name>', 'the name of the key')
+    .action((options: LimitOptions & { partner: string; name: string }) =>
+      withSession(async (session) => {
+        const { partner_id } = await partnerOf(session, options.partner);
+        const limits = { ...DEFAULT_LIMITS, ...given(options) };
+        const made = await createKey(
+          session.store,
+          { partner_id, name: options.name, limits },
+          session.context,
+        );
+        if (!made.ok) throw new Refused(`${made.refusal}: ${options.name}`);
+        const { key_id, api_key, position } = made.value;
+        await session.projected(position);
+        print({ key_id, api_key, partner_id, name: options.name, ...limits }, options.json);
+      }),
+    );
+
+  key
+    .command('list')
+    .description('the keys of a partner, without their secrets')
+    .requiredOption('--partner <partner>', 'the partner, by id or name')
+    .option('--json', 'print JSON', false)
+    .action((options: { partner: string; json: boolean }) =>
+      withSession(async (session) => {
+        const { partner_id } = await partnerOf(session, options.partner);
+        print([...(await listKeys(session.db, partner_id))], options.json);
+      }),
+    );
+
+  withLimits(key.command('update <key_id>').description('change limits of a key')).action(
+    (keyId: string, options: LimitOptions) =>
+      withSession(async (session) => {
+        const { partner_id } = await keyOf(session, keyId);
+        const limits = given(options);
+        const updated = await updateKey(
+          session.store,
+          { partner_id, key_id: keyId, limits },
+          session.context,
+        );
+        if (!updated.ok) throw new Refused(`${updated.refusal}: ${keyId}`);
+        await session.projected(updated.value.position);
+        print((await findKey(session.db, keyId)) ?? {}, options.json);
+      }),
+  );
+
+  key
+    .command('revoke <key_id>')
+    .description('end a key for ever, in every process within a second')
+    .option('--json', 'print JSON', false)
+    .action((keyId: string, { json }: { json: boolean }) =>
+      withSession(async (session) => {
+        const { partner_id } = await keyOf(session, keyId);
+        const revoked = await revokeKey(session.store, { partner_id, key_id: keyId }, session.context);
+        if (!revoked.ok) throw new Refused(`${revoked.refusal}: ${keyId}`);
+        await session.projected(revoked.value.position);
+        print((await findKey(session.db, keyId)) ?? {}, json);
+      }),
+    );
+};

@@ -1,0 +1,34 @@
+import type { Command } from 'commander';
+import { createPartner } from '../../commands/partners/manage-partner.ts';
+import { listPartners } from '../../read-api/partner-rows.ts';
+import { print } from './print.ts';
+import { Refused, withSession } from './session.ts';
+
+/** `doorplate partner create|list`. */
+export const addPartnerCommands = (program: Command): void => {
+  const partner = program.command('partner').description('partner accounts');
+
+  partner
+    .command('create <name>')
+    .description('make a partner account')
+    .option('--json', 'print JSON', false)
+    .action((name: string, { json }: { json: boolean }) =>
+      withSession(async ({ store, context, projected }) => {
+        const created = await createPartner(store, name, context);
+        if (!created.ok) throw new Refused(`${created.refusal}: ${name}`);
+        await projected(created.value.position);
+        print({ partner_id: created.value.partner_id, name }, json);
+      }),
+    );
+
+  partner
+    .command('list')
+    .description('all partner accounts')
+    .option('--json', 'print JSON', false)
+    .action(({ json }: { json: boolean }) =>
+      withSession(async ({ db, store, projected }) => {
+        await projected(await store.head());
+        print([...(await listPartners(db))], json);
+      }),
+    );
+};

@@ -1,0 +1,34 @@
+/** Prints a result as JSON with `--json`, else as a table or as `name  value` lines. */
+export const print = (value: object, json: boolean): void => {
+  process.stdout.write(`${json ? JSON.stringify(value) : text(value)}\n`);
+};
+
+const text = (value: object): string => (Array.isArray(value) ? table(value) : lines(value));
+
+const cell = (value: unknown): string => {
+  if (value === null || value === undefined) return '-';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+};
+
+const lines = (record: object): string => {
+  const width = Math.max(...Object.keys(record).map((name) => name.length));
+  return Object.entries(record)
+    .map(([name, value]) => `${name.padEnd(width)}  ${cell(value)}`)
+    .join('\n');
+};
+
+const table = (rows: readonly Record<string, unknown>[]): string => {
+  const [first] = rows;
+  if (!first) return '(none)';
+  const names = Object.keys(first);
+  const all = [names, ...rows.map((row) => names.map((name) => cell(row[name])))];
+  const widths = names.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all
+    .map((row) =>
+      row
+        .map((value, column) => value.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+};

@@ -1,0 +1,65 @@
+import type { Command } from 'commander';
+import { allProjections } from '../../projections/all.ts';
+import { rebuild } from '../../projections/rebuild.ts';
+import { print } from './print.ts';
+import { Refused, withSession } from './session.ts';
+
+/** `doorplate projection list|rebuild`. */
+export const addProjectionCommands = (program: Command): void => {
+  const projection = program.command('projection').description('read models');
+
+  projection
+    .command('list')
+    .description('how far each read model is')
+    .option('--json', 'print JSON', false)
+    .action(({ json }: { json: boolean }) =>
+      withSession(async ({ pool, store }) => {
+        const head = await store.head();
+        const { rows } = await pool.query(
+          'select name, position, stopped_by from read.projection order by name',
+        );
+        const known = new Map(rows.map((row) => [row.name, row]));
+        print(
+          allProjections.map(({ name, tables }) => {
+            const position: string | null = known.get(name)?.position ?? null;
+            const stopped_by: string | null = known.get(name)?.stopped_by ?? null;
+            const behind = head !== null && (position === null || BigInt(position) < head);
+            const state = stopped_by ? 'stopped' : behind ? 'behind' : 'current';
+            return {
+              name,
+              state,
+              position,
+              head: head?.toString() ?? null,
+              tables: tables.join(' '),
+              stopped_by,
+            };
+          }),
+          json,
+        );
+      }),
+    );
+
+  projection
+    .command('rebuild [name]')
+    .description('build read models anew beside the ones in use, and switch')
+    .option('--all', 'all of them, in one pass', false)
+    .option('--json', 'print JSON', false)
+    .action((name: string | undefined, { all, json }: { all: boolean; json: boolean }, command: Command) => {
+      if ((name === undefined) !== all) command.error('name one projection, or --all', { exitCode: 2 });
+      return withSession(async ({ store, databaseUrl: url }) => {
+        const projections = allProjections.filter((one) => all || one.name === name);
+        if (projections.length === 0) throw new Refused(`projection_not_found: ${name}`);
+        const started = performance.now();
+        const { events, position } = await rebuild({ store, url, projections });
+        print(
+          {
+            rebuilt: projections.map((one) => one.name).join(' '),
+            events,
+            position: position?.toString() ?? null,
+            seconds: Math.round(performance.now() - started) / 1_000,
+          },
+          json,
+        );
+      });
+    });
+};

@@ -1,0 +1,45 @@
+import { v7 as uuid } from 'uuid';
+import type { CommandContext } from '../../commands/handle.ts';
+import type { Position } from '../../event-store/port.ts';
+import { loadConfig } from '../../platform/config.ts';
+import { createLogger } from '../../platform/log.ts';
+import { allProjections } from '../../projections/all.ts';
+import { startProjections } from '../../projections/runner.ts';
+import { type Foundation, openFoundation } from '../foundation.ts';
+
+/** A refusal or a difference found: one line for the operator, exit 1. */
+export class Refused extends Error {}
+
+/** What a command works with, beside a running server or by itself. */
+export interface Session extends Foundation {
+  readonly context: CommandContext;
+  /** Waits until the read models have the position. @throws Refused when they don't get there */
+  projected(position: Position | null): Promise<void>;
+}
+
+const PROJECTED_MS = 30_000;
+
+/** Opens the stores, brings the read models up to date, runs `work`, and closes everything again. */
+export const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
+  const log = createLogger({ level: process.env.LOG_LEVEL ?? 'warn', destination: 'stderr' });
+  const foundation = await openFoundation(loadConfig(process.env), log, 'join');
+  const { store, databaseUrl: url, progress, clock } = foundation;
+  // Where no server runs, somebody must project what the command does.
+  const projections = startProjections({ store, url, projections: allProjections, progress, log });
+  const id = uuid();
+  const session: Session = {
+    ...foundation,
+    context: { correlationId: id, causationId: id, at: clock.now() },
+    projected: async (position) => {
+      const names = allProjections.map((projection) => projection.name);
+      if (await progress.reached(names, position, PROJECTED_MS)) return;
+      throw new Refused('accepted, but the read models are behind: see doorplate projection list');
+    },
+  };
+  try {
+    return await work(session);
+  } finally {
+    await projections.stop();
+    await foundation.close();
+  }
+};

@@ -1,0 +1,93 @@
+import { mkdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import pg from 'pg';
+import type { DatabasePool } from 'slonik';
+import { createEventStoreDb } from '../event-store/eventstoredb/store.ts';
+import type { EventStore } from '../event-store/port.ts';
+import { createPostgresEventStore } from '../event-store/postgres/store.ts';
+import { systemClock } from '../platform/clock.ts';
+import type { Config } from '../platform/config.ts';
+import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
+import { keyedDigest, serviceKey } from '../platform/keyring.ts';
+import type { Logger } from '../platform/log.ts';
+import { loadMasterKey } from '../platform/master-key.ts';
+import { migrate } from '../platform/migrate.ts';
+import { createSlonik } from '../platform/slonik.ts';
+import { createProgress, type Progress } from '../projections/progress.ts';
+
+/** What every command and every role stands on. */
+export interface Foundation {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly clock: typeof systemClock;
+  readonly dataDir: string;
+  readonly databaseUrl: string;
+  /** Hot queries with named statements. */
+  readonly pool: pg.Pool;
+  /** All other queries. */
+  readonly db: DatabasePool;
+  readonly store: EventStore;
+  /** How far the read models are. */
+  readonly progress: Progress;
+  /** How far the processors are. */
+  readonly processed: Progress;
+  /** The keyed digest of an address, for stream names. */
+  readonly digest: (ip: string) => string;
+  close(): Promise<void>;
+}
+
+/** `own`: a server; `join`: a command beside one, or by itself. */
+export const openFoundation = async (
+  config: Config,
+  log: Logger,
+  mode: 'own' | 'join',
+): Promise<Foundation> => {
+  const clock = systemClock;
+  const dataDir = resolve(config.DATA_DIR);
+  await mkdir(dataDir, { recursive: true });
+  const postgres = config.DATABASE_URL ? null : await startEmbeddedPostgres({ dataDir, log, mode });
+  const databaseUrl = config.DATABASE_URL ?? (postgres?.url as string);
+  try {
+    await migrate(databaseUrl);
+    const pool = new pg.Pool({
+      connectionString: databaseUrl,
+      max: 10,
+      application_name: 'doorplate',
+      connectionTimeoutMillis: 2_000,
+      query_timeout: 4_500,
+    });
+    pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
+    const db = await createSlonik(databaseUrl);
+    const master = await loadMasterKey(config.MASTER_KEY, dataDir);
+    const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
+    const store = config.EVENTSTORE_URL
+      ? createEventStoreDb({ url: config.EVENTSTORE_URL, now: clock.now })
+      : createPostgresEventStore({ url: databaseUrl, now: clock.now });
+    const progress = createProgress({ url: databaseUrl, pool });
+    const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
+    return {
+      config,
+      log,
+      clock,
+      dataDir,
+      databaseUrl,
+      pool,
+      db,
+      store,
+      progress,
+      processed,
+      digest,
+      close: async () => {
+        await store.close();
+        await progress.close();
+        await processed.close();
+        await pool.end();
+        await db.end();
+        await postgres?.stop();
+      },
+    };
+  } catch (error) {
+    await postgres?.stop();
+    throw error;
+  }
+};

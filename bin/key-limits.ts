@@ -1,0 +1,10 @@
+import type { KeyLimits } from '../domain/partners/events.ts';
+
+/** A new key's limits where nothing else is said (decisions, Shared capacity). */
+export const DEFAULT_LIMITS: KeyLimits = {
+  requests_per_second: 50,
+  new_enrichments_per_day: null,
+  pending_enrichments: 10_000,
+  company_signals: false,
+  expires_at: null,
+};

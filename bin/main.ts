@@ -1,0 +1,50 @@
+import { Command, CommanderError, Option } from 'commander';
+import { ConfigError } from '../platform/config.ts';
+import { addKeyCommands } from './cli/key.ts';
+import { addLookupCommand } from './cli/lookup.ts';
+import { addPartnerCommands } from './cli/partner.ts';
+import { addProjectionCommands } from './cli/projection.ts';
+import { Refused } from './cli/session.ts';
+import { type Role, serve } from './serve.ts';
+
+const REFUSED = 1;
+const WRONG_USAGE = 2;
+
+/** The command `doorplate`. Exits 0, 1 (refused or failed) or 2 (wrong usage or configuration). */
+export const main = async (argv: readonly string[]): Promise<void> => {
+  const program = new Command('doorplate')
+    .description('Tells which company is behind an IP address or a website visit.')
+    .exitOverride()
+    .showHelpAfterError();
+  program
+    .command('serve')
+    .description('run the service')
+    .addOption(
+      new Option('--role <role>', 'what this process does').choices(['all', 'api', 'workers']).default('all'),
+    )
+    .action(({ role }: { role: Role }) => serve(role, process.env));
+  addPartnerCommands(program);
+  addKeyCommands(program);
+  addProjectionCommands(program);
+  addLookupCommand(program);
+  for (const command of allCommands(program)) command.exitOverride();
+  try {
+    await program.parseAsync(argv);
+  } catch (error) {
+    process.exit(report(error));
+  }
+};
+
+const allCommands = (command: Command): Command[] => [command, ...command.commands.flatMap(allCommands)];
+
+/** Says what went wrong in one line each, and tells the exit code. */
+const report = (error: unknown): number => {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
+  const lines =
+    error instanceof ConfigError ? error.lines : [error instanceof Error ? error.message : String(error)];
+  for (const line of lines) process.stderr.write(`doorplate: ${line}\n`);
+  if (!(error instanceof Refused || error instanceof ConfigError) && process.env.LOG_LEVEL === 'debug') {
+    process.stderr.write(`${(error as Error).stack}\n`);
+  }
+  return error instanceof ConfigError ? WRONG_USAGE : REFUSED;
+};

@@ -1,0 +1,88 @@
+import { loadConfig } from '../platform/config.ts';
+import { createLogger } from '../platform/log.ts';
+import { createMetrics } from '../platform/metrics.ts';
+import { startOpsServer } from '../platform/ops-server.ts';
+import { enterPresence } from '../platform/presence.ts';
+import { createShutdown } from '../platform/shutdown.ts';
+import { type Api, buildApi } from './api.ts';
+import { ensureDemo } from './demo.ts';
+import { type Foundation, openFoundation } from './foundation.ts';
+import { startWorkers, type Workers } from './workers.ts';
+
+export type Role = 'all' | 'api' | 'workers';
+
+/** `doorplate serve`: starts the parts of a role from top to bottom; a signal ends them in reverse. */
+export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> => {
+  const config = loadConfig(env);
+  const log = createLogger({ level: config.LOG_LEVEL, destination: 'stderr' });
+  for (const name of config.unsafe) log.warn(`${name} is set: it is for development and tests alone`);
+  const shutdown = createShutdown({ log });
+
+  const foundation = await openFoundation(config, log, 'own');
+  shutdown.register('stores', foundation.close);
+  const presence = await enterPresence(foundation.pool, role, foundation.clock);
+  shutdown.register('presence', presence.stop);
+
+  const metrics = createMetrics();
+  const workers = role === 'api' ? null : await startWorkers(foundation, metrics);
+  if (workers) shutdown.register('workers', workers.close);
+
+  let serving = false;
+  const ops = await startOpsServer({
+    host: config.OPS_HOST,
+    port: config.OPS_PORT,
+    registry: metrics.registry,
+    readiness: () => readiness(foundation, workers, serving || role === 'workers'),
+    log,
+  });
+  shutdown.register('operations listener', ops.close);
+
+  if (role === 'workers') {
+    log.info({ role, ops_port: ops.port }, 'working');
+    return;
+  }
+  const url = config.PUBLIC_URL ?? `http://${hostOf(config.HOST)}:${config.PORT}`;
+  const api = await buildApi(foundation, presence, url, () => serving);
+  const demo = role === 'all' ? await ensureDemo(foundation, url) : null;
+  await listen(api, config.HOST, config.PORT);
+  serving = true;
+  shutdown.register('api', () => {
+    serving = false;
+    return api.close();
+  });
+  log.info({ role, url, ops_port: ops.port }, 'listening');
+  if (demo) greet(url, demo);
+};
+
+const hostOf = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+const listen = async ({ app }: Api, host: string, port: number): Promise<void> => {
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+    throw taken ? new Error(`PORT ${port} is in use on ${host}`) : error;
+  }
+};
+
+const readiness = async ({ pool, store }: Foundation, workers: Workers | null, serving: boolean) => {
+  const problems: string[] = [];
+  await pool.query('select 1').catch((error: Error) => problems.push(`PostgreSQL: ${error.message}`));
+  await store.head().catch((error: Error) => problems.push(`event store: ${error.message}`));
+  for (const name of workers?.stopped() ?? []) problems.push(`${name} was stopped by an event`);
+  if (!serving) problems.push('not serving');
+  return { ready: problems.length === 0, problems };
+};
+
+/** What a newcomer tries first. The only place where a key is ever printed. */
+const greet = (url: string, { api_key, file }: { api_key: string; file: string }): void => {
+  process.stdout.write(`
+Doorplate is listening on ${url} (documentation: ${url}/docs).
+The demo partner's key is in ${file}. Ask for a company, then poll with the same address:
+
+  curl -sS -X POST ${url}/v1/lookup -H 'Authorization: Bearer ${api_key}' \\
+    -H 'Content-Type: application/json' -d '{"ip":"8.8.8.8"}'
+  curl -sS '${url}/v1/lookup?ip=8.8.8.8' -H 'Authorization: Bearer ${api_key}'
+
+`);
+};

@@ -1,0 +1,91 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { v5 as uuidOf } from 'uuid';
+import type { Result } from '../../domain/kernel/decider.ts';
+import { type KeyLimits, type PartnerEvent, partnerEvents } from '../../domain/partners/events.ts';
+import {
+  type Partner,
+  type PartnerCommand,
+  type PartnerRefusal,
+  partner,
+  partnerStream,
+} from '../../domain/partners/partner.ts';
+import type { EventStore, Position } from '../../event-store/port.ts';
+import { type Aggregate, type CommandContext, type Handled, handle } from '../handle.ts';
+
+const aggregate: Aggregate<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
+  schemas: partnerEvents,
+  decider: partner,
+};
+
+/** Of Doorplate's partners: a name makes its partner's id, so that a name is given once. */
+const PARTNERS = '0f0c5c0e-5a0f-5d0b-9a2e-8c1d3b7e4f60';
+
+export interface Managed {
+  readonly position: Position | null;
+}
+
+type Outcome<T> = Promise<Result<T & Managed, PartnerRefusal>>;
+
+const run = (store: EventStore, command: PartnerCommand, context: CommandContext) =>
+  handle(store, aggregate, partnerStream(command.partner_id), command, context);
+
+const withPosition = <T>(
+  handled: Result<Handled<Partner, PartnerEvent>, PartnerRefusal>,
+  value: T,
+): Result<T & Managed, PartnerRefusal> =>
+  handled.ok ? { ok: true, value: { ...value, position: handled.value.position } } : handled;
+
+/** A partner account of this name. Refused where the name is taken. */
+export const createPartner = async (
+  store: EventStore,
+  name: string,
+  context: CommandContext,
+): Outcome<{ partner_id: string }> => {
+  const partner_id = uuidOf(name, PARTNERS);
+  return withPosition(
+    await run(store, { type: 'CreatePartner', partner_id, name, at: context.at }, context),
+    {
+      partner_id,
+    },
+  );
+};
+
+export interface NewKey {
+  readonly partner_id: string;
+  readonly name: string;
+  readonly limits: KeyLimits;
+  /** Made here unless given; the same one again changes nothing. */
+  readonly api_key?: string;
+}
+
+/** A key of a partner. `api_key` is told here and never again: the events hold its SHA-256. */
+export const createKey = async (
+  store: EventStore,
+  { partner_id, name, limits, api_key = `dp_${randomBytes(32).toString('base64url')}` }: NewKey,
+  context: CommandContext,
+): Outcome<{ key_id: string; api_key: string }> => {
+  const hash = createHash('sha256').update(api_key).digest('hex');
+  const key_id = `key_${hash.slice(0, 24)}`;
+  const command = { type: 'CreateKey', partner_id, key_id, name, hash, limits, at: context.at } as const;
+  return withPosition(await run(store, command, context), { key_id, api_key });
+};
+
+/** Changes some of a key's limits. */
+export const updateKey = async (
+  store: EventStore,
+  { partner_id, key_id, limits }: { partner_id: string; key_id: string; limits: Partial<KeyLimits> },
+  context: CommandContext,
+): Outcome<{ key_id: string }> =>
+  withPosition(await run(store, { type: 'UpdateKey', partner_id, key_id, limits, at: context.at }, context), {
+    key_id,
+  });
+
+/** Ends a key for ever. Repeating it is harmless. */
+export const revokeKey = async (
+  store: EventStore,
+  { partner_id, key_id }: { partner_id: string; key_id: string },
+  context: CommandContext,
+): Outcome<{ key_id: string }> =>
+  withPosition(await run(store, { type: 'RevokeKey', partner_id, key_id, at: context.at }, context), {
+    key_id,
+  });

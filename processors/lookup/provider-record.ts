@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import {
+  companySchema,
+  matchTypeSchema,
+  networkSchema,
+  type ProviderRecord,
+} from '../../domain/lookup/result.ts';
+
+/** PostgreSQL takes no NUL in text, and a lone surrogate is no character. */
+const isText = (value: unknown): boolean =>
+  typeof value !== 'string' || (value.isWellFormed() && !value.includes('\u0000'));
+const allText = (fields: object | null): boolean => fields === null || Object.values(fields).every(isText);
+
+/** What a provider says of one address (decisions, Enrichment providers); every field may be left out. */
+export const providerRecordSchema = z.object({
+  match_type: matchTypeSchema,
+  network: networkSchema.nullable().default(null).refine(allText, 'holds what is no text'),
+  company: companySchema.nullable().default(null).refine(allText, 'holds what is no text'),
+  fresh_for_days: z.int().min(1).max(3_650).nullable().default(null),
+});
+
+/** @throws Error with one line that says what is wrong */
+export const parseProviderRecord = (value: unknown): ProviderRecord => {
+  const parsed = providerRecordSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new Error(`wrong record: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
+};

@@ -1,0 +1,29 @@
+import type pg from 'pg';
+import { DAY } from '../../domain/kernel/time.ts';
+import { intakeStream } from '../../domain/lookup/intake.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+
+export interface TruncateIntakesOptions {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+}
+
+/** Intake streams reach so far back (architecture, Streams). */
+const INTAKE_DAYS = 90;
+
+/** Drops what stands before the newest snapshot that is older than intakes are kept. */
+export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOptions): Promise<void> => {
+  const before = clock.now() - INTAKE_DAYS * DAY;
+  const { rows } = await pool.query('select partner_id from read.partner');
+  for (const { partner_id } of rows) {
+    const stream = intakeStream(partner_id);
+    let snapshot: number | null = null;
+    for await (const event of store.readStream(stream)) {
+      if (Date.parse(event.metadata.at) >= before) break;
+      if (event.type === 'lookup.IntakeSnapshotted.v1') snapshot = event.revision;
+    }
+    if (snapshot !== null) await store.truncateBefore(stream, snapshot);
+  }
+};

@@ -1,0 +1,43 @@
+import type pg from 'pg';
+import { v7 as uuid } from 'uuid';
+import { totalUsage } from '../../commands/usage/total-usage.ts';
+import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+
+export interface UsageUpkeepOptions {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+}
+
+/** Usage is kept for so long (architecture, Streams). */
+const USAGE_DAYS = 400;
+const AT_ONCE = 100;
+
+/** Closes the streams of past days, an hour after midnight so that no process still writes to them. */
+export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<void> => {
+  const { rows } = await pool.query(
+    `select source from read.usage_source where day < $1::date and not totalled order by day limit ${AT_ONCE}`,
+    [utcDay(clock.now() - HOUR)],
+  );
+  for (const { source } of rows) {
+    const id = uuid();
+    await totalUsage(store, source, { correlationId: id, causationId: id, at: clock.now() });
+  }
+};
+
+/** Deletes the streams that are older than usage is kept. `forget` drops their rows from the read model. */
+export const expireUsageStreams = async (
+  { store, pool, clock }: UsageUpkeepOptions,
+  forget: (before: string) => Promise<void>,
+): Promise<void> => {
+  const before = utcDay(clock.now() - USAGE_DAYS * DAY);
+  const { rows } = await pool.query('select source from read.usage_source where day < $1::date', [before]);
+  for (const { source } of rows) {
+    for await (const last of store.readStream(source, { direction: 'backwards', limit: 1 })) {
+      await store.expire(source, last.revision);
+    }
+  }
+  await forget(before);
+};

@@ -1,0 +1,42 @@
+import { type DatabasePool, sql } from 'slonik';
+import { z } from 'zod';
+
+const partnerRow = z.object({ partner_id: z.string(), name: z.string(), created_at: z.string() });
+export type PartnerRow = z.output<typeof partnerRow>;
+
+const keyRow = z.object({
+  key_id: z.string(),
+  partner_id: z.string(),
+  name: z.string(),
+  requests_per_second: z.number(),
+  new_enrichments_per_day: z.number().nullable(),
+  pending_enrichments: z.number(),
+  company_signals: z.boolean(),
+  expires_at: z.string().nullable(),
+  created_at: z.string(),
+  revoked_at: z.string().nullable(),
+});
+export type KeyRow = z.output<typeof keyRow>;
+
+export const listPartners = (db: DatabasePool): Promise<readonly PartnerRow[]> =>
+  db.any(
+    sql.type(partnerRow)`select partner_id, name, created_at from read.partner order by created_at, name`,
+  );
+
+/** By id or by name, whichever the operator has at hand. */
+export const findPartner = (db: DatabasePool, idOrName: string): Promise<PartnerRow | null> =>
+  db.maybeOne(sql.type(partnerRow)`
+    select partner_id, name, created_at from read.partner
+    where partner_id::text = ${idOrName} or name = ${idOrName}`);
+
+export const listKeys = (db: DatabasePool, partnerId: string): Promise<readonly KeyRow[]> =>
+  db.any(sql.type(keyRow)`
+    select key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
+           company_signals, expires_at, created_at, revoked_at
+    from read.api_key where partner_id = ${partnerId} order by created_at`);
+
+export const findKey = (db: DatabasePool, keyId: string): Promise<KeyRow | null> =>
+  db.maybeOne(sql.type(keyRow)`
+    select key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
+           company_signals, expires_at, created_at, revoked_at
+    from read.api_key where key_id = ${keyId}`);

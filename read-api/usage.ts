@@ -1,0 +1,78 @@
+import type { DatabasePool } from 'slonik';
+import { MINUTE } from '../domain/kernel/time.ts';
+import { outcomeSchema } from '../domain/usage/events.ts';
+import { refusal } from '../http/error-catalog.ts';
+import { getUsageOperation } from '../http/operations/usage.ts';
+import type { ApiRequest, CallingKey, Route } from '../http/route.ts';
+import type { UsageBody } from '../http/schemas/usage.ts';
+import { iso } from '../platform/clock.ts';
+import { readEnrichmentStatus, readHours } from './usage-rows.ts';
+import { utcRange } from './utc-range.ts';
+
+export interface GetUsageParts {
+  readonly db: DatabasePool;
+  /** Waits until the read models have all that the store has now; false after the time limit. */
+  readonly caughtUp: () => Promise<boolean>;
+}
+
+const ACCOUNTING =
+  'Counts every authenticated answer of /v1/lookup, GET polls, refused requests and rate limits included, ' +
+  'committed before the answer was sent. Not counted: unauthorized calls, unknown paths and methods, too long ' +
+  'URLs, usage, documents and health, and answers with the code usage_unavailable.';
+
+/** GET /v1/usage: what the calling key has used. */
+export const getUsageRoute = ({ db, caughtUp }: GetUsageParts): Route => ({
+  method: 'GET',
+  path: '/v1/usage',
+  access: 'key',
+  body: 'none',
+  bodyLimit: 1_024,
+  targetLimit: 512,
+  operation: getUsageOperation,
+  handle: async (request: ApiRequest) => {
+    const range = utcRange(request.query, request.receivedAt);
+    if (range === null) return refusal(request, 'invalid_range');
+    // Whatever answer the caller has received, from whichever process, is in what it reads now.
+    if (!(await caughtUp())) return refusal(request, 'usage_unavailable');
+    const key = request.key as CallingKey;
+    const minuteAgo = iso(request.receivedAt - MINUTE);
+    const [hourly, enrichment] = await Promise.all([
+      readHours(db, key.key_id, range.from, range.to),
+      readEnrichmentStatus(db, key.partner_id, minuteAgo),
+    ]);
+    const body: UsageBody = {
+      key_id: key.key_id,
+      name: key.name,
+      ...range,
+      timezone: 'UTC',
+      limits: {
+        requests_per_second: key.requests_per_second,
+        new_enrichments_per_day: key.new_enrichments_per_day,
+        pending_enrichments: key.pending_enrichments,
+      },
+      ...summed(hourly),
+      hourly,
+      enrichment,
+      accounting: ACCOUNTING,
+    };
+    return { status: 200, body: JSON.stringify(body) };
+  },
+});
+
+const summed = (hourly: UsageBody['hourly']): Pick<UsageBody, 'totals' | 'outcomes'> => {
+  const outcomes = Object.fromEntries(outcomeSchema.options.map((name) => [name, 0])) as Record<
+    string,
+    number
+  >;
+  let requests = 0;
+  let cache_hits = 0;
+  let duration = 0;
+  for (const row of hourly) {
+    outcomes[row.outcome] = (outcomes[row.outcome] ?? 0) + row.requests;
+    requests += row.requests;
+    cache_hits += row.cache_hits;
+    duration += row.duration_ms;
+  }
+  const average_processing_ms = requests === 0 ? 0 : Math.round((duration / requests) * 1_000) / 1_000;
+  return { totals: { requests, cache_hits, average_processing_ms }, outcomes };
+};

@@ -1,0 +1,130 @@
+import { validate } from '@readme/openapi-parser';
+import { describe, expect, it } from 'vitest';
+import { documentedRoutes } from '../../http/documented-routes.ts';
+import { openApiDocument, openApiRoute } from '../../http/openapi.ts';
+import { errorBody } from '../../http/schemas/error.ts';
+import { aRoute, aServer } from './shell.ts';
+
+const publicUrl = 'https://doorplate.example';
+
+/** The document as a client reads it. */
+const document = JSON.parse(JSON.stringify(openApiDocument(documentedRoutes, { publicUrl })));
+
+const operations: { method: string; path: string; operation: Operation }[] = Object.entries(
+  document.paths as Record<string, Record<string, Operation>>,
+).flatMap(([path, item]) => Object.entries(item).map(([method, operation]) => ({ method, path, operation })));
+
+interface Operation {
+  readonly security?: object[];
+  readonly responses: Record<string, { headers: object; content: Record<string, { schema: object }> }>;
+}
+
+const companyFields = [
+  'name',
+  'website',
+  'brand_name',
+  'linkedin_url',
+  'industry',
+  'industry_subcategory',
+  'employees',
+  'revenue_band',
+  'annual_revenue',
+  'naics_code',
+  'sic_code',
+  'city',
+  'region',
+  'postal_code',
+  'country_code',
+  'country_name',
+];
+
+describe('the OpenAPI document', () => {
+  it('is valid OpenAPI 3.1.1 of the interface version', async () => {
+    expect(await validate(structuredClone(document))).toEqual(expect.objectContaining({ valid: true }));
+    expect([document.openapi, document.info.version]).toEqual(['3.1.1', '1.14.2']);
+    expect(document.servers).toEqual([{ url: publicUrl }]);
+    expect(document.info.description).toContain('IP Geolocation by DB-IP');
+  });
+
+  it('has the paths of the routes with an operation, and no others', () => {
+    const routes = [aRoute({ method: 'GET', path: '/docs' }), ...documentedRoutes];
+    const paths = Object.keys((openApiDocument(routes, { publicUrl }) as { paths: object }).paths);
+
+    expect(new Set(paths)).toEqual(new Set(documentedRoutes.map(({ path }) => path)));
+    expect(operations.length).toBe(documentedRoutes.length);
+  });
+
+  it('spells path parameters its own way', () => {
+    const [route] = documentedRoutes;
+    const routes = [
+      { ...aRoute({ method: 'GET', path: '/v1/a/:one/b/:two_2' }), operation: route?.operation },
+    ];
+    const { paths } = openApiDocument(routes as never, { publicUrl }) as { paths: object };
+
+    expect(Object.keys(paths)).toEqual(['/v1/a/{one}/b/{two_2}']);
+  });
+
+  it.each(operations)('gives every response of $method $path its headers', ({ operation }) => {
+    const demanded: Record<string, string> = {
+      401: 'WWW-Authenticate',
+      405: 'Allow',
+      429: 'Retry-After',
+      503: 'Retry-After',
+    };
+    for (const [status, { headers }] of Object.entries(operation.responses)) {
+      const names = Object.keys(headers);
+      expect(names).toEqual(expect.arrayContaining(['X-Request-ID', demanded[status] ?? 'X-Request-ID']));
+    }
+  });
+
+  it('lets everyone ask for health and asks for a key elsewhere', () => {
+    expect(document.security).toEqual([{ apiKey: [] }]);
+    const open = operations.filter(({ operation }) => operation.security?.length === 0);
+    expect(open.map(({ path }) => path)).toEqual(['/healthz']);
+  });
+
+  it('carries the catalogs: 26, 32 and 4 codes', () => {
+    const sizes = ['x-error-codes', 'x-tracking-error-codes', 'x-doorplate-error-codes'].map(
+      (name) => document[name].length,
+    );
+
+    expect(sizes).toEqual([26, 32, 4]);
+    expect(Object.keys(document['x-error-codes'][0])).toEqual(['status', 'code', 'description']);
+  });
+
+  it.each([
+    ['POST', '/v1/lookup', ['200', '202', '400', '401', '405', '413', '414', '415', '429', '503']],
+    ['GET', '/v1/lookup', ['200', '202', '400', '401', '404', '405', '414', '429', '503']],
+    ['GET', '/v1/usage', ['200', '400', '401', '405', '414', '429', '503']],
+    ['GET', '/healthz', ['200', '405', '503']],
+  ])('lists the statuses of %s %s', (method, path, statuses) => {
+    expect(Object.keys(document.paths[path][method.toLowerCase()].responses)).toEqual(statuses);
+  });
+
+  it("requires the spec's fields, leaves answers open and requests closed", () => {
+    const { Lookup, Company, LookupRequest } = document.components.schemas;
+
+    expect(Lookup.required).not.toContain('company_signals');
+    expect(new Set(Company.required)).toEqual(new Set(companyFields));
+    expect([Lookup.additionalProperties, LookupRequest.additionalProperties]).toEqual([undefined, false]);
+  });
+
+  it('describes error answers as they are', async () => {
+    const answer = await aServer().inject({ url: '/v1/lookup', headers: {} });
+
+    expect(errorBody.strict().parse(answer.json())).toEqual(answer.json());
+  });
+
+  it('is served to everyone, once, until it changes', async () => {
+    const app = aServer({ routes: [openApiRoute(document)] });
+    const first = await app.inject('/openapi.json');
+    const again = await app.inject({
+      url: '/openapi.json',
+      headers: { 'if-none-match': String(first.headers.etag) },
+    });
+
+    expect(first.json()).toEqual(document);
+    expect(first.headers['cache-control']).toBe('public, max-age=300');
+    expect([again.statusCode, again.body, again.headers.etag]).toEqual([304, '', first.headers.etag]);
+  });
+});
