@@ -1,0 +1,115 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { DAY } from '../../domain/kernel/time.ts';
+import { cloneIntake, type IntakeCommand, intake, snapshotIntake } from '../../domain/lookup/intake.ts';
+import { given } from './deciding.ts';
+import { ANNA, AT, made, reservation, settled } from './lookup-events.ts';
+
+const reserve = (nth: number, ip: string, over: Partial<Extract<IntakeCommand, { type: 'Reserve' }>> = {}) =>
+  ({
+    type: 'Reserve',
+    reservation_id: reservation(ANNA, nth).reservation_id,
+    partner_id: ANNA,
+    key_id: 'key_a',
+    ip,
+    kind: 'first',
+    dailyAllowance: null,
+    pendingLimit: 10,
+    finished: null,
+    at: AT,
+    ...over,
+  }) as const;
+
+describe('reserving', () => {
+  it('is written down', () => {
+    given(intake, [])
+      .when(reserve(1, '8.8.8.8'))
+      .thenEvents([made(1, '8.8.8.8')]);
+  });
+  it('changes nothing while the address is reserved already', () => {
+    given(intake, [made(1, '8.8.8.8')])
+      .when(reserve(2, '8.8.8.8', { pendingLimit: 0, dailyAllowance: 0 }))
+      .thenEvents([]);
+  });
+  it('is refused at the daily allowance of the key, joined and settled ones counted', () => {
+    const before = [made(1, '8.8.8.8'), settled(1), made(2, '8.8.4.4')];
+    given(intake, before)
+      .when(reserve(3, '1.1.1.1', { dailyAllowance: 2 }))
+      .thenRefused('enrichment_limit');
+    given(intake, before)
+      .when(reserve(3, '1.1.1.1', { dailyAllowance: 3 }))
+      .thenEvents([made(3, '1.1.1.1')]);
+    given(intake, before)
+      .when(reserve(3, '1.1.1.1', { dailyAllowance: 2, key_id: 'key_b' }))
+      .thenEvents([made(3, '1.1.1.1', AT, 'key_b')]);
+  });
+  it('has a new allowance on the next UTC day', () => {
+    given(intake, [made(1, '8.8.8.8')])
+      .when(reserve(2, '1.1.1.1', { dailyAllowance: 1, at: AT + DAY }))
+      .thenEvents([made(2, '1.1.1.1', AT + DAY)]);
+  });
+  it('is refused with an allowance of 0', () => {
+    given(intake, [])
+      .when(reserve(1, '8.8.8.8', { dailyAllowance: 0 }))
+      .thenRefused('enrichment_limit');
+  });
+  it('is refused at the pending limit of the calling key, until something is settled', () => {
+    const before = [made(1, '8.8.8.8'), made(2, '8.8.4.4')];
+    given(intake, before)
+      .when(reserve(3, '1.1.1.1', { pendingLimit: 2 }))
+      .thenRefused('pending_limit');
+    given(intake, [...before, settled(1)])
+      .when(reserve(3, '1.1.1.1', { pendingLimit: 2 }))
+      .thenEvents([made(3, '1.1.1.1')]);
+  });
+  it('anew for an address whose work has ended settles the old one in the same append', () => {
+    const finished = reservation(ANNA, 1).reservation_id;
+    given(intake, [made(1, '8.8.8.8')])
+      .when(reserve(2, '8.8.8.8', { finished, pendingLimit: 1 }))
+      .thenEvents([settled(1), made(2, '8.8.8.8')]);
+  });
+});
+
+describe('settling', () => {
+  it('counts once, and only what is open', () => {
+    const reservation_ids = [1, 2].map((nth) => reservation(ANNA, nth).reservation_id);
+    given(intake, [made(1, '8.8.8.8')])
+      .when({ type: 'Settle', partner_id: ANNA, reservation_ids, at: AT })
+      .thenEvents([settled(1)]);
+  });
+});
+
+describe('a snapshot', () => {
+  it('stands for all that came before it', () => {
+    const step = fc.record({
+      nth: fc.integer({ min: 1, max: 30 }),
+      settle: fc.boolean(),
+      days: fc.integer({ min: 0, max: 2 }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        let state = intake.initial;
+        for (const { nth, settle, days } of steps) {
+          const command = settle
+            ? ({
+                type: 'Settle',
+                partner_id: ANNA,
+                reservation_ids: [reservation(ANNA, nth).reservation_id],
+                at: AT,
+              } as const)
+            : reserve(nth, `8.8.8.${nth}`, { at: AT + days * DAY });
+          const decision = intake.decide(command, state);
+          if (decision.ok) state = decision.value.reduce(intake.evolve, state);
+        }
+        expect(intake.evolve(intake.initial, snapshotIntake(state))).toEqual(state);
+      }),
+    );
+  });
+  it('leaves a clone as it was when the state goes on', () => {
+    const before = [made(1, '8.8.8.8')].reduce(intake.evolve, intake.initial);
+    const clone = cloneIntake(before);
+    intake.evolve(before, settled(1));
+    intake.evolve(before, made(2, '1.1.1.1'));
+    expect(clone).toEqual([made(1, '8.8.8.8')].reduce(intake.evolve, intake.initial));
+  });
+});

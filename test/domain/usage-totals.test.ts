@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import type { LookupCount, UsageEvent } from '../../domain/usage/events.ts';
+import { usageTotals } from '../../domain/usage/totals.ts';
+
+const counted = (...counts: LookupCount[]): UsageEvent => ({
+  type: 'usage.LookupsCounted.v1',
+  data: { counts },
+});
+const totalUntilDone = (events: readonly UsageEvent[]): UsageEvent[] => {
+  let state = events.reduce(usageTotals.evolve, usageTotals.initial);
+  const written: UsageEvent[] = [];
+  for (;;) {
+    const decision = usageTotals.decide({ type: 'Total' }, state);
+    if (!decision.ok || decision.value.length === 0) return written;
+    written.push(...decision.value);
+    state = decision.value.reduce(usageTotals.evolve, state);
+  }
+};
+
+describe('closing the books of a usage stream', () => {
+  it('sums by key, hour and outcome', () => {
+    const totals = totalUntilDone([
+      counted(['k1', '2026-03-01T10', 'company', 2, 2, 100], ['k1', '2026-03-01T10', 'error', 1, 0, 5]),
+      counted(['k1', '2026-03-01T10', 'company', 3, 3, 50], ['k2', '2026-03-01T11', 'isp', 1, 1, 7]),
+    ]);
+    expect(totals).toEqual([
+      {
+        type: 'usage.LookupsTotalled.v1',
+        data: {
+          part: 1,
+          parts: 1,
+          counts: [
+            ['k1', '2026-03-01T10', 'company', 5, 5, 150],
+            ['k1', '2026-03-01T10', 'error', 1, 0, 5],
+            ['k2', '2026-03-01T11', 'isp', 1, 1, 7],
+          ],
+        },
+      },
+    ]);
+  });
+  it('goes on where it was killed between two parts, and the totals alone say the same as all', () => {
+    const many = Array.from(
+      { length: 12_000 },
+      (_, n): LookupCount => [`k${n}`, '2026-03-01T10', 'isp', 1, 1, n],
+    );
+    const events = [counted(...many), counted(...many)];
+    const totals = totalUntilDone(events);
+    expect(totals.map(({ data }) => 'part' in data && data.part)).toEqual([1, 2, 3]);
+    expect(totalUntilDone([...events, ...totals.slice(0, 1)])).toEqual(totals.slice(1));
+    const alone = totals.reduce(usageTotals.evolve, usageTotals.initial);
+    const all = events.reduce(usageTotals.evolve, usageTotals.initial);
+    expect(alone.counts).toEqual(all.counts);
+  });
+  it('has nothing to write for an empty stream', () => {
+    expect(totalUntilDone([])).toEqual([]);
+  });
+});
