@@ -139,10 +139,10 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     state: State,
     context: CommandContext,
   ) => {
-    const after = (revision ?? -1) + events.length;
-    const due = Math.floor(after / SNAPSHOT_EVERY) > Math.floor((revision ?? -1) / SNAPSHOT_EVERY);
+    const before = revision ?? 0;
+    const due = Math.floor((before + events.length) / SNAPSHOT_EVERY) > Math.floor(before / SNAPSHOT_EVERY);
     const snapshot = due ? aggregate.snapshot(state) : null;
-    const fits = snapshot !== null && after > 0 && JSON.stringify(snapshot).length < SNAPSHOT_LENGTH;
+    const fits = snapshot !== null && JSON.stringify(snapshot).length < SNAPSHOT_LENGTH;
     const all = fits && events.length < BATCH * 2 ? [...events, ...toNewEvents([snapshot], context)] : events;
     const appended = await appendSafely(store, stream, revision ?? 'no_stream', all);
     cache.set(stream, { state, revision: appended.revision });

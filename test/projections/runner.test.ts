@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import { createProgress } from '../../projections/progress.ts';
+import type { Projection } from '../../projections/projection.ts';
+import { rebuild } from '../../projections/rebuild.ts';
+import { startProjections } from '../../projections/runner.ts';
+import { type House, openHouse } from '../support/house.ts';
+import { until } from '../support/until.ts';
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+  for (const table of ['tally', 'other']) {
+    await house.pool.query(`create table read.${table} (stream text primary key, n int not null)`);
+    await house.pool.query(`comment on table read.${table} is 'of a test'`);
+  }
+});
+afterAll(() => house.close());
+
+/** Counts events a stream; refuses the event that says `poison` to this projection. */
+const tallyOf = (name: string): Projection => ({
+  name,
+  tables: [name],
+  async apply(events, db) {
+    for (const event of events) {
+      if ((event.data as { poison?: string }).poison === name) throw new Error('cannot apply');
+      await db.query(
+        `insert into ${name} as t (stream, n) values ($1, 1) on conflict (stream) do update set n = t.n + 1`,
+        [event.stream],
+      );
+    }
+  },
+});
+const tally = tallyOf('tally');
+const other = tallyOf('other');
+
+const append = async (stream: string, count: number, data: object = {}) => {
+  for (let n = 0; n < count; n += 1) {
+    await house.store.append(stream, 'any', [
+      {
+        id: randomUUID(),
+        type: 'test.Happened.v1',
+        data,
+        metadata: { $correlationId: 'c', $causationId: 'c', at: new Date(house.clock.now()).toISOString() },
+      },
+    ]);
+  }
+};
+const countIn = async (table: string, stream: string) =>
+  (await house.rows(`select n from read.${table} where stream = $1`, [stream]))[0]?.n ?? 0;
+
+describe('the projections', () => {
+  it('apply every event once, whatever was there before they started', async () => {
+    await append('before', 5);
+    const runner = house.project([tally]);
+    await append('after', 5);
+    await house.caughtUp([tally]);
+    expect([await countIn('tally', 'before'), await countIn('tally', 'after')]).toEqual([5, 5]);
+    await runner.stop();
+  });
+
+  it('have another leader within 5 s when the session of the first is killed, and lose nothing', async () => {
+    const first = house.project([tally]);
+    await append('taken over', 1);
+    await house.caughtUp([tally]);
+    const store = createPostgresEventStore({ url: house.url, now: () => house.clock.now() });
+    const progress = createProgress({ url: house.url, pool: house.pool });
+    const second = startProjections({
+      store,
+      url: house.url,
+      projections: [tally],
+      progress,
+      log: house.log,
+    });
+    const stopping = first.stop();
+    await house.pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'doorplate lead projections'`,
+    );
+    await append('taken over', 3);
+    expect(await progress.reached(['tally'], await store.head(), 5_000)).toBe(true);
+    expect(await countIn('tally', 'taken over')).toBe(4);
+    await stopping;
+    await second.stop();
+    await progress.close();
+    await store.close();
+  });
+
+  it('apply nothing twice when two believe that they lead', async () => {
+    const runner = house.project([tally]);
+    await append('twice', 3);
+    await house.caughtUp([tally]);
+    // What a second leader would have done meanwhile: the checkpoint is further on than the first one thinks.
+    const { position } = await house.store.append('twice', 'stream_exists', [
+      {
+        id: randomUUID(),
+        type: 'test.Happened.v1',
+        data: {},
+        metadata: { $correlationId: 'c', $causationId: 'c', at: new Date(house.clock.now()).toISOString() },
+      },
+    ]);
+    await house.progress.reached(['tally'], position, 5_000);
+    await house.pool.query(
+      `update read.projection set position = position - 1 where name = 'tally';
+       update read.tally set n = n - 1 where stream = 'twice'`,
+    );
+    await append('twice', 1);
+    await until('all five applied', async () => (await countIn('tally', 'twice')) === 5);
+    await runner.stop();
+  });
+
+  it('stop alone at an event that they cannot apply, and say which', async () => {
+    const runner = house.project([tally, other]);
+    await append('healthy', 2);
+    await append('poisoned', 1, { poison: 'other' });
+    await append('healthy', 2);
+    await house.caughtUp([tally]);
+    expect(await countIn('tally', 'healthy')).toBe(4);
+    const stoppedBy = await until('the projection says what stopped it', async () => {
+      const [row] = await house.rows(`select stopped_by from read.projection where name = 'other'`);
+      return row?.stopped_by;
+    });
+    expect(await countIn('other', 'healthy')).toBe(2);
+    expect(stoppedBy).toContain('test.Happened.v1 at revision 0 of poisoned');
+    await runner.stop();
+    await house.store.expire('poisoned', 0);
+  });
+
+  it('are rebuilt beside the ones in use, which go on from there', async () => {
+    const runner = house.project([tally]);
+    await house.caughtUp([tally]);
+    await house.pool.query(`update read.tally set n = 1000 where stream = 'before'`);
+    const appending = append('meanwhile', 40);
+    await rebuild({ store: house.store, url: house.url, projections: [tally] });
+    await appending;
+    await append('afterwards', 2);
+    await house.caughtUp([tally]);
+    expect([
+      await countIn('tally', 'before'),
+      await countIn('tally', 'meanwhile'),
+      await countIn('tally', 'afterwards'),
+    ]).toEqual([5, 40, 2]);
+    await runner.stop();
+  });
+});

@@ -1,0 +1,78 @@
+import pg from 'pg';
+import pino from 'pino';
+import type { CommandContext } from '../../commands/handle.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createProgress, type Progress } from '../../projections/progress.ts';
+import type { Projection } from '../../projections/projection.ts';
+import { startProjections } from '../../projections/runner.ts';
+import { testDatabase } from './database.ts';
+
+export interface ManualClock extends Clock {
+  at: number;
+}
+
+/** A database of the test's own with what a test below the HTTP level stands on. */
+export interface House {
+  readonly url: string;
+  readonly pool: pg.Pool;
+  readonly store: EventStore;
+  readonly progress: Progress;
+  readonly clock: ManualClock;
+  readonly log: pino.Logger;
+  /** The time and trace of a command given now. */
+  context(): CommandContext;
+  /** Runs projections until the test ends or stops them. */
+  project(projections: readonly Projection[]): { stop(): Promise<void> };
+  /** Waits until the projections have all that the store has. */
+  caughtUp(projections: readonly Projection[]): Promise<void>;
+  rows(query: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
+  close(): Promise<void>;
+}
+
+export const START = Date.parse('2026-03-01T12:00:00.000Z');
+
+export const openHouse = async (): Promise<House> => {
+  const { url, drop } = await testDatabase();
+  const pool = new pg.Pool({ connectionString: url, max: 5 });
+  pool.on('error', () => undefined);
+  const clock: ManualClock = {
+    at: START,
+    now() {
+      return this.at;
+    },
+  };
+  const now = () => clock.now();
+  const store = createPostgresEventStore({ url, now });
+  const progress = createProgress({ url, pool });
+  const log = pino({ level: 'silent' });
+  const running: { stop(): Promise<void> }[] = [];
+  return {
+    url,
+    pool,
+    store,
+    progress,
+    clock,
+    log,
+    context: () => ({ correlationId: 'a-request', causationId: 'a-request', at: clock.now() }),
+    project: (projections) => {
+      const runner = startProjections({ store, url, projections, progress, log });
+      running.push(runner);
+      return runner;
+    },
+    caughtUp: async (projections) => {
+      const names = projections.map((projection) => projection.name);
+      const reached = await progress.reached(names, await store.head(), 20_000);
+      if (!reached) throw new Error(`the projections ${names.join(', ')} did not catch up`);
+    },
+    rows: async (query, values = []) => (await pool.query(query, values)).rows,
+    close: async () => {
+      for (const runner of running) await runner.stop();
+      await store.close();
+      await progress.close();
+      await pool.end();
+      await drop();
+    },
+  };
+};
