@@ -33,6 +33,8 @@ export interface OpsServer {
   close(): Promise<void>;
 }
 
+/** A connection that has sent nothing is not idle to Node, and would hold up the end. */
+const CUT_AFTER_MS = 2_000;
 /** A probe that gets no answer cannot tell what is wrong; one line can. */
 const READINESS_LIMIT_MS = 4_000;
 
@@ -49,7 +51,11 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
     port: (server.address() as AddressInfo).port,
     close: () =>
       new Promise((resolve) => {
-        server.close(() => resolve());
+        const cut = setTimeout(() => server.closeAllConnections(), CUT_AFTER_MS);
+        server.close(() => {
+          clearTimeout(cut);
+          resolve();
+        });
         server.closeIdleConnections();
       }),
   };

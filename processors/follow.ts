@@ -30,6 +30,10 @@ export interface FollowOptions {
 
 const AGAIN_MS = 500;
 const AT_ONCE = 16;
+/** Places passed without an event are written down at most this often. */
+const PASSED_MS = 200;
+/** What comes meanwhile shares the next batch. */
+const GATHER_MS = 20;
 
 /**
  * Runs a processor in one process of all, from its checkpoint on. What the store or the database cannot do
@@ -55,6 +59,7 @@ const run = async (
   await db.query('insert into work.processor (name) values ($1) on conflict (name) do nothing', [name]);
   const { rows } = await db.query('select position from work.processor where name = $1', [name]);
   const after = rows[0].position === null ? null : (BigInt(rows[0].position) as Position);
+  let savedAt = 0;
   for await (const batch of store.follow({ after, prefixes, signal })) {
     for (const group of inStreamOrder(batch.events)) {
       await Promise.all(
@@ -64,12 +69,16 @@ const run = async (
       );
       if (signal.aborted) return;
     }
-    await db.query({
-      name: 'pass',
-      text: 'update work.processor set position = $2, stopped_by = null where name = $1',
-      values: [name, batch.position],
-    });
+    if (batch.events.length > 0 || performance.now() - savedAt > PASSED_MS) {
+      savedAt = performance.now();
+      await db.query({
+        name: 'pass',
+        text: 'update work.processor set position = $2, stopped_by = null where name = $1',
+        values: [name, batch.position],
+      });
+    }
     onPassed(name, batch.position);
+    await pause(GATHER_MS, signal);
   }
 
   async function handleOne(event: RecordedEvent): Promise<void> {

@@ -3,6 +3,8 @@ import type { Position } from '../event-store/port.ts';
 
 /** Notified in each projecting transaction with `{ name: position }`. */
 export const PROJECTED_CHANNEL = 'doorplate_projected';
+/** Notified by a process that waits for a leader elsewhere. */
+const WANTED_CHANNEL = 'doorplate_wanted';
 /** The safety net under a lost notification, while somebody waits. */
 const POLL_MS = 150;
 
@@ -20,6 +22,8 @@ export interface Progress {
   reached(names: readonly string[], position: Position | null, timeoutMs: number): Promise<boolean>;
   /** Calls back after each advance. */
   subscribe(listener: () => void): void;
+  /** Calls back whenever somebody, in whichever process, waits for what is not applied yet. Returns the undoing. */
+  onWanted(listener: () => void): () => void;
   close(): Promise<void>;
 }
 
@@ -36,6 +40,7 @@ export const createProgress = ({
   const applied = new Map<string, Position>();
   const waiters = new Set<Waiter>();
   const listeners = new Set<() => void>();
+  const hurried = new Set<() => void>();
   let polling: NodeJS.Timeout | null = null;
   let listener: pg.Client | null = null;
   let closed = false;
@@ -51,6 +56,11 @@ export const createProgress = ({
     for (const call of listeners) call();
   };
 
+  const hurry = (): void => {
+    for (const call of hurried) call();
+    if (hurried.size === 0) pool.query(`notify ${WANTED_CHANNEL}`).catch(() => undefined);
+  };
+
   const listen = async (): Promise<void> => {
     if (listener || closed) return;
     const client = new pg.Client({ connectionString: url, application_name: 'doorplate progress' });
@@ -61,7 +71,11 @@ export const createProgress = ({
     };
     client.on('error', lost);
     client.on('end', lost);
-    client.on('notification', ({ payload }) => {
+    client.on('notification', ({ channel, payload }) => {
+      if (channel === WANTED_CHANNEL) {
+        for (const call of hurried) call();
+        return;
+      }
       const positions = JSON.parse(payload ?? '{}') as Record<string, string>;
       advance(
         Object.fromEntries(Object.entries(positions).map(([name, at]) => [name, BigInt(at) as Position])),
@@ -69,7 +83,7 @@ export const createProgress = ({
     });
     try {
       await client.connect();
-      await client.query(`listen ${PROJECTED_CHANNEL}`);
+      await client.query(`listen ${PROJECTED_CHANNEL}; listen ${WANTED_CHANNEL}`);
     } catch {
       lost();
     }
@@ -92,6 +106,11 @@ export const createProgress = ({
       listeners.add(call);
       void listen();
     },
+    onWanted: (call) => {
+      hurried.add(call);
+      void listen();
+      return () => hurried.delete(call);
+    },
     reached: (names, position, timeoutMs) => {
       if (position === null) return Promise.resolve(true);
       return new Promise((resolve) => {
@@ -109,6 +128,7 @@ export const createProgress = ({
         if (isReached(waiter)) waiter.resolve(true);
         else {
           void listen();
+          hurry();
           polling ??= setTimeout(poll, POLL_MS);
         }
       });

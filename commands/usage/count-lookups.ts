@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
-import { type LookupCount, type Outcome, usageStream } from '../../domain/usage/events.ts';
-import { plus } from '../../domain/usage/totals.ts';
+import { HOUR } from '../../domain/kernel/time.ts';
+import { type LookupCount, type Outcome, plus, usageStream } from '../../domain/usage/events.ts';
 import {
   type EventStore,
   OutcomeUnknown,
@@ -122,7 +122,7 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
   return {
     count: ({ keyId, outcome, cacheHit, durationMs }) => {
       open ??= newGroup();
-      const hour = iso(clock.now()).slice(0, 13);
+      const hour = hourOf(clock.now());
       const key = `${keyId} ${hour} ${outcome}`;
       const row: LookupCount = [keyId, hour, outcome, 1, cacheHit ? 1 : 0, Math.round(durationMs * 1_000)];
       open.counts.set(key, plus(open.counts.get(key), row));
@@ -136,3 +136,13 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
     },
   };
 };
+
+/** The UTC hour of an instant, `YYYY-MM-DDTHH`; the last one is remembered. */
+const hourOf = (() => {
+  let known = { number: -1, text: '' };
+  return (at: number): string => {
+    const number = Math.floor(at / HOUR);
+    if (number !== known.number) known = { number, text: iso(at).slice(0, 13) };
+    return known.text;
+  };
+})();

@@ -19,6 +19,10 @@ export type Outcome = z.output<typeof outcomeSchema>;
 const count = z.tuple([z.string(), z.string(), outcomeSchema, z.int(), z.int(), z.int()]);
 export type LookupCount = z.output<typeof count>;
 
+/** The sum of two counts of the same key, hour and outcome. */
+export const plus = (sum: LookupCount | undefined, row: LookupCount): LookupCount =>
+  sum ? [sum[0], sum[1], sum[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
+
 /** Stream `usage-<boot id>-<utc day>`: what one process answered on one day. */
 export const usageEvents = {
   'usage.LookupsCounted.v1': z.object({ counts: z.array(count) }),

@@ -1,5 +1,5 @@
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
-import type { LookupCount, UsageEvent } from './events.ts';
+import { type LookupCount, plus, type UsageEvent } from './events.ts';
 
 /** Sums by key, hour and outcome, and how far the closing of the stream has come. */
 export interface UsageTotals {
@@ -52,7 +52,3 @@ export const usageTotals: Decider<UsageTotals, UsageCommand, UsageEvent, never> 
     }
   },
 };
-
-/** The sum of two counts of the same key, hour and outcome. */
-export const plus = (sum: LookupCount | undefined, row: LookupCount): LookupCount =>
-  sum ? [sum[0], sum[1], sum[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Batch, FollowOptions, Position } from '../port.ts';
 import { COLUMNS, isHidden, toRecordedEvent } from './rows.ts';
@@ -6,6 +7,10 @@ const CHANNEL = 'doorplate_events';
 /** The safety net under a lost notification. */
 const POLL_MS = 300;
 const RETRY_MS = 250;
+/** Other processes hear of commits at most this often. */
+const NOTIFY_MS = 5;
+/** How many positions a filtered read passes at once. */
+const SPAN = 5_000;
 
 interface FollowerOptions {
   readonly url: string;
@@ -28,8 +33,8 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
   const waiting = new Set<() => void>();
   const closing = new AbortController();
   let listener: pg.Client | null = null;
-  let notifying = false;
-  let notifyAgain = false;
+  const own = randomUUID();
+  let notifying: NodeJS.Timeout | null = null;
   /** Counts commits heard of, so that one that comes during a read is not slept over. */
   let heard = 0;
 
@@ -39,21 +44,10 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
   };
 
   const notify = (): void => {
-    if (notifying) {
-      notifyAgain = true;
-      return;
-    }
-    notifying = true;
-    pool
-      .query(`notify ${CHANNEL}`)
-      .catch(() => undefined)
-      .finally(() => {
-        notifying = false;
-        if (notifyAgain && !closing.signal.aborted) {
-          notifyAgain = false;
-          notify();
-        }
-      });
+    notifying ??= setTimeout(() => {
+      notifying = null;
+      pool.query(`select pg_notify('${CHANNEL}', '${own}')`).catch(() => undefined);
+    }, NOTIFY_MS);
   };
 
   const listen = async (): Promise<void> => {
@@ -66,7 +60,9 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
     };
     client.on('error', lost);
     client.on('end', lost);
-    client.on('notification', wake);
+    client.on('notification', ({ payload }) => {
+      if (payload !== own) wake();
+    });
     try {
       await client.connect();
       await client.query(`listen ${CHANNEL}`);
@@ -88,14 +84,16 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
       signal.addEventListener('abort', done);
     });
 
-  const readAfter = async (after: Position | null, size: number): Promise<pg.QueryResultRow[] | null> => {
+  const read = async (
+    after: Position | null,
+    size: number,
+    prefixes: readonly string[] | undefined,
+  ): Promise<pg.QueryResultRow[] | null> => {
+    const query = prefixes
+      ? { name: 'follow_some', text: SOME, values: [after ?? -1n, size, prefixes] }
+      : { name: 'follow_all', text: ALL, values: [after ?? -1n, size] };
     try {
-      const { rows } = await pool.query({
-        name: 'follow',
-        text: `select ${COLUMNS} from eventlog.event e where e.position > $1 order by e.position limit $2`,
-        values: [after ?? -1n, size],
-      });
-      return rows;
+      return (await pool.query(query)).rows;
     } catch {
       return null;
     }
@@ -104,19 +102,18 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
   async function* follow(options: FollowOptions): AsyncGenerator<Batch> {
     const signal = AbortSignal.any([options.signal, closing.signal]);
     const size = options.batchSize ?? 500;
-    const wanted = (stream: string): boolean =>
-      options.prefixes === undefined || options.prefixes.some((prefix) => stream.startsWith(prefix));
     let after = options.after;
     while (!signal.aborted) {
       const before = heard;
-      const rows = await readAfter(after, size);
+      const rows = await read(after, size, options.prefixes);
       if (signal.aborted) return;
       const last = rows?.at(-1);
       if (rows && last) {
         after = BigInt(last.position) as Position;
         const instant = now();
+        // The last row of a filtered read may be a place without an event.
         const events = rows
-          .filter((row) => wanted(row.stream))
+          .filter((row) => row.stream !== null)
           .map(toRecordedEvent)
           .filter((event) => !isHidden(event, instant));
         yield { events, position: after };
@@ -136,8 +133,28 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
     },
     close: async () => {
       closing.abort();
+      if (notifying) clearTimeout(notifying);
       wake();
       await listener?.end().catch(() => undefined);
     },
   };
 };
+
+const ALL = `select ${COLUMNS} from eventlog.event e where e.position > $1 order by e.position limit $2`;
+
+/**
+ * Events of the streams wanted, then the place up to which there are no more of them: the end of the span, unless
+ * the limit cut it short.
+ */
+const SOME = `
+  with span as (
+         select position, stream from eventlog.event where position > $1 order by position limit ${SPAN}),
+       wanted as (
+         select position from span where stream ^@ any ($3::text[]) order by position limit $2),
+       upto as (
+         select case when (select count(*) from wanted) < $2 then (select max(position) from span)
+                     else (select max(position) from wanted) end as position)
+  select u.position, e.stream, e.revision, e.id, e.type, e.data, e.metadata
+  from (select position from wanted union select position from upto where position is not null) u
+  left join eventlog.event e on e.position = u.position and e.position in (select position from wanted)
+  order by u.position`;

@@ -60,13 +60,14 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
          order by e.revision ${backwards ? 'desc' : 'asc'} limit $3`,
         [stream, from, size],
       );
-      const events = rows.map(toRecordedEvent);
       const instant = now();
-      for (const event of events) if (!isHidden(event, instant)) yield event;
-      const last = events.at(-1);
-      if (!last || events.length < size) return;
-      left -= events.length;
-      from = last.revision + (backwards ? -1 : 1);
+      for (const event of rows.map(toRecordedEvent)) {
+        from = event.revision + (backwards ? -1 : 1);
+        if (isHidden(event, instant)) continue;
+        left -= 1;
+        yield event;
+      }
+      if (rows.length < size) return;
     }
   }
 

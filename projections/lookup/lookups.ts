@@ -9,8 +9,10 @@ import {
   type Reservation,
   type WorkKind,
 } from '../../domain/lookup/events.ts';
-import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Projection } from '../projection.ts';
+
+type Completed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentCompleted.v1' }>;
+type SavedResult = Completed['data']['result'];
 
 interface WorkRow {
   ip: string;

@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { dayOfUsageStream, type LookupCount, usageEvents } from '../../domain/usage/events.ts';
-import { plus } from '../../domain/usage/totals.ts';
+import { dayOfUsageStream, type LookupCount, plus, usageEvents } from '../../domain/usage/events.ts';
 import type { Projection } from '../projection.ts';
 
 interface Row {

@@ -145,7 +145,7 @@ describe.skipIf(!asNobody)('as a user that root can become (needs root and an op
 describe.skipIf(isRoot)('as a normal user', () => {
   it('says in one line that it may not use a data folder', async () => {
     const dataDir = join(folder, 'data');
-    mkdirSync(dataDir, { mode: 0o000 });
+    mkdirSync(dataDir, { mode: 0o500 });
     await expect(startEmbeddedPostgres({ dataDir, log: quiet })).rejects.toThrow(
       /may not read and write it$/,
     );

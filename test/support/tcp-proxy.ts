@@ -56,7 +56,7 @@ export const startTcpProxy = async (target: NetConnectOpts): Promise<TcpProxy> =
   const cut = (): void => {
     for (const { client, server } of pairs) {
       client.resetAndDestroy();
-      server.resetAndDestroy();
+      server.destroy(); // a Unix socket cannot be reset
     }
     pairs.clear();
   };

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { OutcomeUnknown, StoreUnavailable } from '../../../event-store/port.ts';
+import { type EventStore, OutcomeUnknown, StoreUnavailable } from '../../../event-store/port.ts';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import {
   all,
@@ -21,6 +21,12 @@ const GRACE_MS = 1_500;
 /** Resolves when the client has sent something since. */
 const underWay = (proxy: TcpProxy, before: number): Promise<void> =>
   vi.waitFor(() => expect(proxy.sent()).toBeGreaterThan(before + 100), { timeout: 5_000, interval: 5 });
+
+/** Opens the connections that reads and appends use, so that it is they that break. */
+const warmUp = async (store: EventStore): Promise<void> => {
+  await store.append(unique('warm'), 'no_stream', [event()]);
+  await store.head();
+};
 
 export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
   describe('when connections break', () => {
@@ -44,7 +50,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
 
     it('an append under way is made once, at an exact expectation, and the answer found again', async () => {
       const { store, proxy } = await openBehindProxy();
-      await store.head();
+      await warmUp(store);
       const stream = unique();
       const lot = events(3);
       proxy.freeze('answers');
@@ -63,7 +69,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
 
     it('an append under way without an exact expectation is never repeated', async () => {
       const { store, proxy } = await openBehindProxy({ deadlineMs: DEADLINE_MS });
-      await store.head();
+      await warmUp(store);
       const stream = unique();
       proxy.freeze('answers');
       const before = proxy.sent();
@@ -81,6 +87,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
     it('many appends under load are each made once or not at all, and those answered are there', async () => {
       const { store, proxy } = await openBehindProxy();
       const witness = open();
+      await warmUp(store);
       const streams = Array.from({ length: 400 }, () => unique());
       let answered = 0;
       const appending = streams.map(async (stream) => {
@@ -104,7 +111,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
   describe('when the server hangs', () => {
     it('an append is an unknown outcome within the deadline, a read fails, and later all goes on', async () => {
       const { store, proxy } = await openBehindProxy({ deadlineMs: DEADLINE_MS });
-      await store.head();
+      await warmUp(store);
       const stream = unique();
       const lot = events(2);
       proxy.freeze('everything');

@@ -1,0 +1,40 @@
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { servesCluster, until } from '../../platform/embedded/processes.ts';
+
+/** A new, empty `DATA_DIR` that PostgreSQL's user can enter, also where root runs the tests. */
+export const makeDataFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), 'doorplate-e2e-'));
+  chmodSync(folder, 0o755);
+  return folder;
+};
+
+/** Where the embedded PostgreSQL of a data folder keeps its files. */
+const baseOf = (dataDir: string): string => {
+  const pointer = join(dataDir, 'postgres.location');
+  return existsSync(pointer) ? readFileSync(pointer, 'utf8').trim() : join(dataDir, 'postgres');
+};
+
+/** The embedded PostgreSQL that runs on a data folder, whoever started it; null: none does. */
+export const postmasterOf = (dataDir: string): number | null => {
+  const cluster = join(baseOf(dataDir), 'cluster');
+  try {
+    const pid = Number(readFileSync(join(cluster, 'postmaster.pid'), 'utf8').split('\n')[0]);
+    return servesCluster(pid, cluster) ? pid : null;
+  } catch {
+    return null;
+  }
+};
+
+/** Ends what runs on a data folder at once, and removes it. */
+export const removeDataFolder = async (dataDir: string): Promise<void> => {
+  const pid = postmasterOf(dataDir);
+  if (pid !== null) {
+    process.kill(pid, 'SIGQUIT');
+    const gone = await until(() => postmasterOf(dataDir) === null, 5_000);
+    if (!gone) process.kill(pid, 'SIGKILL');
+  }
+  rmSync(baseOf(dataDir), { recursive: true, force: true });
+  rmSync(dataDir, { recursive: true, force: true });
+};

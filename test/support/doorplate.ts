@@ -1,0 +1,55 @@
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { reapProcess } from './reaped.ts';
+
+export type Environment = Readonly<Record<string, string>>;
+
+const PROGRAM = fileURLToPath(new URL('../../bin/doorplate.js', import.meta.url));
+
+export interface Running {
+  readonly child: ChildProcess;
+  /** All that it has written so far. */
+  stdout(): string;
+  stderr(): string;
+  readonly ended: Promise<number | null>;
+}
+
+/** Starts the command `doorplate` with this environment and nothing else of ours but the path. */
+export const startDoorplate = (
+  args: readonly string[],
+  env: Environment,
+  options: SpawnOptions = {},
+): Running => {
+  const child = spawn(process.execPath, [PROGRAM, ...args], {
+    ...options,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  if (child.pid !== undefined) reapProcess(child.pid);
+  const written = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      written[name] += text;
+    });
+  }
+  return {
+    child,
+    stdout: () => written.stdout,
+    stderr: () => written.stderr,
+    ended: once(child, 'close').then(([code]) => code as number | null),
+  };
+};
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the command `doorplate` to its end. */
+export const doorplate = async (args: readonly string[], env: Environment): Promise<Ended> => {
+  const running = startDoorplate(args, env);
+  const code = await running.ended;
+  return { code, stdout: running.stdout(), stderr: running.stderr() };
+};

@@ -1,0 +1,134 @@
+/** The product as its operator runs it: a process of its own, spoken to over HTTP and by the command alone. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Called, type CallOptions, call } from './call.ts';
+import { makeDataFolder, postmasterOf, removeDataFolder } from './data-folder.ts';
+import { doorplate, type Ended, type Environment, type Running, startDoorplate } from './doorplate.ts';
+import { eventually } from './eventually.ts';
+import { freePort } from './ports.ts';
+import { reap } from './reaped.ts';
+
+/** All processes of a database must have the same. */
+export const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
+const READY_MS = 30_000;
+
+export interface ServiceOptions {
+  readonly role?: 'all' | 'api' | 'workers';
+  /** Instead of the embedded PostgreSQL. */
+  readonly databaseUrl?: string;
+  readonly env?: Environment;
+}
+
+export interface Service {
+  readonly url: string;
+  readonly dataDir: string;
+  /** What it was started with: the command needs the same to work beside it. */
+  readonly env: Environment;
+  readonly pid: number;
+  stdout(): string;
+  stderr(): string;
+  call(method: string, path: string, options?: CallOptions): Promise<Called>;
+  cli(...args: string[]): Promise<Ended>;
+  /** The demo partner's key. */
+  demoKey(): string;
+  /** A key of a new partner. */
+  newKey(options?: readonly string[]): Promise<{ api_key: string; key_id: string; partner: string }>;
+  ready(): Promise<void>;
+  /** As SIGTERM does. @returns the exit code */
+  terminate(): Promise<number | null>;
+  /** kill -9. */
+  kill(): Promise<void>;
+  /** kill -9 of the embedded PostgreSQL. */
+  killPostgres(): void;
+  /** Starts it again after its end, as it was. */
+  restart(): Promise<void>;
+  remove(): Promise<void>;
+}
+
+let partners = 0;
+
+/** Starts `doorplate serve` on free ports and waits until it is ready. Call `remove` in the end. */
+export const startService = async (options: ServiceOptions = {}): Promise<Service> => {
+  const { role = 'all', databaseUrl, env: more = {} } = options;
+  const dataDir = makeDataFolder();
+  reap({ folder: dataDir });
+  const port = await freePort();
+  const opsPort = await freePort();
+  const env: Environment = {
+    DATA_DIR: dataDir,
+    PORT: String(port),
+    OPS_PORT: String(opsPort),
+    ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl, MASTER_KEY }),
+    ...more,
+  };
+  const url = `http://127.0.0.1:${port}`;
+  let running: Running = startDoorplate(['serve', '--role', role], env);
+
+  const isReady = async (): Promise<boolean> => {
+    if (running.child.exitCode !== null) throw new Error(`the service has ended:\n${running.stderr()}`);
+    const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`).catch(() => null);
+    return answer?.status === 200;
+  };
+  const ready = async (): Promise<void> => {
+    await eventually('the service is ready', isReady, Boolean, READY_MS);
+  };
+  const cli = (...args: string[]): Promise<Ended> => doorplate(args, env);
+
+  const service: Service = {
+    url,
+    dataDir,
+    env,
+    get pid() {
+      return running.child.pid as number;
+    },
+    stdout: () => running.stdout(),
+    stderr: () => running.stderr(),
+    call: (method, path, call_ = {}) => call(url, method, path, call_),
+    cli,
+    demoKey: () =>
+      /^DOORPLATE_API_KEY=(.+)$/m.exec(readFileSync(join(dataDir, 'demo.env'), 'utf8'))?.[1] ?? '',
+    newKey: async (limits = []) => {
+      partners += 1;
+      const partner = `partner-${process.pid}-${Date.now()}-${partners}`;
+      await succeeded(cli('partner', 'create', partner));
+      const made = await succeeded(
+        cli('key', 'create', '--partner', partner, '--name', 'k', '--json', ...limits),
+      );
+      return { ...(JSON.parse(made.stdout) as { api_key: string; key_id: string }), partner };
+    },
+    ready,
+    terminate: () => {
+      running.child.kill('SIGTERM');
+      return running.ended;
+    },
+    kill: async () => {
+      running.child.kill('SIGKILL');
+      await running.ended;
+    },
+    killPostgres: () => {
+      const pid = postmasterOf(dataDir);
+      if (pid === null) throw new Error('no embedded PostgreSQL runs');
+      process.kill(pid, 'SIGKILL');
+    },
+    restart: async () => {
+      running = startDoorplate(['serve', '--role', role], env);
+      await ready();
+    },
+    remove: async () => {
+      running.child.kill('SIGKILL');
+      await running.ended;
+      await removeDataFolder(dataDir);
+    },
+  };
+  await ready().catch(async (error: unknown) => {
+    await service.remove();
+    throw error;
+  });
+  return service;
+};
+
+const succeeded = async (run: Promise<Ended>): Promise<Ended> => {
+  const ended = await run;
+  if (ended.code !== 0) throw new Error(`doorplate ended with ${ended.code}: ${ended.stderr}`);
+  return ended;
+};
