@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { load } from '../../commands/handle.ts';
+import {
+  createIntakeBatcher,
+  enrichmentAggregate,
+  type LookupStreams,
+} from '../../commands/lookup/aggregates.ts';
+import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
+import { type SubmitLookupParts, submitLookup } from '../../commands/lookup/submit-lookup.ts';
+import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
+import { intakeStream } from '../../domain/lookup/intake.ts';
+import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
+import { startProcessor } from '../../processors/follow.ts';
+import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
+import type { Provider } from '../../processors/lookup/provider.ts';
+import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
+import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
+import { lookups } from '../../projections/lookup/lookups.ts';
+import { result } from '../domain/lookup-events.ts';
+import { type House, openHouse } from '../support/house.ts';
+import { until } from '../support/until.ts';
+
+let house: House;
+let streams: LookupStreams;
+beforeAll(async () => {
+  house = await openHouse();
+  streams = streamsOver(house.store);
+  house.project([lookups]);
+});
+afterAll(() => house.close());
+
+const streamsOver = (store: EventStore): LookupStreams => ({
+  store,
+  digest: (ip) => `digest-of-${ip}`,
+  intake: createIntakeBatcher(store),
+});
+const parts = (over: LookupStreams = streams): SubmitLookupParts => ({
+  ...over,
+  capacity: { admit: async () => ({ ok: true, finished: () => undefined }) },
+  settlementsCaughtUp: async () => undefined,
+});
+const submit = (ip: string, partnerId: string, over?: LookupStreams) =>
+  submitLookup(
+    parts(over),
+    { ip, partnerId, keyId: 'key_a', dailyAllowance: null, pendingLimit: 100 },
+    house.context(),
+  );
+const enrichmentOf = async (ip: string) =>
+  (await load(house.store, enrichmentAggregate, enrichmentStream(streams.digest(ip)))).state;
+
+const attempts = (lookup: Provider['lookup'], atOnce = 4) =>
+  startEnrichmentAttempts(
+    {
+      ...streams,
+      pool: house.pool,
+      clock: house.clock,
+      log: house.log,
+      chain: [{ name: 'test', lookup }],
+      attemptMs: 5_000,
+      retryBaseMs: 15_000,
+      random: () => 0.5,
+    },
+    atOnce,
+  );
+const company = { match_type: 'company', network: null, company: null, fresh_for_days: null } as const;
+
+describe('the attempts at an enrichment', () => {
+  it('complete it, and settle every partner who waits', async () => {
+    const [anna, bert] = [randomUUID(), randomUUID()];
+    await submit('8.8.1.1', anna);
+    await submit('8.8.1.1', bert);
+    const worker = attempts(async () => company);
+    const settling = startProcessor(settleEndedWork(streams, house.clock), {
+      store: house.store,
+      url: house.url,
+      log: house.log,
+      onPassed: () => undefined,
+    });
+    await until('it is saved', async () => (await enrichmentOf('8.8.1.1')).saved);
+    for (const partner of [anna, bert]) {
+      await until('the reservation is settled', async () => {
+        const events = await Array.fromAsync(house.store.readStream(intakeStream(partner)));
+        return events.some((event) => event.type === 'lookup.ReservationSettled.v1');
+      });
+    }
+    await worker.stop();
+    await settling.stop();
+  });
+
+  it('are made once by several workers, however often they look', async () => {
+    const partner = randomUUID();
+    const asked: string[] = [];
+    const lookup = async (ip: string) => {
+      asked.push(ip);
+      return company;
+    };
+    const addresses = Array.from({ length: 30 }, (_, n) => `8.8.2.${n}`);
+    await Promise.all(addresses.map((ip) => submit(ip, partner)));
+    await house.caughtUp([lookups]);
+    const workers = [attempts(lookup), attempts(lookup), attempts(lookup)];
+    for (const ip of addresses) await until(`${ip} is saved`, async () => (await enrichmentOf(ip)).saved);
+    expect(asked.toSorted()).toEqual(addresses.toSorted());
+    for (const worker of workers) await worker.stop();
+  });
+
+  it('that fail are repeated when their delay is over, not before', async () => {
+    let asked = 0;
+    const worker = attempts(async (ip) => {
+      if (ip !== '8.8.3.1') return null;
+      asked += 1;
+      if (asked === 1) throw new Error('timed out');
+      return company;
+    });
+    await submit('8.8.3.1', randomUUID());
+    const { open } = await until('the failure is written down', async () => {
+      const state = await enrichmentOf('8.8.3.1');
+      return state.open?.attempts === 1 ? state : null;
+    });
+    expect(open?.next_attempt_at).toBe(new Date(house.clock.now() + 15_000).toISOString());
+    worker.nudge();
+    await house.caughtUp([lookups]);
+    expect(asked).toBe(1);
+    house.clock.at += 15_000;
+    await until('it is saved', async () => (await enrichmentOf('8.8.3.1')).saved);
+    expect(asked).toBe(2);
+    await worker.stop();
+  });
+
+  it('whose worker died are made again after the lease, and the zombie changes nothing', async () => {
+    await submit('8.8.4.1', randomUUID());
+    await house.caughtUp([lookups]);
+    let release = (): void => undefined;
+    const hanging = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let began = false;
+    const dead = attempts(async () => {
+      began = true;
+      await hanging;
+      return { ...company, match_type: 'isp' as const };
+    }, 1);
+    await until('the first worker began', () => began);
+    const alive = attempts(async () => company);
+    house.clock.at += 60_000;
+    const saved = await until(
+      'the other one completed it',
+      async () => (await enrichmentOf('8.8.4.1')).saved,
+    );
+    expect(saved.match_type).toBe('company');
+    release();
+    await dead.stop();
+    await alive.stop();
+    expect((await enrichmentOf('8.8.4.1')).saved?.match_type).toBe('company');
+  });
+});
+
+describe('a reservation whose submission did not get through', () => {
+  const brokenAfterReservation = (): LookupStreams =>
+    streamsOver({
+      ...house.store,
+      append: (stream, expected, events) =>
+        stream.startsWith('enrichment-')
+          ? Promise.reject(new OutcomeUnknown('no answer'))
+          : house.store.append(stream, expected, events),
+    });
+
+  it('is told as unconfirmed, and is completed by a repeat without a second one', async () => {
+    const partner = randomUUID();
+    expect(await submit('8.8.5.1', partner, brokenAfterReservation())).toMatchObject({
+      is: 'refused',
+      refusal: 'submission_unconfirmed',
+    });
+    expect(await submit('8.8.5.1', partner)).toMatchObject({ is: 'pending', enqueued: false });
+    const made = await Array.fromAsync(house.store.readStream(intakeStream(partner)));
+    expect(made).toHaveLength(1);
+  });
+
+  it('is submitted by the sweep, once its POST has had time', async () => {
+    const partner = randomUUID();
+    await submit('8.8.5.2', partner, brokenAfterReservation());
+    await house.caughtUp([lookups]);
+    const sweep = () =>
+      submitLeftReservations({ ...streams, pool: house.pool, clock: house.clock, log: house.log });
+    expect(await sweep()).toBe(0);
+    house.clock.at += 5_000;
+    expect(await sweep()).toBe(1);
+    expect((await enrichmentOf('8.8.5.2')).open?.reservations[0]?.partner_id).toBe(partner);
+    await house.caughtUp([lookups]);
+    expect(await sweep()).toBe(0);
+  });
+
+  it('of an address that has been saved meanwhile is settled at once', async () => {
+    const [anna, bert] = [randomUUID(), randomUUID()];
+    await submit('8.8.5.3', anna, brokenAfterReservation());
+    await submit('8.8.5.3', bert);
+    await recordAttempt(
+      streams,
+      {
+        ip: '8.8.5.3',
+        round: 1,
+        attempt: 1,
+        outcome: {
+          result: result({ ip: '8.8.5.3', fresh_until: new Date(house.clock.now() + 1e9).toISOString() }),
+        },
+        jitter: 0,
+        retryBaseMs: 1,
+      },
+      house.context(),
+    );
+    await house.caughtUp([lookups]);
+    house.clock.at += 5_000;
+    await submitLeftReservations({ ...streams, pool: house.pool, clock: house.clock, log: house.log });
+    const types = (await Array.fromAsync(house.store.readStream(intakeStream(anna)))).map(
+      (event) => event.type,
+    );
+    expect(types).toEqual(['lookup.ReservationMade.v1', 'lookup.ReservationSettled.v1']);
+  });
+});

@@ -1,0 +1,164 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pino from 'pino';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { parseDirectory } from '../../processors/lookup/directory-entries.ts';
+import { createDirectoryProvider } from '../../processors/lookup/directory-provider.ts';
+import { applyMapping, mappingSchema } from '../../processors/lookup/http-mapping.ts';
+import { createHttpProvider } from '../../processors/lookup/http-provider.ts';
+import { askChain, type Provider } from '../../processors/lookup/provider.ts';
+import { until } from '../support/until.ts';
+
+const log = pino({ level: 'silent' });
+const never = new AbortController().signal;
+const block = (cidr: string, name: string) =>
+  JSON.stringify({ cidr, match_type: 'company', company: { name } });
+
+describe('the directory', () => {
+  const directory = parseDirectory(
+    [
+      block('8.0.0.0/8', 'wide'),
+      block('8.8.8.0/25', 'narrow'),
+      block('8.8.8.8/32', 'one'),
+      '',
+      block('2001:4860::/33', 'six'),
+    ].join('\n'),
+  );
+  test.each([
+    ['8.8.8.8', 'one'],
+    ['8.8.8.127', 'narrow'],
+    ['8.8.8.128', 'wide'],
+    ['9.0.0.1', undefined],
+    ['2001:4860:7fff::1', 'six'],
+    ['2001:4860:8000::1', undefined],
+  ])('says of %s: %s', (ip, name) => {
+    expect(directory.find(ip)?.company?.name).toBe(name);
+  });
+  test.each([
+    ['{"cidr":"8.8.8.0/24","match_type":"firm"}', /^line 1: wrong record: match_type/],
+    ['{"cidr":"8.8.8.0/33","match_type":"isp"}', /^line 1: '8.8.8.0\/33' is no CIDR block/],
+    ['{"cidr":"8.8.8.0","match_type":"isp"}', /is no CIDR block/],
+    ['not json', /^line 1:/],
+    ['{"cidr":"8.8.8.0/24","match_type":"company","company":{"name":"a\\u0000"}}', /no text/],
+    ['{"cidr":"8.8.8.0/24","match_type":"company","fresh_for_days":0}', /fresh_for_days/],
+  ])('refuses %s', (line, message) => {
+    expect(() => parseDirectory(line)).toThrow(message);
+  });
+  it('is read again when it changes, and keeps the last good one', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'doorplate-directory-'));
+    const file = join(folder, 'directory.jsonl');
+    await writeFile(file, block('8.0.0.0/8', 'before'));
+    const provider = await createDirectoryProvider(file, log);
+    const name = async () => (await provider.lookup('8.8.8.8', never))?.company?.name;
+    expect(await name()).toBe('before');
+    await writeFile(file, 'broken');
+    await writeFile(file, block('8.0.0.0/8', 'afterwards'));
+    await until('the new content', async () => (await name()) === 'afterwards');
+    provider.close();
+    await rm(folder, { recursive: true });
+  });
+  it('that is missing stops the start with its name', async () => {
+    await expect(createDirectoryProvider('/nowhere.jsonl', log)).rejects.toThrow(
+      'ENRICHMENT_DIRECTORY /nowhere.jsonl',
+    );
+  });
+});
+
+describe('an HTTP provider', () => {
+  let server: Server;
+  let url: string;
+  let answer: (response: ServerResponse) => void;
+  const asked: { path: string | undefined; authorization: string | undefined }[] = [];
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      asked.push({ path: request.url, authorization: request.headers.authorization });
+      answer(response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v/{ip}?x=1`;
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const provider = (over: object = {}) =>
+    createHttpProvider({ url, token: 'secret', timeoutMs: 500, mapping: null, ...over });
+  const json = (status: number, value: unknown) => (response: ServerResponse) =>
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+
+  it('asks with the address and the token, and takes the record', async () => {
+    answer = json(200, { match_type: 'isp', network: { is_isp: true }, unknown: 1 });
+    const http = provider();
+    expect(await http.lookup('2600::1', never)).toMatchObject({
+      match_type: 'isp',
+      network: { is_isp: true },
+      company: null,
+    });
+    expect(asked.at(-1)).toEqual({ path: '/v/2600%3A%3A1?x=1', authorization: 'Bearer secret' });
+    await http.close();
+  });
+  it('takes 404 for an address that it does not know', async () => {
+    answer = json(404, {});
+    const http = provider();
+    expect(await http.lookup('8.8.8.8', never)).toBeNull();
+    await http.close();
+  });
+  const LARGE = 'x'.repeat(400_000);
+  test.each<[string, (response: ServerResponse) => void, RegExp]>([
+    ['500', json(500, {}), /answered 500/],
+    ['a redirect', (response) => response.writeHead(302, { location: '/' }).end(), /answered 302/],
+    ['a wrong shape', json(200, { match_type: 'firm' }), /wrong record/],
+    ['no JSON', (response) => response.end('<html>'), /unreadable/],
+    ['too much', json(200, { match_type: 'isp', x: LARGE }), /unreadable|no answer/],
+    ['a hanging answer', () => undefined, /timed out/],
+    ['a hanging body', (response) => response.writeHead(200).write('{'), /timed out/],
+    ['a reset', (response) => response.destroy(), /no answer/],
+  ])('fails on %s, which is never a negative match', async (_name, how, message) => {
+    answer = how;
+    const http = provider();
+    await expect(http.lookup('8.8.8.8', never)).rejects.toThrow(message);
+    await http.close();
+  });
+  it('reads a vendor of another shape through a map', () => {
+    const mapping = mappingSchema.parse({
+      'company.name': '/org/0/a~1b',
+      'network.is_isp': '/isp',
+      'company.employees': '/n',
+    });
+    expect(applyMapping(mapping, { org: [{ 'a/b': 'Acme' }], isp: false, n: 12 })).toEqual({
+      match_type: 'company',
+      company: { name: 'Acme', employees: 12 },
+      network: { is_isp: false },
+    });
+    expect(applyMapping(mapping, { isp: true })).toMatchObject({
+      match_type: 'isp',
+      company: { name: null },
+    });
+    expect(mappingSchema.safeParse({ 'company.nam': '/x' }).success).toBe(false);
+    expect(mappingSchema.safeParse({ 'company.name': 'x' }).success).toBe(false);
+  });
+});
+
+describe('a chain', () => {
+  const says = (name: string, match_type: 'company' | 'isp'): Provider => ({
+    name,
+    lookup: async () => ({ match_type, network: null, company: null, fresh_for_days: null }),
+  });
+  const knowsNothing: Provider = { name: 'nothing', lookup: async () => null };
+  const fails: Provider = { name: 'fails', lookup: () => Promise.reject(new Error('timed out')) };
+  const names = async (chain: Provider[]) =>
+    (await askChain(chain, '8.8.8.8', never)).map((answer) => answer.provider);
+  it('ends with the first company', async () => {
+    expect(await names([says('a', 'isp'), says('b', 'company'), says('c', 'company')])).toEqual(['a', 'b']);
+  });
+  it('goes on after a failure and after an unknown address', async () => {
+    expect(await askChain([fails, knowsNothing, says('c', 'company')], '8.8.8.8', never)).toMatchObject([
+      { provider: 'fails', failure: 'timed out' },
+      { provider: 'nothing', record: { match_type: 'unclassified' } },
+      { provider: 'c', record: { match_type: 'company' } },
+    ]);
+  });
+});
