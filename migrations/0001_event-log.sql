@@ -21,6 +21,12 @@ create table eventlog.event (
   unique (stream, revision)
 );
 
+comment on table eventlog.stream is 'Every stream there ever was: an expired name is never used again.';
+comment on column eventlog.stream.revision is 'Of the last event, from 0.';
+comment on column eventlog.stream.truncated_before is 'Events before this revision are dropped.';
+comment on table eventlog.event is 'The log. Written by eventlog.append_batch alone.';
+comment on column eventlog.event.position is 'The place in the log: rises, with gaps.';
+
 -- Appends a group of appends of one process in one transaction. The advisory lock is taken before any
 -- head is read and held until commit, so positions become visible in their own order and a cursor that
 -- knows the last position alone never misses an event.

@@ -1,0 +1,39 @@
+import type { EventSchemas } from './kernel/events.ts';
+import { enrichmentEvents, intakeEvents } from './lookup/events.ts';
+import { partnerEvents } from './partners/events.ts';
+import { usageEvents } from './usage/events.ts';
+
+export interface CataloguedStream {
+  readonly stream: string;
+  readonly about: string;
+  readonly lives: string;
+  readonly events: EventSchemas;
+}
+
+/** Every kind of stream with its events: what `docs/events.md` lists and a test holds frozen. */
+export const eventCatalogue: readonly CataloguedStream[] = [
+  {
+    stream: 'partner-<partner id>',
+    about: 'A partner account and its API keys, of which only the SHA-256 is known.',
+    lives: 'for ever',
+    events: partnerEvents,
+  },
+  {
+    stream: 'intake-<partner id>',
+    about: 'What a partner asked to be enriched: the boundary of its daily allowance and pending limit.',
+    lives: '90 days back, from the newest snapshot older than that',
+    events: intakeEvents,
+  },
+  {
+    stream: 'enrichment-<keyed digest of the address>',
+    about: 'The rounds of work on one address, and what is saved of it: one piece of work an address.',
+    lives: 'for ever',
+    events: enrichmentEvents,
+  },
+  {
+    stream: 'usage-<boot id>-<utc day>',
+    about: 'What one process answered on one day, counted before it was sent.',
+    lives: '400 days; the counts of a past day give way to totals',
+    events: usageEvents,
+  },
+];

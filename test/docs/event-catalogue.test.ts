@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { eventCatalogue } from '../../domain/event-catalogue.ts';
+
+/**
+ * The stored names and shapes are a storage format: this test fails when one changes. A new shape is a new version of
+ * the event, and old ones are read for ever; then `npx vitest run test/docs -u` writes the page anew.
+ */
+describe('docs/events.md', () => {
+  it('lists every stored event as the code has it', async () => {
+    const streams = eventCatalogue.map(({ stream, about, lives, events }) => {
+      const shapes = Object.entries(events).map(([name, schema]) => {
+        const shape = z.toJSONSchema(schema, { io: 'input', reused: 'inline' });
+        delete shape.$schema;
+        return `### ${name}\n\n\`\`\`json\n${JSON.stringify(shape, null, 2)}\n\`\`\``;
+      });
+      return `## \`${stream}\`\n\n${about} Lives: ${lives}.\n\n${shapes.join('\n\n')}`;
+    });
+    const page = `# Events
+
+What the event store holds, by kind of stream, as JSON Schema. Names and shapes are a storage format: a test compares
+this page with the code. Every event's metadata has \`$correlationId\` (the request, or the run of a processor, that set
+it off), \`$causationId\` (what directly led to it), \`at\` (ISO 8601, by the process's clock) and, where they apply,
+\`partner_id\`, \`key_id\` and \`expires_at\`.
+
+${streams.join('\n\n')}
+`;
+    await expect(page).toMatchFileSnapshot('../../docs/events.md');
+  });
+
+  it('gives every event a name of its own, with its context and version', () => {
+    const names = eventCatalogue.flatMap(({ events }) => Object.keys(events));
+    expect(new Set(names).size).toBe(names.length);
+    for (const name of names) expect(name).toMatch(/^[a-z]+\.[A-Z][A-Za-z]+\.v\d+$/);
+  });
+});
