@@ -9,6 +9,7 @@ import { healthRoute } from '../http/health.ts';
 import { openApiDocument, openApiRoute } from '../http/openapi.ts';
 import type { CallingKey, Route } from '../http/route.ts';
 import { buildServer } from '../http/server.ts';
+import type { Metrics } from '../platform/metrics.ts';
 import type { Presence } from '../platform/presence.ts';
 import { createRateLimiter, type Verdict } from '../platform/rate-limit.ts';
 import { allProjections } from '../projections/all.ts';
@@ -36,6 +37,7 @@ export const buildApi = async (
   presence: Presence,
   publicUrl: string,
   healthy: () => boolean,
+  metrics?: Metrics,
 ): Promise<Api> => {
   const { config, log, clock, pool, db, store, progress, processed, digest } = foundation;
   const readModels = allProjections.map((projection) => projection.name);
@@ -82,6 +84,8 @@ export const buildApi = async (
     admit: admission(limiter.admit, config.API_REQUESTS_PER_SECOND),
     clock,
     log,
+    onAnswer: ({ method, path }, { status }, milliseconds) =>
+      metrics?.answers.observe({ route: `${method} ${path}`, status }, milliseconds / 1_000),
   });
   return {
     app,

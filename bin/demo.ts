@@ -11,15 +11,18 @@ import { DEFAULT_LIMITS } from './key-limits.ts';
 const NAME = 'demo';
 const READY_MS = 10_000;
 
+export interface Demo {
+  readonly file: string;
+  /** null: made by an earlier start; it stands in the file. */
+  readonly newKey: string | null;
+}
+
 /**
  * The partner and key that a first start makes for a newcomer. The key is written to `demo.env` (mode 0600) before
  * its event, so that a start that was killed in between is taken up by the next. null where there are other
  * partners, or the demo's key was put away.
  */
-export const ensureDemo = async (
-  foundation: Foundation,
-  url: string,
-): Promise<{ api_key: string; file: string } | null> => {
+export const ensureDemo = async (foundation: Foundation, url: string): Promise<Demo | null> => {
   const { store, clock, db, dataDir, progress } = foundation;
   await progress.reached(
     allProjections.map((projection) => projection.name),
@@ -37,7 +40,7 @@ export const ensureDemo = async (
   const partner_id = await demoPartner(foundation, context);
   const made = await createKey(store, { partner_id, name: NAME, limits: DEFAULT_LIMITS, api_key }, context);
   if (made.ok) await progress.reached(['partners'], made.value.position, READY_MS);
-  return { api_key, file };
+  return { file, newKey: known === null ? api_key : null };
 };
 
 const demoPartner = async (

@@ -2,10 +2,9 @@ import { mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import pg from 'pg';
 import type { DatabasePool } from 'slonik';
-import { createEventStoreDb } from '../event-store/eventstoredb/store.ts';
 import type { EventStore } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
-import { systemClock } from '../platform/clock.ts';
+import { type Clock, systemClock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
 import { keyedDigest, serviceKey } from '../platform/keyring.ts';
@@ -19,7 +18,7 @@ import { createProgress, type Progress } from '../projections/progress.ts';
 export interface Foundation {
   readonly config: Config;
   readonly log: Logger;
-  readonly clock: typeof systemClock;
+  readonly clock: Clock;
   readonly dataDir: string;
   readonly databaseUrl: string;
   /** Hot queries with named statements. */
@@ -36,13 +35,23 @@ export interface Foundation {
   close(): Promise<void>;
 }
 
+/** What a test puts in the place of the real thing. */
+export interface Substitutes {
+  readonly clock?: Clock;
+  /** Stands between the house and its event store: fails, hangs or counts what it is meant to. */
+  readonly aroundStore?: (store: EventStore) => EventStore;
+}
+
+/** Its client takes a while to load, which only those should wait for who have an EventStoreDB. */
+const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
+
 /** `own`: a server; `join`: a command beside one, or by itself. */
 export const openFoundation = async (
   config: Config,
   log: Logger,
   mode: 'own' | 'join',
+  { clock = systemClock, aroundStore = (store) => store }: Substitutes = {},
 ): Promise<Foundation> => {
-  const clock = systemClock;
   const dataDir = resolve(config.DATA_DIR);
   await mkdir(dataDir, { recursive: true });
   const postgres = config.DATABASE_URL ? null : await startEmbeddedPostgres({ dataDir, log, mode });
@@ -60,9 +69,11 @@ export const openFoundation = async (
     const db = await createSlonik(databaseUrl);
     const master = await loadMasterKey(config.MASTER_KEY, dataDir);
     const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
-    const store = config.EVENTSTORE_URL
-      ? createEventStoreDb({ url: config.EVENTSTORE_URL, now: clock.now })
-      : createPostgresEventStore({ url: databaseUrl, now: clock.now });
+    const store = aroundStore(
+      config.EVENTSTORE_URL
+        ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now: clock.now })
+        : createPostgresEventStore({ url: databaseUrl, now: clock.now }),
+    );
     const progress = createProgress({ url: databaseUrl, pool });
     const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
     return {

@@ -5,7 +5,7 @@ import { addLookupCommand } from './cli/lookup.ts';
 import { addPartnerCommands } from './cli/partner.ts';
 import { addProjectionCommands } from './cli/projection.ts';
 import { Refused } from './cli/session.ts';
-import { type Role, serve } from './serve.ts';
+import type { Role } from './serve.ts';
 
 const REFUSED = 1;
 const WRONG_USAGE = 2;
@@ -22,7 +22,7 @@ export const main = async (argv: readonly string[]): Promise<void> => {
     .addOption(
       new Option('--role <role>', 'what this process does').choices(['all', 'api', 'workers']).default('all'),
     )
-    .action(({ role }: { role: Role }) => serve(role, process.env));
+    .action(async ({ role }: { role: Role }) => (await import('./serve.ts')).serve(role, process.env));
   addPartnerCommands(program);
   addKeyCommands(program);
   addProjectionCommands(program);

@@ -5,7 +5,7 @@ import { startOpsServer } from '../platform/ops-server.ts';
 import { enterPresence } from '../platform/presence.ts';
 import { createShutdown } from '../platform/shutdown.ts';
 import { type Api, buildApi } from './api.ts';
-import { ensureDemo } from './demo.ts';
+import { type Demo, ensureDemo } from './demo.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
 import { startWorkers, type Workers } from './workers.ts';
 
@@ -42,7 +42,7 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
     return;
   }
   const url = config.PUBLIC_URL ?? `http://${hostOf(config.HOST)}:${config.PORT}`;
-  const api = await buildApi(foundation, presence, url, () => serving);
+  const api = await buildApi(foundation, presence, url, () => serving, metrics);
   const demo = role === 'all' ? await ensureDemo(foundation, url) : null;
   await listen(api, config.HOST, config.PORT);
   serving = true;
@@ -74,15 +74,17 @@ const readiness = async ({ pool, store }: Foundation, workers: Workers | null, s
   return { ready: problems.length === 0, problems };
 };
 
-/** What a newcomer tries first. The only place where a key is ever printed. */
-const greet = (url: string, { api_key, file }: { api_key: string; file: string }): void => {
+/** What a newcomer tries first. The only place where a key is ever printed, and once. */
+const greet = (url: string, { file, newKey }: Demo): void => {
+  const header =
+    newKey === null ? '"Authorization: Bearer $DOORPLATE_API_KEY"' : `'Authorization: Bearer ${newKey}'`;
   process.stdout.write(`
 Doorplate is listening on ${url} (documentation: ${url}/docs).
-The demo partner's key is in ${file}. Ask for a company, then poll with the same address:
+The demo partner's key is in ${file}${newKey === null ? ` (. ${file})` : ''}. Ask for a company, then poll:
 
-  curl -sS -X POST ${url}/v1/lookup -H 'Authorization: Bearer ${api_key}' \\
+  curl -sS -X POST ${url}/v1/lookup -H ${header} \\
     -H 'Content-Type: application/json' -d '{"ip":"8.8.8.8"}'
-  curl -sS '${url}/v1/lookup?ip=8.8.8.8' -H 'Authorization: Bearer ${api_key}'
+  curl -sS '${url}/v1/lookup?ip=8.8.8.8' -H ${header}
 
 `);
 };

@@ -21,8 +21,15 @@ export interface Workers {
   close(): Promise<void>;
 }
 
-/** Projections, processors and what is periodic. Any number of processes may run them. */
-export const startWorkers = async (foundation: Foundation, metrics: Metrics): Promise<Workers> => {
+/**
+ * Projections, processors and what is periodic. Any number of processes may run them. `makeChain`: where the
+ * providers come from.
+ */
+export const startWorkers = async (
+  foundation: Foundation,
+  metrics: Metrics,
+  makeChain: typeof buildChain = buildChain,
+): Promise<Workers> => {
   const { config, log, clock, pool, store, digest, databaseUrl: url, progress, processed } = foundation;
   const stopped = new Set<string>();
   const streams = { store, digest, intake: createIntakeBatcher(store) };
@@ -49,7 +56,7 @@ export const startWorkers = async (foundation: Foundation, metrics: Metrics): Pr
     onStopped: (name) => onStopped(`processor ${name}`),
   });
 
-  const chain = await buildChain(config, log);
+  const chain = await makeChain(config, log);
   const attempts = startEnrichmentAttempts({
     ...streams,
     pool,

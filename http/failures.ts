@@ -40,7 +40,8 @@ function knownFailure(error: Error): ErrorCode | null {
   if (error instanceof BackendTimeout) return 'backend_timeout';
   if (error instanceof StoreUnavailable || error instanceof OutcomeUnknown) return 'backend_unavailable';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  if (code === QUERY_CANCELED) return 'backend_timeout';
+  // pg's own limit on a query comes without a code.
+  if (code === QUERY_CANCELED || error.message === 'Query read timeout') return 'backend_timeout';
   const connecting = 'syscall' in error && error.syscall === 'connect';
   return connecting || isConnectionFailure(code, error.message) ? 'backend_unavailable' : null;
 }

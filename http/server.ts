@@ -4,11 +4,12 @@ import { METHODS } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from './conclusion.ts';
+import { type Connections, watchConnections } from './drain.ts';
 import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
 import { Exchange } from './exchange.ts';
 import { exceedsTarget, Pipeline, type PipelineParts } from './pipeline.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
-import type { Route, RouteTable } from './route.ts';
+import type { Answer, Route, RouteTable } from './route.ts';
 import { type Draining, send } from './send.ts';
 
 /** How long the server waits, in milliseconds. */
@@ -38,24 +39,29 @@ export interface ServerParts extends Pick<PipelineParts, 'authenticate' | 'admit
   readonly clock: Clock;
   readonly log: Log;
   readonly requestTimeouts?: Partial<RequestTimeouts>;
+  /** Told of every answer of a route, for metrics. */
+  readonly onAnswer?: (route: Route, answer: Answer, milliseconds: number) => void;
 }
 
 /** A server for these routes, not yet listening: `listen` serves, `inject` tests, `close` drains. */
 export function buildServer(parts: ServerParts): FastifyInstance {
   const timeouts = { ...defaultTimeouts, ...parts.requestTimeouts };
   const draining: Draining = { closing: false };
-  const app = bareServer(timeouts, draining);
+  const { app, connections } = bareServer(timeouts, draining);
   const pipeline = new Pipeline({
     authenticate: parts.authenticate,
     admit: parts.admit,
     log: parts.log,
     handlerMs: timeouts.handlerMs,
-    deliver: ({ route, raw, response, id }, answer) =>
-      send(raw, response, id, answer, route.path.startsWith('/v1/'), draining),
+    deliver: ({ route, raw, response, id, startedAt }, answer) => {
+      send(raw, response, id, answer, route.path.startsWith('/v1/'), draining);
+      parts.onAnswer?.(route, answer, performance.now() - startedAt);
+    },
   });
   addRoutes(app, {
     routes: parts.routes,
-    serve: (route, request, reply) =>
+    serve: (route, request, reply) => {
+      connections.answering(reply.raw);
       pipeline.enter(
         new Exchange(
           route,
@@ -65,7 +71,8 @@ export function buildServer(parts: ServerParts): FastifyInstance {
           request.params as PathParams,
           parts.clock.now(),
         ),
-      ),
+      );
+    },
     refuse: refuser(draining),
   });
   return app;
@@ -80,7 +87,10 @@ function refuser(draining: Draining) {
 }
 
 /** Fastify without what it would answer by itself: bodies, 404s, 503s while closing and broken requests. */
-function bareServer(timeouts: RequestTimeouts, draining: Draining): FastifyInstance {
+function bareServer(
+  timeouts: RequestTimeouts,
+  draining: Draining,
+): { app: FastifyInstance; connections: Connections } {
   const app = Fastify({
     genReqId: () => randomUUID(),
     exposeHeadRoutes: false,
@@ -102,11 +112,13 @@ function bareServer(timeouts: RequestTimeouts, draining: Draining): FastifyInsta
   app.server.on('connect', refuseConnect);
   // An expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1); Node's own 417 has no X-Request-ID.
   app.server.on('checkExpectation', (raw, response) => app.server.emit('request', raw, response));
+  const connections = watchConnections(app.server);
   app.addHook('preClose', (done) => {
     draining.closing = true;
+    connections.cutSilent();
     done();
   });
-  return app;
+  return { app, connections };
 }
 
 const MAX_HEAD_BYTES = 16_384;

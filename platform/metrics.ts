@@ -1,7 +1,9 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 export interface Metrics {
   readonly registry: Registry;
+  /** Seconds from a request's head to its answer, by route and status. */
+  readonly answers: Histogram<'route' | 'status'>;
   readonly attempts: Counter<'outcome'>;
   readonly stopped: Gauge<'name'>;
   /** Projections have applied all up to an event of this time (ISO 8601; null: none in the batch). */
@@ -20,6 +22,13 @@ export const createMetrics = (): Metrics => {
   });
   return {
     registry,
+    answers: new Histogram({
+      name: 'doorplate_http_answer_seconds',
+      help: 'Time from a request to its answer, by route and status.',
+      labelNames: ['route', 'status'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+      registers: [registry],
+    }),
     attempts: new Counter({
       name: 'doorplate_enrichment_attempts_total',
       help: 'Enrichment attempts by outcome.',

@@ -6,12 +6,16 @@ import { DEFAULT_LIMITS } from '../key-limits.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
+/** How null is spelled: commander turns a parsed null into an empty text. */
+const NO_CAP = 'none';
+const NO_EXPIRY = 'never';
+
 interface LimitOptions {
   readonly requestsPerSecond?: number;
-  readonly newEnrichmentsPerDay?: number | null;
+  readonly newEnrichmentsPerDay?: number | typeof NO_CAP;
   readonly pendingEnrichments?: number;
   readonly companySignals?: boolean;
-  readonly expiresAt?: string | null;
+  readonly expiresAt?: string;
   readonly json: boolean;
 }
 
@@ -25,10 +29,10 @@ const wholeFrom =
     throw new InvalidArgumentError(`not a whole number from ${least} to ${LARGEST}`);
   };
 
-const allowance = (text: string): number | null => (text === 'none' ? null : wholeFrom(0)(text));
+const allowance = (text: string): number | typeof NO_CAP => (text === NO_CAP ? NO_CAP : wholeFrom(0)(text));
 
-const instant = (text: string): string | null => {
-  if (text === 'never') return null;
+const instant = (text: string): string => {
+  if (text === NO_EXPIRY) return NO_EXPIRY;
   const at = /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) throw new InvalidArgumentError('not an ISO 8601 date or time with its zone');
   return new Date(at).toISOString();
@@ -48,10 +52,10 @@ const given = (options: LimitOptions): Partial<KeyLimits> =>
   Object.fromEntries(
     Object.entries({
       requests_per_second: options.requestsPerSecond,
-      new_enrichments_per_day: options.newEnrichmentsPerDay,
+      new_enrichments_per_day: options.newEnrichmentsPerDay === NO_CAP ? null : options.newEnrichmentsPerDay,
       pending_enrichments: options.pendingEnrichments,
       company_signals: options.companySignals,
-      expires_at: options.expiresAt,
+      expires_at: options.expiresAt === NO_EXPIRY ? null : options.expiresAt,
     }).filter(([, value]) => value !== undefined),
   );
 

@@ -25,35 +25,45 @@ const RETRY_SECONDS = 15;
  */
 export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity => {
   const { admitIntake, countOutstanding, outstandingLimit, projected } = options;
-  const underWay = new Set<string>();
+  const underWay = new Map<string, number>();
   let known = { count: 0, at: Number.NEGATIVE_INFINITY };
   let admittedSince = 0;
 
   const hasRoom = async (): Promise<boolean> => {
     const guess = known.count + admittedSince;
     if (performance.now() - known.at < STALE_MS && guess < outstandingLimit * NEAR) return true;
-    const own = [...underWay];
+    const own = [...underWay.keys()];
     const count = await countOutstanding(own);
     known = { count: count + own.length, at: performance.now() };
     admittedSince = 0;
     return known.count <= outstandingLimit;
   };
 
+  const takeRoom = async (): Promise<null | { readonly retryMs: number }> =>
+    (await hasRoom()) ? admitIntake() : { retryMs: RETRY_SECONDS * 1_000 };
+
+  const leave = (ip: string): void => {
+    const left = (underWay.get(ip) ?? 1) - 1;
+    if (left === 0) underWay.delete(ip);
+    else underWay.set(ip, left);
+  };
+
   return {
     admit: async (ip) => {
-      underWay.add(ip);
-      const room = await hasRoom();
-      const wait = room ? await admitIntake() : { retryMs: RETRY_SECONDS * 1_000 };
+      const others = underWay.get(ip) ?? 0;
+      underWay.set(ip, others + 1);
+      // Callers who ask for the same address at once will share one piece of work.
+      const wait = others > 0 ? null : await takeRoom();
       if (wait) {
-        underWay.delete(ip);
+        leave(ip);
         return { ok: false, retryAfterSeconds: Math.max(1, Math.ceil(wait.retryMs / 1_000)) };
       }
-      admittedSince += 1;
+      if (others === 0) admittedSince += 1;
       return {
         ok: true,
         finished: (position) => {
-          if (position === null) underWay.delete(ip);
-          else void projected(position).finally(() => underWay.delete(ip));
+          if (position === null) leave(ip);
+          else void projected(position).finally(() => leave(ip));
         },
       };
     },
