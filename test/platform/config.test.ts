@@ -1,0 +1,65 @@
+import { describe, expect, it, test } from 'vitest';
+import { type ConfigError, loadConfig } from '../../platform/config.ts';
+
+const linesOf = (env: NodeJS.ProcessEnv): readonly string[] => {
+  try {
+    loadConfig(env);
+    return [];
+  } catch (error) {
+    return (error as ConfigError).lines;
+  }
+};
+
+describe('the configuration', () => {
+  it('has a default for everything', () => {
+    expect(loadConfig({})).toMatchObject({
+      HOST: '127.0.0.1',
+      PORT: 3000,
+      OPS_PORT: 3001,
+      DATA_DIR: '.doorplate',
+      ENRICHMENT_PROVIDERS: ['directory'],
+      ENRICHMENT_INTAKE_PER_MINUTE: 900,
+      RETRY_BASE_SECONDS: 15,
+      unsafe: [],
+    });
+  });
+
+  test.each([
+    ['PORT', '70000'],
+    ['PORT', '-1'],
+    ['OPS_PORT', 'x'],
+    ['PUBLIC_URL', 'ftp://x'],
+    ['DATABASE_URL', 'mysql://x'],
+    ['EVENTSTORE_URL', 'http://x'],
+    ['MASTER_KEY', 'c2hvcnQ='],
+    ['TRUSTED_PROXIES', '10.0.0.0/8,nonsense'],
+    ['ENRICHMENT_PROVIDERS', 'directory,oracle'],
+    ['ENRICHMENT_PROVIDERS', ','],
+    ['ENRICHMENT_HTTP_URL', 'https://vendor.example/'],
+    ['ENRICHMENT_DIRECTORY', '/nowhere/at/all'],
+    ['API_REQUESTS_PER_SECOND', '0'],
+    ['LOOKUP_CAPACITY', '1.5'],
+    ['RETRY_BASE_SECONDS', '0'],
+    ['LOG_LEVEL', 'loud'],
+  ])('names %s when it is %j', (name, value) => {
+    const lines = linesOf({ [name]: value });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(new RegExp(`^${name} `));
+  });
+
+  it('names all that is wrong at once', () => {
+    expect(linesOf({ PORT: 'x', LOG_LEVEL: 'y' })).toHaveLength(2);
+  });
+
+  it('takes an empty variable for an unset one', () => {
+    expect(loadConfig({ PORT: '', DATABASE_URL: '' }).PORT).toBe(3000);
+  });
+
+  it('misses the URL of a provider that it is told to ask', () => {
+    expect(linesOf({ ENRICHMENT_PROVIDERS: 'http' })[0]).toMatch(/^ENRICHMENT_HTTP_URL /);
+  });
+
+  it('says what is for tests alone', () => {
+    expect(loadConfig({ RETRY_BASE_SECONDS: '0.05' }).unsafe).toEqual(['RETRY_BASE_SECONDS']);
+  });
+});

@@ -1,0 +1,114 @@
+import fc from 'fast-check';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createLocalLimiter, createRateLimiter } from '../../platform/rate-limit.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await testDatabase();
+  pool = new pg.Pool({ connectionString: database.url, max: 4 });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const manual = (at = 1_000_000) => ({
+  at,
+  now() {
+    return this.at;
+  },
+});
+
+describe('a limit in one process', () => {
+  it('admits the ceiling at once, and no more until the oldest is a window ago', () => {
+    const clock = manual();
+    const limiter = createLocalLimiter(clock);
+    const admitted = Array.from({ length: 30 }, () => limiter.admit('k', 10)).filter(
+      (verdict) => verdict === null,
+    );
+    expect(admitted).toHaveLength(10);
+    clock.at += 999;
+    expect(limiter.admit('k', 10)).toEqual({ retryMs: 1 });
+    clock.at += 1;
+    expect(limiter.admit('k', 10)).toBeNull();
+  });
+
+  it('never admits more than the ceiling in any window', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 8 }),
+        fc.array(fc.integer({ min: 0, max: 400 })),
+        (ceiling, steps) => {
+          const clock = manual();
+          const limiter = createLocalLimiter(clock);
+          const admitted: number[] = [];
+          for (const step of steps) {
+            clock.at += step;
+            if (limiter.admit('k', ceiling) === null) admitted.push(clock.at);
+          }
+          for (const at of admitted) {
+            expect(admitted.filter((other) => other > at - 1_000 && other <= at).length).toBeLessThanOrEqual(
+              ceiling,
+            );
+          }
+        },
+      ),
+    );
+  });
+
+  it('keeps names apart, and takes a changed ceiling', () => {
+    const limiter = createLocalLimiter(manual());
+    expect([limiter.admit('a', 1), limiter.admit('b', 1)]).toEqual([null, null]);
+    expect(limiter.admit('a', 1)).not.toBeNull();
+    expect(limiter.admit('a', 5)).toBeNull();
+  });
+});
+
+describe('a limit over several processes', () => {
+  const two = (clock = manual()) => {
+    const options = { pool, clock, alone: () => false };
+    return { clock, both: [createRateLimiter(options), createRateLimiter(options)] as const };
+  };
+  const count = async (name: string, ceiling: number, calls: number, { both }: ReturnType<typeof two>) => {
+    const verdicts = await Promise.all(
+      Array.from({ length: calls }, (_, n) => both[n % 2 === 0 ? 0 : 1].admit(name, ceiling)),
+    );
+    return verdicts.filter((verdict) => verdict === null).length;
+  };
+
+  it('is exact where it is small', async () => {
+    expect(await count('small', 5, 60, two())).toBe(5);
+  });
+
+  it('is never passed and hardly missed where it is leased in blocks', async () => {
+    const admitted = await count('large', 400, 1_000, two());
+    expect(admitted).toBeLessThanOrEqual(400);
+    expect(admitted).toBeGreaterThanOrEqual(360);
+  });
+
+  it('holds in every window while time goes on', async () => {
+    const processes = two();
+    const admitted: [at: number, count: number][] = [];
+    for (let step = 0; step < 40; step += 1) {
+      processes.clock.at += 130;
+      admitted.push([processes.clock.at, await count('steady', 20, 10, processes)]);
+    }
+    for (const [at] of admitted) {
+      const window = admitted.filter(([other]) => other > at - 1_000 && other <= at);
+      expect(window.reduce((sum, [, n]) => sum + n, 0)).toBeLessThanOrEqual(20);
+    }
+    const all = admitted.reduce((sum, [, n]) => sum + n, 0);
+    expect(all).toBeGreaterThanOrEqual(0.85 * 20 * 5.2);
+  });
+
+  it('tells how long to wait', async () => {
+    const processes = two();
+    await processes.both[0].admit('waiting', 1, 60_000);
+    const verdict = await processes.both[1].admit('waiting', 1, 60_000);
+    expect(verdict?.retryMs).toBeGreaterThan(0);
+    expect(verdict?.retryMs).toBeLessThanOrEqual(66_000);
+  });
+});
