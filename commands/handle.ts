@@ -106,18 +106,22 @@ export const handle = async <State, Command, Event extends DomainEvent, Refusal 
   }
 };
 
-/** Appends with ids fixed before the first try, so that an unknown outcome can be asked about by a resend. */
+/**
+ * Appends with ids fixed before the first try, so that an unknown outcome can be asked about by a resend, as long
+ * as somebody wants to know.
+ */
 export const appendSafely = async (
   store: EventStore,
   stream: string,
   expected: ExpectedRevision,
   events: readonly NewEvent[],
+  isWanted: () => boolean = () => true,
 ): Promise<Appended> => {
   for (let resend = 0; ; resend += 1) {
     try {
       return await store.append(stream, expected, events);
     } catch (error) {
-      if (!(error instanceof OutcomeUnknown) || resend === RESENDS) throw error;
+      if (!(error instanceof OutcomeUnknown) || resend === RESENDS || !isWanted()) throw error;
     }
   }
 };

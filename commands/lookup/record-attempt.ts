@@ -1,7 +1,7 @@
-import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
+import { type Enrichment, enrichmentStream } from '../../domain/lookup/enrichment.ts';
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
-import { type CommandContext, handle } from '../handle.ts';
+import { type CommandContext, handle, type Loaded } from '../handle.ts';
 import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
 
 export interface AttemptOutcome {
@@ -17,11 +17,12 @@ export interface AttemptOutcome {
   readonly retryBaseMs: number;
 }
 
-/** Writes down what an attempt came to; only the attempt that is due counts. */
+/** Writes down what an attempt came to; only the attempt that is due counts. `known`: as it was just before. */
 export const recordAttempt = async (
   { store, digest }: LookupStreams,
   { ip, round, attempt, outcome, jitter, retryBaseMs }: AttemptOutcome,
   context: CommandContext,
+  known?: Loaded<Enrichment>,
 ): Promise<Position | null> => {
   const handled = await handle(
     store,
@@ -39,6 +40,7 @@ export const recordAttempt = async (
           baseMs: retryBaseMs,
         },
     context,
+    known,
   );
   return handled.ok ? handled.value.position : null;
 };

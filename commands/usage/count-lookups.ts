@@ -57,6 +57,8 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
     for (const group of watched) {
       if (now - group.openedAt < LIMIT_MS) continue;
       watched.delete(group);
+      // Its answers say that they are not counted: it must not be written later, nor joined.
+      if (group === open) open = null;
       group.reject(new CountNotDurable('a count was not durable in time'));
     }
   }, 100);
@@ -80,7 +82,8 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
         causationId: bootId,
         at: clock.now(),
       });
-      const { revision } = await appendSafely(store, stream, revisions.get(stream) ?? 'no_stream', events);
+      const expected = revisions.get(stream) ?? 'no_stream';
+      const { revision } = await appendSafely(store, stream, expected, events, () => watched.has(group));
       revisions.set(stream, revision);
     }
   };

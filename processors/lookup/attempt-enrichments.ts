@@ -30,6 +30,8 @@ interface DueWork {
 }
 
 const POLL_MS = 500;
+/** Under load what comes due meanwhile shares the next look. */
+const GATHER_MS = 20;
 /** Between an attempt's end and its append, and for clocks that differ. */
 const LEASE_MARGIN_MS = 15_000;
 
@@ -80,6 +82,7 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
         const due = await takeDue(options, room).catch(() => []);
         for (const work of due) start(work);
         if (due.length === room) continue;
+        await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
       }
       await idle();
     }
@@ -116,7 +119,8 @@ const takeDue = async ({ pool, clock, attemptMs }: AttemptOptions, limit: number
 const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: AbortSignal): Promise<void> => {
   const { store, digest, clock, chain, random, retryBaseMs, attemptMs, onAttempt } = options;
   const { ip, round, attempt } = work;
-  const { state } = await load(store, enrichmentAggregate, enrichmentStream(digest(ip)));
+  const loaded = await load(store, enrichmentAggregate, enrichmentStream(digest(ip)));
+  const { state } = loaded;
   if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
   const answers = await askChain(chain, ip, signal);
@@ -131,6 +135,7 @@ const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: Abo
     options,
     { ip, round, attempt, outcome, jitter: random(), retryBaseMs },
     { correlationId: id, causationId: id, at },
+    loaded,
   );
   onAttempt?.(combined.outcome === 'result' ? 'completed' : 'failed');
 };
