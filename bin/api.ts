@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { createIntakeBatcher } from '../commands/lookup/aggregates.ts';
 import { submitLookup } from '../commands/lookup/submit-lookup.ts';
 import { createWorkCapacity } from '../commands/lookup/work-capacity.ts';
+import { createTrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import { createLookupCounter } from '../commands/usage/count-lookups.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import { docsRoutes } from '../http/docs-page.ts';
@@ -16,8 +17,10 @@ import { allProjections } from '../projections/all.ts';
 import { createAuthenticate } from '../read-api/calling-keys.ts';
 import { createFreshLookups, createInFlight, getLookupRoute } from '../read-api/lookup.ts';
 import { countOutstanding } from '../read-api/lookup-rows.ts';
+import { listTrackersRoute } from '../read-api/trackers.ts';
 import { getUsageRoute } from '../read-api/usage.ts';
 import { postLookupRoute } from '../write-api/lookup.ts';
+import { trackerRoutes } from '../write-api/trackers.ts';
 import type { Foundation } from './foundation.ts';
 
 /** A caller waits so long for the read models to have its own write; later it is accepted all the same. */
@@ -76,6 +79,12 @@ export const buildApi = async (
     }),
     getLookupRoute({ pool, count: counter.count, fresh, inFlight, caughtUp }),
     getUsageRoute({ db, caughtUp }),
+    listTrackersRoute(db, publicUrl),
+    ...trackerRoutes({
+      commands: createTrackerCommands(store, config.TRACKERS_PER_PARTNER),
+      publicUrl,
+      projected: (position) => progress.reached(['trackers'], position, OWN_WRITE_MS),
+    }),
     healthRoute(healthy),
   ];
   const app = buildServer({

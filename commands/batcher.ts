@@ -18,7 +18,7 @@ import {
   toNewEvents,
 } from './handle.ts';
 
-/** A hot stream's kind: its fold can be copied, and written down as an event to start from. */
+/** A hot stream's kind: its fold can be copied, and perhaps written down as an event to start from. */
 export interface SnapshottedAggregate<
   State,
   Command,
@@ -26,7 +26,8 @@ export interface SnapshottedAggregate<
   R extends string,
 > extends Aggregate<State, Command, Event, R> {
   clone(state: State): State;
-  snapshot(state: State): Event;
+  /** Left out where the stream stays short. */
+  snapshot?(state: State): Event;
 }
 
 export interface Batched<T> {
@@ -141,7 +142,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
   ) => {
     const before = revision ?? 0;
     const due = Math.floor((before + events.length) / SNAPSHOT_EVERY) > Math.floor(before / SNAPSHOT_EVERY);
-    const snapshot = due ? aggregate.snapshot(state) : null;
+    const snapshot = (due && aggregate.snapshot?.(state)) || null;
     const fits = snapshot !== null && JSON.stringify(snapshot).length < SNAPSHOT_LENGTH;
     const all = fits && events.length < BATCH * 2 ? [...events, ...toNewEvents([snapshot], context)] : events;
     const appended = await appendSafely(store, stream, revision ?? 'no_stream', all);
@@ -204,6 +205,7 @@ const loadFromSnapshot = async <
   stream: string,
 ): Promise<Loaded<State>> => {
   const { schemas, decider } = aggregate;
+  if (!aggregate.snapshot) return load(store, aggregate, stream);
   const snapshotType = aggregate.snapshot(decider.initial).type;
   const back: RecordedEvent[] = [];
   for await (const stored of store.readStream(stream, { direction: 'backwards' })) {

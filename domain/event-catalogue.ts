@@ -1,6 +1,7 @@
 import type { EventSchemas } from './kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from './lookup/events.ts';
 import { partnerEvents } from './partners/events.ts';
+import { trackerEvents } from './trackers/events.ts';
 import { usageEvents } from './usage/events.ts';
 
 export interface CataloguedStream {
@@ -35,5 +36,11 @@ export const eventCatalogue: readonly CataloguedStream[] = [
     about: 'What one process answered on one day, counted before it was sent.',
     lives: '400 days; the counts of a past day give way to totals',
     events: usageEvents,
+  },
+  {
+    stream: 'trackers-<partner id>',
+    about: 'The lives of all trackers of a partner: the boundary of how many it may have.',
+    lives: 'for ever',
+    events: trackerEvents,
   },
 ];

@@ -1,6 +1,13 @@
 import type { DocumentedRoute } from './openapi.ts';
 import { healthOperation } from './operations/health.ts';
 import { getLookupOperation, postLookupOperation } from './operations/lookup.ts';
+import {
+  createTrackerOperation,
+  deleteTrackerOperation,
+  disableTrackerOperation,
+  enableTrackerOperation,
+  listTrackersOperation,
+} from './operations/trackers.ts';
 import { getUsageOperation } from './operations/usage.ts';
 
 /**
@@ -11,5 +18,20 @@ export const documentedRoutes: readonly DocumentedRoute[] = [
   { method: 'POST', path: '/v1/lookup', access: 'key', operation: postLookupOperation },
   { method: 'GET', path: '/v1/lookup', access: 'key', operation: getLookupOperation },
   { method: 'GET', path: '/v1/usage', access: 'key', operation: getUsageOperation },
+  { method: 'GET', path: '/v1/trackers', access: 'key', operation: listTrackersOperation },
+  { method: 'POST', path: '/v1/trackers', access: 'key', operation: createTrackerOperation },
+  { method: 'DELETE', path: '/v1/trackers/:tracker_id', access: 'key', operation: disableTrackerOperation },
+  {
+    method: 'POST',
+    path: '/v1/trackers/:tracker_id/enable',
+    access: 'key',
+    operation: enableTrackerOperation,
+  },
+  {
+    method: 'POST',
+    path: '/v1/trackers/:tracker_id/delete',
+    access: 'key',
+    operation: deleteTrackerOperation,
+  },
   { method: 'GET', path: '/healthz', access: 'public', operation: healthOperation },
 ];

@@ -68,6 +68,7 @@ const environment = z.object({
   LOOKUP_CAPACITY: whole(256),
   ENRICHMENT_INTAKE_PER_MINUTE: whole(900),
   ENRICHMENT_OUTSTANDING: whole(100_000),
+  TRACKERS_PER_PARTNER: whole(1_000),
 
   RETRY_BASE_SECONDS: z
     .string()

@@ -1,7 +1,8 @@
 import { lookups } from './lookup/lookups.ts';
 import { partners } from './partners/keys.ts';
 import type { Projection } from './projection.ts';
+import { trackers } from './trackers/trackers.ts';
 import { usage } from './usage/lookup-counts.ts';
 
 /** Every read model, in the order in which a batch is applied to them. */
-export const allProjections: readonly Projection[] = [partners, lookups, usage];
+export const allProjections: readonly Projection[] = [partners, lookups, usage, trackers];

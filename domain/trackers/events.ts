@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import type { EventOf } from '../kernel/events.ts';
+
+const instant = z.iso.datetime();
+const ids = { tracker_id: z.uuid(), partner_id: z.uuid() };
+
+/** Stream `trackers-<partner>`: the lives of all trackers of a partner. */
+export const trackerEvents = {
+  'trackers.TrackerCreated.v1': z.object({
+    ...ids,
+    name: z.string(),
+    origins: z.array(z.string()),
+    customer_reference: z.string().nullable(),
+    created_at: instant,
+  }),
+  'trackers.TrackerDisabled.v1': z.object({ ...ids, disabled_at: instant }),
+  'trackers.TrackerEnabled.v1': z.object({ ...ids, enabled_at: instant }),
+  'trackers.TrackerDeleted.v1': z.object({ ...ids, deleted_at: instant }),
+} as const;
+export type TrackerEvent = EventOf<typeof trackerEvents>;
+
+export const TRACKERS_PREFIX = 'trackers-';

@@ -1,0 +1,43 @@
+import { parseAddress } from '../kernel/address.ts';
+
+/**
+ * Where a tracker's pixel may run (decisions, Trackers): a serialised origin, `https://host[:port]`, `http://` for
+ * localhost and loopback addresses alone, or `https://*.host` for every subdomain.
+ */
+export type Origin = string;
+
+const WILDCARD = 'https://*.';
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const LONGEST_HOST = 253;
+
+/** Whether the text is an origin in exactly the form that a browser would send it in. */
+export const isOrigin = (text: string): boolean => {
+  const wildcard = text.startsWith(WILDCARD);
+  const plain = wildcard ? `https://${text.slice(WILDCARD.length)}` : text;
+  if (!URL.canParse(plain)) return false;
+  const url = new URL(plain);
+  if (url.origin !== plain) return false;
+  if (wildcard) return url.port === '' && isName(url.hostname) && url.hostname.includes('.');
+  if (url.protocol === 'https:') return isHost(url.hostname);
+  return url.protocol === 'http:' && isLoopback(url.hostname);
+};
+
+/** Whether a page of this origin (a browser's `Origin` header) is one of the tracker's. */
+export const originMatches = (origins: readonly Origin[], page: string): boolean =>
+  origins.some((origin) => {
+    if (origin === page) return true;
+    if (!origin.startsWith(WILDCARD) || !page.startsWith('https://')) return false;
+    // With its dot, so that neither the apex nor another name that ends alike is a subdomain.
+    const suffix = origin.slice('https://*'.length);
+    return page.length > `https://${suffix}`.length && page.endsWith(suffix) && isOrigin(page);
+  });
+
+const isHost = (host: string): boolean => isIp(host) || isName(host);
+
+const isIp = (host: string): boolean => parseAddress(host.replace(/^\[(.*)\]$/, '$1')) !== null;
+
+const isName = (host: string): boolean =>
+  host.length <= LONGEST_HOST && !isIp(host) && host.split('.').every((label) => LABEL.test(label));
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '[::1]' || (host.startsWith('127.') && isIp(host));

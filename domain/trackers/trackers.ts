@@ -1,0 +1,141 @@
+import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
+import { isoTime } from '../kernel/time.ts';
+import { TRACKERS_PREFIX, type TrackerEvent } from './events.ts';
+import { isOrigin } from './origin.ts';
+
+export interface Tracker {
+  readonly tracker_id: string;
+  readonly name: string;
+  readonly origins: readonly string[];
+  readonly customer_reference: string | null;
+  readonly created_at: string;
+  readonly disabled_at: string | null;
+  readonly deleted_at: string | null;
+}
+
+/** All trackers that a partner ever had. */
+export interface Trackers {
+  readonly byId: ReadonlyMap<string, Tracker>;
+  readonly notDeleted: number;
+}
+
+interface Aimed {
+  readonly partner_id: string;
+  readonly tracker_id: string;
+  readonly at: number;
+}
+
+export type TrackerCommand =
+  | (Aimed & {
+      readonly type: 'Create';
+      readonly name: string;
+      readonly origins: readonly string[];
+      readonly customer_reference: string | null;
+      /** Trackers that a partner may have, deleted ones apart. */
+      readonly limit: number;
+    })
+  | (Aimed & { readonly type: 'Disable' | 'Enable' | 'Delete' });
+
+export type TrackerRefusal =
+  | 'invalid_tracker'
+  | 'invalid_origin'
+  | 'tracker_limit'
+  | 'tracker_not_found'
+  | 'tracker_deleted';
+
+const LONGEST = 200;
+const MOST_ORIGINS = 50;
+
+const isText = (text: string): boolean => {
+  const length = [...text].length;
+  return length >= 1 && length <= LONGEST && !text.includes('\u0000') && text.isWellFormed();
+};
+
+const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Trackers) => {
+  const { partner_id, tracker_id, origins, customer_reference, limit, at } = command;
+  const name = command.name.trim();
+  if (state.byId.has(tracker_id)) return accept<TrackerEvent[]>([]);
+  if (!isText(name) || (customer_reference !== null && !isText(customer_reference))) {
+    return refuse<TrackerRefusal>('invalid_tracker');
+  }
+  const different = new Set(origins).size === origins.length;
+  const some = origins.length >= 1 && origins.length <= MOST_ORIGINS;
+  if (!some || !different || !origins.every(isOrigin)) return refuse<TrackerRefusal>('invalid_origin');
+  if (state.notDeleted >= limit) return refuse<TrackerRefusal>('tracker_limit');
+  return accept<TrackerEvent[]>([
+    {
+      type: 'trackers.TrackerCreated.v1',
+      data: {
+        tracker_id,
+        partner_id,
+        name,
+        origins: [...origins],
+        customer_reference,
+        created_at: isoTime(at),
+      },
+    },
+  ]);
+};
+
+export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
+  get initial(): Trackers {
+    return { byId: new Map(), notDeleted: 0 };
+  },
+
+  decide(command, state) {
+    const { partner_id, tracker_id, at } = command;
+    if (command.type === 'Create') return create(command, state);
+    const tracker = state.byId.get(tracker_id);
+    if (!tracker) return refuse('tracker_not_found');
+    if (tracker.deleted_at !== null && command.type !== 'Delete') return refuse('tracker_deleted');
+    const ids = { tracker_id, partner_id };
+    switch (command.type) {
+      case 'Disable':
+        return tracker.disabled_at !== null
+          ? accept([])
+          : accept([{ type: 'trackers.TrackerDisabled.v1', data: { ...ids, disabled_at: isoTime(at) } }]);
+      case 'Enable':
+        return tracker.disabled_at === null
+          ? accept([])
+          : accept([{ type: 'trackers.TrackerEnabled.v1', data: { ...ids, enabled_at: isoTime(at) } }]);
+      case 'Delete':
+        return tracker.deleted_at !== null
+          ? accept([])
+          : accept([{ type: 'trackers.TrackerDeleted.v1', data: { ...ids, deleted_at: isoTime(at) } }]);
+      default:
+        return unreachable(command);
+    }
+  },
+
+  evolve(state, { type, data }) {
+    switch (type) {
+      case 'trackers.TrackerCreated.v1': {
+        const { partner_id: _, ...tracker } = data;
+        return put(state, { ...tracker, disabled_at: null, deleted_at: null }, 1);
+      }
+      case 'trackers.TrackerDisabled.v1':
+        return change(state, data.tracker_id, { disabled_at: data.disabled_at });
+      case 'trackers.TrackerEnabled.v1':
+        return change(state, data.tracker_id, { disabled_at: null });
+      case 'trackers.TrackerDeleted.v1':
+        return change(state, data.tracker_id, { deleted_at: data.deleted_at }, -1);
+      default:
+        return unreachable(type);
+    }
+  },
+};
+
+/** In place: the fold of a partner with many trackers is kept between commands (see `cloneTrackers`). */
+const put = (state: Trackers, tracker: Tracker, more: number): Trackers => {
+  (state.byId as Map<string, Tracker>).set(tracker.tracker_id, tracker);
+  return { ...state, notDeleted: state.notDeleted + more };
+};
+
+const change = (state: Trackers, id: string, over: Partial<Tracker>, more = 0): Trackers => {
+  const tracker = state.byId.get(id);
+  return tracker ? put(state, { ...tracker, ...over }, more) : state;
+};
+
+export const cloneTrackers = (state: Trackers): Trackers => ({ ...state, byId: new Map(state.byId) });
+
+export const trackersStream = (partnerId: string): string => `${TRACKERS_PREFIX}${partnerId}`;

@@ -1,0 +1,42 @@
+import type pg from 'pg';
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { type TrackerEvent, trackerEvents } from '../../domain/trackers/events.ts';
+import type { Projection } from '../projection.ts';
+
+/** Trackers as they are now. Rare events: row by row. */
+export const trackers: Projection = {
+  name: 'trackers',
+  tables: ['tracker'],
+  async apply(events, db) {
+    for (const stored of events) {
+      const event = readEvent(trackerEvents, stored);
+      if (event) await applyOne(event, db);
+    }
+  },
+};
+
+const applyOne = async ({ type, data }: TrackerEvent, db: pg.ClientBase): Promise<void> => {
+  const set = (column: 'disabled_at' | 'deleted_at', at: string | null) =>
+    db.query(`update tracker set ${column} = $2 where tracker_id = $1`, [data.tracker_id, at]);
+  switch (type) {
+    case 'trackers.TrackerCreated.v1':
+      await db.query(
+        `insert into tracker (tracker_id, partner_id, name, origins, customer_reference, created_at)
+         values ($1, $2, $3, $4, $5, $6)`,
+        [data.tracker_id, data.partner_id, data.name, data.origins, data.customer_reference, data.created_at],
+      );
+      return;
+    case 'trackers.TrackerDisabled.v1':
+      await set('disabled_at', data.disabled_at);
+      return;
+    case 'trackers.TrackerEnabled.v1':
+      await set('disabled_at', null);
+      return;
+    case 'trackers.TrackerDeleted.v1':
+      await set('deleted_at', data.deleted_at);
+      return;
+    default:
+      unreachable(type);
+  }
+};

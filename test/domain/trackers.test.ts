@@ -1,0 +1,180 @@
+import { describe, expect, it, test } from 'vitest';
+import type { TrackerEvent } from '../../domain/trackers/events.ts';
+import { isOrigin, originMatches } from '../../domain/trackers/origin.ts';
+import { type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts';
+import { given } from './deciding.ts';
+import { ANNA, AT } from './lookup-events.ts';
+
+const at = new Date(AT).toISOString();
+const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
+const created = (nth: number): TrackerEvent => ({
+  type: 'trackers.TrackerCreated.v1',
+  data: {
+    tracker_id: id(nth),
+    partner_id: ANNA,
+    name: `site ${nth}`,
+    origins: ['https://example.com'],
+    customer_reference: null,
+    created_at: at,
+  },
+});
+const disabled = (nth: number): TrackerEvent => ({
+  type: 'trackers.TrackerDisabled.v1',
+  data: { tracker_id: id(nth), partner_id: ANNA, disabled_at: at },
+});
+const enabled = (nth: number): TrackerEvent => ({
+  type: 'trackers.TrackerEnabled.v1',
+  data: { tracker_id: id(nth), partner_id: ANNA, enabled_at: at },
+});
+const deleted = (nth: number): TrackerEvent => ({
+  type: 'trackers.TrackerDeleted.v1',
+  data: { tracker_id: id(nth), partner_id: ANNA, deleted_at: at },
+});
+const create = (nth: number, over: Partial<Extract<TrackerCommand, { type: 'Create' }>> = {}) =>
+  ({
+    type: 'Create',
+    partner_id: ANNA,
+    tracker_id: id(nth),
+    name: `site ${nth}`,
+    origins: ['https://example.com'],
+    customer_reference: null,
+    limit: 2,
+    at: AT,
+    ...over,
+  }) as const;
+const aim = (type: 'Disable' | 'Enable' | 'Delete', nth: number) =>
+  ({ type, partner_id: ANNA, tracker_id: id(nth), at: AT }) as const;
+
+describe('a tracker', () => {
+  it('is created below the limit, of which deleted ones take nothing', () => {
+    given(trackers, [])
+      .when(create(1))
+      .thenEvents([created(1)]);
+    given(trackers, [created(1), created(2)])
+      .when(create(3))
+      .thenRefused('tracker_limit');
+    given(trackers, [created(1), created(2), disabled(2)])
+      .when(create(3))
+      .thenRefused('tracker_limit');
+    given(trackers, [created(1), created(2), deleted(2)])
+      .when(create(3))
+      .thenEvents([created(3)]);
+  });
+  it('has a name and a reference of 1 to 200 characters', () => {
+    given(trackers, [])
+      .when(create(1, { name: '  site 1 ' }))
+      .thenEvents([created(1)]);
+    for (const name of ['', '   ', 'x'.repeat(201), 'a\u0000', '\ud800']) {
+      given(trackers, []).when(create(1, { name })).thenRefused('invalid_tracker');
+    }
+    for (const customer_reference of ['', 'x'.repeat(201)]) {
+      given(trackers, []).when(create(1, { customer_reference })).thenRefused('invalid_tracker');
+    }
+    expect(trackers.decide(create(1, { name: '😀'.repeat(200) }), trackers.initial).ok).toBe(true);
+  });
+  it('has 1 to 50 different origins', () => {
+    const many = (count: number) => Array.from({ length: count }, (_, n) => `https://s${n}.example.com`);
+    for (const origins of [[], many(51), ['https://a.com', 'https://a.com'], ['https://A.com']]) {
+      given(trackers, []).when(create(1, { origins })).thenRefused('invalid_origin');
+    }
+    expect(trackers.decide(create(1, { origins: many(50) }), trackers.initial).ok).toBe(true);
+  });
+  it('is disabled and enabled, repeat-safe', () => {
+    given(trackers, [created(1)])
+      .when(aim('Disable', 1))
+      .thenEvents([disabled(1)]);
+    given(trackers, [created(1)])
+      .when(aim('Enable', 1))
+      .thenEvents([]);
+    given(trackers, [created(1), disabled(1)])
+      .when(aim('Enable', 1))
+      .thenEvents([enabled(1)]);
+  });
+  it('is deleted for ever, whether disabled or not', () => {
+    given(trackers, [created(1)])
+      .when(aim('Delete', 1))
+      .thenEvents([deleted(1)]);
+    given(trackers, [created(1), disabled(1)])
+      .when(aim('Delete', 1))
+      .thenEvents([deleted(1)]);
+    given(trackers, [created(1), deleted(1)])
+      .when(aim('Enable', 1))
+      .thenRefused('tracker_deleted');
+    given(trackers, [created(1), deleted(1)])
+      .when(aim('Disable', 1))
+      .thenRefused('tracker_deleted');
+    given(trackers, [created(1)])
+      .when(aim('Delete', 2))
+      .thenRefused('tracker_not_found');
+  });
+});
+
+describe('an origin', () => {
+  test.each([
+    'https://example.com',
+    'https://example.com:8443',
+    'https://xn--bcher-kva.example',
+    'https://*.example.com',
+    'https://1.2.3.4',
+    'https://[2600::1]:8443',
+    'http://localhost',
+    'http://localhost:3000',
+    'http://127.0.0.1:8080',
+    'http://[::1]:3000',
+    'https://localhost',
+  ])('%s is one', (text) => {
+    expect(isOrigin(text)).toBe(true);
+  });
+  test.each([
+    '',
+    'null',
+    '*',
+    'example.com',
+    'https://',
+    'https://Example.com',
+    'https://example.com/',
+    'https://example.com/path',
+    'https://example.com:443',
+    'https://example.com?x',
+    'https://example.com#',
+    'https://user@example.com',
+    'https://bücher.example',
+    'https://example.com.',
+    'https://a..example.com',
+    'https://-a.example.com',
+    'https://*example.com',
+    'https://*.com',
+    'https://a.*.example.com',
+    'https://*.*.example.com',
+    'https://*.example.com:8443',
+    'https://*.1.2.3.4',
+    'https://010.8.8.8',
+    'http://example.com',
+    'http://*.localhost',
+    'http://128.0.0.1',
+    'http://127.0.0.1:80',
+    'ftp://example.com',
+    ' https://example.com',
+    'https://exa\nmple.com',
+  ])('%j is none', (text) => {
+    expect(isOrigin(text)).toBe(false);
+  });
+
+  test.each([
+    ['https://example.com', 'https://example.com', true],
+    ['https://example.com', 'http://example.com', false],
+    ['https://example.com', 'https://example.com:8443', false],
+    ['https://*.example.com', 'https://www.example.com', true],
+    ['https://*.example.com', 'https://a.b.example.com', true],
+    ['https://*.example.com', 'https://example.com', false],
+    ['https://*.example.com', 'https://badexample.com', false],
+    ['https://*.example.com', 'https://.example.com', false],
+    ['https://*.example.com', 'https://www.example.com:8443', false],
+    ['https://*.example.com', 'http://www.example.com', false],
+    ['https://*.example.com', 'https://evil.com/.example.com', false],
+    ['https://*.example.com', 'https://evil.com#.example.com', false],
+    ['https://*.example.com', 'null', false],
+  ])('%s matches a page of %s: %s', (origin, page, matches) => {
+    expect(originMatches([origin], page)).toBe(matches);
+  });
+});

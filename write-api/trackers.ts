@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import type { CommandContext } from '../commands/handle.ts';
+import type { ChangedTracker, TrackerCommands } from '../commands/trackers/manage-trackers.ts';
+import type { Result } from '../domain/kernel/decider.ts';
+import type { TrackerRefusal } from '../domain/trackers/trackers.ts';
+import type { Position } from '../event-store/port.ts';
+import { refusal } from '../http/error-catalog.ts';
+import {
+  createTrackerOperation,
+  deleteTrackerOperation,
+  disableTrackerOperation,
+  enableTrackerOperation,
+} from '../http/operations/trackers.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
+import { MANAGEMENT_BODY_LIMIT, trackerAnswer, uuidParam } from '../http/tracker-answer.ts';
+
+export interface TrackerRouteParts {
+  readonly commands: TrackerCommands;
+  readonly publicUrl: string;
+  /** Resolves when the read models have the position, or a short time is over. */
+  readonly projected: (position: Position | null) => Promise<unknown>;
+}
+
+/** What is not a string or a list of strings is wrong in the field's own way (decisions, Trackers). */
+const shape = z.strictObject({
+  name: z.unknown().optional(),
+  origins: z.unknown().optional(),
+  customer_reference: z.unknown().optional(),
+});
+const strings = z.array(z.string());
+
+/** POST, DELETE …: all that changes a tracker. */
+export const trackerRoutes = (parts: TrackerRouteParts): Route[] => [
+  {
+    ...common,
+    method: 'POST',
+    path: '/v1/trackers',
+    body: 'json',
+    operation: createTrackerOperation,
+    handle: (request) => create(parts, request),
+  },
+  {
+    ...common,
+    method: 'DELETE',
+    path: '/v1/trackers/:tracker_id',
+    body: 'none',
+    operation: disableTrackerOperation,
+    handle: (request) => aim(parts, request, 'Disable'),
+  },
+  {
+    ...common,
+    method: 'POST',
+    path: '/v1/trackers/:tracker_id/enable',
+    body: 'optional',
+    operation: enableTrackerOperation,
+    handle: (request) => aim(parts, request, 'Enable'),
+  },
+  {
+    ...common,
+    method: 'POST',
+    path: '/v1/trackers/:tracker_id/delete',
+    body: 'optional',
+    operation: deleteTrackerOperation,
+    handle: (request) => aim(parts, request, 'Delete'),
+  },
+];
+
+const common = { access: 'key', bodyLimit: MANAGEMENT_BODY_LIMIT } as const;
+
+const create = async (parts: TrackerRouteParts, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const body = shape.safeParse(request.body);
+  if (!body.success) return refusal(request, 'invalid_body');
+  const { name, origins, customer_reference = null } = body.data;
+  if (typeof name !== 'string') return refusal(request, 'invalid_tracker');
+  if (customer_reference !== null && typeof customer_reference !== 'string') {
+    return refusal(request, 'invalid_tracker');
+  }
+  const list = strings.safeParse(origins);
+  if (!list.success) return refusal(request, 'invalid_origin');
+  const tracker = { name, origins: list.data, customer_reference };
+  const { partner_id } = request.key as CallingKey;
+  return answer(
+    parts,
+    request,
+    await parts.commands.create(partner_id, tracker, contextOf(request)),
+    (made) => trackerAnswer(request, 201, made, parts.publicUrl),
+  );
+};
+
+const aim = async (
+  parts: TrackerRouteParts,
+  request: ApiRequest,
+  type: 'Disable' | 'Enable' | 'Delete',
+): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const trackerId = uuidParam(request, 'tracker_id');
+  if (trackerId === null) return refusal(request, 'invalid_tracker');
+  const { partner_id } = request.key as CallingKey;
+  const result = await parts.commands.aim(type, partner_id, trackerId, contextOf(request));
+  return answer(parts, request, result, (tracker) =>
+    type === 'Delete'
+      ? deletedAnswer(request, trackerId, tracker.deleted_at)
+      : trackerAnswer(request, 200, tracker, parts.publicUrl),
+  );
+};
+
+const deletedAnswer = (request: ApiRequest, id: string, deleted_at: string | null): Answer => ({
+  status: 200,
+  body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }),
+});
+
+const answer = async (
+  { projected }: TrackerRouteParts,
+  request: ApiRequest,
+  result: Result<ChangedTracker, TrackerRefusal>,
+  success: (tracker: ChangedTracker['tracker']) => Answer,
+): Promise<Answer> => {
+  if (!result.ok) return refusal(request, result.refusal);
+  // So that the caller's next list, on whichever node, shows it.
+  await projected(result.value.position);
+  return success(result.value.tracker);
+};
+
+const contextOf = (request: ApiRequest): CommandContext => {
+  const { partner_id, key_id } = request.key as CallingKey;
+  return {
+    correlationId: request.id,
+    causationId: request.id,
+    at: request.receivedAt,
+    partnerId: partner_id,
+    keyId: key_id,
+  };
+};
