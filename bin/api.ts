@@ -13,7 +13,6 @@ import { buildServer } from '../http/server.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Presence } from '../platform/presence.ts';
 import { createRateLimiter, type Verdict } from '../platform/rate-limit.ts';
-import { allProjections } from '../projections/all.ts';
 import { createAuthenticate } from '../read-api/calling-keys.ts';
 import { createFreshLookups, createInFlight, getLookupRoute } from '../read-api/lookup.ts';
 import { countOutstanding } from '../read-api/lookup-rows.ts';
@@ -43,12 +42,12 @@ export const buildApi = async (
   metrics?: Metrics,
 ): Promise<Api> => {
   const { config, log, clock, pool, db, store, progress, processed, digest } = foundation;
-  const readModels = allProjections.map((projection) => projection.name);
   const limiter = createRateLimiter({ pool, clock, alone: presence.alone });
   const counter = createLookupCounter(store, clock);
 
-  const caughtUp = async (): Promise<boolean> =>
-    progress.reached(readModels, await store.head(), CAUGHT_UP_MS);
+  /** Waits for all that the store has now; a projection that an event has stopped holds up its own reads alone. */
+  const caughtUp = (names: readonly string[]) => async (): Promise<boolean> =>
+    progress.reached(names, await store.head(), CAUGHT_UP_MS);
   const projected = (position: Parameters<typeof progress.reached>[1]) =>
     progress.reached(['lookups'], position, OWN_WRITE_MS);
 
@@ -77,8 +76,8 @@ export const buildApi = async (
       submit: (request, context) => submitLookup(lookupParts, request, context),
       projected,
     }),
-    getLookupRoute({ pool, count: counter.count, fresh, inFlight, caughtUp }),
-    getUsageRoute({ db, caughtUp }),
+    getLookupRoute({ pool, count: counter.count, fresh, inFlight, caughtUp: caughtUp(['lookups']) }),
+    getUsageRoute({ db, caughtUp: caughtUp(['usage', 'lookups']) }),
     listTrackersRoute(db, publicUrl),
     ...trackerRoutes({
       commands: createTrackerCommands(store, config.TRACKERS_PER_PARTNER),

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
-import { createKey, createPartner } from '../commands/partners/manage-partner.ts';
-import { allProjections } from '../projections/all.ts';
+import { createKey, createPartner, partnerIdOf } from '../commands/partners/manage-partner.ts';
 import { listPartners } from '../read-api/partner-rows.ts';
 import type { Foundation } from './foundation.ts';
 import { DEFAULT_LIMITS } from './key-limits.ts';
@@ -24,11 +23,7 @@ export interface Demo {
  */
 export const ensureDemo = async (foundation: Foundation, url: string): Promise<Demo | null> => {
   const { store, clock, db, dataDir, progress } = foundation;
-  await progress.reached(
-    allProjections.map((projection) => projection.name),
-    await store.head(),
-    READY_MS,
-  );
+  await progress.reached(['partners'], await store.head(), READY_MS);
   const file = join(dataDir, 'demo.env');
   const known = await keyIn(file);
   const partners = await listPartners(db);
@@ -37,21 +32,16 @@ export const ensureDemo = async (foundation: Foundation, url: string): Promise<D
   await writeFile(file, `DOORPLATE_URL=${url}\nDOORPLATE_API_KEY=${api_key}\n`, { mode: 0o600 });
   const id = uuid();
   const context = { correlationId: id, causationId: id, at: clock.now() };
-  const partner_id = await demoPartner(foundation, context);
-  const made = await createKey(store, { partner_id, name: NAME, limits: DEFAULT_LIMITS, api_key }, context);
-  if (made.ok) await progress.reached(['partners'], made.value.position, READY_MS);
+  await createPartner(store, NAME, context);
+  const wanted = { partner_id: partnerIdOf(NAME), name: NAME, limits: DEFAULT_LIMITS, api_key };
+  const made = await createKey(store, wanted, context);
+  if (!made.ok) {
+    // Another process was first: its key is in its own data folder.
+    await rm(file);
+    return null;
+  }
+  await progress.reached(['partners'], made.value.position, READY_MS);
   return { file, newKey: known === null ? api_key : null };
-};
-
-const demoPartner = async (
-  { store, db }: Foundation,
-  context: Parameters<typeof createPartner>[2],
-): Promise<string> => {
-  const created = await createPartner(store, NAME, context);
-  if (created.ok) return created.value.partner_id;
-  const partner = (await listPartners(db)).find(({ name }) => name === NAME);
-  if (!partner) throw new Error(`the demo partner could not be made: ${created.refusal}`);
-  return partner.partner_id;
 };
 
 const keyIn = async (file: string): Promise<string | null> => {

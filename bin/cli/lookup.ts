@@ -14,7 +14,7 @@ export const addLookupCommand = (program: Command): void => {
       const ip = parsePublicAddress(text);
       if (ip === null) throw new Refused(`invalid_ip: ${text}`);
       return withSession(async ({ pool, store, projected }) => {
-        await projected(await store.head());
+        await projected(await store.head(), 'lookups');
         const saved = await readSaved(pool, ip);
         if (!saved) throw new Refused(`nothing is saved of ${ip}: POST /v1/lookup requests it`);
         print(saved, json);

@@ -13,8 +13,8 @@ export class Refused extends Error {}
 /** What a command works with, beside a running server or by itself. */
 export interface Session extends Foundation {
   readonly context: CommandContext;
-  /** Waits until the read models have the position. @throws Refused when they don't get there */
-  projected(position: Position | null): Promise<void>;
+  /** Waits until a read model has the position. @throws Refused when it does not get there */
+  projected(position: Position | null, name?: string): Promise<void>;
 }
 
 const PROJECTED_MS = 30_000;
@@ -30,10 +30,9 @@ export const withSession = async <T>(work: (session: Session) => Promise<T>): Pr
   const session: Session = {
     ...foundation,
     context: { correlationId: id, causationId: id, at: clock.now() },
-    projected: async (position) => {
-      const names = allProjections.map((projection) => projection.name);
-      if (await progress.reached(names, position, PROJECTED_MS)) return;
-      throw new Refused('accepted, but the read models are behind: see doorplate projection list');
+    projected: async (position, name = 'partners') => {
+      if (await progress.reached([name], position, PROJECTED_MS)) return;
+      throw new Refused(`the read model ${name} is behind: see doorplate projection list`);
     },
   };
   try {

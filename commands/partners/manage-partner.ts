@@ -35,13 +35,16 @@ const withPosition = <T>(
 ): Result<T & Managed, PartnerRefusal> =>
   handled.ok ? { ok: true, value: { ...value, position: handled.value.position } } : handled;
 
+/** The id that a partner of this name has. */
+export const partnerIdOf = (name: string): string => uuidOf(name, PARTNERS);
+
 /** A partner account of this name. Refused where the name is taken. */
 export const createPartner = async (
   store: EventStore,
   name: string,
   context: CommandContext,
 ): Outcome<{ partner_id: string }> => {
-  const partner_id = uuidOf(name, PARTNERS);
+  const partner_id = partnerIdOf(name);
   return withPosition(
     await run(store, { type: 'CreatePartner', partner_id, name, at: context.at }, context),
     {
