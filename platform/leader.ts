@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { createAlarm } from './alarm.ts';
 
 /** How often a follower asks whether the leader is gone. */
 const ASK_MS = 1_000;
@@ -22,7 +23,7 @@ export interface LeaderOptions {
  */
 export const lead = ({ name, url, log, run }: LeaderOptions): { stop(): Promise<void> } => {
   const stopping = new AbortController();
-  let wake: (() => void) | null = null;
+  const alarm = createAlarm();
 
   const once = async (): Promise<void> => {
     const db = new pg.Client({
@@ -49,28 +50,16 @@ export const lead = ({ name, url, log, run }: LeaderOptions): { stop(): Promise<
     while (!stopping.signal.aborted && !lost.aborted) {
       const { rows } = await db.query('select pg_try_advisory_lock(72390, hashtext($1)) as mine', [name]);
       if (rows[0]?.mine) return true;
-      await pause();
+      await alarm.wait(ASK_MS, stopping.signal);
     }
     return false;
   };
-
-  const pause = (): Promise<void> =>
-    new Promise((resolve) => {
-      if (stopping.signal.aborted) return resolve();
-      const timer = setTimeout(done, ASK_MS);
-      function done(): void {
-        clearTimeout(timer);
-        wake = null;
-        resolve();
-      }
-      wake = done;
-    });
 
   const loop = (async () => {
     while (!stopping.signal.aborted) {
       await once().catch((error: unknown) => {
         if (!stopping.signal.aborted) log.warn({ name, error: String(error) }, 'lost the lead: trying again');
-        return pause();
+        return alarm.wait(ASK_MS, stopping.signal);
       });
     }
   })();
@@ -78,7 +67,6 @@ export const lead = ({ name, url, log, run }: LeaderOptions): { stop(): Promise<
   return {
     stop: async () => {
       stopping.abort();
-      wake?.();
       await loop;
     },
   };

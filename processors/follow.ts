@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import {
@@ -121,13 +122,6 @@ export const isPassing = (error: unknown): boolean =>
     `${(error as { code?: string }).code ?? ''} ${error}`,
   );
 
+/** Ends early, and quietly, when the signal aborts. */
 const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(done, ms);
-    function done(): void {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-    signal.addEventListener('abort', done);
-  });
+  setTimeout(ms, undefined, { signal }).catch(() => undefined);

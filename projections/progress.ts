@@ -1,5 +1,6 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
+import { createListener } from '../platform/listener.ts';
 
 /** Notified in each projecting transaction with `{ name: position }`. */
 export const PROJECTED_CHANNEL = 'doorplate_projected';
@@ -42,7 +43,6 @@ export const createProgress = ({
   const listeners = new Set<() => void>();
   const hurried = new Set<() => void>();
   let polling: NodeJS.Timeout | null = null;
-  let listener: pg.Client | null = null;
   let closed = false;
 
   const isReached = ({ names, position }: Waiter): boolean =>
@@ -61,36 +61,18 @@ export const createProgress = ({
     if (hurried.size === 0) pool.query(`notify ${WANTED_CHANNEL}`).catch(() => undefined);
   };
 
-  const listen = async (): Promise<void> => {
-    if (listener || closed) return;
-    const client = new pg.Client({ connectionString: url, application_name: 'doorplate progress' });
-    listener = client;
-    const lost = (): void => {
-      if (listener === client) listener = null;
-      void client.end().catch(() => undefined);
-    };
-    client.on('error', lost);
-    client.on('end', lost);
-    client.on('notification', ({ channel, payload }) => {
-      if (channel === WANTED_CHANNEL) {
-        for (const call of hurried) call();
-        return;
-      }
-      const positions = JSON.parse(payload ?? '{}') as Record<string, string>;
-      advance(
-        Object.fromEntries(Object.entries(positions).map(([name, at]) => [name, BigInt(at) as Position])),
-      );
-    });
-    try {
-      await client.connect();
-      await client.query(`listen ${PROJECTED_CHANNEL}; listen ${WANTED_CHANNEL}`);
-    } catch {
-      lost();
-    }
-  };
+  const listener = createListener({
+    url,
+    name: 'doorplate progress',
+    channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
+    heard: (channel, payload) => {
+      if (channel === PROJECTED_CHANNEL) advance(positionsIn(payload));
+      else for (const call of hurried) call();
+    },
+  });
 
   const poll = async (): Promise<void> => {
-    void listen();
+    listener.ensure();
     try {
       const { rows } = await pool.query(`select name, position from ${table} where position is not null`);
       advance(Object.fromEntries(rows.map((row) => [row.name, BigInt(row.position) as Position])));
@@ -104,11 +86,11 @@ export const createProgress = ({
     advance,
     subscribe: (call) => {
       listeners.add(call);
-      void listen();
+      listener.ensure();
     },
     onWanted: (call) => {
       hurried.add(call);
-      void listen();
+      listener.ensure();
       return () => hurried.delete(call);
     },
     reached: (names, position, timeoutMs) => {
@@ -127,7 +109,7 @@ export const createProgress = ({
         waiters.add(waiter);
         if (isReached(waiter)) waiter.resolve(true);
         else {
-          void listen();
+          listener.ensure();
           hurry();
           polling ??= setTimeout(poll, POLL_MS);
         }
@@ -137,7 +119,15 @@ export const createProgress = ({
       closed = true;
       if (polling) clearTimeout(polling);
       for (const waiter of waiters) waiter.resolve(false);
-      await listener?.end().catch(() => undefined);
+      await listener.close();
     },
   };
 };
+
+const positionsIn = (payload: string): Record<string, Position> =>
+  Object.fromEntries(
+    Object.entries(JSON.parse(payload) as Record<string, string>).map(([name, at]) => [
+      name,
+      BigInt(at) as Position,
+    ]),
+  );

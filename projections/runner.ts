@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Batch, EventStore, Position } from '../event-store/port.ts';
+import { createAlarm } from '../platform/alarm.ts';
 import { lead } from '../platform/leader.ts';
 import {
   type Checkpoint,
@@ -48,57 +49,28 @@ const runAsLeader = async (
     projections.map((projection) => projection.name),
   );
   const running = new Map(projections.map((projection) => [projection.name, projection]));
-  const gathering = gather(progress);
+  // Under load a transaction for each handful of events would cost more than the events: a small batch is followed
+  // by a short pause, unless somebody waits for what comes next (docs/adr/0002).
+  const alarm = createAlarm();
+  const unsubscribe = progress.onWanted(alarm.ring);
   try {
     for await (const batch of store.follow({ after: earliest(checkpoints), signal })) {
       await applyBatch(options, db, running, checkpoints, batch);
       const names = [...running.keys()];
       progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));
       options.onApplied?.(names, batch.events.at(-1)?.metadata.at ?? null);
-      if (batch.events.length < FEW) await gathering.pause();
+      if (batch.events.length < FEW) await alarm.wait(GATHER_MS, signal);
     }
   } catch (error) {
     if (!(error instanceof CheckpointMoved)) throw error;
     log.info('checkpoints were moved by a rebuild or another leader: starting again from them');
   } finally {
-    gathering.end();
+    unsubscribe();
   }
 };
 
 const FEW = 100;
 const GATHER_MS = 20;
-
-/**
- * Under load a transaction for each handful of events would cost more than the events: a small batch is followed by
- * a short pause, unless somebody waits for what comes next.
- */
-const gather = (progress: Progress) => {
-  let wanted = false;
-  let wake: (() => void) | null = null;
-  const end = progress.onWanted(() => {
-    wanted = true;
-    wake?.();
-  });
-  return {
-    end,
-    pause: (): Promise<void> => {
-      if (wanted) {
-        wanted = false;
-        return Promise.resolve();
-      }
-      return new Promise((resolve) => {
-        const timer = setTimeout(done, GATHER_MS);
-        function done(): void {
-          clearTimeout(timer);
-          wake = null;
-          wanted = false;
-          resolve();
-        }
-        wake = done;
-      });
-    },
-  };
-};
 
 const applyBatch = async (
   options: ProjectionRunnerOptions,

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
+import { type Alarm, createAlarm } from '../../platform/alarm.ts';
+import { createListener } from '../../platform/listener.ts';
 import type { Batch, FollowOptions, Position } from '../port.ts';
 import { COLUMNS, isHidden, toRecordedEvent } from './rows.ts';
 
@@ -30,17 +32,13 @@ export interface Follower {
  * highest visible position is complete and a cursor that holds one number misses nothing.
  */
 export const createFollower = ({ url, pool, now }: FollowerOptions): Follower => {
-  const waiting = new Set<() => void>();
+  const following = new Set<Alarm>();
   const closing = new AbortController();
-  let listener: pg.Client | null = null;
   const own = randomUUID();
   let notifying: NodeJS.Timeout | null = null;
-  /** Counts commits heard of, so that one that comes during a read is not slept over. */
-  let heard = 0;
 
   const wake = (): void => {
-    heard += 1;
-    for (const resume of waiting) resume();
+    for (const alarm of following) alarm.ring();
   };
 
   const notify = (): void => {
@@ -50,39 +48,14 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
     }, NOTIFY_MS);
   };
 
-  const listen = async (): Promise<void> => {
-    if (listener || closing.signal.aborted) return;
-    const client = new pg.Client({ connectionString: url, application_name: 'doorplate listen' });
-    listener = client;
-    const lost = (): void => {
-      if (listener === client) listener = null;
-      void client.end().catch(() => undefined);
-    };
-    client.on('error', lost);
-    client.on('end', lost);
-    client.on('notification', ({ payload }) => {
+  const listener = createListener({
+    url,
+    name: 'doorplate listen',
+    channels: [CHANNEL],
+    heard: (_channel, payload) => {
       if (payload !== own) wake();
-    });
-    try {
-      await client.connect();
-      await client.query(`listen ${CHANNEL}`);
-    } catch {
-      lost();
-    }
-  };
-
-  const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-    new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        waiting.delete(done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = setTimeout(done, ms);
-      waiting.add(done);
-      signal.addEventListener('abort', done);
-    });
+    },
+  });
 
   const read = async (
     after: Position | null,
@@ -103,25 +76,30 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
     const signal = AbortSignal.any([options.signal, closing.signal]);
     const size = options.batchSize ?? 500;
     let after = options.after;
-    while (!signal.aborted) {
-      const before = heard;
-      const rows = await read(after, size, options.prefixes);
-      if (signal.aborted) return;
-      const last = rows?.at(-1);
-      if (rows && last) {
-        after = BigInt(last.position) as Position;
-        const instant = now();
-        // The last row of a filtered read may be a place without an event.
-        const events = rows
-          .filter((row) => row.stream !== null)
-          .map(toRecordedEvent)
-          .filter((event) => !isHidden(event, instant));
-        yield { events, position: after };
-        continue;
+    // A commit that is heard of during a read is not slept over: the alarm remembers.
+    const alarm = createAlarm();
+    following.add(alarm);
+    try {
+      while (!signal.aborted) {
+        const rows = await read(after, size, options.prefixes);
+        if (signal.aborted) return;
+        const last = rows?.at(-1);
+        if (rows && last) {
+          after = BigInt(last.position) as Position;
+          const instant = now();
+          // The last row of a filtered read may be a place without an event.
+          const events = rows
+            .filter((row) => row.stream !== null)
+            .map(toRecordedEvent)
+            .filter((event) => !isHidden(event, instant));
+          yield { events, position: after };
+          continue;
+        }
+        listener.ensure();
+        await alarm.wait(rows === null ? RETRY_MS : POLL_MS, signal);
       }
-      void listen();
-      if (rows === null) await pause(RETRY_MS, signal);
-      else if (heard === before) await pause(POLL_MS, signal);
+    } finally {
+      following.delete(alarm);
     }
   }
 
@@ -135,7 +113,7 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
       closing.abort();
       if (notifying) clearTimeout(notifying);
       wake();
-      await listener?.end().catch(() => undefined);
+      await listener.close();
     },
   };
 };

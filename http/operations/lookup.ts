@@ -59,7 +59,7 @@ const pending: PendingBody = {
   attempts: 0,
   next_retry_at: null,
   last_error: null,
-  status_url: '/v1/lookup?ip=2001%3A4860%3A4860%3A0%3A0%3A0%3A0%3A8888',
+  status_url: '/v1/lookup?ip=2001%3A4860%3A4860%3A%3A8888',
   poll_after_seconds: 15,
   request_id: '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11',
 };
@@ -91,6 +91,7 @@ const sharedCodes = [
   ...keyedCodes,
   'uri_too_long',
   'lookup_capacity',
+  'submission_unconfirmed',
   'lookup_reconciliation_required',
   'usage_unavailable',
 ] as const;
@@ -118,7 +119,6 @@ export const postLookupOperation: ZodOpenApiOperationObject = {
       'pending_limit',
       'enrichment_limit',
       'enrichment_capacity',
-      'submission_unconfirmed',
     ]),
   },
 };

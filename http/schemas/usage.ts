@@ -1,21 +1,10 @@
 import { z } from 'zod';
 import 'zod-openapi';
+import { outcomeSchema } from '../../domain/usage/events.ts';
 import { count, timestamp } from './common.ts';
 
-const outcomeNames = [
-  'company',
-  'isp',
-  'unclassified',
-  'enqueued',
-  'pending',
-  'retrying',
-  'invalid_request',
-  'rate_limited',
-  'error',
-] as const;
-
 /** Spec, Usage `outcomes`: what became of a counted lookup. */
-export const usageOutcome = z.enum(outcomeNames).meta({ id: 'UsageOutcome' });
+export const usageOutcome = z.enum(outcomeSchema.options).meta({ id: 'UsageOutcome' });
 export type UsageOutcome = z.output<typeof usageOutcome>;
 
 /** Spec, "EnrichmentStatus". */

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
@@ -6,6 +7,7 @@ import { enrichmentAggregate, type LookupStreams } from '../../commands/lookup/a
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
 import { combineAnswers } from '../../domain/lookup/result.ts';
+import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { claimDue } from '../claims.ts';
 import { askChain, type Provider } from './provider.ts';
@@ -42,8 +44,7 @@ const LEASE_MARGIN_MS = 15_000;
 export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) => {
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
-  let nudged: (() => void) | null = null;
-  let again = false;
+  const alarm = createAlarm();
 
   const start = (work: DueWork): void => {
     const attempt = makeAttempt(options, work, stopping.signal)
@@ -52,49 +53,30 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
       })
       .finally(() => {
         running.delete(attempt);
-        nudge();
+        alarm.ring();
       });
     running.add(attempt);
   };
 
-  const nudge = (): void => {
-    again = true;
-    nudged?.();
-  };
-
-  const idle = (): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = setTimeout(done, POLL_MS);
-      function done(): void {
-        clearTimeout(timer);
-        nudged = null;
-        resolve();
-      }
-      nudged = done;
-      if (again) done();
-    });
-
   const loop = (async () => {
     while (!stopping.signal.aborted) {
-      again = false;
       const room = atOnce - running.size;
       if (room > 0) {
         const due = await takeDue(options, room).catch(() => []);
         for (const work of due) start(work);
         if (due.length === room) continue;
-        await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
+        await setTimeout(GATHER_MS);
       }
-      await idle();
+      await alarm.wait(POLL_MS, stopping.signal);
     }
   })();
 
   return {
     /** Something may be due: look at once. */
-    nudge,
+    nudge: alarm.ring,
     /** Lets running attempts end; what is claimed and not begun is due again after its lease. */
     stop: async (): Promise<void> => {
       stopping.abort();
-      nudge();
       await loop;
       await Promise.all(running);
     },
