@@ -55,6 +55,7 @@ export interface ReadOptions {
   readonly direction?: 'forwards' | 'backwards';
   /** The first revision to return (inclusive). Default: the stream's start, or its end backwards. */
   readonly from?: Revision;
+  /** Of events returned: hidden ones take nothing of it. */
   readonly limit?: number;
 }
 
@@ -97,13 +98,15 @@ export interface EventStore {
 
   /**
    * Deletes a whole stream for ever: it reads as empty and every later append to it is refused.
-   * @throws WrongExpectedRevision when the stream has gone on past `last`
+   * A stream that is not there stays as it is. Repeating it is harmless, also after OutcomeUnknown.
+   * @throws WrongExpectedRevision when the stream has gone on past `last`; OutcomeUnknown, StoreUnavailable
    */
   expire(stream: string, last: Revision): Promise<void>;
 
   /** Drops the events before this revision; the stream goes on. Repeating it is harmless. */
   truncateBefore(stream: string, revision: Revision): Promise<void>;
 
+  /** May be called again. */
   close(): Promise<void>;
 }
 

@@ -8,6 +8,7 @@ import {
   OutcomeUnknown,
   type Position,
   StoreUnavailable,
+  WrongExpectedRevision,
 } from '../port.ts';
 import { writeError } from './errors.ts';
 import { createGate, type Gate } from './gate.ts';
@@ -26,7 +27,11 @@ const PATIENCE_MS = 2_000;
  * Not sooner: a resend that overtakes the commit of the first try is held by the server for 2 to 3 seconds
  * and ends in its 'commit phase timeout'.
  */
-const RETRY_MS = 100;
+const RETRY_MS = 200;
+/** A try that has less time than this would only turn a clear refusal into a doubt. */
+const SHORTEST_TRY_MS = 200;
+/** The client's own deadline comes first, for it tells whether the call had left; ours is for when it hangs. */
+const GRACE_MS = 100;
 
 /**
  * Appends with a deadline of its own. After a broken connection the same ids are sent again at the same
@@ -50,7 +55,7 @@ export const createAppender = (client: EventStoreDBClient, deadlineMs: number): 
       deadline: ms,
     });
     return toAppended(
-      await within(work, ms, () => new OutcomeUnknown(`no answer to an append to ${stream}`)),
+      await within(work, ms + GRACE_MS, () => new OutcomeUnknown(`no answer to an append to ${stream}`)),
     );
   };
 
@@ -65,10 +70,11 @@ export const createAppender = (client: EventStoreDBClient, deadlineMs: number): 
         return await send(stream, expected, events, exact && attempt === 0 ? left / 2 : left);
       } catch (raw) {
         const error = writeError(raw, stream);
+        if (error instanceof WrongExpectedRevision) throw error; // it would know the same ids again
         if (error instanceof OutcomeUnknown) doubt = error;
-        else if (!(error instanceof StoreUnavailable)) throw error;
+        else if (!(error instanceof StoreUnavailable)) throw doubt ?? error;
         const again = !closed && (doubt === null || exact);
-        if (!again || performance.now() + RETRY_MS >= deadline) throw doubt ?? error;
+        if (!again || performance.now() + RETRY_MS + SHORTEST_TRY_MS > deadline) throw doubt ?? error;
         await pause(RETRY_MS);
       }
     }

@@ -16,7 +16,7 @@ import {
 
 /** Errors of which the text alone tells that the request was never taken up. */
 const NEVER_TAKEN_UP =
-  /No connection established|Name resolution failed|Channel closed before call started|Channel has been shut down|Failed to discover|Server Is Not Ready|No leader info available/;
+  /No connection established|Name resolution failed|Channel closed before call started|Channel has been shut down|Failed to discover|Server Is Not Ready|No leader info available|waiting for (name resolution|metadata filters|LB pick)/i;
 
 /**
  * What an error of the client means for a write. Whatever is not known to have been refused may have been

@@ -85,6 +85,13 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     }
   };
 
+  let closing: Promise<void> | null = null;
+  const close = async (): Promise<void> => {
+    await committer.close();
+    await follower.close();
+    await pool.end();
+  };
+
   return {
     append: async (stream, expected, events) =>
       committer.append(stream, expected, serialiseAppend(stream, events)),
@@ -121,10 +128,9 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
       );
       await deleteBefore(stream, revision);
     },
-    close: async () => {
-      await committer.close();
-      await follower.close();
-      await pool.end();
+    close: () => {
+      closing ??= close();
+      return closing;
     },
   };
 };

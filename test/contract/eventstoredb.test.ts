@@ -3,7 +3,7 @@ import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
 import { describeEventStore } from './event-store.ts';
 import type { TestedServer } from './suite/context.ts';
 
-const IMAGE = 'eventstore/eventstore:24.10.0-bookworm-slim';
+const IMAGE = 'eventstore/eventstore:24.10';
 const PORT = 2113;
 
 const at = (host: string, port: number, settings: string, stop: () => Promise<void>): TestedServer => ({
