@@ -5,6 +5,9 @@ import { reapProcess } from './reaped.ts';
 
 export type Environment = Readonly<Record<string, string>>;
 
+/** All processes of a database must have the same. */
+export const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
+
 const PROGRAM = fileURLToPath(new URL('../../bin/doorplate.js', import.meta.url));
 
 export interface Running {

@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+
 const POLL_MS = 20;
 
 /**
@@ -9,14 +11,15 @@ export const eventually = async <T>(
   ask: () => T | Promise<T>,
   isSo: (answer: T) => boolean = Boolean,
   withinMs = 10_000,
+  everyMs = POLL_MS,
 ): Promise<T> => {
   const deadline = performance.now() + withinMs;
   for (;;) {
     const answer = await ask();
     if (isSo(answer)) return answer;
     if (performance.now() > deadline) {
-      throw new Error(`not within ${withinMs} ms: ${what}; last seen: ${JSON.stringify(answer)}`);
+      throw new Error(`not within ${withinMs} ms: ${what}; last seen: ${inspect(answer)}`);
     }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 };

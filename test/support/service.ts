@@ -3,13 +3,18 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Called, type CallOptions, call } from './call.ts';
 import { makeDataFolder, postmasterOf, removeDataFolder } from './data-folder.ts';
-import { doorplate, type Ended, type Environment, type Running, startDoorplate } from './doorplate.ts';
+import {
+  doorplate,
+  type Ended,
+  type Environment,
+  MASTER_KEY,
+  type Running,
+  startDoorplate,
+} from './doorplate.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './ports.ts';
 import { reap } from './reaped.ts';
 
-/** All processes of a database must have the same. */
-export const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 const READY_MS = 30_000;
 
 export interface ServiceOptions {
@@ -32,7 +37,7 @@ export interface Service {
   /** The demo partner's key. */
   demoKey(): string;
   /** A key of a new partner. */
-  newKey(options?: readonly string[]): Promise<{ api_key: string; key_id: string; partner: string }>;
+  newKey(options?: readonly string[]): Promise<{ api_key: string; key_id: string; partner_id: string }>;
   ready(): Promise<void>;
   /** As SIGTERM does. @returns the exit code */
   terminate(): Promise<number | null>;
@@ -94,7 +99,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
       const made = await succeeded(
         cli('key', 'create', '--partner', partner, '--name', 'k', '--json', ...limits),
       );
-      return { ...(JSON.parse(made.stdout) as { api_key: string; key_id: string }), partner };
+      return JSON.parse(made.stdout) as { api_key: string; key_id: string; partner_id: string };
     },
     ready,
     terminate: () => {

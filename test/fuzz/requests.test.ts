@@ -1,0 +1,161 @@
+import fc from 'fast-check';
+import type { InjectOptions } from 'fastify';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../domain/kernel/time.ts';
+import { type Key, startApi, type TestApi } from '../support/api.ts';
+import { aCompany, record, scriptedProvider } from '../support/providers.ts';
+import { type Answered, conformity } from './conformity.ts';
+import { requestWith } from './generators.ts';
+import { exchange } from './raw-exchange.ts';
+
+/** Over 20,000 in CI; more with FUZZ_REQUESTS. */
+const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 21_000);
+const AT_ONCE = 30;
+const OVER_A_SOCKET = 600;
+const LIMIT_MS = 240_000;
+
+let offset = 0;
+const clock = { now: () => Date.now() + offset };
+let api: TestApi;
+let keys: readonly (string | null)[];
+let problemWith: (answered: Answered) => string | null;
+let port: number;
+
+const env = {
+  ENRICHMENT_INTAKE_PER_MINUTE: '100000',
+  API_REQUESTS_PER_SECOND: '15000',
+  RETRY_BASE_SECONDS: '0.2',
+};
+
+beforeAll(async () => {
+  const provider = scriptedProvider();
+  const record_ = [aCompany('A'), record({ match_type: 'isp' }), record({}), 'fails', 'hangs'] as const;
+  for (let n = 0; n <= 255; n += 1) provider.says(`9.1.1.${n}`, record_[n % record_.length] ?? null);
+  const second = scriptedProvider('second');
+  for (let n = 0; n <= 255; n += 7) second.says(`9.1.1.${n}`, 'fails');
+  api = await startApi({ clock, env, providers: [provider, second] });
+  const made: Key[] = [
+    await api.key(),
+    await api.key({ company_signals: true }),
+    await api.key({ requests_per_second: 2 }),
+    await api.key({ new_enrichments_per_day: 0 }),
+    await api.key({ pending_enrichments: 2 }),
+  ];
+  // The first two are the likely ones.
+  const [plain, clues] = made.map(({ api_key }) => `Bearer ${api_key}`);
+  keys = [
+    ...Array(12).fill(plain),
+    ...Array(6).fill(clues),
+    ...made.slice(2).map(({ api_key }) => `Bearer ${api_key}`),
+  ];
+  keys = [...keys, null, 'Bearer x', 'Basic eDp5', 'Bearer', '', `${plain} `];
+  const document = await api.app.inject({ method: 'GET', url: '/openapi.json' });
+  problemWith = conformity(document.json());
+  await api.app.listen({ host: '127.0.0.1', port: 0 });
+  const address = api.app.server.address();
+  port = typeof address === 'object' && address ? address.port : 0;
+}, 60_000);
+afterAll(() => api.close());
+
+const authorization = fc.noBias(fc.nat(9_999)).map((n) => keys[n % keys.length] ?? null);
+const request = requestWith(authorization);
+type Request = typeof request extends fc.Arbitrary<infer T> ? T : never;
+
+const headersOf = ({ headers: given, authorization }: Request) => ({
+  ...given,
+  ...(authorization === null ? {} : { authorization }),
+});
+
+const seen = new Map<string, number>();
+/** Notes what came and @throws Error that says what is wrong with it */
+const judge = (asked: Request, answered: Answered): void => {
+  const problem = problemWith(answered);
+  const code = /"code":"(\w+)"/.exec(answered.text)?.[1] ?? '';
+  const kind = `${answered.status} ${code}`.trim();
+  seen.set(kind, (seen.get(kind) ?? 0) + 1);
+  if (problem)
+    throw new Error(
+      `${problem}\n${JSON.stringify({ ...asked, body: asked.body.toString() })}\n${answered.status} ${answered.text}`,
+    );
+};
+
+const injected = async (asked: Request): Promise<void> => {
+  const withBody = asked.method !== 'GET' && asked.method !== 'HEAD';
+  const answer = await api.app.inject({
+    method: asked.method as NonNullable<InjectOptions['method']>,
+    url: asked.target,
+    headers: headersOf(asked),
+    ...(withBody ? { payload: asked.body } : {}),
+  });
+  const { statusCode: status, headers: got, payload: text } = answer;
+  judge(asked, { method: asked.method, target: asked.target, status, headers: got, text });
+};
+
+/** One wrong answer says more than the thirty requests that it was among. */
+const tell = async <T>(details: fc.RunDetails<T>): Promise<void> => {
+  const { failed, seed, counterexamplePath, errorInstance } = details;
+  if (!failed) return;
+  throw new Error(`seed ${seed}, path ${counterexamplePath}: ${(errorInstance as Error).message}`, {
+    cause: errorInstance,
+  });
+};
+
+describe('whatever is sent', () => {
+  it(
+    `gets an answer that the OpenAPI document promises: ${REQUESTS} requests`,
+    async () => {
+      let sent = 0;
+      await fc.assert(
+        fc.asyncProperty(fc.array(request, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (requests) => {
+          // Time goes by, so that results become stale and days end.
+          if (sent % (AT_ONCE * 40) === 0) offset += DAY;
+          sent += requests.length;
+          await Promise.all(requests.map(injected));
+        }),
+        { numRuns: Math.ceil(REQUESTS / AT_ONCE), endOnFailure: true, asyncReporter: tell },
+      );
+      expect(sent).toBeGreaterThanOrEqual(REQUESTS);
+      // The generators must reach the states that matter, or the rest proves nothing.
+      for (const kind of [
+        '200',
+        '202',
+        '400 invalid_ip',
+        '400 invalid_range',
+        '404 not_requested',
+        '429 rate_limit',
+      ])
+        expect(seen.get(kind) ?? 0, kind).toBeGreaterThan(20);
+      for (const kind of [
+        '400 invalid_json',
+        '401 unauthorized',
+        '405 method_not_allowed',
+        '413 body_too_large',
+      ])
+        expect(seen.get(kind) ?? 0, kind).toBeGreaterThan(20);
+      expect(seen.get('503 service_unavailable')).toBeUndefined();
+      if (process.env.SEEN) process.stdout.write(JSON.stringify([...seen].sort()));
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    'also over a socket, where bytes need not be text',
+    async () => {
+      const noise = fc.uint8Array({ maxLength: 12 }).map((bytes) => Buffer.from(bytes).toString('latin1'));
+      const raw = fc.tuple(request, fc.option(noise, { freq: 4 }));
+      await fc.assert(
+        fc.asyncProperty(fc.array(raw, { minLength: 10, maxLength: 10 }), async (requests) => {
+          await Promise.all(
+            requests.map(async ([asked, noisy]) => {
+              const at = noisy === null ? asked.target : `${asked.target}${noisy}`;
+              const answered = await exchange(port, { ...asked, target: at, headers: headersOf(asked) });
+              if (answered) judge(asked, answered);
+            }),
+          );
+        }),
+        { numRuns: OVER_A_SOCKET / 10, endOnFailure: true, asyncReporter: tell },
+      );
+    },
+    LIMIT_MS,
+  );
+});

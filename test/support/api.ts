@@ -1,0 +1,153 @@
+/** The partners' API built as `bin/` builds it, on a database of its own, with a clock that a test moves. */
+import { tmpdir } from 'node:os';
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
+import pg from 'pg';
+import { v7 as uuid } from 'uuid';
+import { buildApi } from '../../bin/api.ts';
+import { type Foundation, openFoundation } from '../../bin/foundation.ts';
+import { DEFAULT_LIMITS } from '../../bin/key-limits.ts';
+import { startWorkers, type Workers } from '../../bin/workers.ts';
+import { createKey, createPartner } from '../../commands/partners/manage-partner.ts';
+import type { KeyLimits } from '../../domain/partners/events.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { loadConfig } from '../../platform/config.ts';
+import { createLogger } from '../../platform/log.ts';
+import { createMetrics } from '../../platform/metrics.ts';
+import type { Provider } from '../../processors/lookup/provider.ts';
+import { allProjections } from '../../projections/all.ts';
+import { testDatabase } from './database.ts';
+import { MASTER_KEY } from './doorplate.ts';
+import { eventually } from './eventually.ts';
+
+/** A clock that stands still until it is moved. */
+export interface ManualClock extends Clock {
+  advance(ms: number): void;
+  set(ms: number): void;
+}
+
+/** In the middle of an hour and of a day. */
+export const NOON = Date.UTC(2026, 2, 14, 12, 30);
+
+export const manualClock = (start = NOON): ManualClock => {
+  let now = start;
+  return {
+    now: () => now,
+    advance: (ms) => {
+      now += ms;
+    },
+    set: (ms) => {
+      now = ms;
+    },
+  };
+};
+
+export interface ApiOptions {
+  readonly clock?: Clock;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly providers?: readonly Provider[];
+  readonly aroundStore?: (store: EventStore) => EventStore;
+  /** false: nothing projects, enriches or settles. */
+  readonly workers?: boolean;
+}
+
+export interface Key {
+  readonly api_key: string;
+  readonly key_id: string;
+  readonly partner_id: string;
+}
+
+export interface TestApi {
+  readonly app: FastifyInstance;
+  readonly foundation: Foundation;
+  /** Queries of a test's own, behind the product's back. */
+  readonly sql: pg.Pool;
+  /** A key of a new partner, or of `partner_id`. Its rate is out of the way unless a limit says otherwise. */
+  key(limits?: Partial<KeyLimits>, partner_id?: string): Promise<Key>;
+  inject(key: Key | null, options: InjectOptions): Promise<LightMyRequestResponse>;
+  post(key: Key, ip: unknown): Promise<LightMyRequestResponse>;
+  get(key: Key, ip: string): Promise<LightMyRequestResponse>;
+  usage(key: Key, query?: string): Promise<LightMyRequestResponse>;
+  /** Polls until the answer is 200 with this refresh status (and, unless `not_needed`, as long as it takes). */
+  settled(key: Key, ip: string): Promise<LightMyRequestResponse>;
+  close(): Promise<void>;
+}
+
+const ROOMY: KeyLimits = { ...DEFAULT_LIMITS, requests_per_second: 10_000 };
+const IN_MEMORY = { processId: uuid(), alone: () => true, stop: async () => {} };
+const READY_MS = 10_000;
+
+export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
+  const {
+    clock = manualClock(),
+    env = {},
+    providers = [],
+    aroundStore,
+    workers: withWorkers = true,
+  } = options;
+  const database = await testDatabase();
+  const config = loadConfig({
+    DATABASE_URL: database.url,
+    DATA_DIR: tmpdir(),
+    MASTER_KEY,
+    LOG_LEVEL: 'silent',
+    ...env,
+  });
+  const log = createLogger({ level: config.LOG_LEVEL, destination: 'stderr' });
+  const substitutes = aroundStore === undefined ? { clock } : { clock, aroundStore };
+  const foundation = await openFoundation(config, log, 'join', substitutes);
+  const chain = { providers, longestMs: 5_000, close: async () => {} };
+  const workers: Workers | null = withWorkers
+    ? await startWorkers(foundation, createMetrics(), async () => chain)
+    : null;
+  const api = await buildApi(foundation, IN_MEMORY, 'http://doorplate.test', () => true);
+  await api.app.ready();
+  const sql = new pg.Pool({ connectionString: database.url, max: 2 });
+
+  const context = () => ({ correlationId: uuid(), causationId: uuid(), at: clock.now() });
+  const newPartner = async (): Promise<string> => {
+    const made = await createPartner(foundation.store, `partner ${uuid()}`, context());
+    if (!made.ok) throw new Error(made.refusal);
+    return made.value.partner_id;
+  };
+  const inject = (key: Key | null, { headers = {}, ...rest }: InjectOptions) =>
+    api.app.inject({
+      ...rest,
+      headers: { ...(key === null ? {} : { authorization: `Bearer ${key.api_key}` }), ...headers },
+    });
+  const get = (key: Key, ip: string) =>
+    inject(key, { method: 'GET', url: `/v1/lookup?ip=${encodeURIComponent(ip)}` });
+
+  return {
+    app: api.app,
+    foundation,
+    sql,
+    key: async (limits = {}, partner_id) => {
+      const partner = partner_id ?? (await newPartner());
+      const wanted = { partner_id: partner, name: `key ${uuid()}`, limits: { ...ROOMY, ...limits } };
+      const made = await createKey(foundation.store, wanted, context());
+      if (!made.ok) throw new Error(made.refusal);
+      const names = allProjections.map(({ name }) => name);
+      await foundation.progress.reached(names, made.value.position, READY_MS);
+      return { api_key: made.value.api_key, key_id: made.value.key_id, partner_id: partner };
+    },
+    inject,
+    post: (key, ip) => inject(key, { method: 'POST', url: '/v1/lookup', payload: { ip } }),
+    get,
+    usage: (key, query = '') =>
+      inject(key, { method: 'GET', url: `/v1/usage${query === '' ? '' : `?${query}`}` }),
+    settled: (key, ip) =>
+      eventually(
+        `the work on ${ip} has ended`,
+        () => get(key, ip),
+        (answer) => answer.statusCode === 200 && answer.json().refresh_status !== 'pending',
+      ),
+    close: async () => {
+      await api.close();
+      await workers?.close();
+      await foundation.close();
+      await sql.end();
+      await database.drop();
+    },
+  };
+};

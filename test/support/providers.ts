@@ -1,0 +1,45 @@
+import type { ProviderRecord } from '../../domain/lookup/result.ts';
+import type { Provider } from '../../processors/lookup/provider.ts';
+import { parseProviderRecord } from '../../processors/lookup/provider-record.ts';
+
+/** A record in which only what is named is known. */
+export const record = (fields: object): ProviderRecord =>
+  parseProviderRecord({ match_type: 'unclassified', ...fields });
+
+export const aCompany = (name: string, more: object = {}): ProviderRecord =>
+  record({ match_type: 'company', company: { name }, network: { is_isp: false }, ...more });
+
+/** A provider whose answers a test sets, address by address. */
+export interface ScriptedProvider extends Provider {
+  /** What it says from now on: a record, null (unknown), `fails`, or `hangs` (until the attempt is given up). */
+  says(ip: string, answer: ProviderRecord | null | 'fails' | 'hangs'): void;
+  /** The same for every address that has no answer of its own. */
+  saysElse(answer: ProviderRecord | null | 'fails' | 'hangs'): void;
+  /** How often it was asked about an address. */
+  asked(ip: string): number;
+}
+
+export const scriptedProvider = (name = 'scripted'): ScriptedProvider => {
+  const answers = new Map<string, ProviderRecord | null | 'fails' | 'hangs'>();
+  const asked = new Map<string, number>();
+  let otherwise: ProviderRecord | null | 'fails' | 'hangs' = null;
+  return {
+    name,
+    says: (ip, answer) => void answers.set(ip, answer),
+    saysElse: (answer) => {
+      otherwise = answer;
+    },
+    asked: (ip) => asked.get(ip) ?? 0,
+    lookup: (ip, signal) => {
+      asked.set(ip, (asked.get(ip) ?? 0) + 1);
+      const answer = answers.has(ip) ? answers.get(ip) : otherwise;
+      if (answer === 'fails') return Promise.reject(new Error('scripted failure'));
+      if (answer !== 'hangs') return Promise.resolve(answer ?? null);
+      return new Promise((_resolve, reject) => {
+        const gone = () => reject(new Error('given up'));
+        if (signal.aborted) gone();
+        signal.addEventListener('abort', gone);
+      });
+    },
+  };
+};
