@@ -1,6 +1,7 @@
 import cron from 'node-cron';
 import { createIntakeBatcher } from '../commands/lookup/aggregates.ts';
 import { lead } from '../platform/leader.ts';
+import { createListener } from '../platform/listener.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { sweepClaims } from '../processors/claims.ts';
 import { startProcessor } from '../processors/follow.ts';
@@ -11,6 +12,7 @@ import { submitLeftReservations } from '../processors/lookup/submit-left-reserva
 import { truncateIntakes } from '../processors/lookup/truncate-intakes.ts';
 import { closeUsageStreams, expireUsageStreams } from '../processors/usage/close-usage-streams.ts';
 import { allProjections } from '../projections/all.ts';
+import { DUE_CHANNEL } from '../projections/lookup/lookups.ts';
 import { startProjections } from '../projections/runner.ts';
 import { forgetUsageBefore } from '../projections/usage/lookup-counts.ts';
 import type { Foundation } from './foundation.ts';
@@ -68,7 +70,8 @@ export const startWorkers = async (
     random: Math.random,
     onAttempt: (outcome) => metrics.attempts.inc({ outcome }),
   });
-  progress.subscribe(attempts.nudge);
+  const due = createListener({ url, name: 'doorplate due', channels: [DUE_CHANNEL], heard: attempts.nudge });
+  due.ensure();
 
   const upkeep = lead({
     name: 'upkeep',
@@ -91,6 +94,7 @@ export const startWorkers = async (
     stopped: () => [...stopped],
     close: async () => {
       await upkeep.stop();
+      await due.close();
       await attempts.stop();
       await settling.stop();
       await projections.stop();

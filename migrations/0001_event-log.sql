@@ -35,7 +35,10 @@ create function eventlog.append_batch(
   streams text[], expected integer[], counts integer[],
   ids uuid[], types text[], datas json[], metadatas json[]
 ) returns table (outcome text, revision integer, "position" bigint)
-language plpgsql as $$
+language plpgsql
+-- Without it every call plans its statements anew, which costs more than running them.
+set plan_cache_mode = force_generic_plan
+as $$
 declare
   head eventlog.stream;
   present boolean;

@@ -46,7 +46,9 @@ comment on table work.rate is 'Admissions in the last eleven tenths of each limi
 -- Ten slots make a window; eleven are summed, so that no window of that length ever holds more.
 create function work.take_rate(rate_name text, ceiling integer, window_ms bigint, wanted integer, at_ms bigint)
 returns table (granted integer, retry_ms bigint)
-language plpgsql as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan
+as $$
 declare
   width bigint := greatest(1, window_ms / 10);
   now_slot bigint := at_ms / width;

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import type { MasterKey } from './master-key.ts';
 
@@ -20,7 +20,7 @@ export const serviceKey = async (pool: pg.Pool, master: MasterKey, name: string)
 };
 
 /** A digest that nobody without the key can guess back, for names of streams (architecture, rule 13). */
-export const keyedDigest =
-  (key: Buffer) =>
-  (text: string): string =>
-    createHmac('sha256', key).update(text).digest('base64url').slice(0, 32);
+export const keyedDigest = (key: Buffer): ((text: string) => string) => {
+  const secret = createSecretKey(key);
+  return (text) => createHmac('sha256', secret).update(text).digest('base64url').slice(0, 32);
+};

@@ -9,10 +9,12 @@ export interface ListenerOptions {
 }
 
 export interface Listener {
-  /** Connects unless it is connected; a connection that was lost is made again by the next call. */
+  /** Connects unless it is connected. A connection that is lost is made again after a while, or by the next call. */
   ensure(): void;
   close(): Promise<void>;
 }
+
+const AGAIN_MS = 1_000;
 
 /** A session of its own for notifications. They may be missed while it is away: who listens must poll as well. */
 export const createListener = ({ url, name, channels, heard }: ListenerOptions): Listener => {
@@ -21,7 +23,10 @@ export const createListener = ({ url, name, channels, heard }: ListenerOptions):
 
   const connect = async (fresh: pg.Client): Promise<void> => {
     const lost = (): void => {
-      if (client === fresh) client = null;
+      if (client === fresh) {
+        client = null;
+        setTimeout(ensure, AGAIN_MS).unref();
+      }
       void fresh.end().catch(() => undefined);
     };
     fresh.on('error', lost);
@@ -35,12 +40,14 @@ export const createListener = ({ url, name, channels, heard }: ListenerOptions):
     }
   };
 
+  const ensure = (): void => {
+    if (client || closed) return;
+    client = new pg.Client({ connectionString: url, application_name: name });
+    void connect(client);
+  };
+
   return {
-    ensure: () => {
-      if (client || closed) return;
-      client = new pg.Client({ connectionString: url, application_name: name });
-      void connect(client);
-    },
+    ensure,
     close: async () => {
       closed = true;
       await client?.end().catch(() => undefined);

@@ -1,3 +1,4 @@
+import { setTimeout as setTimer } from 'node:timers';
 import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -31,10 +32,10 @@ export interface FollowOptions {
 
 const AGAIN_MS = 500;
 const AT_ONCE = 16;
-/** Places passed without an event are written down at most this often. */
+/** Places passed without an event are written down so much later. */
 const PASSED_MS = 200;
 /** What comes meanwhile shares the next batch. */
-const GATHER_MS = 20;
+const GATHER_MS = 50;
 
 /**
  * Runs a processor in one process of all, from its checkpoint on. What the store or the database cannot do
@@ -60,7 +61,25 @@ const run = async (
   await db.query('insert into work.processor (name) values ($1) on conflict (name) do nothing', [name]);
   const { rows } = await db.query('select position from work.processor where name = $1', [name]);
   const after = rows[0].position === null ? null : (BigInt(rows[0].position) as Position);
-  let savedAt = 0;
+  let passed = after;
+  let saving: Promise<unknown> = Promise.resolve();
+  let later: NodeJS.Timeout | null = null;
+  const save = (): Promise<unknown> => {
+    if (later) clearTimeout(later);
+    later = null;
+    // One after the other: the session takes one query at a time.
+    saving = saving.then(() =>
+      db.query({
+        name: 'pass',
+        // Never back: by now another process may lead, and be further on.
+        text: `update work.processor set position = $2, stopped_by = null
+               where name = $1 and (position is null or position <= $2)`,
+        values: [name, passed],
+      }),
+    );
+    return saving;
+  };
+  signal.addEventListener('abort', () => later && clearTimeout(later));
   for await (const batch of store.follow({ after, prefixes, signal })) {
     for (const group of inStreamOrder(batch.events)) {
       await Promise.all(
@@ -70,14 +89,9 @@ const run = async (
       );
       if (signal.aborted) return;
     }
-    if (batch.events.length > 0 || performance.now() - savedAt > PASSED_MS) {
-      savedAt = performance.now();
-      await db.query({
-        name: 'pass',
-        text: 'update work.processor set position = $2, stopped_by = null where name = $1',
-        values: [name, batch.position],
-      });
-    }
+    passed = batch.position;
+    if (batch.events.length > 0) await save();
+    else later ??= setTimer(() => void save().catch(() => undefined), PASSED_MS);
     onPassed(name, batch.position);
     await pause(GATHER_MS, signal);
   }

@@ -21,8 +21,6 @@ export interface Progress {
   advance(positions: Readonly<Record<string, Position>>): void;
   /** True once all named projections have applied the position; false after `timeoutMs`. */
   reached(names: readonly string[], position: Position | null, timeoutMs: number): Promise<boolean>;
-  /** Calls back after each advance. */
-  subscribe(listener: () => void): void;
   /** Calls back whenever somebody, in whichever process, waits for what is not applied yet. Returns the undoing. */
   onWanted(listener: () => void): () => void;
   close(): Promise<void>;
@@ -40,7 +38,6 @@ export const createProgress = ({
 }): Progress => {
   const applied = new Map<string, Position>();
   const waiters = new Set<Waiter>();
-  const listeners = new Set<() => void>();
   const hurried = new Set<() => void>();
   let polling: NodeJS.Timeout | null = null;
   let closed = false;
@@ -53,7 +50,6 @@ export const createProgress = ({
       if ((applied.get(name) ?? -1n) < position) applied.set(name, position);
     }
     for (const waiter of waiters) if (isReached(waiter)) waiter.resolve(true);
-    for (const call of listeners) call();
   };
 
   const hurry = (): void => {
@@ -84,10 +80,6 @@ export const createProgress = ({
 
   return {
     advance,
-    subscribe: (call) => {
-      listeners.add(call);
-      listener.ensure();
-    },
     onWanted: (call) => {
       hurried.add(call);
       listener.ensure();

@@ -70,7 +70,7 @@ const runAsLeader = async (
 };
 
 const FEW = 100;
-const GATHER_MS = 20;
+const GATHER_MS = 50;
 
 const applyBatch = async (
   options: ProjectionRunnerOptions,

@@ -36,7 +36,7 @@ export interface FreshLookups {
   keep(ip: string, saved: SavedResult, at: number): void;
 }
 
-const CACHED = 50_000;
+const CACHED = 10_000;
 
 export const createFreshLookups = (): FreshLookups => {
   const entries = new LRUCache<

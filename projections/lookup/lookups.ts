@@ -47,6 +47,9 @@ interface Changes {
   readonly states: Map<string, Pick<ReservationRow, 'reservation_id' | 'state' | 'ended_at'>>;
 }
 
+/** Notified when an attempt may have become due. */
+export const DUE_CHANNEL = 'doorplate_due';
+
 /** Saved results, the work under way, and each partner's reservations: what GET /v1/lookup reads. */
 export const lookups: Projection = {
   name: 'lookups',
@@ -180,19 +183,20 @@ const move = (
 
 const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
   const { saved, givenUp, work, attempts, made, states } = changes;
-  const rows = (text: string, values: Iterable<unknown>) => {
+  const rows = (name: string, text: string, values: Iterable<unknown>) => {
     const list = [...values];
-    return list.length === 0 ? null : db.query(text, [JSON.stringify(list)]);
+    return list.length === 0 ? null : db.query({ name, text, values: [JSON.stringify(list)] });
   };
   const ended = [...work].flatMap(([ip, row]) => (row === null ? [ip] : []));
   const open = [...work.values()].filter((row) => row !== null);
-  await rows(UPSERT_SAVED, saved.values());
+  await rows('upsert_saved', UPSERT_SAVED, saved.values());
   if (givenUp.size > 0) await db.query(GIVE_UP, [[...givenUp]]);
   if (ended.length > 0) await db.query('delete from enrichment_work where ip = any ($1)', [ended]);
-  await rows(UPSERT_WORK, open);
-  await rows(UPDATE_ATTEMPTS, attempts.values());
-  await rows(INSERT_RESERVATIONS, made.values());
-  await rows(MOVE_RESERVATIONS, states.values());
+  await rows('upsert_work', UPSERT_WORK, open);
+  await rows('update_attempts', UPDATE_ATTEMPTS, attempts.values());
+  await rows('insert_reservations', INSERT_RESERVATIONS, made.values());
+  await rows('move_reservations', MOVE_RESERVATIONS, states.values());
+  if (open.length > 0 || attempts.size > 0) await db.query(`notify ${DUE_CHANNEL}`);
 };
 
 const UPSERT_SAVED = `

@@ -44,10 +44,14 @@ export const usage: Projection = {
           unreachable(type);
       }
     }
-    if (totalled.size > 0) await db.query(UPSERT_SOURCES, sourceColumns(totalled));
+    if (totalled.size > 0) {
+      await db.query({ name: 'upsert_sources', text: UPSERT_SOURCES, values: sourceColumns(totalled) });
+    }
     for (const absolute of [true, false]) {
       const some = [...rows.values()].filter((row) => row.absolute === absolute);
-      if (some.length > 0) await db.query(upsert(absolute), columns(some));
+      if (some.length === 0) continue;
+      const name = absolute ? 'set_usage' : 'add_usage';
+      await db.query({ name, text: upsert(absolute), values: columns(some) });
     }
   },
 };

@@ -1,0 +1,64 @@
+/**
+ * Appends single events to an event store of its own as fast as so many callers can, each to a stream of its own
+ * at an exact revision: what the store itself can do. Argument: `RawAppends`. Prints `{pid}` of its PostgreSQL
+ * when it is ready, then takes lines `{seconds}` and answers each with `{appends, seconds}`.
+ */
+import { createInterface } from 'node:readline';
+import { v7 as uuid } from 'uuid';
+import { openFoundation } from '../bin/foundation.ts';
+import type { EventStore, NewEvent } from '../event-store/port.ts';
+import { loadConfig } from '../platform/config.ts';
+import { createLogger } from '../platform/log.ts';
+import { postmasterOf } from '../test/support/data-folder.ts';
+import { addressOf } from './support/addresses.ts';
+
+export interface RawAppends {
+  readonly env: Readonly<Record<string, string>>;
+  readonly callers: number;
+}
+
+const { env, callers } = JSON.parse(process.argv[2] ?? '') as RawAppends;
+const foundation = await openFoundation(
+  loadConfig(env),
+  createLogger({ level: 'warn', destination: 'stderr' }),
+  'own',
+);
+
+/** As large as the event of a submission. */
+const newEvent = (number: number): NewEvent => ({
+  id: uuid(),
+  type: 'bench.Appended.v1',
+  data: {
+    ip: addressOf(number),
+    round: 1,
+    kind: 'first',
+    requested_at: new Date().toISOString(),
+    reservation: { reservation_id: uuid(), partner_id: uuid(), key_id: uuid() },
+  },
+  metadata: { $correlationId: uuid(), $causationId: uuid(), at: new Date().toISOString() },
+});
+
+const run = `bench-${uuid()}`;
+const revisions = Array.from({ length: callers }, () => -1);
+
+const callFor = async (store: EventStore, caller: number, until: number): Promise<number> => {
+  let appends = 0;
+  while (performance.now() < until) {
+    const revision = revisions[caller] ?? -1;
+    const expected = revision < 0 ? 'no_stream' : revision;
+    revisions[caller] = (await store.append(`${run}-${caller}`, expected, [newEvent(appends)])).revision;
+    appends += 1;
+  }
+  return appends;
+};
+
+process.stdout.write(`${JSON.stringify({ pid: postmasterOf(foundation.dataDir) })}\n`);
+for await (const line of createInterface({ input: process.stdin })) {
+  const { seconds } = JSON.parse(line) as { seconds: number };
+  const begin = performance.now();
+  const until = begin + seconds * 1_000;
+  const each = await Promise.all(revisions.map((_, caller) => callFor(foundation.store, caller, until)));
+  const appends = each.reduce((sum, count) => sum + count, 0);
+  process.stdout.write(`${JSON.stringify({ appends, seconds: (performance.now() - begin) / 1_000 })}\n`);
+}
+await foundation.close();

@@ -1,0 +1,19 @@
+/**
+ * A bare Fastify route that answers with given bytes, a process of its own: what Node, Fastify and the kernel take
+ * for a request by themselves. Argument: `BareAnswer`. Prints `{port}`, ends when its input ends.
+ */
+import type { AddressInfo } from 'node:net';
+import Fastify from 'fastify';
+
+export interface BareAnswer {
+  readonly path: string;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const { path, body, headers } = JSON.parse(process.argv[2] ?? '') as BareAnswer;
+const app = Fastify();
+app.get(path, (_request, reply) => reply.headers(headers).send(body));
+await app.listen({ host: '127.0.0.1', port: 0 });
+process.stdout.write(`${JSON.stringify({ port: (app.server.address() as AddressInfo).port })}\n`);
+process.stdin.resume().on('end', () => process.exit(0));

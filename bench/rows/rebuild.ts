@@ -1,0 +1,74 @@
+import type { Foundation } from '../../bin/foundation.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { allProjections } from '../../projections/all.ts';
+import { rebuild } from '../../projections/rebuild.ts';
+import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
+import { reap } from '../../test/support/reaped.ts';
+import type { Line, Row } from '../support/bench.ts';
+import { appendMixedEvents } from '../support/events.ts';
+import { withFoundation } from '../support/product.ts';
+import { alternate, median, medianRatio } from '../support/statistics.ts';
+
+const MOST_ROUNDS = 3;
+/** As the rebuild reads. */
+const BATCH = 2_000;
+
+/**
+ * All read models rebuilt in one pass from a log of mixed events, against reading the same log to its end and doing
+ * nothing with it: events a second. No service runs meanwhile.
+ */
+export const rebuildRow: Row = {
+  name: 'rebuild',
+  run: async ({ effort, say }) => {
+    const folder = makeDataFolder();
+    reap({ folder });
+    try {
+      return await withFoundation({ DATA_DIR: folder }, 'own', async (foundation) => {
+        say(`appending ${effort.events} events`);
+        const events = await appendMixedEvents(foundation.store, effort.events);
+        return [await measure(foundation, events, Math.min(effort.rounds, MOST_ROUNDS))];
+      });
+    } finally {
+      await removeDataFolder(folder);
+    }
+  },
+};
+
+const measure = async (
+  { store, databaseUrl: url }: Foundation,
+  events: number,
+  rounds: number,
+): Promise<Line> => {
+  const { a, b } = await alternate(
+    rounds,
+    () => perSecond(events, async () => (await rebuild({ store, url, projections: allProjections })).events),
+    () => perSecond(events, () => readAll(store)),
+  );
+  return {
+    row: 'projection rebuild',
+    ratio: medianRatio(a, b),
+    target: { atLeast: 0.2 },
+    a: { of: 'all read models, one pass', value: median(a), unit: ' events/s' },
+    b: { of: 'reading the same events', value: median(b), unit: ' events/s' },
+    notes: [`${events} events`],
+  };
+};
+
+const readAll = async (store: EventStore): Promise<number> => {
+  const head = await store.head();
+  const done = new AbortController();
+  let events = 0;
+  for await (const batch of store.follow({ after: null, batchSize: BATCH, signal: done.signal })) {
+    events += batch.events.length;
+    if (head === null || batch.position >= head) break;
+  }
+  done.abort();
+  return events;
+};
+
+const perSecond = async (expected: number, pass: () => Promise<number>): Promise<number> => {
+  const begin = performance.now();
+  const events = await pass();
+  if (events !== expected) throw new Error(`${events} events were read, and ${expected} had been appended`);
+  return (events * 1_000) / (performance.now() - begin);
+};

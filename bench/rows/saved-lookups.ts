@@ -1,0 +1,111 @@
+import type { Bench, Line, Row } from '../support/bench.ts';
+import { startChild } from '../support/child.ts';
+import { type Loaded, load } from '../support/load.ts';
+import type { LoadPlan } from '../support/load-plan.ts';
+import { cpuOf } from '../support/proc.ts';
+import { type Product, startProduct } from '../support/product.ts';
+import { alternate, median, medianRatio } from '../support/statistics.ts';
+
+const ADDRESS = '20.20.20.20';
+const CONNECTIONS = 50;
+const START_MS = 10_000;
+const POLL_MS = 50;
+
+/**
+ * `GET /v1/lookup` of a fresh saved result, over one key, authenticated, limited and counted durably, against a
+ * Fastify route in a process of its own that sends the same bytes: answers a second at 50 connections.
+ */
+export const savedLookups: Row = {
+  name: 'saved-lookups',
+  run: async (bench) => {
+    const lines = [await measure(bench, await bench.product(), 'saved lookup')];
+    if (bench.eventStoreUrl !== undefined) {
+      const product = await startProduct(1, { EVENTSTORE_URL: bench.eventStoreUrl });
+      bench.defer(product.end);
+      lines.push(await measure(bench, product, 'saved lookup, counted in EventStoreDB'));
+      await product.end();
+    }
+    return lines;
+  },
+};
+
+const measure = async (bench: Bench, product: Product, row: string): Promise<Line> => {
+  const { rounds, warmUpSeconds, seconds } = bench.effort;
+  const { body, headers } = await savedAnswer(product);
+  const bare = startChild('bare-route.ts', { path: '/v1/lookup', body, headers });
+  try {
+    const { port } = await bare.next<{ port: number }>(START_MS);
+    const plan = savedPlan(product, { warmUpSeconds, seconds });
+    const counted = await countedSoFar(product);
+    const { a, b } = await alternate(
+      rounds,
+      () => load(plan, product.meters),
+      () => load({ ...plan, port }, { server: () => cpuOf(bare.pid) }),
+    );
+    const sent = a.reduce((sum, one) => sum + one.sent, 0);
+    const missing = counted + sent - (await countedSoFar(product));
+    const line = toLine(row, a, b);
+    if (row === 'saved lookup') bench.maxima.set('saved lookups', line.a.value);
+    return {
+      ...line,
+      notes: [...line.notes, `${sent} answers, ${missing} of them missing in GET /v1/usage`],
+    };
+  } finally {
+    await bare.end();
+  }
+};
+
+/** The load of this row, for those that need it in another dose. */
+export const savedPlan = (
+  { port, keys }: Product,
+  times: Pick<LoadPlan, 'warmUpSeconds' | 'seconds'>,
+): LoadPlan => ({
+  port,
+  method: 'GET',
+  keys: keys.slice(0, 1),
+  address: { same: ADDRESS },
+  connections: CONNECTIONS,
+  expect: 200,
+  ...times,
+});
+
+/** Has the address enriched, and gives the answer as it comes then. */
+export const savedAnswer = async ({ service, keys: [key = ''] }: Product) => {
+  await service.call('POST', '/v1/lookup', { key, body: { ip: ADDRESS } });
+  for (const deadline = performance.now() + START_MS; performance.now() < deadline; ) {
+    const response = await fetch(`${service.url}/v1/lookup?ip=${ADDRESS}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    const body = await response.text();
+    const names = ['content-type', 'cache-control', 'x-request-id'];
+    const headers = Object.fromEntries(names.map((name) => [name, response.headers.get(name) ?? '']));
+    if (response.status === 200) return { body, headers };
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  throw new Error('the address was not enriched');
+};
+
+/** What the product says that it has counted for the key. */
+const countedSoFar = async ({ service, keys: [key = ''] }: Product): Promise<number> => {
+  const { status, body } = await service.call('GET', '/v1/usage', { key });
+  if (status !== 200) throw new Error(`GET /v1/usage: ${status}`);
+  return body.totals.requests;
+};
+
+const toLine = (row: string, a: readonly Loaded[], b: readonly Loaded[]): Line => {
+  const rates = (some: readonly Loaded[]) => some.map((one) => one.perSecond);
+  const micros = (some: readonly Loaded[], meter: string) =>
+    median(some.map((one) => one.cpuMicros[meter] ?? 0)).toFixed(1);
+  const cores = (some: readonly Loaded[]) => median(some.map((one) => one.generatorCores)).toFixed(2);
+  return {
+    row,
+    ratio: medianRatio(rates(a), rates(b)),
+    target: { atLeast: 0.6 },
+    a: { of: 'GET /v1/lookup, saved', value: median(rates(a)), unit: '/s' },
+    b: { of: 'bare Fastify route, same bytes', value: median(rates(b)), unit: '/s' },
+    notes: [
+      `CPU a request: server ${micros(a, 'server')} µs and PostgreSQL ${micros(a, 'PostgreSQL')} µs; bare ${micros(b, 'server')} µs`,
+      `the load generator used ${cores(a)} and ${cores(b)} of a core`,
+    ],
+  };
+};

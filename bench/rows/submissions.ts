@@ -1,0 +1,135 @@
+import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
+import { reap } from '../../test/support/reaped.ts';
+import type { Bench, Line, Row } from '../support/bench.ts';
+import { type Child, startChild } from '../support/child.ts';
+import { type Loaded, load } from '../support/load.ts';
+import type { LoadPlan } from '../support/load-plan.ts';
+import { cpuOf, cpuOfFamily } from '../support/proc.ts';
+import { type Product, startProduct } from '../support/product.ts';
+import { alternate, median, medianRatio } from '../support/statistics.ts';
+
+const CALLERS = 32;
+const START_MS = 60_000;
+const SLACK_MS = 20_000;
+/** More than any run asks for. */
+const ADDRESSES = 1_000_000;
+
+interface Raw {
+  readonly perSecond: number;
+  readonly cpuMicros: { readonly process: number; readonly PostgreSQL: number };
+}
+
+/**
+ * `POST /v1/lookup` of addresses never seen before, by 32 callers of four partners: reservation, submission and
+ * count are three durable steps that wait for each other, while the same process enriches what came before.
+ * Against appends of single events to the same kind of store, by 32 callers in a process of its own. Before each
+ * of the two, what the other has left to do is waited for.
+ */
+export const submissions: Row = {
+  name: 'submissions',
+  run: async (bench) => {
+    const lines = [await measure(bench, await bench.product(), {}, 'new submission')];
+    if (bench.eventStoreUrl !== undefined) {
+      const more = { EVENTSTORE_URL: bench.eventStoreUrl };
+      const product = await startProduct(4, more);
+      bench.defer(product.end);
+      lines.push(await measure(bench, product, more, 'new submission, on EventStoreDB'));
+      await product.end();
+    }
+    return lines;
+  },
+};
+
+const measure = async (
+  bench: Bench,
+  product: Product,
+  more: Readonly<Record<string, string>>,
+  row: string,
+): Promise<Line> => {
+  const { rounds, seconds } = bench.effort;
+  const folder = makeDataFolder();
+  reap({ folder });
+  const env = { DATA_DIR: folder, ...more };
+  const raw = startChild('append-raw.ts', { env, callers: CALLERS });
+  try {
+    const { pid: postmaster } = await raw.next<{ pid: number }>(START_MS);
+    await appendRaw(raw, postmaster, 1);
+    const { a, b } = await alternate(
+      rounds,
+      async () => {
+        const loaded = await load(newPlan(bench, product), product.meters);
+        await product.settled();
+        return loaded;
+      },
+      () => appendRaw(raw, postmaster, seconds),
+    );
+    const line = toLine(row, a, b);
+    if (row === 'new submission') bench.maxima.set('submissions', line.a.value);
+    return line;
+  } finally {
+    await raw.end();
+    await removeDataFolder(folder);
+  }
+};
+
+/** The load of this row, for those that need it in another dose. */
+export const newPlan = (
+  { effort, freshAddresses }: Bench,
+  { port, keys }: Product,
+  more: Partial<LoadPlan> = {},
+): LoadPlan => ({
+  port,
+  method: 'POST',
+  keys,
+  address: { first: freshAddresses(ADDRESSES) },
+  connections: CALLERS,
+  warmUpSeconds: effort.warmUpSeconds,
+  seconds: effort.seconds,
+  expect: 202,
+  ...more,
+});
+
+const appendRaw = async (raw: Child, postmaster: number, seconds: number): Promise<Raw> => {
+  const before = { process: cpuOf(raw.pid), PostgreSQL: cpuOfFamily(postmaster) };
+  raw.say({ seconds });
+  const done = await raw.next<{ appends: number; seconds: number }>(seconds * 1_000 + SLACK_MS);
+  const micros = (cpuSeconds: number) => (cpuSeconds * 1e6) / done.appends;
+  return {
+    perSecond: done.appends / done.seconds,
+    cpuMicros: {
+      process: micros(cpuOf(raw.pid) - before.process),
+      PostgreSQL: micros(cpuOfFamily(postmaster) - before.PostgreSQL),
+    },
+  };
+};
+
+const toLine = (row: string, a: readonly Loaded[], b: readonly Raw[]): Line => {
+  const rates = (some: readonly { perSecond: number }[]) => some.map((one) => one.perSecond);
+  const middle = (values: readonly number[], digits: number) => median(values).toFixed(digits);
+  const serverMicros = a.map((one) => one.cpuMicros.server ?? 0);
+  const postgresMicros = a.map((one) => one.cpuMicros.PostgreSQL ?? 0);
+  return {
+    row,
+    ratio: medianRatio(rates(a), rates(b)),
+    target: { atLeast: 0.2 },
+    a: { of: `POST /v1/lookup, new, ${CALLERS} callers`, value: median(rates(a)), unit: '/s' },
+    b: { of: `single appends, ${CALLERS} callers`, value: median(rates(b)), unit: '/s' },
+    notes: [
+      `CPU a submission, with what is enriched meanwhile: server ${middle(serverMicros, 0)} µs and PostgreSQL ${middle(postgresMicros, 0)} µs`,
+      `CPU an append: process ${middle(
+        b.map(({ cpuMicros }) => cpuMicros.process),
+        0,
+      )} µs and PostgreSQL ${middle(
+        b.map(({ cpuMicros }) => cpuMicros.PostgreSQL),
+        0,
+      )} µs`,
+      `a submission at full load: p50 ${middle(
+        a.map((one) => one.p50),
+        1,
+      )} ms, p99 ${middle(
+        a.map((one) => one.p99),
+        1,
+      )} ms`,
+    ],
+  };
+};

@@ -1,0 +1,105 @@
+/**
+ * `npm run bench [-- --quick] [-- row …]`: measures what the README and docs/scaling.md say of speed. Prints one
+ * table and writes it to `results/`, unless `--quick` or a choice of rows makes it less than the whole.
+ */
+import { parseArgs } from 'node:util';
+import { latency } from './rows/latency.ts';
+import { memory } from './rows/memory.ts';
+import { millionRow } from './rows/million.ts';
+import { rebuildRow } from './rows/rebuild.ts';
+import { savedLookups } from './rows/saved-lookups.ts';
+import { submissions } from './rows/submissions.ts';
+import { type Bench, FULL, type Line, QUICK, type Row } from './support/bench.ts';
+import { describeMachine, type Machine } from './support/machine.ts';
+import { type Product, startProduct } from './support/product.ts';
+import { notes, table, writeResults } from './support/report.ts';
+
+/** In this order: the loads come first, then what depends on them, then what needs no service of theirs. */
+const ROWS: readonly Row[] = [savedLookups, submissions, latency, memory, rebuildRow, millionRow];
+const PARTNERS = 4;
+const LIMIT_MS = 20 * 60_000;
+
+const { values, positionals } = parseArgs({
+  options: { quick: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+
+const chosen = ROWS.filter((row) => positionals.length === 0 || positionals.includes(row.name));
+const unknown = positionals.filter((name) => !ROWS.some((row) => row.name === name));
+
+const say = (text: string): void => {
+  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
+};
+
+const undoing: (() => Promise<void>)[] = [];
+const undoAll = async (): Promise<void> => {
+  for (let undo = undoing.pop(); undo; undo = undoing.pop()) {
+    await undo().catch((error: unknown) => say(`could not clean up: ${error}`));
+  }
+};
+
+const createBench = (): Bench & { machine(): Promise<Machine> } => {
+  let product: Promise<Product> | null = null;
+  let used = 0;
+  const eventStoreUrl = process.env.EVENTSTORE_URL || undefined;
+  const bench: Bench = {
+    effort: values.quick ? QUICK : FULL,
+    eventStoreUrl,
+    product: () => {
+      product ??= startProduct(PARTNERS).then((started) => {
+        undoing.push(started.end);
+        return started;
+      });
+      return product;
+    },
+    endProduct: async () => {
+      const running = product;
+      product = null;
+      await (await running)?.end();
+    },
+    maxima: new Map(),
+    freshAddresses: (count) => {
+      used += count;
+      return used - count;
+    },
+    defer: (undo) => void undoing.push(undo),
+    say,
+  };
+  const store = eventStoreUrl === undefined ? 'postgresql' : 'postgresql-eventstoredb';
+  return { ...bench, machine: async () => describeMachine(await bench.product(), store) };
+};
+
+const run = async (): Promise<void> => {
+  const bench = createBench();
+  const whole = !values.quick && chosen.length === ROWS.length;
+  const machine = whole ? await bench.machine() : null;
+  const lines: Line[] = [];
+  for (const row of chosen) {
+    if (row === rebuildRow || row === millionRow) await bench.endProduct();
+    say(`row ${row.name}`);
+    const measured = await row.run(bench);
+    process.stderr.write(`${table(measured)}\n${notes(measured)}\n`);
+    lines.push(...measured);
+  }
+  process.stdout.write(`${table(lines)}\n\n${notes(lines)}\n`);
+  for (const file of machine ? writeResults(lines, machine) : []) say(`wrote ${file}`);
+};
+
+/** However the run ends, what it has started is ended first. */
+const giveUp = (why: string): void => {
+  say(why);
+  void undoAll().finally(() => process.exit(1));
+};
+
+if (unknown.length > 0) {
+  say(`no row is called ${unknown.join(', ')}; there are ${ROWS.map((row) => row.name).join(', ')}`);
+  process.exit(2);
+}
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => giveUp(signal));
+setTimeout(() => giveUp('the benchmark took too long'), LIMIT_MS).unref();
+try {
+  await run();
+} finally {
+  await undoAll();
+}
+process.exit(0);

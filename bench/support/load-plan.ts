@@ -1,0 +1,34 @@
+/** What the load generator is to do: it gets this as its argument. */
+export interface LoadPlan {
+  readonly port: number;
+  readonly method: 'GET' | 'POST';
+  /** API keys, used in turn. */
+  readonly keys: readonly string[];
+  /**
+   * One address for all requests, or another for each: those with the numbers from `first` on (`addressOf`), or with
+   * `among` all those below it once, in an order that leaps about.
+   */
+  readonly address: { readonly same: string } | { readonly first: number; readonly among?: number };
+  readonly connections: number;
+  /** Requests a second at even distances. Without it every connection asks again as soon as it is answered. */
+  readonly rate?: number;
+  readonly warmUpSeconds: number;
+  readonly seconds: number;
+  /** The only status that counts as an answer. */
+  readonly expect: number;
+}
+
+/** What it says in the end; at the beginning of the measured time it says an empty object. */
+export interface LoadResult {
+  readonly answers: number;
+  readonly seconds: number;
+  /** Milliseconds from sending a request, or from when it was due to be sent, to its whole answer. */
+  readonly p50: number;
+  readonly p99: number;
+  /** Answers with another status. */
+  readonly unexpected: number;
+  /** Requests that were sent, warm-up included. */
+  readonly sent: number;
+  /** Seconds of CPU that the generator itself used in the measured time. */
+  readonly ownCpu: number;
+}

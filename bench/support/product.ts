@@ -1,0 +1,121 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Foundation, openFoundation } from '../../bin/foundation.ts';
+import type { Position } from '../../event-store/port.ts';
+import { loadConfig } from '../../platform/config.ts';
+import { createLogger } from '../../platform/log.ts';
+import { allProjections } from '../../projections/all.ts';
+import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
+import { reap } from '../../test/support/reaped.ts';
+import { type Service, startService } from '../../test/support/service.ts';
+import { directoryOfBlocks } from './addresses.ts';
+import type { Meters } from './load.ts';
+import { cpuOf, cpuOfFamily } from './proc.ts';
+
+/** `doorplate serve` as a process of its own, durable, with its limits on and their ceilings out of the way. */
+export interface Product {
+  readonly service: Service;
+  readonly port: number;
+  /** One key of each partner. */
+  readonly keys: readonly string[];
+  /** CPU of the server and of its PostgreSQL. */
+  readonly meters: Meters;
+  /** Waits until read models and processors have all that is in the store, and no enrichment is left to do. */
+  settled(): Promise<void>;
+  /** Works beside the server, as a command does. */
+  beside<T>(work: (foundation: Foundation) => Promise<T>): Promise<T>;
+  end(): Promise<void>;
+}
+
+const CEILINGS = {
+  API_REQUESTS_PER_SECOND: '1000000',
+  ENRICHMENT_INTAKE_PER_MINUTE: '100000000',
+  ENRICHMENT_OUTSTANDING: '100000000',
+};
+const KEY_LIMITS = ['--requests-per-second', '1000000', '--pending-enrichments', '100000000'];
+const SETTLED_MS = 180_000;
+const POLL_MS = 100;
+const QUIET_MS = 800;
+
+export const startProduct = async (
+  partners: number,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Product> => {
+  const files = makeDataFolder();
+  reap({ folder: files });
+  const directory = join(files, 'directory.jsonl');
+  await writeFile(directory, directoryOfBlocks());
+  const env = { LOG_LEVEL: 'warn', ENRICHMENT_DIRECTORY: directory, ...CEILINGS, ...more };
+  const service = await startService({ env });
+  let ending: Promise<void> | null = null;
+  const end = (): Promise<void> => {
+    ending ??= remove(service, files);
+    return ending;
+  };
+  try {
+    const keys = [await raiseDemoKey(service)];
+    while (keys.length < partners) keys.push((await service.newKey(KEY_LIMITS)).api_key);
+    const postmaster = postmasterOf(service.dataDir) as number;
+    const beside: Product['beside'] = (work) => withFoundation(service.env, 'join', work);
+    return {
+      service,
+      port: Number(new URL(service.url).port),
+      keys,
+      meters: { server: () => cpuOf(service.pid), PostgreSQL: () => cpuOfFamily(postmaster) },
+      settled: () => beside(untilSettled),
+      beside,
+      end,
+    };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+};
+
+const remove = async (service: Service, files: string): Promise<void> => {
+  await service.terminate();
+  await service.remove();
+  await removeDataFolder(files);
+};
+
+const raiseDemoKey = async (service: Service): Promise<string> => {
+  const list = await service.cli('key', 'list', '--partner', 'demo', '--json');
+  const [key] = JSON.parse(list.stdout) as { key_id: string }[];
+  const updated = await service.cli('key', 'update', key?.key_id ?? '', ...KEY_LIMITS);
+  if (updated.code !== 0) throw new Error(`the demo key's limits were not raised: ${updated.stderr}`);
+  return service.demoKey();
+};
+
+/** Opens the stores of a data folder: `own` without a server, `join` beside one. */
+export const withFoundation = async <T>(
+  env: Readonly<Record<string, string>>,
+  mode: 'own' | 'join',
+  work: (foundation: Foundation) => Promise<T>,
+): Promise<T> => {
+  const log = createLogger({ level: 'warn', destination: 'stderr' });
+  const foundation = await openFoundation(loadConfig({ ...env }), log, mode);
+  try {
+    return await work(foundation);
+  } finally {
+    await foundation.close();
+  }
+};
+
+/** Processors tell other processes of their place late, so that their silence is what tells. */
+const untilSettled = async ({ pool, store, progress }: Foundation): Promise<void> => {
+  const names = allProjections.map((projection) => projection.name);
+  const deadline = performance.now() + SETTLED_MS;
+  let quietSince = performance.now();
+  for (let before: Position | null = null; ; await pause(POLL_MS)) {
+    const now = performance.now();
+    if (now > deadline) throw new Error('read models or processors are still behind');
+    const head = await store.head();
+    if (head !== before) quietSince = now;
+    before = head;
+    if (!(await progress.reached(names, head, deadline - now))) continue;
+    const { rows } = await pool.query('select exists (select from read.enrichment_work) as working');
+    if (!rows[0].working && now - quietSince > QUIET_MS) return;
+  }
+};
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

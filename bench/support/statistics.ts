@@ -1,0 +1,37 @@
+/** The middle value; of an even number the mean of the two in the middle. */
+export const median = (values: readonly number[]): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+};
+
+/** The value that this share of all values does not exceed; sorts them in place. */
+export const percentile = (values: Float64Array, share: number): number => {
+  values.sort();
+  return values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? Number.NaN;
+};
+
+/** Two things measured in alternation, so that whatever else the machine does meets both. */
+export interface Alternated<A, B> {
+  readonly a: readonly A[];
+  readonly b: readonly B[];
+}
+
+export const alternate = async <A, B>(
+  rounds: number,
+  measureA: (round: number) => Promise<A>,
+  measureB: (round: number) => Promise<B>,
+): Promise<Alternated<A, B>> => {
+  const a: A[] = [];
+  const b: B[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    a.push(await measureA(round));
+    b.push(await measureB(round));
+  }
+  return { a, b };
+};
+
+/** The median over the rounds of `a` to `b`. */
+export const medianRatio = (a: readonly number[], b: readonly number[]): number =>
+  median(a.map((value, round) => value / (b[round] ?? Number.NaN)));
