@@ -62,6 +62,8 @@ export const openFoundation = async (
       connectionString: databaseUrl,
       max: 10,
       application_name: 'doorplate',
+      // Claims, heartbeats and rates: what a crash of the server takes back is made again.
+      options: '-c synchronous_commit=off',
       connectionTimeoutMillis: 2_000,
       query_timeout: 4_500,
     });

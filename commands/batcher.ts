@@ -92,7 +92,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     const results = batch.map(({ command, context, read }): Result<Omit<Batched<unknown>, 'position'>, R> => {
       const decision = aggregate.decider.decide(command, state);
       if (!decision.ok) return decision;
-      events.push(...toNewEvents(decision.value, context));
+      events.push(...toNewEvents(aggregate.schemas, decision.value, context));
       state = decision.value.reduce(aggregate.decider.evolve, state);
       return accept({ value: read(state), changed: decision.value.length > 0 });
     });
@@ -144,7 +144,10 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     const due = Math.floor((before + events.length) / SNAPSHOT_EVERY) > Math.floor(before / SNAPSHOT_EVERY);
     const snapshot = (due && aggregate.snapshot?.(state)) || null;
     const fits = snapshot !== null && JSON.stringify(snapshot).length < SNAPSHOT_LENGTH;
-    const all = fits && events.length < BATCH * 2 ? [...events, ...toNewEvents([snapshot], context)] : events;
+    const all =
+      fits && events.length < BATCH * 2
+        ? [...events, ...toNewEvents(aggregate.schemas, [snapshot], context)]
+        : events;
     const appended = await appendSafely(store, stream, revision ?? 'no_stream', all);
     cache.set(stream, { state, revision: appended.revision });
     return appended;

@@ -94,7 +94,7 @@ export const handle = async <State, Command, Event extends DomainEvent, Refusal 
         store,
         stream,
         expected,
-        toNewEvents(decision.value, context),
+        toNewEvents(aggregate.schemas, decision.value, context),
       );
       const state = decision.value.reduce(aggregate.decider.evolve, loaded.state);
       return accept({ state, events: decision.value, revision, position });
@@ -126,8 +126,15 @@ export const appendSafely = async (
   }
 };
 
-/** Gives events their ids and the trace of what led to them. */
-export const toNewEvents = (events: readonly DomainEvent[], context: CommandContext): NewEvent[] => {
+/**
+ * Gives events their ids and the trace of what led to them.
+ * @throws ZodError for data that is not of its type's shape: better no event than one that nobody can read
+ */
+export const toNewEvents = (
+  schemas: EventSchemas,
+  events: readonly DomainEvent[],
+  context: CommandContext,
+): NewEvent[] => {
   const metadata: EventMetadata = {
     $correlationId: context.correlationId,
     $causationId: context.causationId,
@@ -135,7 +142,10 @@ export const toNewEvents = (events: readonly DomainEvent[], context: CommandCont
     ...(context.partnerId === undefined ? {} : { partner_id: context.partnerId }),
     ...(context.keyId === undefined ? {} : { key_id: context.keyId }),
   };
-  return events.map(({ type, data }) => ({ id: uuid(), type, data, metadata }));
+  return events.map(({ type, data }) => {
+    schemas[type]?.parse(data);
+    return { id: uuid(), type, data, metadata };
+  });
 };
 
 /** A few milliseconds, more after each conflict, so that rivals don't meet again at once. */

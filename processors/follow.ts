@@ -58,6 +58,8 @@ const run = async (
   db: pg.ClientBase,
   signal: AbortSignal,
 ): Promise<void> => {
+  // A place that a crash of the server takes back is passed again.
+  await db.query('set synchronous_commit to off');
   await db.query('insert into work.processor (name) values ($1) on conflict (name) do nothing', [name]);
   const { rows } = await db.query('select position from work.processor where name = $1', [name]);
   const after = rows[0].position === null ? null : (BigInt(rows[0].position) as Position);

@@ -43,7 +43,8 @@ const runAsLeader = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const { store, projections, log, progress } = options;
-  await db.query('set search_path to read');
+  // A crash of the server may take back the last rows, and their checkpoints with them: they are applied again.
+  await db.query('set search_path to read; set synchronous_commit to off');
   const checkpoints = await loadCheckpoints(
     db,
     projections.map((projection) => projection.name),

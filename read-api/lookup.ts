@@ -121,8 +121,9 @@ const read = async (
 ): Promise<Answer> => {
   const { partner_id } = request.key as CallingKey;
   let view = await readLookup(pool, ip, partner_id);
-  if (!view.saved && !view.reservation) {
-    // The caller may know of a POST that the read models don't: a miss is told only when it is one.
+  if (!view.saved && (!view.reservation || view.reservation.state === 'reserved')) {
+    // The caller may know of a POST that the read models don't: a miss, or a submission that is not confirmed, is
+    // told only when it is one.
     if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
     view = await readLookup(pool, ip, partner_id);
   }

@@ -206,6 +206,7 @@ export const submitReservation = async (
   const handled = await handle(parts.store, enrichmentAggregate, stream, command, context, known);
   if (!handled.ok) throw new TypeError(`refused without a reason: ${stream}`);
   const { state, position } = handled.value;
-  if (!state.open) await settleReservations(parts, [reservation], context);
+  const waits = state.open?.reservations.some((one) => one.partner_id === reservation.partner_id);
+  if (!waits) await settleReservations(parts, [reservation], context);
   return { state, position };
 };

@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { HOUR } from '../../domain/kernel/time.ts';
-import { type LookupCount, type Outcome, plus, usageStream } from '../../domain/usage/events.ts';
+import { type LookupCount, type Outcome, plus, usageEvents, usageStream } from '../../domain/usage/events.ts';
 import {
   type EventStore,
   OutcomeUnknown,
@@ -77,7 +77,7 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
     const byDay = Map.groupBy(group.counts.values(), ([, hour]) => hour.slice(0, 10));
     for (const [day, counts] of byDay) {
       const stream = usageStream(bootId, day);
-      const events = toNewEvents([{ type: 'usage.LookupsCounted.v1', data: { counts } }], {
+      const events = toNewEvents(usageEvents, [{ type: 'usage.LookupsCounted.v1', data: { counts } }], {
         correlationId: bootId,
         causationId: bootId,
         at: clock.now(),

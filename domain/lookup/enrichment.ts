@@ -60,6 +60,8 @@ const submit = (
   state: Enrichment,
 ): EnrichmentEvent[] => {
   const { open } = state;
+  const ended = state.settled.some((one) => one.reservation_id === reservation?.reservation_id);
+  if (ended) return [];
   if (open) {
     const joined =
       reservation === null || open.reservations.some((one) => one.partner_id === reservation.partner_id);

@@ -59,6 +59,11 @@ describe('submitting an address', () => {
       .when(submit(reservation(ANNA, 2)))
       .thenEvents([requested(2, 'completion', reservation(ANNA, 2))]);
   });
+  it('changes nothing for a reservation that has been settled, however late it comes', () => {
+    given(enrichment, [requested(), completed(STALE)])
+      .when(submit())
+      .thenEvents([]);
+  });
   it('works for a reveal, which has no reservation', () => {
     given(enrichment, [])
       .when({ type: 'Submit', ip: IP, reservation: null, at: AT })

@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeDataFolder, postmasterOf, removeDataFolder } from '../support/data-folder.ts';
+import { doorplate } from '../support/doorplate.ts';
+import { eventually } from '../support/eventually.ts';
+import { reap } from '../support/reaped.ts';
+import { type Service, startService } from '../support/service.ts';
+
+let service: Service;
+
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.remove());
+
+/** Runs the command beside the service and gives what it prints with `--json`. */
+const json = async (...args: string[]) => {
+  const { code, stdout, stderr } = await service.cli(...args, '--json');
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout);
+};
+
+const refused = async (...args: string[]) => {
+  const { code, stdout, stderr } = await service.cli(...args);
+  expect(stdout).toBe('');
+  return { code, stderr };
+};
+
+const statusWith = async (key: string) => (await service.call('GET', '/v1/usage', { key })).status;
+
+describe('doorplate, beside a running server', () => {
+  it('makes a partner once, and lists it', async () => {
+    const acme = await json('partner', 'create', 'acme');
+    expect(Object.keys(acme)).toEqual(['partner_id', 'name']);
+    expect(await json('partner', 'list')).toContainEqual(expect.objectContaining(acme));
+    expect(await refused('partner', 'create', 'acme')).toEqual({
+      code: 1,
+      stderr: 'doorplate: partner_exists: acme\n',
+    });
+  });
+
+  it('makes a key that works at once, shows it this once, and takes up changed limits', async () => {
+    const { partner_id } = await json('partner', 'create', 'limits');
+    const limits = ['--requests-per-second', '7', '--new-enrichments-per-day', '0'];
+    const made = await json('key', 'create', '--partner', 'limits', '--name', 'one', ...limits);
+    expect(made).toMatchObject({
+      partner_id,
+      name: 'one',
+      requests_per_second: 7,
+      pending_enrichments: 10_000,
+    });
+    expect(await statusWith(made.api_key)).toBe(200);
+    expect(JSON.stringify(await json('key', 'list', '--partner', partner_id))).not.toContain(made.api_key);
+
+    const free = ['--new-enrichments-per-day', 'none', '--expires-at', 'never'];
+    const changed = await json('key', 'update', made.key_id, ...free);
+    expect(changed).toMatchObject({
+      requests_per_second: 7,
+      new_enrichments_per_day: null,
+      expires_at: null,
+    });
+    const usage = await eventually(
+      'the new limits hold',
+      () => service.call('GET', '/v1/usage', { key: made.api_key }),
+      ({ body }) => body.limits?.new_enrichments_per_day === null,
+      1_000,
+    );
+    expect(usage.body.name).toBe('one');
+  });
+
+  it('revokes a key, which is refused within a second', async () => {
+    const { api_key, key_id } = await service.newKey();
+    expect(await statusWith(api_key)).toBe(200);
+    expect((await json('key', 'revoke', key_id)).revoked_at).toMatch(/Z$/);
+    await eventually(
+      'the key is refused',
+      () => statusWith(api_key),
+      (status) => status === 401,
+      1_000,
+    );
+    expect((await json('key', 'revoke', key_id)).key_id).toBe(key_id);
+    expect(await refused('key', 'update', key_id, '--requests-per-second', '1')).toEqual({
+      code: 1,
+      stderr: `doorplate: key_revoked: ${key_id}\n`,
+    });
+  });
+
+  it('tells what is saved of an address, with its sources, and that nothing is', async () => {
+    const key = service.demoKey();
+    await service.call('POST', '/v1/lookup', { key, body: { ip: '8.8.4.4' } });
+    const saved = () => service.cli('lookup', '8.8.4.4', '--json');
+    const { stdout } = await eventually('the lookup is complete', saved, ({ code }) => code === 0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      ip: '8.8.4.4',
+      match_type: 'company',
+      sources: ['directory'],
+    });
+    expect((await refused('lookup', '9.9.9.10')).stderr).toContain('nothing is saved of 9.9.9.10');
+    expect(await refused('lookup', '10.0.0.1')).toEqual({
+      code: 1,
+      stderr: 'doorplate: invalid_ip: 10.0.0.1\n',
+    });
+  });
+
+  it('lists the read models and builds them anew while the service answers', async () => {
+    const key = service.demoKey();
+    const names = (await json('projection', 'list')).map(({ name }: { name: string }) => name);
+    expect(names).toEqual(expect.arrayContaining(['partners', 'lookups', 'usage']));
+    const before = await service.call('GET', '/v1/usage', { key });
+    for (const which of ['lookups', '--all']) {
+      expect((await json('projection', 'rebuild', which)).rebuilt).toContain('lookups');
+    }
+    const after = await service.call('GET', '/v1/usage', { key });
+    expect(after.body.hourly).toEqual(before.body.hourly);
+    await eventually(
+      'the read models are current',
+      () => json('projection', 'list'),
+      (list: { state: string }[]) => list.every(({ state }) => state === 'current'),
+    );
+    expect((await refused('projection', 'rebuild', 'nothing')).code).toBe(1);
+  });
+
+  it.each([
+    ['without a command', []],
+    ['without a required option', ['key', 'create', '--name', 'n']],
+    ['with a limit that is no number', ['key', 'update', 'key_1', '--pending-enrichments', 'many']],
+    ['with neither a projection nor --all', ['projection', 'rebuild']],
+  ])('exits 2 %s', async (_how, args) => {
+    const { code, stderr } = await service.cli(...args);
+    expect(code).toBe(2);
+    expect(stderr).not.toBe('');
+  });
+
+  it.each([
+    [['--help'], 'serve'],
+    [['key', 'create', '--help'], '--expires-at'],
+  ])('explains itself: %s', async (args, named) => {
+    const { code, stdout } = await service.cli(...args);
+    expect(code).toBe(0);
+    expect(stdout).toContain(named);
+  });
+});
+
+describe('doorplate, without a server', () => {
+  it('starts PostgreSQL for itself, finds its work again, and leaves nothing running', async () => {
+    const folder = makeDataFolder();
+    reap({ folder });
+    const env = { DATA_DIR: folder };
+    const made = await doorplate(['partner', 'create', 'lonely', '--json'], env);
+    expect(made.code, made.stderr).toBe(0);
+    const key = await doorplate(['key', 'create', '--partner', 'lonely', '--name', 'k', '--json'], env);
+    expect(JSON.parse(key.stdout).partner_id).toBe(JSON.parse(made.stdout).partner_id);
+    const list = await doorplate(['partner', 'list'], env);
+    expect(list.stdout).toMatch(/^partner_id +name +created_at\n\S+ +lonely +\S+Z\n$/);
+    expect(postmasterOf(folder)).toBeNull();
+    await removeDataFolder(folder);
+  });
+});

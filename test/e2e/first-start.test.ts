@@ -1,0 +1,136 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { doorplate } from '../support/doorplate.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Service, startService } from '../support/service.ts';
+
+let service: Service;
+
+/** The longest that a killed process holds an attempt, and some more. */
+const LEASE_MS = 25_000;
+
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.remove());
+
+const lookup = (ip: string) => service.call('GET', `/v1/lookup?ip=${ip}`, { key: service.demoKey() });
+
+describe('the first start, with nothing set', () => {
+  it('makes the partner demo with a key in demo.env, which its owner alone may read', async () => {
+    expect(statSync(join(service.dataDir, 'demo.env')).mode & 0o777).toBe(0o600);
+    expect(service.demoKey()).toMatch(/^dp_[\w-]{40,}$/);
+    const { stdout } = await service.cli('partner', 'list', '--json');
+    expect(JSON.parse(stdout)).toMatchObject([{ name: 'demo' }]);
+  });
+
+  it('prints a request to try, with the key', () => {
+    expect(service.stdout()).toContain(`curl -sS -X POST ${service.url}/v1/lookup`);
+    expect(service.stdout()).toContain(service.demoKey());
+  });
+
+  it('keeps the master key to its owner and every key out of the log', () => {
+    expect(statSync(join(service.dataDir, 'master.key')).mode & 0o777).toBe(0o600);
+    expect(service.stderr()).not.toContain(service.demoKey());
+  });
+
+  it('finds a company for the first lookup: 202, then 200', async () => {
+    const key = service.demoKey();
+    const posted = await service.call('POST', '/v1/lookup', { key, body: { ip: '8.8.8.8' } });
+    expect(posted.status).toBe(202);
+    expect(posted.body).toMatchObject({ ip: '8.8.8.8', status: 'pending', attempts: 0 });
+    const found = await eventually(
+      'the lookup is complete',
+      () => service.call('GET', posted.body.status_url, { key }),
+      ({ status }) => status === 200,
+    );
+    expect(found.body).toMatchObject({ ip: '8.8.8.8', status: 'complete', company_found: true });
+    expect(found.body.company.name).toContain('Google');
+  });
+
+  it('serves its health, its OpenAPI document and its pages without a key', async () => {
+    expect((await service.call('GET', '/healthz')).body).toEqual({ status: 'ok' });
+    expect((await service.call('GET', '/openapi.json')).body.servers).toEqual([{ url: service.url }]);
+    expect((await fetch(`${service.url}/docs`)).status).toBe(200);
+  });
+});
+
+describe('the second start', () => {
+  it('takes up where the first one ended: key, results and usage', async () => {
+    const key = service.demoKey();
+    const before = await service.call('GET', '/v1/usage', { key });
+    expect(await service.terminate()).toBe(0);
+    await service.restart();
+    expect(service.demoKey()).toBe(key);
+    expect((await lookup('8.8.8.8')).status).toBe(200);
+    const after = await service.call('GET', '/v1/usage', { key });
+    expect(after.body.key_id).toBe(before.body.key_id);
+    expect(after.body.totals.requests).toBe(before.body.totals.requests + 1);
+  });
+
+  it('takes up where a killed one ended too', async () => {
+    const key = service.demoKey();
+    const posted = await service.call('POST', '/v1/lookup', { key, body: { ip: '1.1.1.1' } });
+    expect(posted.status).toBe(202);
+    await service.kill();
+    await service.restart();
+    await eventually(
+      'the lookup is complete, once the lease of a lost attempt is over',
+      () => lookup('1.1.1.1'),
+      ({ status }) => status === 200,
+      LEASE_MS,
+    );
+  });
+
+  it('is refused while the first one still runs on the same data folder', async () => {
+    const { code, stderr } = await doorplate(['serve'], service.env);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`in use by process ${service.pid}`);
+  });
+});
+
+describe('a wrong configuration', () => {
+  it.each([
+    ['PORT', 'eighty'],
+    ['EVENTSTORE_URL', 'http://localhost:2113'],
+    ['ENRICHMENT_DIRECTORY', '/nowhere/directory.jsonl'],
+  ])('stops the start with one line that names %s=%s', async (name, value) => {
+    const { code, stdout, stderr } = await doorplate(['serve'], { ...service.env, [name]: value });
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(new RegExp(`^doorplate: ${name} .+\\n$`));
+  });
+
+  it('names every variable at fault at once', async () => {
+    const wrong = {
+      PORT: '65536',
+      OPS_PORT: '-1',
+      PUBLIC_URL: 'doorplate.example',
+      DATABASE_URL: 'mysql://localhost/doorplate',
+      MASTER_KEY: 'c2hvcnQ=',
+      LOG_LEVEL: 'loud',
+      TRUSTED_PROXIES: '10.0.0.0/33',
+      ENRICHMENT_PROVIDERS: 'oracle',
+      ENRICHMENT_INTAKE_PER_MINUTE: '0',
+      RETRY_BASE_SECONDS: '0',
+    };
+    const { code, stderr } = await doorplate(['serve'], wrong);
+    expect(code).toBe(2);
+    const named = stderr.match(/^doorplate: \w+/gm)?.map((line) => line.replace('doorplate: ', ''));
+    expect(named).toEqual(Object.keys(wrong));
+  });
+
+  it('says that the HTTP provider has no URL', async () => {
+    const { code, stderr } = await doorplate(['serve'], { ...service.env, ENRICHMENT_PROVIDERS: 'http' });
+    expect(code).toBe(2);
+    expect(stderr).toContain('ENRICHMENT_HTTP_URL');
+  });
+
+  it('says that the port is taken', async () => {
+    const other = { ...service.env, DATA_DIR: `${service.dataDir}/other`, OPS_PORT: '0' };
+    const { code, stderr } = await doorplate(['serve'], other);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`PORT ${service.env.PORT} is in use`);
+  });
+});

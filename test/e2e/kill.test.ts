@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
+import type { Called } from '../support/call.ts';
+import { eventually } from '../support/eventually.ts';
+import { COMPANY, respond, startProvider, type TestProvider } from '../support/http-provider.ts';
+import { type Service, startService } from '../support/service.ts';
+import { type Caller, oneMore, startLoad, toldNothing } from './load.ts';
+import { readLog, reservationsIn, roundsIn } from './submissions.ts';
+
+const { EVENTSTORE_URL } = process.env;
+const ROUNDS = Number(process.env.KILL_ROUNDS ?? 3);
+const TEST_MS = 120_000 + ROUNDS * 30_000;
+const RECOVERED_MS = 30_000;
+/** A killed process's attempts are due again after their lease. */
+const COMPLETED_MS = 50_000;
+const STORES = [
+  { store: 'the embedded PostgreSQL', url: undefined, runs: true },
+  {
+    store: 'EventStoreDB, where EVENTSTORE_URL names one',
+    url: EVENTSTORE_URL,
+    runs: EVENTSTORE_URL !== undefined,
+  },
+];
+
+let serial = Math.floor(Math.random() * 2 ** 24);
+/** An address that nobody has asked for, also not in an earlier run on the same event store. */
+const nextIp = (): string => {
+  serial = (serial + 1) % 2 ** 24;
+  return `${20 + (Date.now() % 60)}.${serial >> 16}.${(serial >> 8) & 255}.${serial & 255}`;
+};
+const soon = (): number => 50 + Math.floor(Math.random() * 150);
+const SELDOM_MS = 250;
+
+describe.each(STORES.filter(({ runs }) => !runs))('killed, on $store', () => {
+  it.skip('was not run', () => {});
+});
+
+describe.each(STORES.filter(({ runs }) => runs))('killed under load, on $store', ({ url }) => {
+  let service: Service;
+  let provider: TestProvider;
+  let callers: readonly Caller[];
+  let store: EventStore;
+  let postgres: EmbeddedPostgres | undefined;
+  let stopLoad = async (): Promise<void> => {};
+  const told = toldNothing();
+
+  beforeAll(async () => {
+    let asked = 0;
+    provider = await startProvider((_ip, response) => {
+      asked += 1;
+      respond(response, asked % 7 === 0 ? 500 : 200, COMPANY);
+    });
+    const tuned = {
+      RETRY_BASE_SECONDS: '0.2',
+      ENRICHMENT_HTTP_TIMEOUT_MS: '1000',
+      ENRICHMENT_INTAKE_PER_MINUTE: '999999',
+    };
+    const env = { ...provider.env, ...tuned, ...(url === undefined ? {} : { EVENTSTORE_URL: url }) };
+    service = await startService({ env });
+    const roomy = ['--requests-per-second', '100000', '--pending-enrichments', '100000'];
+    const first = await service.newKey(roomy);
+    const second = await service.newKey(roomy);
+    callers = [first, second].map(({ api_key: key, partner_id }) => ({ key, partner_id }));
+    const quiet = { info: () => {}, warn: () => {}, error: () => {} };
+    postgres = await startEmbeddedPostgres({ dataDir: service.dataDir, mode: 'join', log: quiet });
+    store =
+      url === undefined
+        ? createPostgresEventStore({ url: postgres.url, now: Date.now })
+        : createEventStoreDb({ url, now: Date.now });
+  }, 90_000);
+  afterAll(async () => {
+    await stopLoad();
+    await store?.close();
+    await service?.remove();
+    await postgres?.stop();
+    provider?.close();
+  });
+
+  const get = (key: string, path: string) => service.call('GET', path, { key });
+  /** Those of this run's partners: an event store may hold other runs' too. */
+  const ownReservations = async () => {
+    const own = new Set(callers.map(({ partner_id }) => partner_id));
+    return reservationsIn(await readLog(store)).filter(({ partner_id }) => own.has(partner_id));
+  };
+  const usageOf = async (key: string) => (await get(key, '/v1/usage')).body;
+
+  /** Looks up each address of which the caller was told that it is known. */
+  const eachAcknowledged = async (
+    { key, partner_id }: Caller,
+    check: (answer: Called, ip: string) => void,
+  ): Promise<void> => {
+    const left = [...(told.acknowledged.get(partner_id) ?? [])];
+    const checkLeft = async (): Promise<void> => {
+      for (let ip = left.pop(); ip !== undefined; ip = left.pop()) {
+        const answer = await get(key, `/v1/lookup?ip=${ip}`);
+        oneMore(told.counted, key);
+        check(answer, ip);
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, checkLeft));
+  };
+
+  /** All that callers were told, from the beginning, holds. */
+  const verify = async (): Promise<void> => {
+    expect(told.unexpected).toEqual([]);
+    for (const { key, partner_id } of callers) {
+      const { requests } = (await usageOf(key)).totals;
+      const counted = told.counted.get(key) ?? 0;
+      expect(requests).toBeGreaterThanOrEqual(counted);
+      expect(requests).toBeLessThanOrEqual(counted + (told.uncertain.get(key) ?? 0));
+      await eachAcknowledged({ key, partner_id }, ({ status, body }, ip) =>
+        expect([200, 202], `${ip}: ${JSON.stringify(body)}`).toContain(status),
+      );
+    }
+    const rows = await ownReservations();
+    expect(rows.length).toBeGreaterThan(0);
+    for (const row of rows) {
+      expect([row.made, row.submitted <= 1, row.settled <= 1], JSON.stringify(row)).toEqual([1, true, true]);
+    }
+    const onePerPartner = new Set(rows.map(({ partner_id, ip }) => `${partner_id} ${ip}`));
+    expect(onePerPartner.size).toBe(rows.length);
+  };
+
+  /** Every submission has completed, and every reservation has been settled, once. */
+  const verifyEnd = async (): Promise<void> => {
+    for (const { key } of callers) {
+      await eventually(
+        'all submissions have completed',
+        async () => (await usageOf(key)).enrichment,
+        ({ pending }) => pending === 0,
+        COMPLETED_MS,
+        SELDOM_MS,
+      );
+    }
+    await eventually(
+      'all reservations are settled',
+      async () => (await ownReservations()).filter((row) => row.settled !== 1),
+      (unsettled) => unsettled.length === 0,
+      RECOVERED_MS,
+      SELDOM_MS,
+    );
+    const rounds = roundsIn(await readLog(store));
+    for (const { ip } of await ownReservations()) expect(rounds.get(ip), ip).toBe(1);
+    for (const caller of callers) {
+      await eachAcknowledged(caller, ({ status }, ip) => expect(status, ip).toBe(200));
+    }
+  };
+
+  const underLoad = async (kill: () => Promise<void>): Promise<void> => {
+    const answersAfter = async (more: number): Promise<void> => {
+      const enough = told.answers + more;
+      await eventually(`${more} answers`, () => told.answers > enough, Boolean, RECOVERED_MS);
+    };
+    stopLoad = startLoad(service, callers, nextIp, told);
+    await answersAfter(soon());
+    await kill();
+    await answersAfter(50);
+    await stopLoad();
+    await verify();
+  };
+
+  it(
+    `keeps what callers were told when the server is killed ${ROUNDS} times`,
+    async () => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        await underLoad(async () => {
+          await service.kill();
+          await service.restart();
+        });
+      }
+      await verifyEnd();
+    },
+    TEST_MS,
+  );
+
+  it(
+    'keeps what callers were told when PostgreSQL is killed under a living server',
+    async () => {
+      const { pid } = service;
+      await underLoad(async () => service.killPostgres());
+      await verifyEnd();
+      expect(service.pid).toBe(pid);
+    },
+    TEST_MS,
+  );
+});

@@ -1,0 +1,88 @@
+/** Callers that submit and poll without a pause, and remember what they were told. */
+import type { Service } from '../support/service.ts';
+
+export interface Caller {
+  readonly key: string;
+  readonly partner_id: string;
+}
+
+export interface Told {
+  /** Addresses that a 200 or 202 acknowledged, by partner. */
+  readonly acknowledged: Map<string, Set<string>>;
+  /** Answers that count as usage, by key. */
+  readonly counted: Map<string, number>;
+  /** Calls, by key, that may or may not be counted: no answer came, or one that says it could not be counted. */
+  readonly uncertain: Map<string, number>;
+  /** Answers of a status that no lookup may have here. */
+  readonly unexpected: string[];
+  answers: number;
+}
+
+export const toldNothing = (): Told => ({
+  acknowledged: new Map(),
+  counted: new Map(),
+  uncertain: new Map(),
+  unexpected: [],
+  answers: 0,
+});
+
+export const oneMore = (counts: Map<string, number>, key: string): void =>
+  void counts.set(key, (counts.get(key) ?? 0) + 1);
+
+const PER_KEY = 3;
+const AGAIN_MS = 20;
+
+/**
+ * Starts callers with each key on addresses that `nextIp` gives; they bear with a service that is away.
+ * @returns lets the callers end what they are doing
+ */
+export const startLoad = (
+  service: Pick<Service, 'call'>,
+  callers: readonly Caller[],
+  nextIp: () => string,
+  told: Told,
+): (() => Promise<void>) => {
+  let stopping = false;
+  const recent: string[] = [];
+
+  const note = ({ key, partner_id }: Caller, ip: string, status: number, code: string | undefined): void => {
+    told.answers += 1;
+    // A 503 may come from before the key is known, or say itself that it could not be counted.
+    oneMore(status === 503 ? told.uncertain : told.counted, key);
+    if (status === 200 || status === 202) {
+      const known = told.acknowledged.get(partner_id) ?? new Set();
+      told.acknowledged.set(partner_id, known.add(ip));
+    } else if (status !== 404 && status !== 503) told.unexpected.push(`${status} ${code}`);
+  };
+
+  const once = async (caller: Caller, n: number): Promise<void> => {
+    // A third of the calls are for addresses that others ask for too.
+    const ip = n % 3 === 0 ? (recent[n % recent.length] ?? nextIp()) : nextIp();
+    if (n % 3 !== 0) recent[n % 50] = ip;
+    const { key } = caller;
+    const get = n % 4 === 3;
+    const answer = get
+      ? await service.call('GET', `/v1/lookup?ip=${ip}`, { key })
+      : await service.call('POST', '/v1/lookup', { key, body: { ip } });
+    note(caller, ip, answer.status, answer.body?.error?.code);
+  };
+
+  const run = async (caller: Caller, first: number): Promise<void> => {
+    for (let n = first; !stopping; n += 1) {
+      await once(caller, n).catch(() => {
+        oneMore(told.uncertain, caller.key);
+        return new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      });
+    }
+  };
+
+  const running = Promise.all(
+    callers.flatMap((caller, index) =>
+      Array.from({ length: PER_KEY }, (_, n) => run(caller, index * 1_000 + n * 100)),
+    ),
+  );
+  return async () => {
+    stopping = true;
+    await running;
+  };
+};

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { COMPANY, respond, startProvider, type TestProvider } from '../support/http-provider.ts';
+import { type Service, startService } from '../support/service.ts';
+
+const { EVENTSTORE_URL } = process.env;
+const STORES = [
+  { store: 'PostgreSQL', env: {}, runs: true },
+  {
+    store: 'EventStoreDB, where EVENTSTORE_URL names one',
+    env: { EVENTSTORE_URL: EVENTSTORE_URL ?? '' },
+    runs: EVENTSTORE_URL !== undefined,
+  },
+] as const;
+/** Apart from earlier runs on the same event store; work in it can finish where the last part is even. */
+const net = `${20 + Math.floor(Math.random() * 60)}.${Math.floor(Math.random() * 256)}`;
+const answered = (n: number) => `${net}.${n >> 7}.${(n & 127) * 2}`;
+const unfinished = (n: number) => `${net}.${n >> 7}.${(n & 127) * 2 + 1}`;
+
+describe.each(STORES.filter(({ runs }) => !runs))('processes on $store', () => {
+  it.skip('were not run', () => {});
+});
+
+describe.each(STORES.filter(({ runs }) => runs))('two api and two worker processes on $store', ({ env }) => {
+  let database: TestDatabase;
+  let provider: TestProvider;
+  let nodes: readonly [Service, Service];
+  let workers: Service[];
+
+  beforeAll(async () => {
+    database = await testDatabase();
+    provider = await startProvider((ip, response) => {
+      respond(response, Number(ip.split('.').at(-1)) % 2 === 0 ? 200 : 500, COMPANY);
+    });
+    const common = { ...env, ...provider.env, LOG_LEVEL: 'debug' };
+    const start = (role: 'api' | 'workers') => startService({ role, databaseUrl: database.url, env: common });
+    workers = await Promise.all([start('workers'), start('workers')]);
+    nodes = await Promise.all([start('api'), start('api')]);
+  }, 120_000);
+  afterAll(async () => {
+    await Promise.all([...(nodes ?? []), ...(workers ?? [])].map((service) => service.remove()));
+    provider?.close();
+    await database?.drop();
+  });
+
+  const node = (n: number): Service => nodes[n % 2 === 0 ? 0 : 1];
+  const post = (n: number, key: string, ip: string) =>
+    node(n).call('POST', '/v1/lookup', { key, body: { ip } });
+  const get = (n: number, key: string, ip: string) => node(n).call('GET', `/v1/lookup?ip=${ip}`, { key });
+  const roomy = ['--requests-per-second', '100000'];
+
+  it('show on one node at once what was submitted on the other', async () => {
+    const { api_key: key } = await nodes[0].newKey(roomy);
+    for (let n = 0; n < 20; n += 1) {
+      expect((await post(n, key, unfinished(n))).status).toBe(202);
+      expect((await get(n + 1, key, unfinished(n))).status).toBe(202);
+    }
+  });
+
+  it('tell on each node the usage of both, answers just received included', async () => {
+    const { api_key: key } = await nodes[0].newKey(roomy);
+    for (let round = 1; round <= 5; round += 1) {
+      await Promise.all(Array.from({ length: 40 }, (_, n) => get(n, key, unfinished(500 + n))));
+      const usage = await node(round).call('GET', '/v1/usage', { key });
+      expect(usage.body.totals.requests).toBe(round * 40);
+    }
+  });
+
+  it("hold a key's rate over both within a tenth", async () => {
+    const limit = 60;
+    const { api_key: key } = await nodes[0].newKey(['--requests-per-second', String(limit)]);
+    const admitted: { sent: number; received: number }[] = [];
+    const end = performance.now() + 4_000;
+    const caller = async (n: number): Promise<void> => {
+      while (performance.now() < end) {
+        const sent = performance.now();
+        const { status } = await get(n, key, unfinished(900));
+        if (status !== 429) admitted.push({ sent, received: performance.now() });
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, (_, n) => caller(n)));
+    // Sent and received within one second, and so surely admitted within it.
+    const most = Math.max(
+      ...admitted.map(
+        ({ sent: from }) => admitted.filter((a) => a.sent >= from && a.received < from + 1_000).length,
+      ),
+    );
+    expect(most).toBeLessThanOrEqual(limit * 1.1);
+    expect(admitted.length).toBeGreaterThanOrEqual(limit * 4 * 0.9 - 1);
+  });
+
+  it.each([
+    ['enrichment_limit', '--new-enrichments-per-day', 1_000],
+    ['pending_limit', '--pending-enrichments', 1_200],
+  ])('admit exactly ten of a hundred at once where %s is ten', async (code, option, base) => {
+    const { api_key: key } = await nodes[0].newKey([...roomy, option, '10']);
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, n) => post(n, key, unfinished(base + n))),
+    );
+    const kinds = answers.map(({ status, body }) => body.error?.code ?? status);
+    expect(kinds.filter((kind) => kind === 202)).toHaveLength(10);
+    expect(kinds.filter((kind) => kind === code)).toHaveLength(90);
+    const usage = await nodes[1].call('GET', '/v1/usage', { key });
+    expect(usage.body.outcomes).toMatchObject({ enqueued: 10, rate_limited: 90 });
+    expect(usage.body.enrichment.pending).toBe(10);
+  });
+
+  it('refuse a revoked key on both within a second', async () => {
+    const { api_key: key, key_id } = await nodes[0].newKey();
+    for (const n of [0, 1]) expect((await get(n, key, unfinished(0))).status).toBe(404);
+    expect((await workers[0]?.cli('key', 'revoke', key_id))?.code).toBe(0);
+    await eventually(
+      'both refuse the key',
+      async () => [(await get(0, key, unfinished(0))).status, (await get(1, key, unfinished(0))).status],
+      (statuses) => statuses.every((status) => status === 401),
+      1_000,
+    );
+  });
+
+  it('go on within five seconds when the leading worker is killed', async () => {
+    const { api_key: key } = await nodes[0].newKey(roomy);
+    const leads = ({ stderr }: Service) => /"name":"projections","msg":"leading"/.test(stderr());
+    const leader = workers.find(leads);
+    expect(workers.filter(leads)).toHaveLength(1);
+    await leader?.kill();
+    const killed = performance.now();
+    let n = 1_500;
+    await eventually(
+      'a new lookup is known on both nodes',
+      async () => {
+        n += 1;
+        await post(n, key, answered(n));
+        return [(await get(0, key, answered(n))).status, (await get(1, key, answered(n))).status];
+      },
+      (statuses) => statuses.every((status) => status === 202 || status === 200),
+      5_000,
+    );
+    expect(performance.now() - killed).toBeLessThan(5_000);
+    await eventually('it completes', async () => (await get(0, key, answered(n))).status === 200);
+    expect(workers.filter(leads)).toHaveLength(2);
+  });
+});

@@ -1,0 +1,81 @@
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { type Service, startService } from '../support/service.ts';
+
+let service: Service;
+let key: string;
+
+beforeAll(async () => {
+  service = await startService();
+  key = (await service.newKey(['--requests-per-second', '100000'])).api_key;
+});
+afterAll(() => service.remove());
+
+const SHUTDOWN_MS = 10_000;
+const CALLERS = 16;
+
+/** Sends lookups one after the other until none is answered any more. @returns how many were answered */
+const keepCalling = async (caller: number, answered: { count: number }): Promise<void> => {
+  for (let n = 0; ; n += 1) {
+    const ip = `9.${caller}.${n >> 8}.${n & 255}`;
+    const request = n % 2 === 0 ? { body: { ip } } : {};
+    const path = n % 2 === 0 ? '/v1/lookup' : `/v1/lookup?ip=${ip}`;
+    const answer = await service
+      .call(n % 2 === 0 ? 'POST' : 'GET', path, { key, ...request })
+      .catch(() => null);
+    if (answer === null) return;
+    expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(500);
+    answered.count += 1;
+  }
+};
+
+const timed = async <T>(work: Promise<T>): Promise<{ value: T; ms: number }> => {
+  const started = performance.now();
+  return { value: await work, ms: performance.now() - started };
+};
+
+/** A connection that has sent this and nothing more. */
+const stalled = async (text: string, port = Number(service.env.PORT)): Promise<Socket> => {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  await new Promise((resolve) => socket.once('connect', resolve));
+  if (text !== '') await new Promise((resolve) => socket.write(text, resolve));
+  return socket;
+};
+
+describe('SIGTERM', () => {
+  it('ends a busy service with 0 within ten seconds and cuts no answer off', async () => {
+    const answered = { count: 0 };
+    const calling = Promise.all(Array.from({ length: CALLERS }, (_, n) => keepCalling(n, answered)));
+    await eventually(
+      'load is on',
+      () => answered.count,
+      (count) => count > 100,
+      30_000,
+    );
+    const { value: code, ms } = await timed(service.terminate());
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(SHUTDOWN_MS);
+    await calling;
+
+    await service.restart();
+    const usage = await service.call('GET', '/v1/usage', { key });
+    // Each answer is counted before it is sent: one more than were received would be one that was cut off.
+    expect(usage.body.totals.requests).toBe(answered.count);
+  });
+
+  it('is not held up by connections on which no whole request comes', async () => {
+    const post = `POST /v1/lookup HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n`;
+    const sockets = [
+      await stalled(''),
+      await stalled('GET /healthz HTTP/1.1\r\nHost: a\r\n'),
+      await stalled(`${post}Content-Type: application/json\r\nContent-Length: 16\r\n\r\n{"ip"`),
+      await stalled('', Number(service.env.OPS_PORT)),
+    ];
+    const { value: code, ms } = await timed(service.terminate());
+    for (const socket of sockets) socket.destroy();
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(SHUTDOWN_MS);
+  });
+});
