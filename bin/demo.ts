@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
-import { createKey, createPartner, partnerIdOf } from '../commands/partners/manage-partner.ts';
+import { createKey, createPartner, newApiKey, partnerIdOf } from '../commands/partners/manage-partner.ts';
 import { listPartners } from '../read-api/partner-rows.ts';
 import type { Foundation } from './foundation.ts';
 import { DEFAULT_LIMITS } from './key-limits.ts';
@@ -28,7 +27,7 @@ export const ensureDemo = async (foundation: Foundation, url: string): Promise<D
   const known = await keyIn(file);
   const partners = await listPartners(db);
   if (known === null && partners.length > 0) return null;
-  const api_key = known ?? `dp_${randomBytes(32).toString('base64url')}`;
+  const api_key = known ?? newApiKey();
   await writeFile(file, `DOORPLATE_URL=${url}\nDOORPLATE_API_KEY=${api_key}\n`, { mode: 0o600 });
   const id = uuid();
   const context = { correlationId: id, causationId: id, at: clock.now() };

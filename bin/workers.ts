@@ -40,6 +40,11 @@ export const startWorkers = async (
     metrics.stopped.set({ name }, 1);
   };
 
+  const onRunning = (name: string): void => {
+    stopped.delete(name);
+    metrics.stopped.set({ name }, 0);
+  };
+
   const projections = startProjections({
     store,
     url,
@@ -48,6 +53,9 @@ export const startWorkers = async (
     log,
     onApplied: (names, lastEventAt) => metrics.applied(names, lastEventAt, clock.now()),
     onStopped: (name) => onStopped(`projection ${name}`),
+    onRunning: (names) => {
+      for (const name of names) onRunning(`projection ${name}`);
+    },
   });
 
   const settling = startProcessor(settleEndedWork(streams, clock), {

@@ -47,8 +47,6 @@ interface Waiting<State, Command, R extends string> {
 }
 
 const SNAPSHOT_EVERY = 1_000;
-/** A larger snapshot is left out: the next one may fit. Characters of JSON. */
-const SNAPSHOT_LENGTH = 700_000;
 const BATCH = 256;
 const ATTEMPTS = 20;
 const CACHED_STREAMS = 1_000;
@@ -65,8 +63,8 @@ export interface Batcher<State, Command, R extends string> {
     context: CommandContext,
     read: (state: State) => T,
   ): Promise<Result<Batched<T>, R>>;
-  /** What the command would come to on the fold at hand, which may be behind: a hint, not a decision. */
-  likely(stream: string, command: Command): Promise<'refused' | 'unchanged' | 'changes'>;
+  /** What the command would come to now: a hint, not a decision. */
+  likely(stream: string, command: Command): Promise<R | 'unchanged' | 'changes'>;
 }
 
 /** One batcher a process for one kind of hot stream (architecture, rule 5). */
@@ -140,17 +138,30 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     state: State,
     context: CommandContext,
   ) => {
-    const before = revision ?? 0;
-    const due = Math.floor((before + events.length) / SNAPSHOT_EVERY) > Math.floor(before / SNAPSHOT_EVERY);
-    const snapshot = (due && aggregate.snapshot?.(state)) || null;
-    const fits = snapshot !== null && JSON.stringify(snapshot).length < SNAPSHOT_LENGTH;
-    const all =
-      fits && events.length < BATCH * 2
-        ? [...events, ...toNewEvents(aggregate.schemas, [snapshot], context)]
-        : events;
-    const appended = await appendSafely(store, stream, revision ?? 'no_stream', all);
+    const appended = await appendSafely(store, stream, revision ?? 'no_stream', events);
     cache.set(stream, { state, revision: appended.revision });
+    const before = revision ?? 0;
+    if (Math.floor(appended.revision / SNAPSHOT_EVERY) > Math.floor(before / SNAPSHOT_EVERY)) {
+      await writeSnapshot(stream, state, appended.revision, context);
+    }
     return appended;
+  };
+
+  /** In an append of its own, as it may fill one. Where it cannot be written, the next one serves as well. */
+  const writeSnapshot = async (
+    stream: string,
+    state: State,
+    revision: number,
+    context: CommandContext,
+  ): Promise<void> => {
+    if (!aggregate.snapshot) return;
+    try {
+      const events = toNewEvents(aggregate.schemas, [aggregate.snapshot(state)], context);
+      const appended = await store.append(stream, revision, events);
+      cache.set(stream, { state, revision: appended.revision });
+    } catch {
+      cache.delete(stream);
+    }
   };
 
   const drain = async (stream: string, queue: Waiting<State, Command, R>[]): Promise<void> => {
@@ -170,9 +181,12 @@ export const createBatcher = <State, Command, Event extends { type: string; data
 
   return {
     likely: async (stream, command) => {
-      const { state } = cache.get(stream) ?? (await current(stream));
-      const decision = aggregate.decider.decide(command, state);
-      if (!decision.ok) return 'refused';
+      const cached = cache.get(stream);
+      const first = aggregate.decider.decide(command, (cached ?? (await current(stream))).state);
+      if (first.ok && first.value.length > 0) return 'changes';
+      // A fold that is behind may refuse what is free by now.
+      const decision = cached ? aggregate.decider.decide(command, (await current(stream)).state) : first;
+      if (!decision.ok) return decision.refusal;
       return decision.value.length === 0 ? 'unchanged' : 'changes';
     },
     submit: <T>(stream: string, command: Command, context: CommandContext, read: (state: State) => T) =>

@@ -42,10 +42,12 @@ create unlogged table work.rate (
 );
 comment on table work.rate is 'Admissions in the last eleven tenths of each limit''s window.';
 
--- Grants up to `wanted` admissions under `ceiling` a window of `window_ms`, at the caller's clock `at_ms`.
--- Ten slots make a window; eleven are summed, so that no window of that length ever holds more.
-create function work.take_rate(rate_name text, ceiling integer, window_ms bigint, wanted integer, at_ms bigint)
-returns table (granted integer, retry_ms bigint)
+-- Grants up to `wanted` admissions under `ceiling` a window of `window_ms`, at the caller's clock `at_ms`, and takes back
+-- `unused` ones that were granted in `unused_slot`. Ten slots make a window. Of a second, eleven are summed, so that no
+-- second ever holds more; of longer windows ten, so that who waits a window is admitted, and one may hold a tenth more.
+create function work.take_rate(
+  rate_name text, ceiling integer, window_ms bigint, wanted integer, at_ms bigint, unused integer, unused_slot bigint
+) returns table (granted integer, granted_slot bigint, retry_ms bigint)
 language plpgsql
 set plan_cache_mode = force_generic_plan
 as $$
@@ -54,6 +56,8 @@ declare
   now_slot bigint := at_ms / width;
   held work.rate;
   shift bigint;
+  place bigint;
+  first integer := case when window_ms > 1000 then 2 else 1 end;
   total integer := 0;
 begin
   insert into work.rate (name, slot, used) values (rate_name, now_slot, array_fill(0, array[11]))
@@ -67,14 +71,19 @@ begin
   elsif shift > 0 then
     held.used := held.used[shift + 1 : 11] || array_fill(0, array[shift::integer]);
   end if;
-  for i in 1 .. 11 loop total := total + held.used[i]; end loop;
+  place := 11 - (now_slot - unused_slot);
+  if unused > 0 and place between 1 and 11 then
+    held.used[place] := greatest(0, held.used[place] - unused);
+  end if;
+  for i in first .. 11 loop total := total + held.used[i]; end loop;
   granted := greatest(0, least(wanted, ceiling - total));
+  granted_slot := now_slot;
   retry_ms := 0;
   if granted = 0 then
     retry_ms := window_ms;
-    for i in 1 .. 11 loop
+    for i in first .. 11 loop
       if held.used[i] > 0 then
-        retry_ms := (now_slot - 11 + i + 11) * width - at_ms;
+        retry_ms := (now_slot + i + 1 - first) * width - at_ms;
         exit;
       end if;
     end loop;

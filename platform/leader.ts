@@ -4,6 +4,8 @@ import { createAlarm } from './alarm.ts';
 
 /** How often a follower asks whether the leader is gone. */
 const ASK_MS = 1_000;
+/** Far longer than any batch takes: a session that was cut without a word gives the lead back then. */
+const QUERY_MS = 60_000;
 /** A leader's session that the server cannot reach is dropped after about this long. */
 const KEEPALIVE =
   'set tcp_keepalives_idle = 2; set tcp_keepalives_interval = 1; set tcp_keepalives_count = 2';
@@ -30,6 +32,7 @@ export const lead = ({ name, url, log, run }: LeaderOptions): { stop(): Promise<
       connectionString: url,
       application_name: `doorplate lead ${name}`,
       connectionTimeoutMillis: 2_000,
+      query_timeout: QUERY_MS,
       keepAlive: true,
     });
     const leading = new AbortController();

@@ -19,6 +19,11 @@ interface Window {
 interface Lease {
   left: number;
   until: number;
+  /** Where the block was granted, so that what is left of it can be given back. */
+  slot: string;
+  /** Admissions asked for at a time: more while they are used up early, fewer where they are not. */
+  block: number;
+  granted: number;
   asking: Promise<Verdict> | null;
 }
 
@@ -52,8 +57,9 @@ export const createLocalLimiter = (
 };
 
 /**
- * A limiter that holds over all processes: exact where there is one, leased from PostgreSQL in blocks of a
- * twentieth of the ceiling where there are more (decisions, "Requests in general").
+ * A limiter that holds over all processes: exact where there is one, leased from PostgreSQL where there are more, in
+ * blocks that grow with demand to a twentieth of the ceiling; what is not used of one is given back (decisions,
+ * "Requests in general").
  */
 export const createRateLimiter = ({
   pool,
@@ -73,14 +79,20 @@ export const createRateLimiter = ({
     windowMs: number,
     lease: Lease,
   ): Promise<Verdict> => {
-    const wanted = Math.max(1, Math.floor(ceiling / 20));
+    const largest = windowMs > SECOND ? 1 : Math.max(1, Math.floor(ceiling / 20));
+    const usedUp = lease.left < 1;
+    lease.block = Math.min(largest, usedUp ? lease.block * 2 : Math.max(1, lease.granted - lease.left));
     const { rows } = await pool.query({
       name: 'take_rate',
-      text: 'select granted, retry_ms from work.take_rate($1, $2, $3, $4, $5)',
-      values: [name, ceiling, windowMs, wanted, clock.now()],
+      text: 'select granted, granted_slot, retry_ms from work.take_rate($1, $2, $3, $4, $5, $6, $7)',
+      values: [name, ceiling, windowMs, lease.block, clock.now(), lease.left, lease.slot],
     });
-    const { granted, retry_ms } = rows[0] as { granted: number; retry_ms: string };
+    const { granted, granted_slot, retry_ms } = rows[0] as Record<'granted_slot' | 'retry_ms', string> & {
+      granted: number;
+    };
     lease.left = granted;
+    lease.granted = granted;
+    lease.slot = granted_slot;
     lease.until = clock.now() + windowMs / 10;
     return granted > 0 ? null : { retryMs: Math.max(1, Number(retry_ms)) };
   };
@@ -99,10 +111,12 @@ export const createRateLimiter = ({
 
   return {
     admit: (name, ceiling, windowMs = SECOND) => {
-      if (alone() && ceiling <= LARGEST_RING) return local.admit(name, ceiling, windowMs);
+      // What is counted for longer than a second must not begin anew with a process.
+      if (alone() && ceiling <= LARGEST_RING && windowMs <= SECOND)
+        return local.admit(name, ceiling, windowMs);
       let lease = leases.get(name);
       if (!lease) {
-        lease = { left: 0, until: 0, asking: null };
+        lease = { left: 0, until: 0, slot: '0', block: 1, granted: 0, asking: null };
         leases.set(name, lease);
       }
       if (lease.left >= 1 && clock.now() < lease.until) {

@@ -23,6 +23,8 @@ export interface ProjectionRunnerOptions {
   /** Told after each commit: the newest event's time (ISO) and place, for the lag metric. */
   readonly onApplied?: (names: readonly string[], lastEventAt: string | null) => void;
   readonly onStopped?: (name: string) => void;
+  /** Told when this process begins to run them, the ones that were stopped included. */
+  readonly onRunning?: (names: readonly string[]) => void;
 }
 
 /**
@@ -50,6 +52,7 @@ const runAsLeader = async (
     projections.map((projection) => projection.name),
   );
   const running = new Map(projections.map((projection) => [projection.name, projection]));
+  options.onRunning?.([...running.keys()]);
   // Under load a transaction for each handful of events would cost more than the events: a small batch is followed
   // by a short pause, unless somebody waits for what comes next (docs/adr/0002).
   const alarm = createAlarm();
@@ -60,6 +63,7 @@ const runAsLeader = async (
       const names = [...running.keys()];
       progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));
       options.onApplied?.(names, batch.events.at(-1)?.metadata.at ?? null);
+      if (running.size < projections.length) await noticeMended(db, checkpoints, running);
       if (batch.events.length < FEW) await alarm.wait(GATHER_MS, signal);
     }
   } catch (error) {
@@ -72,6 +76,21 @@ const runAsLeader = async (
 
 const FEW = 100;
 const GATHER_MS = 50;
+
+/** A rebuild takes a projection past the event that stopped it: then all start again from their checkpoints. */
+const noticeMended = async (
+  db: pg.ClientBase,
+  checkpoints: Map<string, Checkpoint>,
+  running: Map<string, Projection>,
+): Promise<void> => {
+  const stopped = [...checkpoints.keys()].filter((name) => !running.has(name));
+  const { rows } = await db.query({
+    name: 'mended',
+    text: 'select 1 from read.projection where name = any ($1) and stopped_by is null limit 1',
+    values: [stopped],
+  });
+  if (rows.length > 0) throw new CheckpointMoved();
+};
 
 const applyBatch = async (
   options: ProjectionRunnerOptions,

@@ -169,7 +169,10 @@ const refreshSeenBy = ({ reservation, work }: LookupView, saved: SavedResult, at
   const unconfirmed = reservation?.state === 'reserved';
   if (unconfirmed)
     return { status: 'deferred', error: 'submission_unconfirmed', retryAfterSeconds: POLL_SECONDS };
-  const gaveUp = reservation?.state === 'gave_up' && (reservation.endedAt ?? '') > saved.enriched_at;
+  const gaveUp =
+    reservation?.state === 'gave_up' &&
+    reservation.kind !== 'completion' &&
+    (reservation.endedAt ?? '') > saved.enriched_at;
   if (gaveUp) return { status: 'deferred', error: 'lookup_failed', retryAfterSeconds: POLL_SECONDS };
   return { status: 'not_requested', error: null };
 };

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { createKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
+import { createKey, newApiKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import { findKey, findPartner, listKeys } from '../../read-api/partner-rows.ts';
 import { DEFAULT_LIMITS } from '../key-limits.ts';
@@ -33,7 +33,10 @@ const allowance = (text: string): number | typeof NO_CAP => (text === NO_CAP ? N
 
 const instant = (text: string): string => {
   if (text === NO_EXPIRY) return NO_EXPIRY;
-  const at = /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN;
+  const day = text.slice(0, 10);
+  const real = !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);
+  const at =
+    real && /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) throw new InvalidArgumentError('not an ISO 8601 date or time with its zone');
   return new Date(at).toISOString();
 };
@@ -84,15 +87,16 @@ export const addKeyCommands = (program: Command): void => {
       withSession(async (session) => {
         const { partner_id } = await partnerOf(session, options.partner);
         const limits = { ...DEFAULT_LIMITS, ...given(options) };
-        const made = await createKey(
-          session.store,
-          { partner_id, name: options.name, limits },
-          session.context,
-        );
+        const wanted = { partner_id, name: options.name, limits, api_key: newApiKey() };
+        const made = await createKey(session.store, wanted, session.context).catch((error: unknown) => {
+          // Never lose a key that may stand: the same one again would change nothing.
+          process.stderr.write(`doorplate: it is not known whether this key stands: ${wanted.api_key}\n`);
+          throw error;
+        });
         if (!made.ok) throw new Refused(`${made.refusal}: ${options.name}`);
         const { key_id, api_key, position } = made.value;
-        await session.projected(position);
         print({ key_id, api_key, partner_id, name: options.name, ...limits }, options.json);
+        await session.shown(position);
       }),
     );
 
@@ -119,7 +123,7 @@ export const addKeyCommands = (program: Command): void => {
           session.context,
         );
         if (!updated.ok) throw new Refused(`${updated.refusal}: ${keyId}`);
-        await session.projected(updated.value.position);
+        await session.shown(updated.value.position);
         print((await findKey(session.db, keyId)) ?? {}, options.json);
       }),
   );
@@ -133,7 +137,7 @@ export const addKeyCommands = (program: Command): void => {
         const { partner_id } = await keyOf(session, keyId);
         const revoked = await revokeKey(session.store, { partner_id, key_id: keyId }, session.context);
         if (!revoked.ok) throw new Refused(`${revoked.refusal}: ${keyId}`);
-        await session.projected(revoked.value.position);
+        await session.shown(revoked.value.position);
         print((await findKey(session.db, keyId)) ?? {}, json);
       }),
     );

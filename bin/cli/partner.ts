@@ -13,11 +13,11 @@ export const addPartnerCommands = (program: Command): void => {
     .description('make a partner account')
     .option('--json', 'print JSON', false)
     .action((name: string, { json }: { json: boolean }) =>
-      withSession(async ({ store, context, projected }) => {
+      withSession(async ({ store, context, shown }) => {
         const created = await createPartner(store, name, context);
         if (!created.ok) throw new Refused(`${created.refusal}: ${name}`);
-        await projected(created.value.position);
         print({ partner_id: created.value.partner_id, name }, json);
+        await shown(created.value.position);
       }),
     );
 

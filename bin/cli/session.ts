@@ -13,11 +13,14 @@ export class Refused extends Error {}
 /** What a command works with, beside a running server or by itself. */
 export interface Session extends Foundation {
   readonly context: CommandContext;
-  /** Waits until a read model has the position. @throws Refused when it does not get there */
+  /** Waits until a read model has the position, to read from it. @throws Refused when it does not get there */
   projected(position: Position | null, name?: string): Promise<void>;
+  /** The same after a write, which is accepted however late the read models are: then a line says so. */
+  shown(position: Position | null): Promise<void>;
 }
 
 const PROJECTED_MS = 30_000;
+const SHOWN_MS = 10_000;
 
 /** Opens the stores, brings the read models up to date, runs `work`, and closes everything again. */
 export const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
@@ -30,6 +33,10 @@ export const withSession = async <T>(work: (session: Session) => Promise<T>): Pr
   const session: Session = {
     ...foundation,
     context: { correlationId: id, causationId: id, at: clock.now() },
+    shown: async (position) => {
+      if (await progress.reached(['partners'], position, SHOWN_MS)) return;
+      process.stderr.write('doorplate: accepted; the read models are late and will show it soon\n');
+    },
     projected: async (position, name = 'partners') => {
       if (await progress.reached([name], position, PROJECTED_MS)) return;
       throw new Refused(`the read model ${name} is behind: see doorplate projection list`);

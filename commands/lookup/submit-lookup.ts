@@ -87,7 +87,8 @@ export const submitLookup = async (
   if (answered) return answered;
 
   const command = reserveCommand(loaded.state, request, context);
-  const slot = loaded.state.open === null ? await takeRoom(parts, command) : null;
+  const takesRoom = (await foresee(parts, command)) === 'changes' && loaded.state.open === null;
+  const slot = takesRoom ? await parts.capacity.admit(request.ip) : null;
   if (slot && !slot.ok) return notStarted(loaded.state, 'enrichment_capacity', slot.retryAfterSeconds);
   let position: Position | null = null;
   try {
@@ -135,28 +136,25 @@ const reserveCommand = (state: Enrichment, request: SubmitLookup, { at }: Comman
   at,
 });
 
-/** New work takes room, but what the partner's own limits will refuse, or what has taken it, does not. */
-const takeRoom = async ({ intake, capacity }: SubmitLookupParts, command: Reserve) => {
-  const likely = await intake.likely(intakeStream(command.partner_id), command);
-  return likely === 'changes' ? capacity.admit(command.ip) : null;
+/** New work takes room before it is reserved; what the partner's own limits will refuse, or what has it, does not. */
+const foresee = async ({ intake, settlementsCaughtUp }: SubmitLookupParts, command: Reserve) => {
+  const stream = intakeStream(command.partner_id);
+  const likely = await intake.likely(stream, command);
+  if (likely !== 'pending_limit') return likely;
+  // Work that has ended may not be settled yet: a limit is told only when it is really reached.
+  await settlementsCaughtUp();
+  return intake.likely(stream, command);
 };
 
 const reserve = async (
-  { intake, settlementsCaughtUp }: SubmitLookupParts,
+  { intake }: SubmitLookupParts,
   command: Reserve,
   context: CommandContext,
 ): Promise<Reserved> => {
   const { ip, partner_id } = command;
-  const submit = () =>
-    intake.submit(intakeStream(partner_id), command, context, (after) =>
-      after.open.get(after.openByIp.get(ip) ?? ''),
-    );
-  let result = await submit();
-  if (!result.ok && result.refusal === 'pending_limit') {
-    // Work that has ended may not be settled yet: a limit is told only when it is really reached.
-    await settlementsCaughtUp();
-    result = await submit();
-  }
+  const result = await intake.submit(intakeStream(partner_id), command, context, (after) =>
+    after.open.get(after.openByIp.get(ip) ?? ''),
+  );
   if (!result.ok) {
     const retryAfterSeconds =
       result.refusal === 'enrichment_limit' ? secondsToNextDay(context.at) : RETRY_SECONDS;

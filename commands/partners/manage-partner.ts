@@ -53,18 +53,21 @@ export const createPartner = async (
   );
 };
 
+/** A key that nobody has yet. */
+export const newApiKey = (): string => `dp_${randomBytes(32).toString('base64url')}`;
+
 export interface NewKey {
   readonly partner_id: string;
   readonly name: string;
   readonly limits: KeyLimits;
-  /** Made here unless given; the same one again changes nothing. */
-  readonly api_key?: string;
+  /** From `newApiKey`; the same one again changes nothing. */
+  readonly api_key: string;
 }
 
 /** A key of a partner. `api_key` is told here and never again: the events hold its SHA-256. */
 export const createKey = async (
   store: EventStore,
-  { partner_id, name, limits, api_key = `dp_${randomBytes(32).toString('base64url')}` }: NewKey,
+  { partner_id, name, limits, api_key }: NewKey,
   context: CommandContext,
 ): Outcome<{ key_id: string; api_key: string }> => {
   const hash = createHash('sha256').update(api_key).digest('hex');

@@ -85,6 +85,8 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
       const expected = revisions.get(stream) ?? 'no_stream';
       const { revision } = await appendSafely(store, stream, expected, events, () => watched.has(group));
       revisions.set(stream, revision);
+      // What is written is not written again, should the next day's append fail.
+      for (const count of counts) group.counts.delete(keyOfCount(count));
     }
   };
 
@@ -126,8 +128,8 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
     count: ({ keyId, outcome, cacheHit, durationMs }) => {
       open ??= newGroup();
       const hour = hourOf(clock.now());
-      const key = `${keyId} ${hour} ${outcome}`;
       const row: LookupCount = [keyId, hour, outcome, 1, cacheHit ? 1 : 0, Math.round(durationMs * 1_000)];
+      const key = keyOfCount(row);
       open.counts.set(key, plus(open.counts.get(key), row));
       // After this turn of the event loop, so that requests read together are counted together.
       flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(flush);
@@ -139,6 +141,8 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
     },
   };
 };
+
+const keyOfCount = ([key, hour, outcome]: LookupCount): string => `${key} ${hour} ${outcome}`;
 
 /** The UTC hour of an instant, `YYYY-MM-DDTHH`; the last one is remembered. */
 const hourOf = (() => {

@@ -35,10 +35,23 @@ export const intakeEvents = {
   'lookup.IntakeSnapshotted.v1': z.object({
     day: z.string(),
     used_today: z.record(z.string(), z.int()),
-    open: z.array(z.tuple([z.uuid(), z.string(), z.string(), instant])).describe('id, ip, key, made at'),
+    keys: z.array(z.string()),
+    /** Short, as there may be ten thousand of them: id, ip, index in `keys`, made at in milliseconds. */
+    open: z.array(z.tuple([z.string(), z.string(), z.int(), z.int()])),
   }),
 } as const;
 export type IntakeEvent = EventOf<typeof intakeEvents>;
+
+type IntakeSnapshot = Extract<IntakeEvent, { type: 'lookup.IntakeSnapshotted.v1' }>['data'];
+
+/** The reservations that a snapshot says are open. */
+export const openInSnapshot = ({ keys, open }: IntakeSnapshot) =>
+  open.map(([reservation_id, ip, key, made_at]) => ({
+    reservation_id,
+    ip,
+    key_id: keys[key] ?? '',
+    made_at: new Date(made_at).toISOString(),
+  }));
 
 /** Stream `enrichment-<keyed digest>`: the rounds of work on one address. */
 export const enrichmentEvents = {

@@ -1,6 +1,6 @@
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime, utcDay } from '../kernel/time.ts';
-import { INTAKE_PREFIX, type IntakeEvent, type WorkKind } from './events.ts';
+import { INTAKE_PREFIX, type IntakeEvent, openInSnapshot, type WorkKind } from './events.ts';
 
 export interface OpenReservation {
   readonly reservation_id: string;
@@ -53,7 +53,7 @@ const reserve = (command: Extract<IntakeCommand, { type: 'Reserve' }>, state: In
   const existing = state.openByIp.get(ip);
   const settles = existing !== undefined && existing === finished;
   if (existing !== undefined && !settles) return accept<IntakeEvent[]>([]);
-  const used = state.day === utcDay(at) ? (state.usedToday.get(key_id) ?? 0) : 0;
+  const used = laterDay(state.day, utcDay(at)) === state.day ? (state.usedToday.get(key_id) ?? 0) : 0;
   if (dailyAllowance !== null && used >= dailyAllowance) return refuse<IntakeRefusal>('enrichment_limit');
   if (state.open.size - (settles ? 1 : 0) >= pendingLimit) return refuse<IntakeRefusal>('pending_limit');
   const made: IntakeEvent = {
@@ -93,7 +93,7 @@ export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> 
     switch (type) {
       case 'lookup.ReservationMade.v1': {
         const { reservation_id, ip, key_id, made_at } = data;
-        const day = made_at.slice(0, 10);
+        const day = laterDay(state.day, made_at.slice(0, 10));
         const usedToday = (day === state.day ? state.usedToday : new Map()) as Map<string, number>;
         usedToday.set(key_id, (usedToday.get(key_id) ?? 0) + 1);
         open.set(reservation_id, { reservation_id, ip, key_id, made_at });
@@ -107,12 +107,7 @@ export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> 
         return state;
       }
       case 'lookup.IntakeSnapshotted.v1': {
-        const fresh = data.open.map(([reservation_id, ip, key_id, made_at]) => ({
-          reservation_id,
-          ip,
-          key_id,
-          made_at,
-        }));
+        const fresh = openInSnapshot(data);
         return {
           day: data.day,
           usedToday: new Map(Object.entries(data.used_today)),
@@ -133,14 +128,28 @@ export const cloneIntake = (state: Intake): Intake => ({
   openByIp: new Map(state.openByIp),
 });
 
+/** A request that comes late, or from a slow clock, counts into the day that has begun: a day is never opened twice. */
+const laterDay = (one: string, other: string): string => (one > other ? one : other);
+
 /** The fold as an event, so that the stream can be truncated behind it. */
-export const snapshotIntake = (state: Intake): IntakeEvent => ({
-  type: 'lookup.IntakeSnapshotted.v1',
-  data: {
-    day: state.day,
-    used_today: Object.fromEntries(state.usedToday),
-    open: [...state.open.values()].map((one) => [one.reservation_id, one.ip, one.key_id, one.made_at]),
-  },
-});
+export const snapshotIntake = (state: Intake): IntakeEvent => {
+  const open = [...state.open.values()];
+  const keys = [...new Set(open.map((one) => one.key_id))];
+  const indexOf = new Map(keys.map((key, index) => [key, index]));
+  return {
+    type: 'lookup.IntakeSnapshotted.v1',
+    data: {
+      day: state.day,
+      used_today: Object.fromEntries(state.usedToday),
+      keys,
+      open: open.map(({ reservation_id, ip, key_id, made_at }) => [
+        reservation_id,
+        ip,
+        indexOf.get(key_id) ?? 0,
+        Date.parse(made_at),
+      ]),
+    },
+  };
+};
 
 export const intakeStream = (partnerId: string): string => `${INTAKE_PREFIX}${partnerId}`;

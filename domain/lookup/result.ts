@@ -95,7 +95,8 @@ export type Combined =
  * Makes one result of a chain's answers (decisions, Enrichment providers): the best match leads, its fields
  * come first, gaps are filled from the others in order. A failure beside data makes the result incomplete;
  * beside none it is a failed attempt. A refresh (`earlier` given) never makes a result poorer: unless every
- * provider answered, it must find a company, whose gaps the earlier fields fill, or count as failed.
+ * provider answered, it must find a company, or count as failed; an earlier company's fields then stay, others fill
+ * the gaps.
  * `at` in milliseconds.
  */
 export const combineAnswers = (
@@ -116,9 +117,22 @@ export const combineAnswers = (
   if (failures.length > 0 && match !== 'company' && (!anyData || earlier !== null)) {
     return { outcome: 'failed', failures };
   }
-  const kept = failures.length > 0 && earlier !== null ? earlier : null;
-  const network = fill(emptyNetwork, [...known.map(({ record }) => record.network), kept?.network ?? null]);
-  const company = fill(emptyCompany, [...known.map(({ record }) => record.company), kept?.company ?? null]);
+  const kept = failures.length > 0 ? earlier : null;
+  const inOrder = <T>(
+    of: (from: { network: Network | null; company: Company | null }) => T,
+  ): (T | null)[] => {
+    const fresh = known.map(({ record }) => of(record));
+    if (kept === null) return fresh;
+    return kept.match_type === 'company' ? [of(kept), ...fresh] : [...fresh, of(kept)];
+  };
+  const network = fill(
+    emptyNetwork,
+    inOrder((from) => from.network),
+  );
+  const company = fill(
+    emptyCompany,
+    inOrder((from) => from.company),
+  );
   const days = lead?.record.fresh_for_days ?? FRESH_DAYS[match];
   return {
     outcome: 'result',

@@ -85,7 +85,8 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
       case 'CreateKey': {
         const { key_id, name, hash, limits } = command;
         if (!nameIsValid(name)) return refuse('invalid_name');
-        if (state.keys[key_id]) return accept([]);
+        const key = state.keys[key_id];
+        if (key) return key.revoked ? refuse('key_revoked') : accept([]);
         if (nameIsTaken(state, name)) return refuse('key_name_taken');
         const data = { ...limits, partner_id, key_id, name, hash, created_at: isoTime(at) };
         return accept([{ type: 'partners.KeyCreated.v1', data }]);

@@ -31,7 +31,11 @@ export const submitLeftReservations = async (options: LeftReservationOptions): P
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: rest.partner_id };
     const reservation = { ...rest, submitted_at: made_at.toISOString() };
-    await submitReservation(options, enrichmentStream(digest(ip)), ip, reservation, context);
+    await submitReservation(options, enrichmentStream(digest(ip)), ip, reservation, context).catch(
+      // The others behind it must not wait for one that cannot be submitted now.
+      (error: unknown) =>
+        log.warn({ reservation: rest.reservation_id, error: String(error) }, 'left once more'),
+    );
   }
   if (rows.length > 0) log.info({ reservations: rows.length }, 'submitted reservations that were left');
   return rows.length;

@@ -6,6 +6,7 @@ import {
   enrichmentEvents,
   type IntakeEvent,
   intakeEvents,
+  openInSnapshot,
   type Reservation,
   type WorkKind,
 } from '../../domain/lookup/events.ts';
@@ -83,7 +84,7 @@ const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream: strin
       return;
     case 'lookup.IntakeSnapshotted.v1':
       // What was truncated behind the snapshot is known by it alone; what is known already stays.
-      for (const [reservation_id, ip, key_id, made_at] of data.open) {
+      for (const { reservation_id, ip, key_id, made_at } of openInSnapshot(data)) {
         if (changes.made.has(reservation_id)) continue;
         const partner_id = stream.slice(stream.indexOf('-') + 1);
         const row = {

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CountNotDurable, createLookupCounter } from '../../commands/usage/count-lookups.ts';
 import { totalUsage } from '../../commands/usage/total-usage.ts';
-import { type EventStore, OutcomeUnknown, type RecordedEvent } from '../../event-store/port.ts';
+import {
+  type EventStore,
+  OutcomeUnknown,
+  type RecordedEvent,
+  StoreUnavailable,
+} from '../../event-store/port.ts';
 import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/close-usage-streams.ts';
 import { usage } from '../../projections/usage/lookup-counts.ts';
 import { type House, openHouse } from '../support/house.ts';
@@ -46,6 +51,27 @@ describe('counting lookups', () => {
     house.clock.at += DAY;
     await counter.count(one('k2'));
     expect(await sums('k2')).toMatchObject({ sources: 2, requests: 2 });
+    await counter.close();
+  });
+
+  it('around midnight counts each day once, though the second append fails at first', async () => {
+    let fail = true;
+    const failing: EventStore = {
+      ...house.store,
+      append: async (stream, ...rest) => {
+        if (fail && stream.endsWith(new Date(house.clock.now()).toISOString().slice(0, 10))) {
+          fail = false;
+          throw new StoreUnavailable('away');
+        }
+        return house.store.append(stream, ...rest);
+      },
+    };
+    const counter = createLookupCounter(failing, house.clock);
+    house.clock.at += DAY - (house.clock.at % DAY) - 1;
+    const before = counter.count(one('k7'));
+    house.clock.at += 2;
+    await Promise.all([before, counter.count(one('k7'))]);
+    expect(await sums('k7')).toMatchObject({ sources: 2, requests: 2 });
     await counter.close();
   });
 

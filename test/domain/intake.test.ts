@@ -48,6 +48,15 @@ describe('reserving', () => {
       .when(reserve(2, '1.1.1.1', { dailyAllowance: 1, at: AT + DAY }))
       .thenEvents([made(2, '1.1.1.1', AT + DAY)]);
   });
+  it('counts what comes late into the day that has begun', () => {
+    const next = [made(1, '8.8.8.8', AT + DAY), made(2, '8.8.4.4', AT + DAY)];
+    given(intake, next)
+      .when(reserve(3, '1.1.1.1', { dailyAllowance: 2, at: AT }))
+      .thenRefused('enrichment_limit');
+    given(intake, [...next, made(3, '9.9.9.9', AT)])
+      .when(reserve(4, '1.1.1.1', { dailyAllowance: 3, at: AT + DAY }))
+      .thenRefused('enrichment_limit');
+  });
   it('is refused with an allowance of 0', () => {
     given(intake, [])
       .when(reserve(1, '8.8.8.8', { dailyAllowance: 0 }))

@@ -112,11 +112,14 @@ describe('a refresh', () => {
     });
     expect(
       combine(
-        [fails('a'), says('b', { match_type: 'company', company: company({ name: 'Acme II' }) })],
+        [
+          fails('a'),
+          says('b', { match_type: 'company', company: company({ name: 'Acme II', region: 'NRW' }) }),
+        ],
         earlier,
       ),
     ).toMatchObject({
-      result: { match_type: 'company', company: { name: 'Acme II', city: 'Bonn' } },
+      result: { match_type: 'company', company: { name: 'Acme', city: 'Bonn', region: 'NRW' } },
     });
   });
 });

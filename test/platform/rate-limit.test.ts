@@ -104,6 +104,26 @@ describe('a limit over several processes', () => {
     expect(all).toBeGreaterThanOrEqual(0.85 * 20 * 5.2);
   });
 
+  it('refuses nobody far below the ceiling, however many processes there are', async () => {
+    const clock = manual();
+    const limiters = Array.from({ length: 4 }, () => createRateLimiter({ pool, clock, alone: () => false }));
+    let refused = 0;
+    for (let step = 0; step < 60; step += 1) {
+      clock.at += 60;
+      const limiter = limiters[step % limiters.length];
+      if ((await limiter?.admit('gentle', 50)) !== null) refused += 1;
+      if ((await limiter?.admit('gentle intake', 900, 60_000)) !== null) refused += 1;
+    }
+    expect(refused).toBe(0);
+  });
+
+  it('outlives a process where its window is longer than a second', async () => {
+    const clock = manual();
+    const admit = () => createRateLimiter({ pool, clock, alone: () => true }).admit('intake', 2, 60_000);
+    expect([await admit(), await admit()]).toEqual([null, null]);
+    expect(await admit()).not.toBeNull();
+  });
+
   it('tells how long to wait', async () => {
     const processes = two();
     await processes.both[0].admit('waiting', 1, 60_000);

@@ -127,7 +127,8 @@ describe('the read model of lookups', () => {
       data: {
         day: '2026-03-01',
         used_today: {},
-        open: [[reservation().reservation_id, '8.8.8.8', 'key_a', '2026-03-01T12:00:00.000Z']],
+        keys: ['key_a'],
+        open: [[reservation().reservation_id, '8.8.8.8', 0, Date.parse('2026-03-01T12:00:00.000Z')]],
       },
     };
     const stream = `intake-${reservation().partner_id}`;

@@ -122,8 +122,15 @@ describe('the projections', () => {
     });
     expect(await countIn('other', 'healthy')).toBe(2);
     expect(stoppedBy).toContain('test.Happened.v1 at revision 0 of poisoned');
-    await runner.stop();
+    // The event goes, the read model is rebuilt: it runs again without a restart.
     await house.store.expire('poisoned', 0);
+    await rebuild({ store: house.store, url: house.url, projections: [other] });
+    await append('healthy', 1);
+    await until('the mended one goes on', async () => {
+      await append('nudge', 1);
+      return (await countIn('other', 'healthy')) === 5;
+    });
+    await runner.stop();
   });
 
   it('are rebuilt beside the ones in use, which go on from there', async () => {

@@ -7,7 +7,7 @@ import { buildApi } from '../../bin/api.ts';
 import { type Foundation, openFoundation } from '../../bin/foundation.ts';
 import { DEFAULT_LIMITS } from '../../bin/key-limits.ts';
 import { startWorkers, type Workers } from '../../bin/workers.ts';
-import { createKey, createPartner } from '../../commands/partners/manage-partner.ts';
+import { createKey, createPartner, newApiKey } from '../../commands/partners/manage-partner.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -124,7 +124,12 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
     sql,
     key: async (limits = {}, partner_id) => {
       const partner = partner_id ?? (await newPartner());
-      const wanted = { partner_id: partner, name: `key ${uuid()}`, limits: { ...ROOMY, ...limits } };
+      const wanted = {
+        partner_id: partner,
+        name: `key ${uuid()}`,
+        limits: { ...ROOMY, ...limits },
+        api_key: newApiKey(),
+      };
       const made = await createKey(foundation.store, wanted, context());
       if (!made.ok) throw new Error(made.refusal);
       const names = allProjections.map(({ name }) => name);
