@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import { createIntakeBatcher } from '../commands/lookup/aggregates.ts';
 import { submitLookup } from '../commands/lookup/submit-lookup.ts';
 import { createWorkCapacity } from '../commands/lookup/work-capacity.ts';
 import { createTrackerCommands } from '../commands/trackers/manage-trackers.ts';
@@ -41,7 +40,7 @@ export const buildApi = async (
   healthy: () => boolean,
   metrics?: Metrics,
 ): Promise<Api> => {
-  const { config, log, clock, pool, db, store, progress, processed, digest } = foundation;
+  const { config, log, clock, pool, db, store, intake, progress, processed, digest } = foundation;
   const limiter = createRateLimiter({ pool, clock, alone: presence.alone });
   const counter = createLookupCounter(store, clock);
 
@@ -56,7 +55,7 @@ export const buildApi = async (
   const lookupParts = {
     store,
     digest,
-    intake: createIntakeBatcher(store),
+    intake,
     capacity: createWorkCapacity({
       admitIntake: () => limiter.admit('intake', config.ENRICHMENT_INTAKE_PER_MINUTE, MINUTE),
       countOutstanding: (except) => countOutstanding(pool, except),

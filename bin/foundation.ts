@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import pg from 'pg';
 import type { DatabasePool } from 'slonik';
+import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggregates.ts';
 import type { EventStore } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
@@ -26,6 +27,8 @@ export interface Foundation {
   /** All other queries. */
   readonly db: DatabasePool;
   readonly store: EventStore;
+  /** One for the whole process: two would be rivals for the same streams. */
+  readonly intake: IntakeBatcher;
   /** How far the read models are. */
   readonly progress: Progress;
   /** How far the processors are. */
@@ -87,6 +90,7 @@ export const openFoundation = async (
       pool,
       db,
       store,
+      intake: createIntakeBatcher(store),
       progress,
       processed,
       digest,

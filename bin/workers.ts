@@ -1,5 +1,4 @@
 import cron from 'node-cron';
-import { createIntakeBatcher } from '../commands/lookup/aggregates.ts';
 import { lead } from '../platform/leader.ts';
 import { createListener } from '../platform/listener.ts';
 import type { Metrics } from '../platform/metrics.ts';
@@ -32,9 +31,20 @@ export const startWorkers = async (
   metrics: Metrics,
   makeChain: typeof buildChain = buildChain,
 ): Promise<Workers> => {
-  const { config, log, clock, pool, store, digest, databaseUrl: url, progress, processed } = foundation;
+  const {
+    config,
+    log,
+    clock,
+    pool,
+    store,
+    intake,
+    digest,
+    databaseUrl: url,
+    progress,
+    processed,
+  } = foundation;
   const stopped = new Set<string>();
-  const streams = { store, digest, intake: createIntakeBatcher(store) };
+  const streams = { store, digest, intake };
   const onStopped = (name: string): void => {
     stopped.add(name);
     metrics.stopped.set({ name }, 1);

@@ -79,7 +79,7 @@ export const createRateLimiter = ({
     windowMs: number,
     lease: Lease,
   ): Promise<Verdict> => {
-    const largest = windowMs > SECOND ? 1 : Math.max(1, Math.floor(ceiling / 20));
+    const largest = Math.max(1, Math.floor(ceiling / (windowMs > SECOND ? 1_000 : 20)));
     const usedUp = lease.left < 1;
     lease.block = Math.min(largest, usedUp ? lease.block * 2 : Math.max(1, lease.granted - lease.left));
     const { rows } = await pool.query({

@@ -11,6 +11,7 @@ import {
 } from '../port.ts';
 import { createCommitter } from './committer.ts';
 import { createFollower } from './follower.ts';
+import { createPages, PAGE } from './pages.ts';
 import { COLUMNS, isHidden, toRecordedEvent } from './rows.ts';
 
 export interface PostgresEventStoreOptions {
@@ -21,7 +22,6 @@ export interface PostgresEventStoreOptions {
   readonly deadlineMs?: number;
 }
 
-const PAGE = 1_000;
 const DELETE_ROWS = 2_000;
 
 /** The embedded event store, in the schema `eventlog` of a PostgreSQL that the migrations have prepared. */
@@ -46,20 +46,27 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     }
   };
 
+  const pageOf = createPages(query);
+
+  const readAlone = (stream: string, backwards: boolean, from: number, size: number) =>
+    query(
+      backwards ? 'read_backwards' : 'read_forwards',
+      `select ${COLUMNS} from eventlog.event e join eventlog.stream s on s.name = e.stream
+       where e.stream = $1 and not s.expired and e.revision >= s.truncated_before
+         and e.revision ${backwards ? '<=' : '>='} $2
+       order by e.revision ${backwards ? 'desc' : 'asc'} limit $3`,
+      [stream, from, size],
+    );
+
   async function* readStream(stream: string, read: ReadOptions = {}): AsyncGenerator<RecordedEvent> {
     const backwards = read.direction === 'backwards';
     let from = read.from ?? (backwards ? 2 ** 31 - 1 : 0);
     let left = read.limit ?? Number.POSITIVE_INFINITY;
     while (left > 0) {
       const size = Math.min(left, PAGE);
-      const rows = await query(
-        backwards ? 'read_backwards' : 'read_forwards',
-        `select ${COLUMNS} from eventlog.event e join eventlog.stream s on s.name = e.stream
-         where e.stream = $1 and not s.expired and e.revision >= s.truncated_before
-           and e.revision ${backwards ? '<=' : '>='} $2
-         order by e.revision ${backwards ? 'desc' : 'asc'} limit $3`,
-        [stream, from, size],
-      );
+      // A few events at most are wanted of a read with a limit; it goes by itself, as do those from the end.
+      const alone = backwards || read.limit !== undefined;
+      const rows = await (alone ? readAlone(stream, backwards, from, size) : pageOf(stream, from));
       const instant = now();
       for (const event of rows.map(toRecordedEvent)) {
         from = event.revision + (backwards ? -1 : 1);

@@ -1,0 +1,57 @@
+import type pg from 'pg';
+import { COLUMNS } from './rows.ts';
+
+/** Runs a named statement; what it throws reaches every reader who shares it. */
+export type Query = (name: string, text: string, values: unknown[]) => Promise<pg.QueryResultRow[]>;
+
+interface Wanted {
+  readonly stream: string;
+  readonly from: number;
+  resolve(rows: pg.QueryResultRow[]): void;
+  reject(reason: unknown): void;
+}
+
+/** Rows in a page, and streams in a statement. */
+export const PAGE = 1_000;
+const MOST = 100;
+
+const FORWARDS = `
+  select q.n::int as n, e.*
+  from unnest($1::text[], $2::int[]) with ordinality as q (stream, from_revision, n)
+  join eventlog.stream s on s.name = q.stream and not s.expired
+  cross join lateral (
+    select ${COLUMNS} from eventlog.event e
+    where e.stream = q.stream and e.revision >= greatest(q.from_revision, s.truncated_before)
+    order by e.revision limit ${PAGE}) e
+  order by q.n, e.revision`;
+
+/**
+ * Pages of streams, forwards. Readers who come in the same turn of the event loop share one statement: many commands
+ * each read a short stream at once, and a round trip costs more than the rows.
+ */
+export const createPages = (query: Query) => {
+  let waiting: Wanted[] = [];
+
+  const flush = async (): Promise<void> => {
+    const batch = waiting;
+    waiting = [];
+    if (batch.length === 0) return;
+    try {
+      const values = [batch.map(({ stream }) => stream), batch.map(({ from }) => from)];
+      const rows = Map.groupBy(await query('read_pages', FORWARDS, values), (row) => row.n as number);
+      batch.forEach((wanted, index) => {
+        wanted.resolve(rows.get(index + 1) ?? []);
+      });
+    } catch (error) {
+      for (const wanted of batch) wanted.reject(error);
+    }
+  };
+
+  /** At most `PAGE` rows of the stream from a revision on. */
+  return (stream: string, from: number): Promise<pg.QueryResultRow[]> =>
+    new Promise((resolve, reject) => {
+      waiting.push({ stream, from, resolve, reject });
+      if (waiting.length === 1) setImmediate(() => void flush());
+      else if (waiting.length >= MOST) void flush();
+    });
+};
