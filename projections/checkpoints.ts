@@ -60,26 +60,30 @@ export const commitSteps = async (db: pg.ClientBase, steps: readonly Step[], to:
   await db.query('begin');
   try {
     // The checkpoints first, as a rebuild does: whoever has them may touch the tables.
+    const positions = Object.fromEntries(steps.map((step) => [step.projection.name, to.toString()]));
     const moved = await db.query({
       name: 'advance_checkpoints',
-      text: `update read.projection p set position = $3, stopped_by = null
-             from unnest($1::text[], $2::bigint[]) as s (name, position)
-             where p.name = s.name and p.position is not distinct from s.position`,
-      values: [steps.map((step) => step.projection.name), steps.map((step) => step.from), to],
+      text: `with moved as (
+               update read.projection p set position = $3, stopped_by = null
+               from unnest($1::text[], $2::bigint[]) as s (name, position)
+               where p.name = s.name and p.position is not distinct from s.position
+               returning 1)
+             select count(*)::int as n, pg_notify($4, $5) from moved`,
+      values: [
+        steps.map((step) => step.projection.name),
+        steps.map((step) => step.from),
+        to,
+        PROJECTED_CHANNEL,
+        JSON.stringify(positions),
+      ],
     });
-    if (moved.rowCount !== steps.length) throw new CheckpointMoved();
+    if (moved.rows[0]?.n !== steps.length) throw new CheckpointMoved();
     for (const { projection, events } of steps) {
       if (events.length === 0) continue;
       await projection.apply(events, db).catch((error: unknown) => {
         throw isAway(error) ? error : new ProjectionFailed(projection, error);
       });
     }
-    const positions = Object.fromEntries(steps.map((step) => [step.projection.name, to.toString()]));
-    await db.query({
-      name: 'tell_progress',
-      text: 'select pg_notify($1, $2)',
-      values: [PROJECTED_CHANNEL, JSON.stringify(positions)],
-    });
     await db.query('commit');
   } catch (error) {
     await db.query('rollback').catch(() => undefined);

@@ -139,12 +139,19 @@ const foldEnrichment = (changes: Changes, { type, data }: EnrichmentEvent): void
       return;
     }
     case 'lookup.EnrichmentGaveUp.v1':
-      if (data.kind === 'completion') changes.givenUp.add(data.ip);
+      if (data.kind === 'completion') giveUp(changes, data.ip);
       end(changes, data.ip, 'gave_up', data.gave_up_at, data.settles);
       return;
     default:
       unreachable(type);
   }
+};
+
+/** On the row of this batch where there is one, so that no statement meets a row twice. */
+const giveUp = (changes: Changes, ip: string): void => {
+  const saved = changes.saved.get(ip);
+  if (saved) changes.saved.set(ip, { ...saved, needs_company_enrichment: false });
+  else changes.givenUp.add(ip);
 };
 
 const end = (
@@ -176,61 +183,73 @@ const move = (
   state: ReservationRow['state'],
   ended_at: string | null,
 ): void => {
+  const made = changes.made.get(id);
+  if (made && !isFinal(made.state, state)) Object.assign(made, { state, ended_at });
   const before = changes.states.get(id)?.state;
-  if (before === 'completed' || before === 'gave_up' || (before === 'settled' && state === 'submitted'))
-    return;
+  if (before && isFinal(before, state)) return;
   changes.states.set(id, { reservation_id: id, state, ended_at });
 };
 
+const isFinal = (before: ReservationRow['state'], next: ReservationRow['state']): boolean =>
+  before === 'completed' || before === 'gave_up' || (before === 'settled' && next === 'submitted');
+
 const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
   const { saved, givenUp, work, attempts, made, states } = changes;
-  const rows = (name: string, text: string, values: Iterable<unknown>) => {
-    const list = [...values];
-    return list.length === 0 ? null : db.query({ name, text, values: [JSON.stringify(list)] });
-  };
+  const sizes = [saved, givenUp, work, attempts, made, states].map(({ size }) => size);
+  if (sizes.every((size) => size === 0)) return;
   const ended = [...work].flatMap(([ip, row]) => (row === null ? [ip] : []));
   const open = [...work.values()].filter((row) => row !== null);
-  await rows('upsert_saved', UPSERT_SAVED, saved.values());
-  if (givenUp.size > 0) await db.query(GIVE_UP, [[...givenUp]]);
-  if (ended.length > 0) await db.query('delete from enrichment_work where ip = any ($1)', [ended]);
-  await rows('upsert_work', UPSERT_WORK, open);
-  await rows('update_attempts', UPDATE_ATTEMPTS, attempts.values());
-  await rows('insert_reservations', INSERT_RESERVATIONS, made.values());
-  await rows('move_reservations', MOVE_RESERVATIONS, states.values());
+  const json = (rows: Iterable<unknown>): string => JSON.stringify([...rows]);
+  const values = [
+    json(saved.values()),
+    [...givenUp],
+    ended,
+    json(open),
+    json(attempts.values()),
+    json(made.values()),
+    json(states.values()),
+  ];
+  await db.query({ name: 'apply_lookups', text: APPLY, values });
   if (open.length > 0 || attempts.size > 0) await db.query(`notify ${DUE_CHANNEL}`);
 };
 
-const UPSERT_SAVED = `
-  insert into saved_lookup (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment)
-  select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment
-  from json_populate_recordset(null::saved_lookup, $1)
-  on conflict (ip) do update set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment) =
-    (excluded.match_type, excluded.network, excluded.company, excluded.sources, excluded.enriched_at,
-     excluded.fresh_until, excluded.needs_company_enrichment)`;
-
-const GIVE_UP = 'update saved_lookup set needs_company_enrichment = false where ip = any ($1)';
-
-const UPSERT_WORK = `
-  insert into enrichment_work (ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at)
-  select ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at
-  from json_populate_recordset(null::enrichment_work, $1)
-  on conflict (ip) do update set (round, kind, requested_at, attempts, next_attempt_at, last_attempt_at) =
-    (excluded.round, excluded.kind, excluded.requested_at, excluded.attempts, excluded.next_attempt_at,
-     excluded.last_attempt_at)`;
-
-const UPDATE_ATTEMPTS = `
-  update enrichment_work w set attempts = n.attempts, next_attempt_at = n.next_attempt_at,
-                               last_attempt_at = n.last_attempt_at
-  from json_populate_recordset(null::enrichment_work, $1) n where w.ip = n.ip`;
-
-const INSERT_RESERVATIONS = `
-  insert into reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at)
-  select reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at
-  from json_populate_recordset(null::reservation, $1)
-  on conflict (reservation_id) do nothing`;
-
-const MOVE_RESERVATIONS = `
+/**
+ * All of a batch in one statement, as each round trip counts where a caller waits. Its parts see the tables as they
+ * were before: the fold has put all that befell a row of this batch into one of them. A reservation that is made here
+ * may be there already (from a snapshot, or brought back by what names it); then its move finds it, and else nothing.
+ */
+const APPLY = `
+  with saved as (
+    insert into saved_lookup as s
+      (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment)
+    select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment
+    from json_populate_recordset(null::saved_lookup, $1)
+    on conflict (ip) do update
+    set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment) =
+      (excluded.match_type, excluded.network, excluded.company, excluded.sources, excluded.enriched_at,
+       excluded.fresh_until, excluded.needs_company_enrichment)),
+  given_up as (
+    update saved_lookup set needs_company_enrichment = false where ip = any ($2)),
+  ended as (
+    delete from enrichment_work where ip = any ($3)),
+  opened as (
+    insert into enrichment_work (ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at)
+    select ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at
+    from json_populate_recordset(null::enrichment_work, $4)
+    on conflict (ip) do update
+    set (round, kind, requested_at, attempts, next_attempt_at, last_attempt_at) =
+      (excluded.round, excluded.kind, excluded.requested_at, excluded.attempts, excluded.next_attempt_at,
+       excluded.last_attempt_at)),
+  attempted as (
+    update enrichment_work w set attempts = n.attempts, next_attempt_at = n.next_attempt_at,
+                                 last_attempt_at = n.last_attempt_at
+    from json_populate_recordset(null::enrichment_work, $5) n where w.ip = n.ip),
+  made as (
+    insert into reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at)
+    select reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at
+    from json_populate_recordset(null::reservation, $6)
+    on conflict (reservation_id) do nothing)
   update reservation r set state = n.state, ended_at = n.ended_at
-  from json_populate_recordset(null::reservation, $1) n
+  from json_populate_recordset(null::reservation, $7) n
   where r.reservation_id = n.reservation_id
     and r.state not in ('completed', 'gave_up') and not (r.state = 'settled' and n.state = 'submitted')`;
