@@ -12,6 +12,8 @@ export const POLL_SECONDS = 15;
 export interface LookupAnswer extends Answer {
   readonly outcome: Outcome;
   readonly cacheHit: boolean;
+  /** What must have happened before the answer is sent, besides its being counted. */
+  readonly ready?: Promise<unknown>;
 }
 
 export interface Refresh {

@@ -9,14 +9,16 @@ export type CountLookup = (lookup: {
   readonly durationMs: number;
 }) => Promise<void>;
 
-/** Counts every answer to an authenticated lookup durably before it is sent (spec, Usage: counting). */
+/** Counts every answer to an authenticated lookup durably before it is sent (spec, Usage: counting), and waits for `ready`. */
 export const countingAnswers =
   (count: CountLookup): NonNullable<Route['answered']> =>
   async (request: ApiRequest, answer: Answer): Promise<Answer> => {
     if (request.key === null) return answer;
     const durationMs = performance.now() - request.startedAt;
     try {
-      await count({ keyId: request.key.key_id, ...pick(answer), durationMs });
+      const counted = count({ keyId: request.key.key_id, ...pick(answer), durationMs });
+      if ('ready' in answer) await Promise.all([counted, answer.ready]);
+      else await counted;
       return answer;
     } catch {
       return lookupRefusal(request, 'usage_unavailable');

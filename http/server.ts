@@ -26,7 +26,7 @@ export interface RequestTimeouts {
   readonly handlerMs: number;
 }
 
-export const defaultTimeouts: RequestTimeouts = {
+const defaultTimeouts: RequestTimeouts = {
   headersMs: 10_000,
   requestMs: 20_000,
   keepAliveMs: 72_000,

@@ -129,7 +129,7 @@ const inStreamOrder = (events: readonly RecordedEvent[]): RecordedEvent[][][] =>
 };
 
 /** Whether the fault is the moment's and not the event's. */
-export const isPassing = (error: unknown): boolean =>
+const isPassing = (error: unknown): boolean =>
   error instanceof StoreBusy ||
   error instanceof StoreUnavailable ||
   error instanceof OutcomeUnknown ||

@@ -92,7 +92,7 @@ export const commitSteps = async (db: pg.ClientBase, steps: readonly Step[], to:
 };
 
 /** Whether the database went away, rather than refused: no event is to blame. */
-export const isAway = (error: unknown): boolean => {
+const isAway = (error: unknown): boolean => {
   const code = (error as { code?: string }).code ?? '';
   return (
     /^(08|53|57P|40)/.test(code) ||

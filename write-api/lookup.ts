@@ -4,6 +4,7 @@ import { parsePublicAddress } from '../domain/kernel/address.ts';
 import type { SavedResult } from '../domain/lookup/result.ts';
 import type { Position } from '../event-store/port.ts';
 import {
+  type LookupAnswer,
   lookupAnswer,
   lookupFragment,
   lookupRefusal,
@@ -66,7 +67,7 @@ const submit = async (
   request: ApiRequest,
   text: string,
   ip: string,
-): Promise<Answer> => {
+): Promise<Answer | LookupAnswer> => {
   const key = request.key as CallingKey;
   const submission = await submit(
     {
@@ -88,21 +89,22 @@ const submit = async (
     return lookupRefusal(request, submission.refusal, { retryAfter: submission.retryAfterSeconds });
   }
   // So that the caller's next GET, on whichever node, knows of it. Late read models make it no failure.
-  await projected(submission.position);
+  const ready = projected(submission.position);
   if (submission.is === 'pending') {
     const { round, reservation, enqueued } = submission;
-    return pendingAnswer(request, text, {
+    const answer = pendingAnswer(request, text, {
       lookupIp: ip,
       submittedAt: reservation.submitted_at,
       attempts: round.attempts,
       nextAttemptAt: round.next_attempt_at,
       enqueued,
     });
+    return { ...answer, ready };
   }
   fresh.keep(text, submission.saved, request.receivedAt);
   const refresh = refreshOf(submission);
   const fragment = lookupFragment(submission.saved, refresh, request.receivedAt);
-  return lookupAnswer(request, text, fragment, submission.saved.match_type, refresh);
+  return { ...lookupAnswer(request, text, fragment, submission.saved.match_type, refresh), ready };
 };
 
 const refreshOf = ({ refresh }: Extract<Submission, { is: 'saved' }>): Refresh => {

@@ -14,8 +14,9 @@ export interface WorkCapacityOptions {
   readonly projected: (position: Position) => Promise<unknown>;
 }
 
-/** Of the limit: below it the count of a second ago is good enough. */
+/** Of the limit: well below it the count of a second ago is good enough. */
 const NEAR = 0.9;
+const MARGIN = 100;
 const STALE_MS = 1_000;
 const RETRY_SECONDS = 15;
 
@@ -31,7 +32,8 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
 
   const hasRoom = async (): Promise<boolean> => {
     const guess = known.count + admittedSince;
-    if (performance.now() - known.at < STALE_MS && guess < outstandingLimit * NEAR) return true;
+    const roomy = guess + underWay.size + MARGIN < outstandingLimit * NEAR;
+    if (roomy && performance.now() - known.at < STALE_MS) return true;
     const own = [...underWay.keys()];
     const count = await countOutstanding(own);
     known = { count: count + own.length, at: performance.now() };

@@ -32,6 +32,7 @@ export interface LookupCounter {
 interface Group {
   readonly openedAt: number;
   readonly counts: Map<string, LookupCount>;
+  answers: number;
   readonly durable: Promise<void>;
   resolve(): void;
   reject(reason: Error): void;
@@ -39,6 +40,9 @@ interface Group {
 
 const LIMIT_MS = 2_000;
 const AGAIN_MS = 50;
+/** So many answers in one append are a crowd. */
+const CROWD = 8;
+const GATHER_MS = 2;
 
 /**
  * Counts the lookup answers of this process on streams of its own, one a boot and UTC day, by group commit:
@@ -66,7 +70,14 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
 
   const newGroup = (): Group => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const group = { openedAt: performance.now(), counts: new Map(), durable: promise, resolve, reject };
+    const group = {
+      openedAt: performance.now(),
+      counts: new Map(),
+      answers: 0,
+      durable: promise,
+      resolve,
+      reject,
+    };
     // Whoever counts awaits the promise; a group that nobody awaits any more must not end the process.
     promise.catch(() => undefined);
     watched.add(group);
@@ -116,9 +127,13 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
   };
 
   const flush = async (): Promise<void> => {
+    let crowd = 0;
     while (open) {
+      // In a crowd an append costs more than the answers that share it: a little later, more of them do.
+      if (crowd >= CROWD) await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
       const group: Group = open;
       open = null;
+      crowd = group.answers;
       await write(group);
     }
     flushing = null;
@@ -131,6 +146,7 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
       const row: LookupCount = [keyId, hour, outcome, 1, cacheHit ? 1 : 0, Math.round(durationMs * 1_000)];
       const key = keyOfCount(row);
       open.counts.set(key, plus(open.counts.get(key), row));
+      open.answers += 1;
       // After this turn of the event loop, so that requests read together are counted together.
       flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(flush);
       return open.durable;

@@ -47,7 +47,7 @@ export const parseAddress = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | null => 
 };
 
 /** Whether the address is public as `decisions.md` defines it. */
-export const isPublic = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
+const isPublic = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
   address.range() === 'unicast' &&
   (address.kind() === 'ipv4' || address.match(GLOBAL_UNICAST)) &&
   !SPECIAL.some(({ base, bits }) => base.kind() === address.kind() && address.match(base, bits));

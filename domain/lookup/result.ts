@@ -51,7 +51,7 @@ export const savedResultSchema = z.object({
 });
 export type SavedResult = z.output<typeof savedResultSchema>;
 
-export const emptyNetwork: Network = networkSchema.parse({});
+const emptyNetwork: Network = networkSchema.parse({});
 const emptyCompany: Company = companySchema.parse({});
 
 /** One provider's completed answer: what it knows of an address. */
@@ -84,7 +84,7 @@ const hasData = (record: ProviderRecord): boolean =>
   record.match_type !== 'unclassified' || hasFields(record.network) || hasFields(record.company);
 
 /** Whether any field is known: an object of nulls is no data. */
-export const hasFields = (fields: object | null): boolean =>
+const hasFields = (fields: object | null): boolean =>
   fields !== null && Object.values(fields).some((value) => value !== null);
 
 export type Combined =

@@ -34,7 +34,7 @@ export const usageEvents = {
 } as const;
 export type UsageEvent = EventOf<typeof usageEvents>;
 
-export const USAGE_PREFIX = 'usage-';
+const USAGE_PREFIX = 'usage-';
 
 /** `day` as `YYYY-MM-DD`. */
 export const usageStream = (bootId: string, day: string): string => `${USAGE_PREFIX}${bootId}-${day}`;

@@ -37,7 +37,7 @@ export interface HeaderNames {
 }
 
 /** X-Request-ID and the named headers. */
-export function headers({ always = [], optional = [] }: HeaderNames = {}) {
+function headers({ always = [], optional = [] }: HeaderNames = {}) {
   const all: Record<string, z.ZodType> = { 'X-Request-ID': responseHeaders['X-Request-ID'] };
   for (const name of always) all[name] = responseHeaders[name];
   for (const name of optional) all[name] = responseHeaders[name].optional();

@@ -4,7 +4,7 @@ import { count, timestamp } from './common.ts';
 import { company } from './company.ts';
 
 /** Spec, "CompanyCandidate". */
-export const companyCandidate = z
+const companyCandidate = z
   .object({
     domain: z.string().meta({ description: 'An observed e-mail domain; never a whole address.' }),
     company: company.nullable().meta({
@@ -27,7 +27,6 @@ export const companyCandidate = z
     }),
   })
   .meta({ id: 'CompanyCandidate', description: "A clue, not proof of a visitor's employer." });
-export type CompanyCandidateBody = z.output<typeof companyCandidate>;
 
 /** Spec, "CompanySignals": in lookup answers of keys that have the flag. */
 export const companySignals = z
@@ -40,4 +39,3 @@ export const companySignals = z
     candidates: z.array(companyCandidate),
   })
   .meta({ id: 'CompanySignals', description: 'Optional clues from the last 30 days, for enabled keys.' });
-export type CompanySignalsBody = z.output<typeof companySignals>;

@@ -32,7 +32,6 @@ export const company = z
     country_name: text,
   })
   .meta({ id: 'Company', description: 'A company; null means unknown, never zero.' });
-export type CompanyBody = z.output<typeof company>;
 
 /** Spec, "the service", which decisions.md names Network. */
 export const network = z
@@ -47,4 +46,3 @@ export const network = z
       .meta({ description: 'true: ISP; false: no ISP, which alone is no company match; null: unspecified.' }),
   })
   .meta({ id: 'Network', description: 'What is known of the network behind the address.' });
-export type NetworkBody = z.output<typeof network>;

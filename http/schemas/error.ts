@@ -14,4 +14,3 @@ export const errorBody = z
     company_signals: companySignals.optional(),
   })
   .meta({ id: 'Error', description: 'Why a request was not carried out. Never a negative company match.' });
-export type ErrorBody = z.output<typeof errorBody>;

@@ -5,10 +5,9 @@ import { company, network } from './company.ts';
 import { companySignals } from './company-signals.ts';
 
 /** Spec, Lookup `match_type`. */
-export const matchType = z
+const matchType = z
   .enum(['company', 'isp', 'unclassified'])
   .meta({ id: 'MatchType', description: 'unclassified is no proof that the address is not a business.' });
-export type MatchType = z.output<typeof matchType>;
 
 /** Spec, "Saved result freshness". */
 export const refreshStatus = z.enum(['not_needed', 'not_requested', 'pending', 'deferred']).meta({
@@ -34,7 +33,7 @@ export const refreshError = z
 export type RefreshError = z.output<typeof refreshError>;
 
 /** What a saved result says, in a lookup and in the result of a reveal alike. */
-export const savedResultFields = {
+const savedResultFields = {
   match_type: matchType,
   company_found: z.boolean().meta({ description: 'true only for `match_type` company.' }),
   enriched_at: timestamp

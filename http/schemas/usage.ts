@@ -4,8 +4,7 @@ import { outcomeSchema } from '../../domain/usage/events.ts';
 import { count, timestamp } from './common.ts';
 
 /** Spec, Usage `outcomes`: what became of a counted lookup. */
-export const usageOutcome = z.enum(outcomeSchema.options).meta({ id: 'UsageOutcome' });
-export type UsageOutcome = z.output<typeof usageOutcome>;
+const usageOutcome = z.enum(outcomeSchema.options).meta({ id: 'UsageOutcome' });
 
 /** Spec, "EnrichmentStatus". */
 export const enrichmentStatus = z
@@ -24,7 +23,7 @@ export const enrichmentStatus = z
 export type EnrichmentStatusBody = z.output<typeof enrichmentStatus>;
 
 /** Spec, "RevealUsage". */
-export const revealUsage = z
+const revealUsage = z
   .object({
     billable_reveals: count,
     completed_reveals: count,
@@ -38,7 +37,6 @@ export const revealUsage = z
     accounting: z.string(),
   })
   .meta({ id: 'RevealUsage', description: 'Reveals made with this key; present once there is one.' });
-export type RevealUsageBody = z.output<typeof revealUsage>;
 
 const limits = z.object({
   requests_per_second: count,

@@ -12,7 +12,7 @@ const isText = (value: unknown): boolean =>
 const allText = (fields: object | null): boolean => fields === null || Object.values(fields).every(isText);
 
 /** What a provider says of one address (decisions, Enrichment providers); every field may be left out. */
-export const providerRecordSchema = z.object({
+const providerRecordSchema = z.object({
   match_type: matchTypeSchema,
   network: networkSchema.nullable().default(null).refine(allText, 'holds what is no text'),
   company: companySchema.nullable().default(null).refine(allText, 'holds what is no text'),

@@ -17,7 +17,7 @@ export const TOKEN = 'dp_a-good-key';
 export const authorized = { authorization: `Bearer ${TOKEN}` };
 
 /** What the handler saw, as its answer. */
-export const echo = (request: ApiRequest) => ({
+const echo = (request: ApiRequest) => ({
   status: 200,
   body: JSON.stringify({ params: request.params, query: request.query, body: request.body ?? null }),
 });

@@ -31,7 +31,7 @@ export interface House {
   close(): Promise<void>;
 }
 
-export const START = Date.parse('2026-03-01T12:00:00.000Z');
+const START = Date.parse('2026-03-01T12:00:00.000Z');
 
 export const openHouse = async (): Promise<House> => {
   const { url, drop } = await testDatabase();
