@@ -77,10 +77,12 @@ export const createBatcher = <State, Command, Event extends { type: string; data
 
   const current = async (stream: string): Promise<Loaded<State>> => {
     const cached = cache.get(stream);
+    // On a copy: folding changes a state in place, and several may be reading on from the same one.
     const loaded = cached
-      ? await load(store, aggregate, stream, cached)
+      ? await load(store, aggregate, stream, { ...cached, state: aggregate.clone(cached.state) })
       : await loadFromSnapshot(store, aggregate, stream);
-    cache.set(stream, loaded);
+    const newer = (cache.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
+    if (!newer) cache.set(stream, loaded);
     return loaded;
   };
 
@@ -171,7 +173,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
       try {
         await runBatch(stream, batch);
       } catch (error) {
-        // The fold may be half way between two revisions now.
+        // What the stream holds by now is not known.
         cache.delete(stream);
         for (const waiting of batch) waiting.reject(error);
       }

@@ -82,6 +82,31 @@ describe('the batcher of a partner', () => {
     expect(await reserve(here, partner, '8.8.4.4', 1)).toMatchObject({ ok: true });
   });
 
+  it('counts each reservation once, however many read on from the same fold at once', async () => {
+    const partner = randomUUID();
+    const here = createIntakeBatcher(house.store);
+    const there = createIntakeBatcher(house.store);
+    await reserve(here, partner, '8.8.0.1');
+    await reserve(there, partner, '8.8.0.2');
+    const unchanged = {
+      type: 'Reserve',
+      reservation_id: randomUUID(),
+      partner_id: partner,
+      key_id: 'key_a',
+      ip: '8.8.0.1',
+      kind: 'first',
+      dailyAllowance: null,
+      pendingLimit: 10,
+      finished: null,
+      at: house.clock.now(),
+    } as const;
+    await Promise.all(Array.from({ length: 20 }, () => here.likely(intakeStream(partner), unchanged)));
+    const used = await here.submit(intakeStream(partner), unchanged, house.context(), (state) =>
+      state.usedToday.get('key_a'),
+    );
+    expect(used).toMatchObject({ value: { value: 2 } });
+  });
+
   it('starts from its last snapshot and comes to the same state', async () => {
     const partner = randomUUID();
     const batcher = createIntakeBatcher(house.store);
