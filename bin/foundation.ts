@@ -7,6 +7,7 @@ import type { EventStore } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
+import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
 import { keyedDigest, serviceKey } from '../platform/keyring.ts';
 import type { Logger } from '../platform/log.ts';
@@ -35,6 +36,8 @@ export interface Foundation {
   readonly processed: Progress;
   /** The keyed digest of an address, for stream names. */
   readonly digest: (ip: string) => string;
+  /** What visitors' addresses and labels are sealed under. */
+  readonly dayKeys: DayKeys;
   close(): Promise<void>;
 }
 
@@ -94,6 +97,7 @@ export const openFoundation = async (
       progress,
       processed,
       digest,
+      dayKeys: createDayKeys({ pool, master, clock }),
       close: async () => {
         await store.close();
         await progress.close();

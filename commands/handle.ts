@@ -21,6 +21,8 @@ export interface CommandContext {
   readonly causationId: string;
   /** Milliseconds, from the injected clock. */
   readonly at: number;
+  /** From this instant on (ISO 8601) the port hides the events. */
+  readonly expiresAt?: string;
   readonly partnerId?: string;
   readonly keyId?: string;
 }
@@ -139,6 +141,7 @@ export const toNewEvents = (
     $correlationId: context.correlationId,
     $causationId: context.causationId,
     at: iso(context.at),
+    ...(context.expiresAt === undefined ? {} : { expires_at: context.expiresAt }),
     ...(context.partnerId === undefined ? {} : { partner_id: context.partnerId }),
     ...(context.keyId === undefined ? {} : { key_id: context.keyId }),
   };

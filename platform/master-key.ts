@@ -1,33 +1,17 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type Sealer, sealerFrom } from './sealing.ts';
 
 /** The key under which all other keys and secrets are sealed at rest. */
-export interface MasterKey {
+export interface MasterKey extends Sealer {
   /** Tells which key sealed something, without telling the key. */
   readonly id: string;
-  seal(plain: Buffer): Buffer;
-  /** @throws when the text was not sealed under this key, or was changed */
-  open(sealed: Buffer): Buffer;
 }
 
-const NONCE = 12;
-const TAG = 16;
-
-/** AES-256-GCM under 32 bytes: nonce, tag, then the sealed text. */
 export const masterKeyFrom = (key: Buffer): MasterKey => ({
   id: createHash('sha256').update('doorplate master key id').update(key).digest('hex').slice(0, 16),
-  seal: (plain) => {
-    const nonce = randomBytes(NONCE);
-    const cipher = createCipheriv('aes-256-gcm', key, nonce);
-    const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
-    return Buffer.concat([nonce, cipher.getAuthTag(), sealed]);
-  },
-  open: (sealed) => {
-    const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE));
-    decipher.setAuthTag(sealed.subarray(NONCE, NONCE + TAG));
-    return Buffer.concat([decipher.update(sealed.subarray(NONCE + TAG)), decipher.final()]);
-  },
+  ...sealerFrom(key),
 });
 
 /**

@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import type { EventOf } from '../kernel/events.ts';
+import { enrichmentEvents } from '../lookup/events.ts';
+
+const instant = z.iso.datetime();
+const { match_type, company, network } = enrichmentEvents['lookup.EnrichmentCompleted.v1'].shape.result.shape;
+
+/** A saved result as it was when the reveal completed (spec, RevealResult), frozen. */
+export const revealResultSchema = z.object({
+  status: z.literal('complete'),
+  match_type,
+  company_found: z.boolean(),
+  enriched_at: instant.nullable(),
+  company,
+  network,
+  stale: z.boolean(),
+  fresh_until: instant.nullable(),
+  refresh_status: z.enum(['not_needed', 'not_requested', 'pending', 'deferred']),
+  refresh_error: z
+    .enum([
+      'pending_limit',
+      'enrichment_limit',
+      'enrichment_capacity',
+      'submission_unconfirmed',
+      'lookup_failed',
+    ])
+    .nullable(),
+});
+export type RevealResult = z.output<typeof revealResultSchema>;
+
+/** What both events of a reveal say of it. */
+const ofReveal = {
+  reveal_id: z.uuid(),
+  session_id: z.uuid(),
+  tracker_id: z.uuid(),
+  partner_id: z.uuid(),
+  /** Whoever asked: an API key, or a user of the dashboard. The other is null. */
+  key_id: z.string().nullable(),
+  user_id: z.string().nullable(),
+  created_at: instant,
+  /** The session's own. */
+  expires_at: instant,
+} as const;
+
+/** Stream `reveal-<uuidv5 of partner and Idempotency-Key>`, whose UUID is the reveal's id: one reveal. */
+export const revealEvents = {
+  'reveals.RevealRequested.v1': z.object(ofReveal),
+  'reveals.RevealCompleted.v1': z.object({
+    ...ofReveal,
+    completed_at: instant,
+    /** Whether it has one unit: its result is nonempty. */
+    billable: z.boolean(),
+    result: revealResultSchema,
+  }),
+} as const;
+export type RevealEvent = EventOf<typeof revealEvents>;
+
+/** Stream `expired-<partner>-<utc day>`, with the sessions that expired. */
+export const revealExpiryEvents = {
+  'reveals.RevealsExpired.v1': z.object({
+    partner_id: z.uuid(),
+    /** Reveal, and when it expired. */
+    reveals: z.array(z.tuple([z.uuid(), instant])),
+  }),
+} as const;
+
+export const REVEAL_PREFIX = 'reveal-';

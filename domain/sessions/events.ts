@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import type { EventOf } from '../kernel/events.ts';
+
+const instant = z.iso.datetime();
+
+/**
+ * Which session an event is of, and what makes it that one: enough of it in each event that the end of a stream can be
+ * read without its beginning.
+ */
+const ofSession = {
+  session_id: z.uuid(),
+  tracker_id: z.uuid(),
+  partner_id: z.uuid(),
+  visit_id: z.uuid(),
+  /** Digest of the visitor's address under the key of the day of `first_seen_at`. */
+  visitor: z.string(),
+  /** ISO 3166-1 alpha-2; null: unknown. */
+  visitor_country: z.string().nullable(),
+  first_seen_at: instant,
+  expires_at: instant,
+} as const;
+
+/** Stream `tab-<uuidv5 of tracker and token>`: the sessions of one browser tab. */
+export const sessionEvents = {
+  'sessions.SessionCreated.v1': z.object({
+    ...ofSession,
+    /** `SessionSecrets` as JSON, sealed under the key of the day of `first_seen_at`, bound to `session_id`. */
+    sealed: z.string(),
+  }),
+  'sessions.SessionVisited.v1': z.object({ ...ofSession, seen_at: instant }),
+} as const;
+export type SessionEvent = EventOf<typeof sessionEvents>;
+
+/** A label's value (spec, CustomParameters). */
+const label = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+export type CustomParameters = Readonly<Record<string, z.output<typeof label>>>;
+
+/** What of a session is personal, and sealed. */
+export const sessionSecretsSchema = z.object({
+  /** Canonical; public or not. */
+  ip: z.string(),
+  custom: z.record(z.string(), label),
+});
+export type SessionSecrets = z.output<typeof sessionSecretsSchema>;
+
+/** Stream `expired-<partner>-<utc day>`: what expired, by its bare id, so that it is told as gone and not as unknown. */
+export const sessionExpiryEvents = {
+  'sessions.SessionsExpired.v1': z.object({
+    partner_id: z.uuid(),
+    /** Session, and when it expired. */
+    sessions: z.array(z.tuple([z.uuid(), instant])),
+  }),
+} as const;
+
+export const TAB_PREFIX = 'tab-';
+export const EXPIRED_PREFIX = 'expired-';
