@@ -19,8 +19,16 @@ interface Waiter {
 export interface Progress {
   /** What the process's own leader has committed, told without a detour. */
   advance(positions: Readonly<Record<string, Position>>): void;
-  /** True once all named projections have applied the position; false after `timeoutMs`. */
-  reached(names: readonly string[], position: Position | null, timeoutMs: number): Promise<boolean>;
+  /**
+   * True once all named projections have applied the position; false after `timeoutMs`. They are told to hurry,
+   * unless the caller is `patient`.
+   */
+  reached(
+    names: readonly string[],
+    position: Position | null,
+    timeoutMs: number,
+    manner?: 'patient',
+  ): Promise<boolean>;
   /** Calls back whenever somebody, in whichever process, waits for what is not applied yet. Returns the undoing. */
   onWanted(listener: () => void): () => void;
   close(): Promise<void>;
@@ -85,7 +93,7 @@ export const createProgress = ({
       listener.ensure();
       return () => hurried.delete(call);
     },
-    reached: (names, position, timeoutMs) => {
+    reached: (names, position, timeoutMs, manner) => {
       if (position === null) return Promise.resolve(true);
       return new Promise((resolve) => {
         const waiter: Waiter = {
@@ -102,7 +110,7 @@ export const createProgress = ({
         if (isReached(waiter)) waiter.resolve(true);
         else {
           listener.ensure();
-          hurry();
+          if (manner !== 'patient') hurry();
           polling ??= setTimeout(poll, POLL_MS);
         }
       });

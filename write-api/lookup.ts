@@ -88,19 +88,19 @@ const submit = async (
   if (submission.is === 'refused') {
     return lookupRefusal(request, submission.refusal, { retryAfter: submission.retryAfterSeconds });
   }
-  // So that the caller's next GET, on whichever node, knows of it. Late read models make it no failure.
-  const ready = projected(submission.position);
   if (submission.is === 'pending') {
     const { round, reservation, enqueued } = submission;
-    const answer = pendingAnswer(request, text, {
+    // The read models need not have it yet: a GET that misses it waits for them.
+    return pendingAnswer(request, text, {
       lookupIp: ip,
       submittedAt: reservation.submitted_at,
       attempts: round.attempts,
       nextAttemptAt: round.next_attempt_at,
       enqueued,
     });
-    return { ...answer, ready };
   }
+  // A GET finds the saved result at once and waits for nothing: what it shows of the refresh must be there by then.
+  const ready = projected(submission.position);
   fresh.keep(text, submission.saved, request.receivedAt);
   const refresh = refreshOf(submission);
   const fragment = lookupFragment(submission.saved, refresh, request.receivedAt);

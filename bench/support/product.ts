@@ -22,6 +22,8 @@ export interface Product {
   readonly meters: Meters;
   /** Waits until read models and processors have all that is in the store, and no enrichment is left to do. */
   settled(): Promise<void>;
+  /** Waits until read models and processors have all that is in the store. */
+  followed(): Promise<void>;
   /** Works beside the server, as a command does. */
   beside<T>(work: (foundation: Foundation) => Promise<T>): Promise<T>;
   end(): Promise<void>;
@@ -62,7 +64,8 @@ export const startProduct = async (
       port: Number(new URL(service.url).port),
       keys,
       meters: { server: () => cpuOf(service.pid), PostgreSQL: () => cpuOfFamily(postmaster) },
-      settled: () => beside(untilSettled),
+      settled: () => beside((foundation) => untilQuiet(foundation, 'no work')),
+      followed: () => beside((foundation) => untilQuiet(foundation, 'work may wait')),
       beside,
       end,
     };
@@ -102,7 +105,10 @@ export const withFoundation = async <T>(
 };
 
 /** Processors tell other processes of their place late, so that their silence is what tells. */
-const untilSettled = async ({ pool, store, progress }: Foundation): Promise<void> => {
+const untilQuiet = async (
+  { pool, store, progress }: Foundation,
+  left: 'no work' | 'work may wait',
+): Promise<void> => {
   const names = allProjections.map((projection) => projection.name);
   const deadline = performance.now() + SETTLED_MS;
   let quietSince = performance.now();
@@ -113,8 +119,10 @@ const untilSettled = async ({ pool, store, progress }: Foundation): Promise<void
     if (head !== before) quietSince = now;
     before = head;
     if (!(await progress.reached(names, head, deadline - now))) continue;
+    if (now - quietSince < QUIET_MS) continue;
+    if (left === 'work may wait') return;
     const { rows } = await pool.query('select exists (select from read.enrichment_work) as working');
-    if (!rows[0].working && now - quietSince > QUIET_MS) return;
+    if (!rows[0].working) return;
   }
 };
 

@@ -53,6 +53,7 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
   let flushing: Promise<void> | null = null;
   let bootId = uuid();
   let revisions = new Map<string, number>();
+  let gathering: { readonly enough: number; resolve(): void } | null = null;
   const watched = new Set<Group>();
 
   // One timer for all groups: whoever waits longer is told so, even while an append hangs.
@@ -129,14 +130,34 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
   const flush = async (): Promise<void> => {
     let crowd = 0;
     while (open) {
-      // In a crowd an append costs more than the answers that share it: a little later, more of them do.
-      if (crowd >= CROWD) await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
+      // In a crowd an append costs more than the answers that share it: a little later, more of them do. Half of the
+      // crowd is enough, so that it is answered while the other half is being counted.
+      if (crowd >= CROWD) await gather(open, crowd / 2);
       const group: Group = open;
       open = null;
-      crowd = group.answers;
       await write(group);
+      crowd = group.answers + (waiting()?.answers ?? 0);
     }
     flushing = null;
+  };
+
+  /** What has come meanwhile. */
+  const waiting = (): Group | null => open;
+
+  /** Until so many answers are in the group, or a short time is over. */
+  const gather = async (group: Group, enough: number): Promise<void> => {
+    if (group.answers >= enough) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, GATHER_MS);
+      gathering = {
+        enough,
+        resolve: () => {
+          clearTimeout(timer);
+          resolve();
+        },
+      };
+    });
+    gathering = null;
   };
 
   return {
@@ -147,6 +168,7 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
       const key = keyOfCount(row);
       open.counts.set(key, plus(open.counts.get(key), row));
       open.answers += 1;
+      if (gathering && open.answers >= gathering.enough) gathering.resolve();
       // After this turn of the event loop, so that requests read together are counted together.
       flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(flush);
       return open.durable;

@@ -29,10 +29,11 @@ const unavailable = (answer: Awaited<ReturnType<TestApi['post']>>, code: string)
   expect(answer.headers['x-request-id']).toBe(answer.json().request_id);
   return Number(answer.headers['retry-after']);
 };
-const reservations = async (ip: string) =>
-  (await api.sql.query('select state from read.reservation where ip = $1', [ip])).rows.map(
-    ({ state }) => state,
-  );
+const reservations = async (ip: string) => {
+  await api.caughtUp();
+  const { rows } = await api.sql.query('select state from read.reservation where ip = $1', [ip]);
+  return rows.map(({ state }) => state);
+};
 
 describe('a reservation whose submission is not confirmed', () => {
   it.each([

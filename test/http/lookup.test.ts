@@ -65,6 +65,7 @@ describe('a lookup of an unknown address', () => {
     expect(again.statusCode).toBe(202);
     expect(again.json().submitted_at).toBe(first.json().submitted_at);
     await eventually('the provider is asked', () => provider.asked('5.1.0.3') === 1);
+    await api.caughtUp();
     const { rows } = await api.sql.query(`select count(*)::int n from read.reservation where ip = '5.1.0.3'`);
     expect(rows).toEqual([{ n: 1 }]);
   });
@@ -76,6 +77,7 @@ describe('a lookup of an unknown address', () => {
       Array.from({ length: 20 }, (_, n) => api.post(n % 2 === 0 ? key : second, '5.1.0.4')),
     );
     expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(20).fill(202));
+    await api.caughtUp();
     const { rows } = await api.sql.query(`select count(*)::int n from read.reservation where ip = '5.1.0.4'`);
     expect(rows).toEqual([{ n: 1 }]);
   });

@@ -70,12 +70,15 @@ export interface TestApi {
   usage(key: Key, query?: string): Promise<LightMyRequestResponse>;
   /** Polls until the answer is 200 with this refresh status (and, unless `not_needed`, as long as it takes). */
   settled(key: Key, ip: string): Promise<LightMyRequestResponse>;
+  /** Waits until the read models have all that the store has: for queries of a test's own. */
+  caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
 const ROOMY: KeyLimits = { ...DEFAULT_LIMITS, requests_per_second: 10_000 };
 const IN_MEMORY = { processId: uuid(), alone: () => true, stop: async () => {} };
 const READY_MS = 10_000;
+const PROJECTIONS = allProjections.map(({ name }) => name);
 
 export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
   const {
@@ -132,8 +135,7 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
       };
       const made = await createKey(foundation.store, wanted, context());
       if (!made.ok) throw new Error(made.refusal);
-      const names = allProjections.map(({ name }) => name);
-      await foundation.progress.reached(names, made.value.position, READY_MS);
+      await foundation.progress.reached(PROJECTIONS, made.value.position, READY_MS);
       return { api_key: made.value.api_key, key_id: made.value.key_id, partner_id: partner };
     },
     inject,
@@ -147,6 +149,10 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
         () => get(key, ip),
         (answer) => answer.statusCode === 200 && answer.json().refresh_status !== 'pending',
       ),
+    caughtUp: async () => {
+      const reached = await foundation.progress.reached(PROJECTIONS, await foundation.store.head(), READY_MS);
+      if (!reached) throw new Error('the read models did not catch up');
+    },
     close: async () => {
       await api.close();
       await workers?.close();

@@ -8,6 +8,8 @@ export type Environment = Readonly<Record<string, string>>;
 /** All processes of a database must have the same. */
 export const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 
+/** As `npm start` and the program's first line have it. */
+const FLAGS = ['--max-semi-space-size=16'];
 const PROGRAM = fileURLToPath(new URL('../../bin/doorplate.js', import.meta.url));
 
 export interface Running {
@@ -24,7 +26,7 @@ export const startDoorplate = (
   env: Environment,
   options: SpawnOptions = {},
 ): Running => {
-  const child = spawn(process.execPath, [PROGRAM, ...args], {
+  const child = spawn(process.execPath, [...FLAGS, PROGRAM, ...args], {
     ...options,
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
