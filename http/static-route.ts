@@ -9,22 +9,30 @@ export interface StaticContent {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A public GET of a constant text: ETag (RFC 9110 section 8.8.3), 304, and gzip for who takes it. */
+/** A public GET of a constant text. */
 export function staticRoute(path: string, maxAgeSeconds: number, content: StaticContent): Route {
-  let compressed: Answer | null = null;
-  const plain = variant(content, maxAgeSeconds, '');
   return {
     method: 'GET',
     path,
     access: 'public',
     body: 'none',
     bodyLimit: 0,
-    handle(request) {
-      if (!takesGzip(request)) return unlessKnown(request, plain);
-      // Compressed when first asked for: megabytes of script should not slow down every start.
-      compressed ??= variant(zipped(content), maxAgeSeconds, '-gzip');
-      return unlessKnown(request, compressed);
-    },
+    handle: staticAnswers(content, maxAgeSeconds),
+  };
+}
+
+/** What a constant text is answered with: ETag (RFC 9110 section 8.8.3), 304, and gzip for who takes it. */
+export function staticAnswers(
+  content: StaticContent,
+  maxAgeSeconds: number,
+): (request: ApiRequest) => Answer {
+  let compressed: Answer | null = null;
+  const plain = variant(content, maxAgeSeconds, '');
+  return (request) => {
+    if (!takesGzip(request)) return unlessKnown(request, plain);
+    // Compressed when first asked for: megabytes of script should not slow down every start.
+    compressed ??= variant(zipped(content), maxAgeSeconds, '-gzip');
+    return unlessKnown(request, compressed);
   };
 }
 

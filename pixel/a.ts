@@ -1,0 +1,52 @@
+/**
+ * The pixel: what a customer's page loads as `/tracking/a.js` (decisions, "Pixel"). The same text for every tracker; the
+ * tag that loads it says which one. It is a guest: it never throws, reads neither URL nor content, and sets no cookie.
+ */
+import { parseLabels } from './labels.ts';
+import { send } from './send.ts';
+import { createTabToken } from './token.ts';
+import { uuid } from './uuid.ts';
+import { onEachView } from './views.ts';
+
+declare global {
+  interface Navigator {
+    /** https://w3c.github.io/gpc/; true: the visitor objects. */
+    readonly globalPrivacyControl?: boolean;
+  }
+}
+
+const start = ({ src, dataset }: HTMLScriptElement): void => {
+  const trackerId = new URL(src).searchParams.get('tracker_id')?.toLowerCase();
+  const custom = parseLabels(dataset.custom ?? '');
+  if (custom === null) {
+    // biome-ignore lint/suspicious/noConsole: the spec asks for a warning, for whoever installs the tag
+    console.warn('Doorplate: data-custom is not a flat JSON object within the limits; no visit is sent.');
+    return;
+  }
+  if (!trackerId || !isFirst(trackerId)) return;
+  const collector = new URL('collect', src).href;
+  const tokenAt = createTabToken(`doorplate ${trackerId}`);
+
+  onEachView(() => {
+    // Asked each time: the visitor may object while the page is open.
+    if (navigator.globalPrivacyControl) return;
+    const visit = { tracker_id: trackerId, token: tokenAt(Date.now()), visit_id: uuid(), custom };
+    send(collector, JSON.stringify(visit));
+  });
+};
+
+/** false where the page holds the tag twice, or puts it in again on each view: a visit counts once. */
+const isFirst = (trackerId: string): boolean => {
+  const mark = Symbol.for(`doorplate ${trackerId}`);
+  const marks = window as unknown as Record<symbol, true>;
+  if (marks[mark]) return false;
+  marks[mark] = true;
+  return true;
+};
+
+try {
+  // null for a module and for a text put into the page by hand: there is no tag that would name the tracker.
+  if (document.currentScript) start(document.currentScript as HTMLScriptElement);
+} catch {
+  // A browser without what this needs. The page goes on as if it were not here.
+}

@@ -1,0 +1,63 @@
+/** A stand-in for the service: serves the pixel's real bytes and notes what it sends. */
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { PIXEL_FILE } from '../../../pixel/build.ts';
+import { closed, listening } from '../../support/customer-site.ts';
+
+export interface Visit {
+  readonly tracker_id: string;
+  readonly token: string;
+  readonly visit_id: string;
+  readonly custom: unknown;
+}
+
+interface Received {
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export interface Collector {
+  readonly origin: string;
+  /** All requests to `/tracking/collect`, refused ones and preflights too. */
+  readonly received: Received[];
+  /** What they said, in the order in which they came. */
+  visits(): Visit[];
+  /** Statuses of the next answers; then 204 again. */
+  answerNext(...statuses: number[]): void;
+  close(): Promise<void>;
+}
+
+export const startCollector = async (): Promise<Collector> => {
+  const script = readFileSync(PIXEL_FILE);
+  const received: Received[] = [];
+  const statuses: number[] = [];
+
+  const collect = async (request: IncomingMessage): Promise<number> => {
+    const { method = '', headers } = request;
+    received.push({ method, headers, body: await text(request) });
+    return statuses.shift() ?? 204;
+  };
+  const server = createServer(async (request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost');
+    if (pathname === '/tracking/a.js') {
+      response.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end(script);
+    } else if (pathname === '/tracking/collect') {
+      const status = await collect(request);
+      response
+        .writeHead(status, { 'access-control-allow-origin': request.headers.origin ?? '', vary: 'origin' })
+        .end();
+    } else {
+      response.writeHead(404).end();
+    }
+  });
+  const port = await listening(server);
+  return {
+    origin: `http://localhost:${port}`,
+    received,
+    visits: () => received.filter(({ method }) => method === 'POST').map(({ body }) => JSON.parse(body)),
+    answerNext: (...next) => void statuses.push(...next),
+    close: () => closed(server),
+  };
+};

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
+import { type Complaints, complaintsOf, startBrowser } from '../../support/browser.ts';
+import { type CustomerSite, startCustomerSite } from '../../support/customer-site.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type Collector, startCollector, type Visit } from './collector.ts';
+
+/** A visitor with a browser profile of its own, a tracker, and what the service got. */
+export interface Scene extends Complaints {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  readonly site: CustomerSite;
+  readonly collector: Collector;
+  readonly tracker: string;
+  /** The tag that the tracker's owner installs; '' leaves `data-custom` out. */
+  tag(custom?: string): string;
+  /** Opens a page that has only the tag. */
+  open(path?: string): Promise<void>;
+  /** Waits until so many visits were sent, and gives them. */
+  visits(count: number): Promise<Visit[]>;
+  /** Lets the page send something after them, so that none is on its way; gives what there was. */
+  visitsSoFar(): Promise<Visit[]>;
+  /** Waits until the page knows what came of so many attempts since it was loaded. */
+  answered(count: number): Promise<void>;
+}
+
+const COUNT_ANSWERS = `{
+  const { fetch } = window;
+  window.answers = 0;
+  window.fetch = (...request) => {
+    const answer = fetch(...request);
+    const count = () => { window.answers += 1; };
+    if (!String(request[0]).endsWith('/later')) answer.then(count, count);
+    return answer;
+  };
+}`;
+
+/** Gives a test a scene of its own. */
+export type Play = (act: (scene: Scene) => Promise<void>) => Promise<void>;
+
+/** Starts one browser for a test file, and ends it. */
+export const setStage = (): Play => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser.close());
+
+  return async (act) => {
+    const [site, collector, context] = await Promise.all([
+      startCustomerSite(),
+      startCollector(),
+      browser.newContext(),
+    ]);
+    try {
+      await act(await makeScene(site, collector, context));
+    } finally {
+      await context.close();
+      await Promise.all([site.close(), collector.close()]);
+    }
+  };
+};
+
+const makeScene = async (
+  site: CustomerSite,
+  collector: Collector,
+  context: BrowserContext,
+): Promise<Scene> => {
+  await context.addInitScript(COUNT_ANSWERS);
+  const page = await context.newPage();
+  const tracker = randomUUID();
+  const tag = (custom = '{}') =>
+    `<script async src="${collector.origin}/tracking/a.js?tracker_id=${tracker}"${
+      custom === '' ? '' : ` data-custom='${custom}'`
+    }></script>`;
+  const visits = (count: number) =>
+    eventually(`${count} visits`, collector.visits, ({ length }) => length >= count);
+  return {
+    ...complaintsOf(context),
+    context,
+    page,
+    site,
+    collector,
+    tracker,
+    tag,
+    visits,
+    open: async (path = '/') => {
+      await page.goto(site.page(path, tag()));
+    },
+    visitsSoFar: async () => {
+      await page.evaluate(`fetch('${collector.origin}/later', { mode: 'no-cors' })`);
+      return collector.visits();
+    },
+    answered: async (count) => {
+      await page.waitForFunction(`answers === ${count}`);
+    },
+  };
+};
