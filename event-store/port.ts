@@ -66,6 +66,8 @@ export interface FollowOptions {
   readonly prefixes?: readonly string[];
   /** At most so many events in a batch (default 500). */
   readonly batchSize?: number;
+  /** Events past their `expires_at` come too, as long as the store has them. Default: they are hidden. */
+  readonly includeExpired?: boolean;
   /** Ends the iteration without an error. */
   readonly signal: AbortSignal;
 }

@@ -17,8 +17,14 @@ import { lead } from '../platform/leader.ts';
 export interface FollowingProcessor {
   readonly name: string;
   readonly prefixes: readonly string[];
+  /** What happens in order; the rest happens side by side. Default: the event's stream. Must not throw. */
+  lane?(event: RecordedEvent): string;
+  /** Events that have expired and are not deleted yet come too: for who must not miss one, however late it is. */
+  readonly includeExpired?: boolean;
   /** Must be harmless when the event comes again: it may have been handled up to its last line. */
   handle(event: RecordedEvent): Promise<void>;
+  /** The events of a lane that came together, where that is less work. When it fails they are handled one by one. */
+  handleAll?(events: readonly RecordedEvent[]): Promise<void>;
 }
 
 export interface FollowOptions {
@@ -53,7 +59,7 @@ export const startProcessor = (
   });
 
 const run = async (
-  { name, prefixes, handle }: FollowingProcessor,
+  { name, prefixes, lane, includeExpired = false, handle, handleAll }: FollowingProcessor,
   { store, log, onPassed, onStopped }: FollowOptions,
   db: pg.ClientBase,
   signal: AbortSignal,
@@ -82,13 +88,9 @@ const run = async (
     return saving;
   };
   signal.addEventListener('abort', () => later && clearTimeout(later));
-  for await (const batch of store.follow({ after, prefixes, signal })) {
-    for (const group of inStreamOrder(batch.events)) {
-      await Promise.all(
-        group.map(async (ofStream) => {
-          for (const event of ofStream) await handleOne(event);
-        }),
-      );
+  for await (const batch of store.follow({ after, prefixes, includeExpired, signal })) {
+    for (const group of inLanes(batch.events, lane)) {
+      await Promise.all(group.map(handleLane));
       if (signal.aborted) return;
     }
     passed = batch.position;
@@ -96,6 +98,17 @@ const run = async (
     else later ??= setTimer(() => void save().catch(() => undefined), PASSED_MS);
     onPassed(name, batch.position);
     await pause(GATHER_MS, signal);
+  }
+
+  async function handleLane(events: readonly RecordedEvent[]): Promise<void> {
+    if (handleAll && events.length > 1) {
+      const done = await handleAll(events).then(
+        () => true,
+        () => false,
+      );
+      if (done) return;
+    }
+    for (const event of events) await handleOne(event);
   }
 
   async function handleOne(event: RecordedEvent): Promise<void> {
@@ -120,11 +133,14 @@ const run = async (
   }
 };
 
-/** Groups of streams to handle side by side; the events of one stream stay in order. */
-const inStreamOrder = (events: readonly RecordedEvent[]): RecordedEvent[][][] => {
-  const streams = [...Map.groupBy(events, (event) => event.stream).values()];
-  return Array.from({ length: Math.ceil(streams.length / AT_ONCE) }, (_, index) =>
-    streams.slice(index * AT_ONCE, (index + 1) * AT_ONCE),
+/** Groups of lanes to handle side by side; the events of one lane stay in order. */
+const inLanes = (
+  events: readonly RecordedEvent[],
+  laneOf: (event: RecordedEvent) => string = (event) => event.stream,
+): RecordedEvent[][][] => {
+  const lanes = [...Map.groupBy(events, laneOf).values()];
+  return Array.from({ length: Math.ceil(lanes.length / AT_ONCE) }, (_, index) =>
+    lanes.slice(index * AT_ONCE, (index + 1) * AT_ONCE),
   );
 };
 

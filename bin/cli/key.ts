@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { createKey, newApiKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
-import { findKey, findPartner, listKeys } from '../../read-api/partner-rows.ts';
+import { findKey, listKeys } from '../../read-api/partner-rows.ts';
 import { DEFAULT_LIMITS } from '../key-limits.ts';
+import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
@@ -61,13 +62,6 @@ const given = (options: LimitOptions): Partial<KeyLimits> =>
       expires_at: options.expiresAt === NO_EXPIRY ? null : options.expiresAt,
     }).filter(([, value]) => value !== undefined),
   );
-
-const partnerOf = async ({ db, store, projected }: Session, idOrName: string) => {
-  await projected(await store.head());
-  const partner = await findPartner(db, idOrName);
-  if (!partner) throw new Refused(`partner_not_found: ${idOrName}`);
-  return partner;
-};
 
 const keyOf = async ({ db, store, projected }: Session, keyId: string) => {
   await projected(await store.head());

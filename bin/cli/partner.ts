@@ -1,8 +1,16 @@
 import type { Command } from 'commander';
 import { createPartner } from '../../commands/partners/manage-partner.ts';
-import { listPartners } from '../../read-api/partner-rows.ts';
+import { findPartner, listPartners } from '../../read-api/partner-rows.ts';
 import { print } from './print.ts';
-import { Refused, withSession } from './session.ts';
+import { Refused, type Session, withSession } from './session.ts';
+
+/** The partner of this id or name. @throws Refused when there is none */
+export const partnerOf = async ({ db, store, projected }: Session, idOrName: string) => {
+  await projected(await store.head());
+  const partner = await findPartner(db, idOrName);
+  if (!partner) throw new Refused(`partner_not_found: ${idOrName}`);
+  return partner;
+};
 
 /** `doorplate partner create|list`. */
 export const addPartnerCommands = (program: Command): void => {

@@ -21,7 +21,7 @@ const MAX_RETRY_MS = 1_000;
 export async function* follow(
   client: EventStoreDBClient,
   now: () => number,
-  { after, prefixes, batchSize = BATCH_SIZE, signal }: FollowOptions,
+  { after, prefixes, batchSize = BATCH_SIZE, includeExpired = false, signal }: FollowOptions,
 ): AsyncGenerator<Batch> {
   const wanted = ({ streamId }: ClientEvent): boolean =>
     prefixes === undefined || prefixes.some((prefix) => streamId.startsWith(prefix));
@@ -36,7 +36,7 @@ export async function* follow(
       position = positionOf(last);
       const instant = now();
       const events = fresh.filter(wanted).map(toRecordedEvent);
-      yield { events: events.filter((event) => !isHidden(event, instant)), position };
+      yield { events: events.filter((event) => includeExpired || !isHidden(event, instant)), position };
       if (signal.aborted) return;
     }
     await pause(Math.min(RETRY_MS * 2 ** failures, MAX_RETRY_MS), signal);

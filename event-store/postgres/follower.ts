@@ -96,7 +96,7 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
           const events = rows
             .filter((row) => row.stream !== null)
             .map(toRecordedEvent)
-            .filter((event) => !isHidden(event, instant));
+            .filter((event) => options.includeExpired || !isHidden(event, instant));
           yield { events, position: after };
           continue;
         }

@@ -23,11 +23,16 @@ const append = async (stream: string, data: object = {}) => {
   return position as Position;
 };
 
-const started = (name: string, handle: FollowingProcessor['handle'], prefixes = ['followed-']) => {
+const started = (
+  name: string,
+  handle: FollowingProcessor['handle'],
+  prefixes = ['followed-'],
+  more: Partial<FollowingProcessor> = {},
+) => {
   const passed = { at: -1n as bigint };
   const stopped: string[] = [];
   const processor = startProcessor(
-    { name, prefixes, handle },
+    { name, prefixes, handle, ...more },
     {
       store: house.store,
       url: house.url,
@@ -106,6 +111,62 @@ describe('a processor that follows events', () => {
     expect(processor.stopped).toEqual(['poisoned']);
     expect(processor.passed.at < at).toBe(true);
     await processor.stop();
+  });
+
+  it('keeps the order of a lane over its streams, and hands what came together over at once', async () => {
+    const together: string[][] = [];
+    const idOf = ({ data }: { data: object }) => (data as { is: string }).is;
+    for (const is of ['a1', 'b1', 'a2', 'a3', 'b2']) await append(`laned-${is}`, { is });
+    const last = await append('laned-a4', { is: 'a4' });
+    const lanes = {
+      lane: (event: { data: object }) => idOf(event).slice(0, 1),
+      handleAll: async (events: readonly { data: object }[]) => void together.push(events.map(idOf)),
+    };
+    const processor = started('laned', async (event) => void together.push([idOf(event)]), ['laned-'], lanes);
+    await until('all of it', () => processor.passed.at >= last);
+    expect(together.flat().filter((is) => is.startsWith('a'))).toEqual(['a1', 'a2', 'a3', 'a4']);
+    expect(together.flat().filter((is) => is.startsWith('b'))).toEqual(['b1', 'b2']);
+    expect(together.length).toBeLessThan(6);
+    await processor.stop();
+  });
+
+  it('handles one by one what fails together, to find the one at fault', async () => {
+    const seen: number[] = [];
+    for (const nth of [1, 2]) await append('mixed-a', { nth });
+    const at = await append('mixed-a', { poison: true });
+    await append('mixed-a', { nth: 4 });
+    const refuse = async () => {
+      throw new TypeError('not all of these');
+    };
+    const one: FollowingProcessor['handle'] = async ({ data }) => {
+      const { nth } = data as { nth?: number };
+      if (nth === undefined) throw new TypeError('not this one');
+      seen.push(nth);
+    };
+    const processor = started('mixed', one, ['mixed-'], { handleAll: refuse });
+    await until('it stops', () => processor.stopped.length > 0);
+    expect(seen).toEqual([1, 2]);
+    expect(processor.passed.at < at).toBe(true);
+    await processor.stop();
+  });
+
+  it('is told of what has expired where it asks for it', async () => {
+    const seen: string[] = [];
+    const expired = new Date(house.clock.now()).toISOString();
+    const { position } = await house.store.append('mortal-a', 'no_stream', [
+      {
+        id: randomUUID(),
+        type: 'test.Happened.v1',
+        data: {},
+        metadata: { $correlationId: 'c', $causationId: 'c', at: expired, expires_at: expired },
+      },
+    ]);
+    const note = (name: string) => async () => void seen.push(name);
+    const late = started('late', note('late'), ['mortal-'], { includeExpired: true });
+    const usual = started('usual', note('usual'), ['mortal-']);
+    await until('both passed it', () => [late, usual].every(({ passed }) => passed.at >= (position ?? 0n)));
+    expect(seen).toEqual(['late']);
+    await Promise.all([late.stop(), usual.stop()]);
   });
 
   it('runs in one process of two', async () => {

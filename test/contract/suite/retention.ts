@@ -47,6 +47,18 @@ export const retention = ({ open }: SuiteContext): void => {
       const batches = await followUntil(store, { after, prefixes: [stream] }, reached);
       expect(eventsIn(batches).map(({ revision }) => revision)).toEqual([0]);
     });
+
+    it('comes to who follows with the expired ones, as long as it is there', async () => {
+      const store = open({ now: () => NOON });
+      const stream = unique();
+      const after = await store.head();
+      const { position } = await store.append(stream, 'no_stream', [mortal(), event(), mortal()]);
+      const reached = (batches: readonly { position: bigint }[]) =>
+        (batches.at(-1)?.position ?? -1n) >= (position ?? 0n);
+      const options = { after, prefixes: [stream], includeExpired: true };
+      const batches = await followUntil(store, options, reached);
+      expect(eventsIn(batches).map(({ revision }) => revision)).toEqual([0, 1, 2]);
+    });
   });
 
   describe('an expired stream', () => {

@@ -1,0 +1,118 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { readLedger } from '../../commands/billing/read-for-audit.ts';
+import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import { startProcessor } from '../../processors/follow.ts';
+import { auditBilling, type BillingAudit } from '../audit-billing.ts';
+import { partnerOf } from './partner.ts';
+import { print } from './print.ts';
+import { Refused, type Session, withSession } from './session.ts';
+
+interface AuditOptions {
+  readonly partner: string;
+  readonly month?: string;
+  readonly anchor?: string;
+  readonly json?: true;
+  readonly csv?: true;
+  readonly entries?: true;
+}
+
+const PATIENCE_MS = 30_000;
+
+const monthFrom = (text: string): string => {
+  if (/^(?!0000)\d{4}-(0[1-9]|1[0-2])$/.test(text)) return text;
+  throw new InvalidArgumentError('not a month as YYYY-MM');
+};
+
+const digestFrom = (text: string): string => {
+  if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
+  throw new InvalidArgumentError('not a digest of 64 hexadecimal digits');
+};
+
+/** `doorplate audit billing`. */
+export const addAuditCommands = (program: Command): void => {
+  program
+    .command('audit')
+    .description('proofs that the books are right')
+    .command('billing')
+    .description("replay a partner's ledger and name every difference; exits 1 if there is one")
+    .requiredOption('--partner <partner>', 'the partner, by id or name')
+    .option('--month <month>', 'list this month alone, YYYY-MM', monthFrom)
+    .option(
+      '--anchor <digest>',
+      'a head digest noted earlier, which must still be part of the chain',
+      digestFrom,
+    )
+    .option('--json', 'print JSON')
+    .addOption(new Option('--csv', 'print the months as CSV').conflicts('json'))
+    .addOption(
+      new Option(
+        '--entries',
+        'print the entries as JSON Lines, unchecked, for a verifier of your own',
+      ).conflicts(['month', 'anchor', 'json', 'csv']),
+    )
+    .action((options: AuditOptions) =>
+      withSession(async (session) => {
+        const { partner_id } = await partnerOf(session, options.partner);
+        if (options.entries) return await printEntries(session, partner_id);
+        const { report, notes } = await auditUpToDate(session, partner_id, options);
+        printReport(report, options);
+        for (const note of notes) process.stderr.write(`doorplate: ${note}\n`);
+        const found = report.differences.length;
+        if (found > 0) throw new Refused(`${found} ${found === 1 ? 'difference' : 'differences'} found`);
+      }),
+    );
+};
+
+/** As with the read models: where no server runs, somebody must bill what has completed. */
+const auditUpToDate = async (
+  session: Session,
+  partnerId: string,
+  { month, anchor }: AuditOptions,
+): Promise<BillingAudit> => {
+  const { store, clock, log, databaseUrl: url, processed } = session;
+  const billing = startProcessor(billCompletedReveals(store, clock), {
+    store,
+    url,
+    log,
+    onPassed: (name, position) => processed.advance({ [name]: position }),
+  });
+  try {
+    return await auditBilling(session, {
+      partnerId,
+      patienceMs: PATIENCE_MS,
+      ...(month === undefined ? {} : { month }),
+      ...(anchor === undefined ? {} : { anchor }),
+    });
+  } finally {
+    await billing.stop();
+  }
+};
+
+const printReport = (report: BillingAudit['report'], { json, csv }: AuditOptions): void => {
+  if (json) print(report, true);
+  else if (csv) printCsv(report);
+  else {
+    const { partner_id, months, units, differences } = report;
+    print([...months], false);
+    print({ partner_id, units, differences: differences.length }, false);
+    if (differences.length > 0) print([...differences], false);
+  }
+};
+
+/** The months to stdout, so that they are a table of their own; the differences to stderr. */
+const printCsv = ({ months, differences }: BillingAudit['report']): void => {
+  const rows = months.map((month) => Object.values(month).join(','));
+  process.stdout.write(`${['month,entries,units,head_digest', ...rows].join('\n')}\n`);
+  for (const difference of differences) {
+    const cells = Object.values(difference).map((value) => value ?? '-');
+    process.stderr.write(`doorplate: ${cells.join(' ')}\n`);
+  }
+};
+
+const printEntries = async ({ store }: Session, partnerId: string): Promise<void> => {
+  const head = await store.head();
+  if (head === null) return;
+  for (const { revision, data } of await readLedger(store, partnerId, head)) {
+    process.stdout.write(`${JSON.stringify({ number: revision, ...data })}\n`);
+  }
+};

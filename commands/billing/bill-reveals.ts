@@ -1,0 +1,76 @@
+import { billingEvents, billingStream } from '../../domain/billing/events.ts';
+import { type Billable, type Ledger, ledger, ledgerAfter } from '../../domain/billing/ledger.ts';
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import {
+  type EventStore,
+  type NewEvent,
+  type Revision,
+  WrongExpectedRevision,
+} from '../../event-store/port.ts';
+import { appendSafely, type CommandContext, jitter, toNewEvents } from '../handle.ts';
+
+/** A completed reveal, and what its entry is traced by. */
+export interface Completion {
+  readonly reveal: Billable;
+  readonly context: CommandContext;
+}
+
+/** The stream says that it has entries which it does not give: somebody has removed them. */
+export class LedgerBroken extends Error {}
+
+const ATTEMPTS = 12;
+
+/**
+ * Puts completed reveals of one partner into its ledger, in the order of the log, in one append. What has its entry
+ * already is passed over, so that giving the same ones again is harmless.
+ * @throws LedgerBroken, and the port's errors; OutcomeUnknown when the append may have happened
+ */
+export const billReveals = async (
+  store: EventStore,
+  partnerId: string,
+  completions: readonly Completion[],
+): Promise<void> => {
+  const stream = billingStream(partnerId);
+  let { state, last } = await readEnd(store, stream);
+  for (let attempt = 1; ; attempt += 1) {
+    const events = entriesFor(completions, state);
+    if (events.length === 0) return;
+    try {
+      await appendSafely(store, stream, last ?? 'no_stream', events);
+      return;
+    } catch (error) {
+      if (!(error instanceof WrongExpectedRevision) || attempt === ATTEMPTS) throw error;
+      await jitter(attempt);
+      ({ state, last } = await readEnd(store, stream));
+      if ((last ?? -1) < (error.actual ?? -1)) {
+        throw new LedgerBroken(
+          `${stream} has come to entry ${error.actual} and gives ${last ?? 'none'} as its last`,
+        );
+      }
+    }
+  }
+};
+
+/** The last entry alone: whoever may have died after an append finds out from it (rule 2). */
+const readEnd = async (
+  store: EventStore,
+  stream: string,
+): Promise<{ state: Ledger; last: Revision | null }> => {
+  for await (const stored of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
+    const entry = readEvent(billingEvents, stored);
+    if (entry === null) throw new LedgerBroken(`${stored.type} at revision ${stored.revision} of ${stream}`);
+    return { state: ledgerAfter(stored.revision, entry), last: stored.revision };
+  }
+  return { state: ledger.initial, last: null };
+};
+
+const entriesFor = (completions: readonly Completion[], from: Ledger): NewEvent[] => {
+  let state = from;
+  return completions.flatMap(({ reveal, context }) => {
+    const decision = ledger.decide({ type: 'Bill', reveal }, state);
+    if (!decision.ok) return unreachable(decision.refusal);
+    state = decision.value.reduce(ledger.evolve, state);
+    return toNewEvents(billingEvents, decision.value, context);
+  });
+};

@@ -1,0 +1,149 @@
+import { readEvent } from '../kernel/events.ts';
+import { type BillingEvent, billingEvents, billingStream } from './events.ts';
+import { digestOf, ledger } from './ledger.ts';
+
+/** What an audit can find wrong; `docs/auditing.md` says what each means. */
+export type DifferenceKind =
+  | 'number_gap'
+  | 'unreadable_entry'
+  | 'previous_mismatch'
+  | 'digest_mismatch'
+  | 'order'
+  | 'duplicate_reveal'
+  | 'missing_entry'
+  | 'unknown_reveal'
+  | 'unreadable_receipt'
+  | 'receipt_mismatch'
+  | 'unit_mismatch'
+  | 'read_model_mismatch'
+  | 'usage_mismatch'
+  | 'anchor_missing';
+
+export interface Difference {
+  readonly kind: DifferenceKind;
+  readonly stream: string;
+  readonly revision: number | null;
+  readonly reveal_id: string | null;
+  readonly detail: string;
+}
+
+/** An event of a ledger's stream as the store gives it, readable or not. */
+export interface StoredEntry {
+  readonly revision: number;
+  readonly type: string;
+  readonly data: object;
+}
+
+export interface Entry extends Omit<BillingEvent['data'], 'position' | 'previous'> {
+  readonly number: number;
+  readonly position: bigint;
+}
+
+export interface Chain {
+  /** Those that could be read, in their order. */
+  readonly entries: readonly Entry[];
+  readonly differences: readonly Difference[];
+}
+
+/**
+ * Goes through a partner's ledger from its first entry: numbering, digests, each entry's reference to the one before,
+ * the order of the log, and that no reveal stands in it twice.
+ */
+export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): Chain => {
+  const stream = billingStream(partnerId);
+  const differences: Difference[] = [];
+  const entries: Entry[] = [];
+  const numbers = new Map<string, number>();
+  let next = 0;
+  /** null: the entry before is not there, or cannot be read. */
+  let digest: string | null = ledger.initial.digest;
+  let position = -1n;
+
+  for (const { revision, type, data } of stored) {
+    const differ = (kind: DifferenceKind, reveal_id: string | null, detail: string): void =>
+      void differences.push({ kind, stream, revision, reveal_id, detail });
+    if (revision !== next) {
+      differ('number_gap', null, `after entry ${next - 1} comes entry ${revision}`);
+      digest = null;
+    }
+    next = revision + 1;
+    const entry = read(type, data);
+    if (typeof entry === 'string') {
+      differ('unreadable_entry', null, entry);
+      digest = null;
+      continue;
+    }
+    const { reveal_id } = entry;
+    if (digest !== null && entry.previous !== digest) {
+      differ('previous_mismatch', reveal_id, `names ${entry.previous}, the entry before has ${digest}`);
+    }
+    const own = digestOf(revision, entry);
+    if (own !== entry.digest) {
+      differ('digest_mismatch', reveal_id, `has ${entry.digest}, its fields come to ${own}`);
+    } else if (entry.partner_id !== partnerId) {
+      differ('digest_mismatch', reveal_id, `is an entry of partner ${entry.partner_id}`);
+    }
+    const at = BigInt(entry.position);
+    if (at <= position) differ('order', reveal_id, `position ${at} is not above ${position}`);
+    const before = numbers.get(reveal_id);
+    if (before !== undefined) differ('duplicate_reveal', reveal_id, `stands in entry ${before} too`);
+    else numbers.set(reveal_id, revision);
+    const { previous: _previous, ...rest } = entry;
+    entries.push({ ...rest, number: revision, position: at });
+    ({ digest } = entry);
+    position = at;
+  }
+  return { entries, differences };
+};
+
+/** The entry, or why it is none. */
+const read = (type: string, data: object): BillingEvent['data'] | string => {
+  try {
+    return readEvent(billingEvents, { type, data })?.data ?? `${type} is no entry`;
+  } catch (error) {
+    return String((error as Error).message).replaceAll(/\s+/g, ' ');
+  }
+};
+
+export interface MonthOfLedger {
+  readonly month: string;
+  readonly entries: number;
+  readonly units: number;
+  /** Of the month's last entry; what an auditor notes down. null: it has none. */
+  readonly head_digest: string | null;
+}
+
+/** The ledger by month of completion (UTC, `YYYY-MM`), or one month of it. */
+export const monthsOf = (entries: readonly Entry[], only?: string): MonthOfLedger[] => {
+  const months = new Map<string, MonthOfLedger>();
+  if (only !== undefined) months.set(only, { month: only, entries: 0, units: 0, head_digest: null });
+  for (const { completed_at, units, digest } of entries) {
+    const month = monthOf(completed_at);
+    if (only !== undefined && month !== only) continue;
+    const sum = months.get(month);
+    months.set(month, {
+      month,
+      entries: (sum?.entries ?? 0) + 1,
+      units: (sum?.units ?? 0) + units,
+      head_digest: digest,
+    });
+  }
+  return [...months.values()].sort((a, b) => (a.month < b.month ? -1 : 1));
+};
+
+/** The UTC month of an instant in ISO 8601, `YYYY-MM`. */
+export const monthOf = (instant: string): string => instant.slice(0, 7);
+
+/** That a digest noted earlier is still one of the chain's. */
+export const checkAnchor = (partnerId: string, entries: readonly Entry[], anchor: string): Difference[] =>
+  entries.some(({ digest }) => digest === anchor)
+    ? []
+    : [
+        {
+          kind: 'anchor_missing',
+          stream: billingStream(partnerId),
+          revision: null,
+          reveal_id: null,
+          detail: `no entry has the digest ${anchor}`,
+        },
+      ];

@@ -1,0 +1,141 @@
+import { readEvent } from '../kernel/events.ts';
+import { REVEAL_PREFIX, type RevealEvent, type RevealResult, revealEvents } from '../reveals/events.ts';
+import type { Chain, Difference, DifferenceKind, Entry } from './audit-chain.ts';
+import { billingStream } from './events.ts';
+
+/** An event of a reveal's stream as the store gives it, readable or not. */
+export interface StoredRevealEvent {
+  readonly stream: string;
+  readonly revision: number;
+  readonly position: bigint;
+  readonly type: string;
+  readonly data: object;
+}
+
+type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
+
+/** What an audit keeps of a reveal that the store still has: not its result. */
+export interface Receipt {
+  readonly revision: number;
+  readonly position: bigint;
+  readonly completed: (Omit<Completed, 'result'> & { readonly hasData: boolean }) | null;
+}
+
+/** The reveals of one partner that the store still has, by id. */
+export interface Receipts {
+  readonly byId: ReadonlyMap<string, Receipt>;
+  readonly differences: readonly Difference[];
+}
+
+/** Gathers receipts event by event; a reveal is known by the name of its stream. */
+export const gatherReceipts = () => {
+  const byId = new Map<string, Receipt>();
+  const differences: Difference[] = [];
+  return {
+    receipts: { byId, differences } satisfies Receipts,
+    add: ({ stream, revision, position, type, data }: StoredRevealEvent): void => {
+      const reveal_id = stream.slice(REVEAL_PREFIX.length);
+      const differ = (kind: DifferenceKind, detail: string): void =>
+        void differences.push({ kind, stream, revision, reveal_id, detail });
+      const known = byId.get(reveal_id);
+      const event = read(type, data);
+      if (typeof event === 'string') {
+        differ('unreadable_receipt', event);
+        byId.set(reveal_id, known ?? { revision, position, completed: null });
+      } else if (event.type === 'reveals.RevealRequested.v1') {
+        byId.set(reveal_id, known ?? { revision, position, completed: null });
+      } else if (known?.completed) {
+        differ('duplicate_reveal', `completed at revision ${known.revision} already`);
+      } else {
+        const { result, ...rest } = event.data;
+        byId.set(reveal_id, { revision, position, completed: { ...rest, hasData: isNonempty(result) } });
+      }
+    },
+  };
+};
+
+/** Whether any Company or Network field is known (decisions, Sessions and reveals). */
+const isNonempty = ({ company, network }: RevealResult): boolean =>
+  [company, network].some(
+    (fields) => fields !== null && Object.values(fields).some((value) => value !== null),
+  );
+
+const read = (type: string, data: object): RevealEvent | string => {
+  try {
+    return readEvent(revealEvents, { type, data }) ?? `${type} is no event of a reveal`;
+  } catch (error) {
+    return String((error as Error).message).replaceAll(/\s+/g, ' ');
+  }
+};
+
+export interface ReceiptCheck {
+  /** Entries held against their receipts. */
+  readonly checked: number;
+  /** Entries whose receipts are no longer kept. */
+  readonly gone: number;
+  readonly differences: readonly Difference[];
+}
+
+const COMMON = ['partner_id', 'reveal_id', 'tracker_id', 'key_id', 'user_id', 'completed_at'] as const;
+
+/**
+ * Holds a ledger against the receipts up to a place in the log: an entry for every completed reveal still kept, with the
+ * unit that the receipt says and the result deserves, and nothing that a reveal still kept does not say.
+ */
+export const checkReceipts = (
+  partnerId: string,
+  { entries }: Chain,
+  { byId }: Receipts,
+  upTo: bigint,
+): ReceiptCheck => {
+  const differences: Difference[] = [];
+  const billed = new Set(entries.map(({ reveal_id }) => reveal_id));
+  for (const [reveal_id, { completed, revision }] of byId) {
+    const stream = `${REVEAL_PREFIX}${reveal_id}`;
+    const differ = (kind: DifferenceKind, detail: string): void =>
+      void differences.push({ kind, stream, revision, reveal_id, detail });
+    if (!completed) continue;
+    if (completed.billable !== completed.hasData) {
+      const said = completed.billable
+        ? 'billable, though its result is empty'
+        : 'not billable, though its result has data';
+      differ('unit_mismatch', `the receipt is ${said}`);
+    }
+    if (!billed.has(reveal_id)) differ('missing_entry', `completed at ${completed.completed_at}`);
+  }
+  let checked = 0;
+  let gone = 0;
+  for (const entry of entries) {
+    // Completed after the place up to which receipts were gathered.
+    if (entry.position > upTo && !byId.has(entry.reveal_id)) continue;
+    const receipt = byId.get(entry.reveal_id);
+    if (receipt) checked += 1;
+    else gone += 1;
+    if (receipt) differences.push(...compared(billingStream(partnerId), entry, receipt));
+  }
+  return { checked, gone, differences };
+};
+
+/** How an entry differs from its receipt. */
+const compared = (stream: string, entry: Entry, { completed, position }: Receipt): Difference[] => {
+  const differ = (kind: DifferenceKind, detail: string): Difference => ({
+    kind,
+    stream,
+    revision: entry.number,
+    reveal_id: entry.reveal_id,
+    detail,
+  });
+  if (!completed) return [differ('unknown_reveal', 'the reveal is still kept, and is not completed')];
+  const found: Difference[] = [];
+  const units = completed.billable ? 1 : 0;
+  if (entry.units !== units)
+    found.push(differ('unit_mismatch', `${entry.units} billed, the receipt has ${units}`));
+  for (const field of COMMON) {
+    if (entry[field] === completed[field]) continue;
+    found.push(differ('receipt_mismatch', `${field} is ${entry[field]}, in the receipt ${completed[field]}`));
+  }
+  if (entry.position !== position) {
+    found.push(differ('receipt_mismatch', `position is ${entry.position}, the receipt's ${position}`));
+  }
+  return found;
+};

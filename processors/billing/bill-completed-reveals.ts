@@ -1,0 +1,56 @@
+import { billReveals, type Completion } from '../../commands/billing/bill-reveals.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
+import type { EventStore, RecordedEvent } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { FollowingProcessor } from '../follow.ts';
+
+export const BILLING_PROCESSOR = 'bill-completed-reveals';
+
+/**
+ * Gives every completed reveal its entry in the partner's ledger. A completion that has expired since, because this
+ * processor stood still for so long, is billed like any other: nothing deletes it before this processor has passed it.
+ */
+export const billCompletedReveals = (store: EventStore, clock: Clock): FollowingProcessor => {
+  const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
+    const completions = events.flatMap((stored) => completionOf(stored, clock.now()));
+    const partner = completions[0]?.reveal.partner_id;
+    if (partner !== undefined) await billReveals(store, partner, completions);
+  };
+  return {
+    name: BILLING_PROCESSOR,
+    prefixes: [REVEAL_PREFIX],
+    includeExpired: true,
+    // An entry goes past the last one's position alone, so the completions of a partner must not overtake each other.
+    lane: ({ data }) => String((data as { partner_id?: unknown } | null)?.partner_id),
+    handle: (event) => handleAll([event]),
+    handleAll,
+  };
+};
+
+const completionOf = (stored: RecordedEvent, at: number): Completion[] => {
+  const event = readEvent(revealEvents, stored);
+  if (event?.type !== 'reveals.RevealCompleted.v1') return [];
+  const { partner_id, reveal_id, tracker_id, key_id, user_id, completed_at, billable } = event.data;
+  return [
+    {
+      reveal: {
+        partner_id,
+        reveal_id,
+        tracker_id,
+        key_id,
+        user_id,
+        completed_at,
+        billable,
+        position: stored.position,
+      },
+      context: {
+        correlationId: stored.metadata.$correlationId,
+        causationId: stored.id,
+        at,
+        partnerId: partner_id,
+        ...(key_id === null ? {} : { keyId: key_id }),
+      },
+    },
+  ];
+};

@@ -1,0 +1,79 @@
+import { billingEvents } from '../../domain/billing/events.ts';
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { revealEvents } from '../../domain/reveals/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
+import type { Projection } from '../projection.ts';
+
+interface Row {
+  readonly reveal_id: string;
+  readonly partner_id: string;
+  readonly tracker_id: string;
+  readonly key_id: string | null;
+  readonly user_id: string | null;
+  readonly completed_at: string;
+  readonly units: number;
+  readonly position: string;
+  readonly ledger_number: number | null;
+}
+
+const schemas = { ...revealEvents, ...billingEvents };
+
+/**
+ * Completed reveals and their units. A receipt expires with its session, and then the ledger's entry alone is left in the
+ * store: either of them makes the row, and both say the same.
+ */
+export const revealUnits: Projection = {
+  name: 'reveal-units',
+  tables: ['reveal_unit'],
+  async apply(events, db) {
+    const rows = new Map<string, Row>();
+    for (const stored of events) {
+      const row = rowOf(stored);
+      if (row === null) continue;
+      const first = rows.get(row.reveal_id);
+      const ledger_number = first?.ledger_number ?? row.ledger_number;
+      rows.set(row.reveal_id, { ...(first ?? row), ledger_number });
+    }
+    if (rows.size === 0) return;
+    await db.query({ name: 'upsert_reveal_units', text: UPSERT, values: columns([...rows.values()]) });
+  },
+};
+
+const rowOf = (stored: RecordedEvent): Row | null => {
+  const event = readEvent(schemas, stored);
+  switch (event?.type) {
+    case undefined:
+    case 'reveals.RevealRequested.v1':
+      return null;
+    case 'reveals.RevealCompleted.v1': {
+      const { billable, ...data } = event.data;
+      const position = stored.position.toString();
+      return { ...data, units: billable ? 1 : 0, position, ledger_number: null };
+    }
+    case 'billing.RevealBilled.v1':
+      return { ...event.data, ledger_number: stored.revision };
+    default:
+      return unreachable(event);
+  }
+};
+
+const columns = (rows: readonly Row[]): unknown[] => [
+  rows.map((row) => row.reveal_id),
+  rows.map((row) => row.partner_id),
+  rows.map((row) => row.tracker_id),
+  rows.map((row) => row.key_id),
+  rows.map((row) => row.user_id),
+  rows.map((row) => row.completed_at),
+  rows.map((row) => row.units),
+  rows.map((row) => row.position),
+  rows.map((row) => row.ledger_number),
+];
+
+const UPSERT = `
+  insert into reveal_unit as present
+    (reveal_id, partner_id, tracker_id, key_id, user_id, completed_at, units, position, ledger_number)
+  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::smallint[],
+                       $8::bigint[], $9::integer[])
+  on conflict (reveal_id) do update set ledger_number = excluded.ledger_number
+    where present.ledger_number is null and excluded.ledger_number is not null`;

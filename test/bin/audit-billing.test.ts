@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Difference } from '../../domain/billing/audit-chain.ts';
+import { foundIn, goodBooks, openBooks, PARTNER, type Tampering } from '../support/books.ts';
+import { copyDatabase, type TestDatabase } from '../support/database.ts';
+import { complete, completedReveal } from '../support/reveals.ts';
+import { verify } from '../support/verifier.ts';
+
+let original: TestDatabase;
+beforeAll(async () => {
+  original = await goodBooks();
+});
+afterAll(() => original.drop());
+
+const found = (...how: Tampering) => foundIn(original, ...how);
+
+describe('an audit of the books', () => {
+  it('finds nothing where nothing is wrong, and tells units and head digest by month', async () => {
+    const { report, verified } = await found(async () => {});
+    const digest = expect.stringMatching(/^[0-9a-f]{64}$/);
+    expect(report).toEqual({
+      partner_id: PARTNER,
+      months: [
+        { month: '2026-01', entries: 2, units: 1, head_digest: digest },
+        { month: '2026-02', entries: 3, units: 3, head_digest: digest },
+        { month: '2026-03', entries: 2, units: 1, head_digest: digest },
+      ],
+      units: 5,
+      differences: [],
+    });
+    expect(verified).toEqual({ code: 0, stdout: '2026-01 1\n2026-02 3\n2026-03 1\nOK\n' });
+  });
+
+  it('lists one month where one is named, and knows the heads of all as anchors', async () => {
+    const { report } = await found(async () => {});
+    const anchor = report.months[0]?.head_digest ?? '';
+    const january = await found(async () => {}, { month: '2026-02', anchor });
+    expect(january.report).toMatchObject({
+      months: [{ month: '2026-02', entries: 3 }],
+      units: 3,
+      differences: [],
+    });
+    expect(january.verified.code).toBe(0);
+    const none = await found(async () => {}, { month: '2025-07' });
+    expect(none.report).toMatchObject({
+      months: [{ month: '2025-07', entries: 0, units: 0, head_digest: null }],
+      units: 0,
+    });
+  });
+
+  it('says how many receipts are no longer kept', async () => {
+    const books = await openBooks(await copyDatabase(original.url));
+    const { notes } = await books.audit();
+    expect(notes).toEqual([expect.stringMatching(/^7 entries: 5 held against their receipts; of 2 /)]);
+    await books.close();
+  });
+
+  it('is empty and right for a partner without a reveal', async () => {
+    const books = await openBooks(await copyDatabase(original.url));
+    const partnerId = randomUUID();
+    const { report } = await books.audit({ partnerId });
+    expect(report).toEqual({ partner_id: partnerId, months: [], units: 0, differences: [] });
+    expect(await verify(PARTNER, [])).toEqual({ code: 0, stdout: 'OK\n' });
+    await books.close();
+  });
+
+  it('does not report what completes while it runs', async () => {
+    const books = await openBooks(await copyDatabase(original.url));
+    let busy = true;
+    const completing = Promise.all(
+      Array.from({ length: 4 }, async () => {
+        while (busy) await complete(books.house.store, completedReveal({ partner_id: PARTNER }));
+      }),
+    );
+    const seen: number[] = [];
+    const differences: Difference[] = [];
+    while ((seen.at(-1) ?? 0) < 300) {
+      const { report } = await books.audit();
+      seen.push(report.units);
+      differences.push(...report.differences);
+    }
+    busy = false;
+    await completing;
+    expect(differences).toEqual([]);
+    expect(seen.length).toBeGreaterThan(1);
+    await books.close();
+  });
+});

@@ -1,0 +1,194 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { digestOf } from '../../domain/billing/ledger.ts';
+import { foundIn, goodBooks, LEDGER, reveal, type Tampering } from '../support/books.ts';
+import type { TestDatabase } from '../support/database.ts';
+import type { House } from '../support/house.ts';
+
+let original: TestDatabase;
+beforeAll(async () => {
+  original = await goodBooks();
+});
+afterAll(() => original.drop());
+
+const found = (...how: Tampering) => foundIn(original, ...how);
+
+const inLedger = (revision: number, set: string) => (house: House) =>
+  house.pool.query(
+    `update eventlog.event set data = (data::jsonb || $3::jsonb)::json where stream = $1 and revision = $2`,
+    [LEDGER, revision, set],
+  );
+
+type Entry = Parameters<typeof digestOf>[1];
+
+/** Writes the ledger anew from an entry on, with every digest right: what only an anchor can tell. */
+const rewritten = (from: number, change: (data: Entry) => object) => async (house: House) => {
+  let previous: string | null = null;
+  for (let number = from; ; number += 1) {
+    const [row] = await house.rows('select data from eventlog.event where stream = $1 and revision = $2', [
+      LEDGER,
+      number,
+    ]);
+    if (!row) return;
+    const data = row.data as Entry;
+    const entry = { ...data, ...(number === from ? change(data) : { previous: previous ?? data.previous }) };
+    previous = digestOf(number, entry);
+    await inLedger(number, JSON.stringify({ ...entry, digest: previous }))(house);
+  }
+};
+
+describe('an audit of a copy with a row of the ledger', () => {
+  it('whose unit was changed', async () => {
+    const { told, verified } = await found(inLedger(5, '{"units": 1}'));
+    expect(told).toEqual([
+      'digest_mismatch 5',
+      'unit_mismatch 5',
+      'read_model_mismatch 5',
+      'usage_mismatch',
+      'usage_mismatch',
+    ]);
+    expect(verified).toEqual({ code: 1, stdout: 'digest_mismatch at entry 5\n' });
+  });
+
+  it('whose unit was changed after its receipt had expired', async () => {
+    const { told } = await found(inLedger(1, '{"units": 1}'));
+    expect(told).toEqual(['digest_mismatch 1', 'read_model_mismatch 1', 'usage_mismatch', 'usage_mismatch']);
+  });
+
+  it('whose unit and digest were changed', async () => {
+    const { told, verified } = await found(async (house) => {
+      const [row] = await house.rows('select data from eventlog.event where stream = $1 and revision = 5', [
+        LEDGER,
+      ]);
+      const changed = { ...(row?.data as Entry), units: 1 as const };
+      await inLedger(5, JSON.stringify({ units: 1, digest: digestOf(5, changed) }))(house);
+    });
+    expect(told.slice(0, 2)).toEqual(['previous_mismatch 6', 'unit_mismatch 5']);
+    expect(verified.stdout).toBe('previous_mismatch at entry 6\n');
+  });
+
+  it('whose digest was changed', async () => {
+    const { told, verified } = await found(inLedger(3, `{"digest": "${'a'.repeat(64)}"}`));
+    expect(told).toEqual(['digest_mismatch 3', 'previous_mismatch 4']);
+    expect(verified.stdout).toBe('digest_mismatch at entry 3\n');
+  });
+
+  it('whose month was changed', async () => {
+    const { told } = await found(inLedger(4, '{"completed_at": "2026-03-01T00:00:00.000Z"}'));
+    expect(new Set(told)).toEqual(
+      new Set(['digest_mismatch 4', 'receipt_mismatch 4', 'read_model_mismatch 4', 'usage_mismatch']),
+    );
+  });
+
+  it('that nobody can read any more', async () => {
+    const { told, verified } = await found(inLedger(2, '{"units": 7}'));
+    expect(told).toEqual([
+      'unreadable_entry 2',
+      'missing_entry of 2',
+      'read_model_mismatch 2',
+      'usage_mismatch',
+      'usage_mismatch',
+    ]);
+    expect(verified.stdout).toBe('unreadable_entry at entry 2\n');
+  });
+
+  it("that is no entry, or not even an object, or speaks of a time that isn't", async () => {
+    const type = await found((house) =>
+      house.pool.query(`update eventlog.event set type = 'x.Y.v1' where stream = $1 and revision = 2`, [
+        LEDGER,
+      ]),
+    );
+    expect(type.told[0]).toBe('unreadable_entry 2');
+    const none = await found((house) =>
+      house.pool.query(`update eventlog.event set data = 'null' where stream = $1 and revision = 2`, [
+        LEDGER,
+      ]),
+    );
+    expect(none.told[0]).toBe('unreadable_entry 2');
+    const year = await found(inLedger(2, '{"completed_at": "0000-01-01T00:00:00.000Z"}'));
+    expect(year.told[0]).toBe('digest_mismatch 2');
+  });
+
+  it('that was removed', async () => {
+    const { told, verified } = await found((house) =>
+      house.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]),
+    );
+    expect(told).toEqual([
+      'number_gap 4',
+      'missing_entry of 3',
+      'read_model_mismatch 3',
+      'usage_mismatch',
+      'usage_mismatch',
+    ]);
+    expect(verified.stdout).toBe('number_gap at entry 4\n');
+  });
+
+  it('that was removed, the others numbered anew', async () => {
+    const { told, verified } = await found(async (house) => {
+      await house.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]);
+      for (const revision of [4, 5, 6]) {
+        await house.pool.query(
+          'update eventlog.event set revision = revision - 1 where stream = $1 and revision = $2',
+          [LEDGER, revision],
+        );
+      }
+    });
+    expect(told).toEqual(
+      expect.arrayContaining(['previous_mismatch 3', 'digest_mismatch 3', 'missing_entry of 3']),
+    );
+    expect(verified.stdout).toBe('previous_mismatch at entry 3\n');
+  });
+
+  it('that was the last and was removed', async () => {
+    const { told } = await found((house) =>
+      house.pool.query('delete from eventlog.event where stream = $1 and revision = 6', [LEDGER]),
+    );
+    expect(told).toEqual(['missing_entry of 6', 'read_model_mismatch 6', 'usage_mismatch', 'usage_mismatch']);
+  });
+
+  it('that stands there twice', async () => {
+    const { told, verified } = await found((house) =>
+      house.pool.query(
+        `insert into eventlog.event (stream, revision, id, type, data, metadata)
+         select stream, 7, gen_random_uuid(), type, data, metadata from eventlog.event
+         where stream = $1 and revision = 4`,
+        [LEDGER],
+      ),
+    );
+    expect(told).toEqual([
+      'previous_mismatch 7',
+      'digest_mismatch 7',
+      'order 7',
+      'duplicate_reveal 7',
+      'read_model_mismatch 7',
+      'usage_mismatch',
+      'usage_mismatch',
+    ]);
+    expect(verified.stdout).toBe('previous_mismatch at entry 7\n');
+  });
+
+  it('that belongs to another partner', async () => {
+    for (const tamper of [
+      inLedger(6, `{"partner_id": "${randomUUID()}"}`),
+      rewritten(6, () => ({ partner_id: randomUUID() })),
+    ]) {
+      const { told, verified } = await found(tamper);
+      expect(told).toEqual(['digest_mismatch 6', 'receipt_mismatch 6']);
+      expect(verified.stdout).toBe('digest_mismatch at entry 6\n');
+    }
+  });
+
+  it('that was changed long ago, and everything after it made to fit', async () => {
+    const head = (await found(async () => {})).report.months[0]?.head_digest ?? '';
+    const rows = (house: House) =>
+      house.pool.query('update read.reveal_unit set units = 1 where reveal_id = $1', [reveal(1).reveal_id]);
+    const forge = async (house: House) => {
+      await rewritten(1, () => ({ units: 1 }))(house);
+      await rows(house);
+    };
+    expect((await found(forge)).told).toEqual([]);
+    const { told, verified } = await found(forge, { anchor: head });
+    expect(told).toEqual(['anchor_missing']);
+    expect(verified).toEqual({ code: 1, stdout: `anchor_missing: no entry has the digest ${head}\n` });
+  });
+});

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { foundIn, goodBooks, reveal, type Tampering } from '../support/books.ts';
+import type { TestDatabase } from '../support/database.ts';
+import type { House } from '../support/house.ts';
+import { revealStream } from '../support/reveals.ts';
+
+let original: TestDatabase;
+beforeAll(async () => {
+  original = await goodBooks();
+});
+afterAll(() => original.drop());
+
+const found = (...how: Tampering) => foundIn(original, ...how);
+
+const inReceipt = (number: number, set: string) => (house: House) =>
+  house.pool.query(
+    `update eventlog.event set data = (data::jsonb || $2::jsonb)::json where stream = $1 and revision = 1`,
+    [revealStream(reveal(number).reveal_id), set],
+  );
+
+describe('an audit of a copy with a receipt', () => {
+  it('that no longer says that it is billable', async () => {
+    const { told } = await found(inReceipt(2, '{"billable": false}'));
+    expect(told).toEqual(['unit_mismatch of 2', 'unit_mismatch 2']);
+  });
+
+  it('whose result became empty', async () => {
+    const { told } = await found((house) =>
+      house.pool.query(
+        `update eventlog.event set data = jsonb_set(data::jsonb, '{result,company}', 'null')::json
+         where stream = $1 and revision = 1`,
+        [revealStream(reveal(2).reveal_id)],
+      ),
+    );
+    expect(told).toEqual(['unit_mismatch of 2']);
+  });
+
+  it('that names another key', async () => {
+    expect((await found(inReceipt(2, '{"key_id": "key_x"}'))).told).toEqual(['receipt_mismatch 2']);
+  });
+
+  it('that nobody can read any more', async () => {
+    const { told } = await found(inReceipt(2, '{"tracker_id": 7}'));
+    expect(told).toEqual(['unreadable_receipt of 2', 'unknown_reveal 2']);
+  });
+
+  it('whose completion was removed', async () => {
+    const { told } = await found((house) =>
+      house.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
+        revealStream(reveal(2).reveal_id),
+      ]),
+    );
+    expect(told).toEqual(['unknown_reveal 2']);
+  });
+
+  it('whose completion stands there twice, and was billed twice', async () => {
+    const { told } = await found((house) =>
+      house.pool.query(
+        `insert into eventlog.event (stream, revision, id, type, data, metadata)
+         select stream, 2, gen_random_uuid(), type, data, metadata from eventlog.event
+         where stream = $1 and revision = 1`,
+        [revealStream(reveal(2).reveal_id)],
+      ),
+    );
+    expect(told).toEqual(expect.arrayContaining(['duplicate_reveal 7', 'duplicate_reveal of 2']));
+  });
+});
+
+describe('an audit of a copy with a row of the read model', () => {
+  const row = (set: string) => (house: House) =>
+    house.pool.query(`update read.reveal_unit set ${set} where reveal_id = $1`, [reveal(2).reveal_id]);
+
+  it.each([
+    [
+      'whose unit was changed',
+      row('units = 0'),
+      ['read_model_mismatch 2', 'usage_mismatch', 'usage_mismatch'],
+    ],
+    [
+      'of another month',
+      row(`completed_at = '2026-03-01'`),
+      ['read_model_mismatch 2', ...Array(4).fill('usage_mismatch')],
+    ],
+    [
+      'of another key',
+      row(`key_id = 'key_a'`),
+      ['read_model_mismatch 2', 'usage_mismatch', 'usage_mismatch'],
+    ],
+    [
+      'of another partner',
+      row(`partner_id = '${randomUUID()}'`),
+      // The key's own usage is the same.
+      ['read_model_mismatch 2', 'usage_mismatch'],
+    ],
+    ['of another entry', row('ledger_number = 9'), ['read_model_mismatch 2']],
+  ])('%s', async (_what, tamper, expected) => {
+    expect((await found(tamper)).told).toEqual(expected);
+  });
+
+  it('that was removed, or made up', async () => {
+    const removed = await found((house) =>
+      house.pool.query('delete from read.reveal_unit where reveal_id = $1', [reveal(2).reveal_id]),
+    );
+    expect(removed.told).toEqual(['read_model_mismatch 2', 'usage_mismatch', 'usage_mismatch']);
+    const made = await found((house) =>
+      house.pool.query(
+        `insert into read.reveal_unit
+         select gen_random_uuid(), partner_id, tracker_id, key_id, user_id, completed_at, units, position, null
+         from read.reveal_unit where reveal_id = $1`,
+        [reveal(2).reveal_id],
+      ),
+    );
+    expect(made.told).toEqual(['read_model_mismatch', 'usage_mismatch', 'usage_mismatch']);
+  });
+});

@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { billReveals, type Completion, LedgerBroken } from '../../commands/billing/bill-reveals.ts';
+import { billingStream } from '../../domain/billing/events.ts';
+import { type EventStore, OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
+import { faultyStore } from '../support/faulty-store.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+let partner: string;
+beforeAll(async () => {
+  house = await openHouse();
+});
+beforeEach(() => {
+  partner = randomUUID();
+});
+afterAll(() => house.close());
+
+const completion = (position: bigint): Completion => ({
+  reveal: {
+    partner_id: partner,
+    reveal_id: randomUUID(),
+    tracker_id: randomUUID(),
+    key_id: 'key_a',
+    user_id: null,
+    completed_at: '2026-03-01T12:00:00.000Z',
+    billable: true,
+    position,
+  },
+  context: { ...house.context(), causationId: `completion ${position}` },
+});
+
+const entries = async () => {
+  const found: { revision: number; position: string; cause: string }[] = [];
+  for await (const { revision, data, metadata } of house.store.readStream(billingStream(partner))) {
+    const { position } = data as { position: string };
+    found.push({ revision, position, cause: metadata.$causationId });
+  }
+  return found;
+};
+const positions = async () => (await entries()).map(({ position }) => position);
+
+/** Appends, and then says so many times that nobody knows. */
+const forgetful = (times: number): EventStore => {
+  let left = times;
+  return {
+    ...house.store,
+    append: async (...append) => {
+      const appended = await house.store.append(...append);
+      left -= 1;
+      if (left >= 0) throw new OutcomeUnknown('no answer in time');
+      return appended;
+    },
+  };
+};
+
+describe('billing completed reveals', () => {
+  it('makes an entry for each in one append, traced to its own completion', async () => {
+    await billReveals(house.store, partner, [completion(5n), completion(8n)]);
+    expect(await entries()).toEqual([
+      { revision: 0, position: '5', cause: 'completion 5' },
+      { revision: 1, position: '8', cause: 'completion 8' },
+    ]);
+  });
+
+  it('makes none again, nor for an older one', async () => {
+    const [five, eight, nine] = [completion(5n), completion(8n), completion(9n)];
+    await billReveals(house.store, partner, [five, eight]);
+    await billReveals(house.store, partner, [five, eight]);
+    await billReveals(house.store, partner, [completion(7n)]);
+    await billReveals(house.store, partner, [eight, nine]);
+    expect(await positions()).toEqual(['5', '8', '9']);
+  });
+
+  it.each([1, 3])('makes one when the answer to the append is lost %i times', async (times) => {
+    const five = completion(5n);
+    const killed = await billReveals(forgetful(times), partner, [five]).catch((error: unknown) => error);
+    // As many resends as are made at once find out; after them the processor comes again.
+    if (times === 3) expect(killed).toBeInstanceOf(OutcomeUnknown);
+    else expect(killed).toBeUndefined();
+    await billReveals(house.store, partner, [five, completion(6n)]);
+    expect(await positions()).toEqual(['5', '6']);
+  });
+
+  it('makes one when the store was away before', async () => {
+    const faulty = faultyStore();
+    const store = faulty.around(house.store);
+    const five = completion(5n);
+    faulty.failAppends('billing-', () => new StoreUnavailable('away'));
+    await expect(billReveals(store, partner, [five])).rejects.toThrow(StoreUnavailable);
+    faulty.heal();
+    await billReveals(store, partner, [five]);
+    expect(await positions()).toEqual(['5']);
+  });
+
+  it('makes one each when several bill the same at once', async () => {
+    const all = Array.from({ length: 40 }, (_, nth) => completion(BigInt(nth)));
+    const leader = async (size: number) => {
+      for (let at = 0; at < all.length; at += size) {
+        await billReveals(house.store, partner, all.slice(at, at + size));
+      }
+    };
+    await Promise.all([leader(1), leader(7), leader(40)]);
+    expect(await positions()).toEqual(all.map(({ reveal }) => String(reveal.position)));
+  });
+
+  it('does not go on where the last entry has been removed', async () => {
+    await billReveals(house.store, partner, [completion(5n), completion(8n)]);
+    await house.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
+      billingStream(partner),
+    ]);
+    await expect(billReveals(house.store, partner, [completion(9n)])).rejects.toThrow(LedgerBroken);
+    expect(await positions()).toEqual(['5']);
+  });
+});

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { billingStream } from '../../domain/billing/events.ts';
+import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { doorplate, type Environment, MASTER_KEY } from '../support/doorplate.ts';
+import { reap } from '../support/reaped.ts';
+import { complete, completedReveal } from '../support/reveals.ts';
+import { verify } from '../support/verifier.ts';
+
+let database: TestDatabase;
+let folder: string;
+let env: Environment;
+let partner: string;
+beforeAll(async () => {
+  database = await testDatabase();
+  folder = makeDataFolder();
+  reap({ folder });
+  env = { DATABASE_URL: database.url, DATA_DIR: folder, MASTER_KEY };
+  partner = JSON.parse((await doorplate(['partner', 'create', 'acme', '--json'], env)).stdout).partner_id;
+  const store = createPostgresEventStore({ url: database.url, now: Date.now });
+  for (const hasData of [true, false, true]) {
+    const completed_at = '2026-03-01T12:00:00.000Z';
+    const expires_at = '2100-01-01T00:00:00.000Z';
+    await complete(store, completedReveal({ partner_id: partner, completed_at, expires_at }, hasData));
+  }
+  await store.close();
+});
+afterAll(async () => {
+  await removeDataFolder(folder);
+  await database.drop();
+});
+
+const audit = (...args: string[]) => doorplate(['audit', 'billing', ...args], env);
+
+describe('doorplate audit billing', () => {
+  it('bills what has completed where no server runs, and finds nothing wrong', async () => {
+    const { code, stdout, stderr } = await audit('--partner', 'acme', '--json');
+    expect(code, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      partner_id: partner,
+      months: [
+        { month: '2026-03', entries: 3, units: 2, head_digest: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      ],
+      units: 2,
+      differences: [],
+    });
+    expect(stderr).toContain(
+      '3 entries: 3 held against their receipts; of 0 the receipts are no longer kept',
+    );
+  });
+
+  it('prints a table, and CSV, and the month that is asked for', async () => {
+    const table = await audit('--partner', partner);
+    expect(table.stdout).toMatch(/^month +entries +units +head_digest\n2026-03 +3 +2 +[0-9a-f]{64}\n/);
+    expect(table.stdout).toMatch(/^differences +0$/m);
+    const csv = await audit('--partner', partner, '--csv', '--month', '2026-02');
+    expect(csv.stdout).toBe('month,entries,units,head_digest\n2026-02,0,0,\n');
+  });
+
+  it('prints entries that the independent verifier agrees with', async () => {
+    const { code, stdout } = await audit('--partner', 'acme', '--entries');
+    expect(code).toBe(0);
+    const entries = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(entries.map(({ number, units }) => [number, units])).toEqual([
+      [0, 1],
+      [1, 0],
+      [2, 1],
+    ]);
+    const anchor = entries[0].digest;
+    expect(await verify(partner, entries, anchor)).toEqual({ code: 0, stdout: '2026-03 2\nOK\n' });
+    expect((await audit('--partner', 'acme', '--anchor', anchor.toUpperCase())).code).toBe(0);
+  });
+
+  it('exits 1 and names what it found', async () => {
+    const anchor = 'f'.repeat(64);
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    await client.query(
+      `update eventlog.event set data = (data::jsonb || '{"units": 1}')::json where stream = $1 and revision = 1`,
+      [billingStream(partner)],
+    );
+    await client.end();
+    const { code, stdout, stderr } = await audit('--partner', 'acme', '--json', '--anchor', anchor);
+    expect(code).toBe(1);
+    expect(stderr).toContain('doorplate: 6 differences found\n');
+    const { differences } = JSON.parse(stdout);
+    expect(differences.map(({ kind }: { kind: string }) => kind)).toEqual([
+      'digest_mismatch',
+      'unit_mismatch',
+      'read_model_mismatch',
+      'usage_mismatch',
+      'usage_mismatch',
+      'anchor_missing',
+    ]);
+    expect(Object.keys(differences[0])).toEqual(['kind', 'stream', 'revision', 'reveal_id', 'detail']);
+    const csv = await audit('--partner', 'acme', '--csv');
+    expect(csv.code).toBe(1);
+    expect(csv.stdout).toMatch(/^month,entries,units,head_digest\n2026-03,3,3,[0-9a-f]{64}\n$/);
+    expect(csv.stderr).toContain(`doorplate: digest_mismatch ${billingStream(partner)} 1 `);
+    expect((await audit('--partner', 'acme')).stdout).toMatch(/^digest_mismatch +billing-/m);
+  });
+
+  it('refuses a partner that there is not', async () => {
+    const { code, stdout, stderr } = await audit('--partner', randomUUID());
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('doorplate: partner_not_found: ');
+  });
+
+  it.each([
+    ['without a partner', []],
+    ['with a month that is none', ['--partner', 'acme', '--month', '2026-13']],
+    ['with an anchor that is no digest', ['--partner', 'acme', '--anchor', 'abc']],
+    ['with two forms of report', ['--partner', 'acme', '--json', '--csv']],
+    ['with entries and a month', ['--partner', 'acme', '--entries', '--month', '2026-03']],
+  ])('exits 2 %s', async (_how, args) => {
+    const { code, stdout, stderr } = await audit(...args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).not.toBe('');
+  });
+});

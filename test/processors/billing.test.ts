@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { checkChain } from '../../domain/billing/audit-chain.ts';
+import { billingStream } from '../../domain/billing/events.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { BILLING_PROCESSOR, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import { startProcessor } from '../../processors/follow.ts';
+import { type House, openHouse } from '../support/house.ts';
+import { complete, completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
+import { until } from '../support/until.ts';
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+/** Runs the processor; `name` other than its own makes a second leader beside the first. */
+const started = (name = BILLING_PROCESSOR, store: EventStore = house.store) => {
+  let passed = -1n;
+  const stopped: string[] = [];
+  const processor = startProcessor(
+    { ...billCompletedReveals(store, house.clock), name },
+    {
+      store,
+      url: house.url,
+      log: house.log,
+      onPassed: (_name, position) => {
+        passed = position;
+      },
+      onStopped: (stoppedName) => stopped.push(stoppedName),
+    },
+  );
+  return {
+    stopped,
+    stop: processor.stop,
+    caughtUp: async () => {
+      const head = (await house.store.head()) ?? 0n;
+      await until('all completions are passed', () => passed >= head);
+    },
+  };
+};
+
+const ledgerOf = async (partner: string) => {
+  const stored = await Array.fromAsync(house.store.readStream(billingStream(partner)));
+  const { entries, differences } = checkChain(partner, stored);
+  expect(differences).toEqual([]);
+  return entries;
+};
+const revealsOf = async (partner: string) => (await ledgerOf(partner)).map(({ reveal_id }) => reveal_id);
+
+describe('billing completed reveals', () => {
+  it('gives each of 500 completions of several partners one entry, in the order of the log', async () => {
+    const partners = Array.from({ length: 5 }, () => randomUUID());
+    const billing = [started(), started('second leader')];
+    const completed = await Promise.all(
+      Array.from({ length: 500 }, async (_, nth) => {
+        const partner_id = partners[nth % partners.length] as string;
+        const reveal = completedReveal({ partner_id }, nth % 3 > 0);
+        return { ...reveal, position: await complete(house.store, reveal) };
+      }),
+    );
+    for (const each of billing) await each.caughtUp();
+    for (const partner of partners) {
+      const own = completed
+        .filter(({ partner_id }) => partner_id === partner)
+        .sort((a, b) => (a.position < b.position ? -1 : 1));
+      expect(own).toHaveLength(100);
+      expect(
+        (await ledgerOf(partner)).map(({ reveal_id, units, position }) => ({ reveal_id, units, position })),
+      ).toEqual(
+        own.map(({ reveal_id, billable, position }) => ({ reveal_id, units: billable ? 1 : 0, position })),
+      );
+    }
+    for (const each of billing) await each.stop();
+  });
+
+  it('adds nothing when all of it is delivered again, to a ledger that has gone on', async () => {
+    const partner_id = randomUUID();
+    const reveals = Array.from({ length: 7 }, () => completedReveal({ partner_id }));
+    for (const reveal of reveals) await complete(house.store, reveal);
+    const first = started();
+    await first.caughtUp();
+    await first.stop();
+    const before = await revealsOf(partner_id);
+    await house.pool.query('update work.processor set position = null where name = $1', [BILLING_PROCESSOR]);
+    const late = completedReveal({ partner_id });
+    await complete(house.store, late);
+    const second = started();
+    await second.caughtUp();
+    await second.stop();
+    expect(await revealsOf(partner_id)).toEqual([...before, late.reveal_id]);
+  });
+
+  it('takes few appends to catch up with one partner', async () => {
+    const partner_id = randomUUID();
+    let appends = 0;
+    const counting: EventStore = {
+      ...house.store,
+      append: (...append) => {
+        appends += 1;
+        return house.store.append(...append);
+      },
+    };
+    await Promise.all(
+      Array.from({ length: 150 }, () => complete(house.store, completedReveal({ partner_id }))),
+    );
+    const billing = started(BILLING_PROCESSOR, counting);
+    await billing.caughtUp();
+    await billing.stop();
+    expect(await revealsOf(partner_id)).toHaveLength(150);
+    expect(appends).toBeLessThan(10);
+  });
+
+  it('bills a completion that expired while the processor stood still', async () => {
+    const partner_id = randomUUID();
+    const reveal = completedReveal({ partner_id, expires_at: '2026-03-01T12:00:01.000Z' });
+    await complete(house.store, reveal);
+    house.clock.at += 86_400_000;
+    expect(await Array.fromAsync(house.store.readStream(revealStream(reveal.reveal_id)))).toEqual([]);
+    const billing = started();
+    await billing.caughtUp();
+    await billing.stop();
+    expect(await revealsOf(partner_id)).toEqual([reveal.reveal_id]);
+  });
+
+  it('stops at a completion that it cannot read, and bills nothing of that partner past it', async () => {
+    const partner_id = randomUUID();
+    const [good, bad, later] = [1, 2, 3].map(() => completedReveal({ partner_id }));
+    if (!good || !bad || !later) throw new Error('three of them');
+    await complete(house.store, good);
+    const [requested, completed] = revealAppend(bad);
+    if (!requested || !completed) throw new Error('two events');
+    const broken = { ...completed, data: { ...completed.data, tracker_id: 'none' } };
+    await house.store.append(revealStream(bad.reveal_id), 'no_stream', [requested, broken]);
+    await complete(house.store, later);
+    const billing = started();
+    await until('it stops', () => billing.stopped.length > 0);
+    expect(await revealsOf(partner_id)).toEqual([good.reveal_id]);
+    const [row] = await house.rows('select stopped_by from work.processor where name = $1', [
+      BILLING_PROCESSOR,
+    ]);
+    expect(row?.stopped_by).toContain(`reveals.RevealCompleted.v1 at revision 1 of reveal-${bad.reveal_id}`);
+    await billing.stop();
+  });
+});

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import { type AuditOptions, auditBilling } from '../../bin/audit-billing.ts';
+import { readLedger } from '../../commands/billing/read-for-audit.ts';
+import { billingStream } from '../../domain/billing/events.ts';
+import type { Position } from '../../event-store/port.ts';
+import { createSlonik } from '../../platform/slonik.ts';
+import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import { startProcessor } from '../../processors/follow.ts';
+import { revealUnits } from '../../projections/billing/reveal-units.ts';
+import { createProgress } from '../../projections/progress.ts';
+import { copyDatabase, type TestDatabase, testDatabase } from './database.ts';
+import { type House, openHouse } from './house.ts';
+import { complete, completedReveal, revealStream } from './reveals.ts';
+import { verify } from './verifier.ts';
+
+export const PARTNER = '33333333-3333-4333-8333-333333333333';
+export const LEDGER = billingStream(PARTNER);
+
+/** Completed in this order; the first two have expired since (the house's clock says noon of March 1st). */
+const REVEALS = [
+  { at: '2026-01-10T10:00:00.000Z', key_id: 'key_a', hasData: true },
+  { at: '2026-01-20T10:00:00.000Z', key_id: 'key_a', hasData: false },
+  { at: '2026-02-10T10:00:00.000Z', key_id: 'key_b', hasData: true },
+  { at: '2026-02-10T10:30:00.000Z', key_id: null, hasData: true },
+  { at: '2026-02-28T23:59:59.999Z', key_id: 'key_a', hasData: true },
+  { at: '2026-03-01T00:00:00.000Z', key_id: 'key_a', hasData: false },
+  { at: '2026-03-01T11:00:00.000Z', key_id: 'key_b', hasData: true },
+].map(({ at, key_id, hasData }) =>
+  completedReveal(
+    { partner_id: PARTNER, completed_at: at, key_id, user_id: key_id === null ? 'user_c' : null },
+    hasData,
+  ),
+);
+/** The reveal of an entry's number. */
+export const reveal = (number: number) => {
+  const found = REVEALS[number];
+  if (!found) throw new Error(`no reveal ${number}`);
+  return found;
+};
+
+/** A database with these reveals, billed and projected, that is copied for each test and itself left alone. */
+export const goodBooks = async (): Promise<TestDatabase> => {
+  const original = await testDatabase();
+  const books = await openBooks({ ...original, drop: async () => {} });
+  for (const each of REVEALS) {
+    await complete(books.house.store, each);
+    await complete(books.house.store, completedReveal({ partner_id: randomUUID(), key_id: 'key_of_others' }));
+  }
+  expect((await books.audit()).report.differences).toEqual([]);
+  await books.close();
+  return original;
+};
+
+/** A database with somebody who bills, projects and audits. */
+export const openBooks = async (database: TestDatabase) => {
+  const house = await openHouse(database);
+  const { url, store, progress, clock, log, pool } = house;
+  const db = await createSlonik(url);
+  const processed = createProgress({ url, pool, table: 'work.processor' });
+  const projecting = house.project([revealUnits]);
+  const billing = startProcessor(billCompletedReveals(store, clock), {
+    store,
+    url,
+    log,
+    onPassed: (name, position) => processed.advance({ [name]: position }),
+  });
+  return {
+    house,
+    audit: (options: Partial<AuditOptions> = {}) =>
+      auditBilling(
+        { store, db, progress, processed },
+        { partnerId: PARTNER, patienceMs: 10_000, ...options },
+      ),
+    entries: async () =>
+      (await readLedger(store, PARTNER, (await store.head()) as Position)).map(({ revision, data }) => ({
+        number: revision,
+        ...data,
+      })),
+    close: async () => {
+      await billing.stop();
+      await projecting.stop();
+      await processed.close();
+      await db.end();
+      await house.close();
+    },
+  };
+};
+
+/**
+ * What an audit of a tampered copy finds, and the verifier beside it: `told` has each difference with its entry's number,
+ * or with that of the receipt which it speaks of.
+ */
+export const foundIn = async (
+  original: TestDatabase,
+  tamper: (house: House) => Promise<unknown>,
+  options: Partial<AuditOptions> = {},
+) => {
+  const copy = await copyDatabase(original.url);
+  const house = await openHouse({ ...copy, drop: async () => {} });
+  await tamper(house);
+  await house.close();
+  const books = await openBooks(copy);
+  try {
+    const { report } = await books.audit(options);
+    const told = report.differences.map(({ kind, stream, revision }) =>
+      stream === LEDGER ? `${kind} ${revision ?? ''}`.trim() : `${kind} of ${receipt(stream)}`,
+    );
+    return { told, report, verified: await verify(PARTNER, await books.entries(), options.anchor) };
+  } finally {
+    await books.close();
+  }
+};
+const receipt = (stream: string) => REVEALS.findIndex(({ reveal_id }) => revealStream(reveal_id) === stream);
+
+/** How a copy is tampered with, and what the audit is asked for. */
+export type Tampering = Parameters<typeof foundIn> extends [TestDatabase, ...infer T] ? T : never;
