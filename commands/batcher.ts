@@ -65,6 +65,8 @@ export interface Batcher<State, Command, R extends string> {
   ): Promise<Result<Batched<T>, R>>;
   /** What the command would come to now: a hint, not a decision. */
   likely(stream: string, command: Command): Promise<R | 'unchanged' | 'changes'>;
+  /** What the stream's state says now. */
+  look<T>(stream: string, read: (state: State) => T): Promise<T>;
 }
 
 /** One batcher a process for one kind of hot stream (architecture, rule 5). */
@@ -191,6 +193,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
       if (!decision.ok) return decision.refusal;
       return decision.value.length === 0 ? 'unchanged' : 'changes';
     },
+    look: async (stream, read) => read((await current(stream)).state),
     submit: <T>(stream: string, command: Command, context: CommandContext, read: (state: State) => T) =>
       new Promise<Result<Batched<T>, R>>((resolve, reject) => {
         const waiting: Waiting<State, Command, R> = {

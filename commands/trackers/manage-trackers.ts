@@ -42,6 +42,8 @@ export interface TrackerCommands {
     trackerId: string,
     context: CommandContext,
   ): Outcome;
+  /** Why a partner's tracker reveals and collects nothing new; null: it does. */
+  refusal(partnerId: string, trackerId: string): Promise<'tracker_disabled' | 'tracker_deleted' | null>;
 }
 
 /** `limit`: trackers that a partner may have, deleted ones apart. */
@@ -62,5 +64,11 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
       run({ type: 'Create', partner_id, tracker_id: uuid(), ...tracker, limit, at: context.at }, context),
     aim: (type, partner_id, tracker_id, context) =>
       run({ type, partner_id, tracker_id, at: context.at }, context),
+    refusal: (partner_id, tracker_id) =>
+      batcher.look(trackersStream(partner_id), ({ byId }) => {
+        const tracker = byId.get(tracker_id);
+        if (tracker === undefined || tracker.deleted_at !== null) return 'tracker_deleted';
+        return tracker.disabled_at === null ? null : 'tracker_disabled';
+      }),
   };
 };

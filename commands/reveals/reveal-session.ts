@@ -1,0 +1,182 @@
+import { v5 as uuidv5 } from 'uuid';
+import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
+import type { RevealEvent, RevealResult } from '../../domain/reveals/events.ts';
+import { revealEvents } from '../../domain/reveals/events.ts';
+import {
+  type Reveal,
+  type RevealCommand,
+  type RevealRefusal,
+  reveal,
+  revealStream,
+  UNKNOWABLE,
+} from '../../domain/reveals/reveal.ts';
+import { type EventStore, StreamExpired, WrongExpectedRevision } from '../../event-store/port.ts';
+import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
+
+const aggregate: Aggregate<Reveal, RevealCommand, RevealEvent, RevealRefusal> = {
+  schemas: revealEvents,
+  decider: reveal,
+};
+
+/** What a reveal needs to know of its session; nothing of it ever changes. */
+export interface RevealableSession {
+  readonly session_id: string;
+  readonly tracker_id: string;
+  readonly partner_id: string;
+  readonly expires_at: string;
+  /** The visitor's public address; null: it is not public. */
+  readonly publicIp: string | null;
+}
+
+export type NotRevealed =
+  | RevealRefusal
+  | 'session_not_found'
+  | 'session_expired'
+  | 'reveal_expired'
+  | 'tracker_disabled'
+  | 'tracker_deleted'
+  | 'tracking_capacity';
+
+export interface RevealParts {
+  readonly store: EventStore;
+  /** A session of the partner's, by its id; expired ones may be missing. */
+  readonly findSession: (
+    partnerId: string,
+    sessionId: string,
+  ) => Promise<RevealableSession | 'session_not_found' | 'session_expired'>;
+  /** Why the tracker reveals nothing new just now; null: it does. */
+  readonly trackerRefusal: (
+    partnerId: string,
+    trackerId: string,
+  ) => Promise<'tracker_disabled' | 'tracker_deleted' | null>;
+  /** Spends the partner's rate of new reveals; false where it is used up. */
+  readonly admit: (partnerId: string) => boolean | Promise<boolean>;
+  /** What is saved of an address; null while nothing is. */
+  readonly savedResult: (ip: string, at: number) => Promise<RevealResult | null>;
+}
+
+export interface RevealRequest {
+  readonly partnerId: string;
+  readonly keyId: string | null;
+  readonly userId: string | null;
+  readonly sessionId: string;
+  /** UUID v4 in lower case. */
+  readonly idempotencyKey: string;
+}
+
+/** One reveal a partner and Idempotency-Key: its id is made of both, so that a repeat finds it. */
+const REVEALS = '0d7c3c64-3f1e-4c0a-9a55-2f6f4cb7d2a1';
+const revealIdOf = ({ partnerId, idempotencyKey }: RevealRequest): string =>
+  uuidv5(`${partnerId} ${idempotencyKey}`, REVEALS);
+
+export type RevealSession = (
+  request: RevealRequest,
+  context: CommandContext,
+) => Promise<Result<Reveal, NotRevealed>>;
+
+/** Equal requests at once are one to the store and to the partner's rate. */
+export const createRevealSession = (parts: RevealParts): RevealSession => {
+  const running = new Map<string, ReturnType<RevealSession>>();
+  return (request, context) => {
+    const key = `${revealIdOf(request)} ${request.sessionId}`;
+    const known = running.get(key);
+    if (known) return known;
+    const fresh = revealSession(parts, request, context).finally(() => running.delete(key));
+    running.set(key, fresh);
+    return fresh;
+  };
+};
+
+/**
+ * POST …/reveal: a new reveal, complete at once where a saved result serves, or the one that the key was used for
+ * before, whatever has become of its session and tracker since.
+ * @throws OutcomeUnknown when the reveal may have been made; the port's other errors when it was not
+ */
+const revealSession = async (
+  parts: RevealParts,
+  request: RevealRequest,
+  context: CommandContext,
+): Promise<Result<Reveal, NotRevealed>> => {
+  const { partnerId, keyId, userId, sessionId } = request;
+  const revealId = revealIdOf(request);
+  const stream = revealStream(revealId);
+  const known = await load(parts.store, aggregate, stream);
+  const { requested, completed } = known.state;
+  if (requested && requested.session_id !== sessionId) return refuse('idempotency_conflict');
+  if (requested && completed) return accept(known.state);
+
+  const session = await parts.findSession(partnerId, sessionId);
+  if (typeof session === 'string') return refuse(session);
+  if (!requested) {
+    const refused = await parts.trackerRefusal(partnerId, session.tracker_id);
+    if (refused !== null) return refuse(refused);
+    if (!(await parts.admit(partnerId))) return refuse('tracking_capacity');
+  }
+  const command: RevealCommand = {
+    type: 'Request',
+    reveal: {
+      reveal_id: revealId,
+      session_id: sessionId,
+      tracker_id: session.tracker_id,
+      partner_id: partnerId,
+      key_id: keyId,
+      user_id: userId,
+      expires_at: session.expires_at,
+    },
+    result: await resultFor(parts, session, context.at),
+    at: context.at,
+  };
+  return run(parts.store, stream, command, { ...context, expiresAt: session.expires_at }, known);
+};
+
+/**
+ * Completes a pending reveal where its result is there by now; repeating it changes nothing. null: the reveal is gone.
+ * @throws what `revealSession` throws
+ */
+export const completeReveal = async (
+  parts: Pick<RevealParts, 'store' | 'findSession' | 'savedResult'>,
+  revealId: string,
+  context: CommandContext,
+): Promise<Reveal | null> => {
+  const stream = revealStream(revealId);
+  const known = await load(parts.store, aggregate, stream);
+  const { requested, completed } = known.state;
+  if (!requested) return null;
+  if (completed) return known.state;
+  const session = await parts.findSession(requested.partner_id, requested.session_id);
+  if (typeof session === 'string') return null;
+  const result = await resultFor(parts, session, context.at);
+  if (result === null) return known.state;
+  const command = { type: 'Complete', result, at: context.at } as const;
+  const done = await run(parts.store, stream, command, { ...context, expiresAt: session.expires_at }, known);
+  return done.ok ? done.value : null;
+};
+
+const resultFor = (
+  { savedResult }: Pick<RevealParts, 'savedResult'>,
+  { publicIp }: RevealableSession,
+  at: number,
+): Promise<RevealResult | null> =>
+  publicIp === null ? Promise.resolve(UNKNOWABLE) : savedResult(publicIp, at);
+
+const run = async (
+  store: EventStore,
+  stream: string,
+  command: RevealCommand,
+  context: CommandContext,
+  known: Awaited<ReturnType<typeof load<Reveal, RevealCommand, RevealEvent, RevealRefusal>>>,
+): Promise<Result<Reveal, NotRevealed>> => {
+  try {
+    const handled = await handle(store, aggregate, stream, command, context, known);
+    return handled.ok ? accept(handled.value.state) : handled;
+  } catch (error) {
+    // The key was used for a reveal that has expired: its events are hidden, or deleted, and its name is used up.
+    if (error instanceof StreamExpired) return refuse('reveal_expired');
+    const hidden = error instanceof WrongExpectedRevision && (await isHidden(store, stream));
+    if (hidden) return refuse('reveal_expired');
+    throw error;
+  }
+};
+
+const isHidden = async (store: EventStore, stream: string): Promise<boolean> =>
+  (await load(store, aggregate, stream)).revision === null;

@@ -1,0 +1,90 @@
+import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
+import { isoTime } from '../kernel/time.ts';
+import { REVEAL_PREFIX, type RevealEvent, type RevealResult } from './events.ts';
+
+type Requested = Extract<RevealEvent, { type: 'reveals.RevealRequested.v1' }>['data'];
+type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
+
+/** One reveal: asked for, then complete. */
+export interface Reveal {
+  readonly requested: Requested | null;
+  readonly completed: Completed | null;
+}
+
+export type RevealCommand =
+  | {
+      readonly type: 'Request';
+      readonly reveal: Omit<Requested, 'created_at'>;
+      /** null: there is none yet. */
+      readonly result: RevealResult | null;
+      readonly at: number;
+    }
+  | { readonly type: 'Complete'; readonly result: RevealResult; readonly at: number };
+
+export type RevealRefusal = 'idempotency_conflict';
+
+/** Whether any Company or Network field is known: what a unit is for (decisions, Sessions and reveals). */
+export const isNonempty = ({ company, network }: Pick<RevealResult, 'company' | 'network'>): boolean =>
+  [company ?? {}, network].some((fields) => Object.values(fields).some((value) => value !== null));
+
+const completed = (requested: Requested, result: RevealResult, at: number): RevealEvent => ({
+  type: 'reveals.RevealCompleted.v1',
+  data: { ...requested, completed_at: isoTime(at), billable: isNonempty(result), result },
+});
+
+export const reveal: Decider<Reveal, RevealCommand, RevealEvent, RevealRefusal> = {
+  initial: { requested: null, completed: null },
+
+  decide(command, state) {
+    switch (command.type) {
+      case 'Request': {
+        const { result, at } = command;
+        const known = state.requested;
+        if (known && known.session_id !== command.reveal.session_id) return refuse('idempotency_conflict');
+        const requested = known ?? { ...command.reveal, created_at: isoTime(at) };
+        const events: RevealEvent[] = known ? [] : [{ type: 'reveals.RevealRequested.v1', data: requested }];
+        if (result && !state.completed) events.push(completed(requested, result, at));
+        return accept(events);
+      }
+      case 'Complete':
+        return accept(
+          state.requested && !state.completed ? [completed(state.requested, command.result, command.at)] : [],
+        );
+      default:
+        return unreachable(command);
+    }
+  },
+
+  evolve(state, { type, data }) {
+    switch (type) {
+      case 'reveals.RevealRequested.v1':
+        return { ...state, requested: data };
+      case 'reveals.RevealCompleted.v1':
+        return { ...state, completed: data };
+      default:
+        return unreachable(type);
+    }
+  },
+};
+
+export const revealStream = (revealId: string): string => `${REVEAL_PREFIX}${revealId}`;
+
+/** What is known of a visitor whose address is not public: nothing, and nobody to ask (decisions, Pixel). */
+export const UNKNOWABLE: RevealResult = {
+  status: 'complete',
+  match_type: 'unclassified',
+  company_found: false,
+  enriched_at: null,
+  company: null,
+  network: {
+    connection_type: null,
+    audience_type: null,
+    audience_group: null,
+    detail_level: null,
+    is_isp: null,
+  },
+  stale: false,
+  fresh_until: null,
+  refresh_status: 'not_needed',
+  refresh_error: null,
+};

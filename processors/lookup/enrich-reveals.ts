@@ -1,0 +1,82 @@
+import type pg from 'pg';
+import { v7 as uuid } from 'uuid';
+import type { CommandContext } from '../../commands/handle.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { FollowingProcessor } from '../follow.ts';
+
+export interface EnrichRevealsParts {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly digest: (ip: string) => string;
+  /** The visitor's public address; null: it is not public, or the session has expired. */
+  readonly addressOf: (partnerId: string, sessionId: string) => Promise<string | null>;
+  /** Asks for the work on an address; false where the shared intake is full. */
+  readonly request: (ip: string, context: CommandContext) => Promise<boolean>;
+}
+
+const AT_ONCE = 100;
+
+/**
+ * What a pending reveal waits for is asked for here and not by its request, so that nothing is lost between the two.
+ * The address stands in a table alone, by its digest: no event names a visitor's (architecture, rule 13).
+ */
+export const enrichReveals = ({
+  pool,
+  clock,
+  digest,
+  addressOf,
+  request,
+}: EnrichRevealsParts): FollowingProcessor => ({
+  name: 'enrich-reveals',
+  prefixes: [REVEAL_PREFIX],
+  async handle(stored) {
+    const event = readEvent(revealEvents, stored);
+    if (event === null) return;
+    const { reveal_id, session_id, partner_id, expires_at } = event.data;
+    if (event.type === 'reveals.RevealCompleted.v1') {
+      await pool.query({
+        name: 'no_longer_awaited',
+        text: 'delete from work.awaited_result where reveal_id = $1',
+        values: [reveal_id],
+      });
+      return;
+    }
+    const ip = await addressOf(partner_id, session_id);
+    if (ip === null) return;
+    const asked = await request(ip, {
+      correlationId: stored.metadata.$correlationId,
+      causationId: stored.id,
+      at: clock.now(),
+    });
+    await pool.query({
+      name: 'await_result',
+      text: `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
+             values ($1, $2, $3, $4, $5, $6)
+             on conflict (reveal_id) do update set asked = excluded.asked`,
+      values: [reveal_id, session_id, partner_id, digest(ip), asked, expires_at],
+    });
+  },
+});
+
+/** Asks again for what found the intake full, oldest first, and forgets what has expired. */
+export const askForLeftReveals = async ({
+  pool,
+  clock,
+  addressOf,
+  request,
+}: Omit<EnrichRevealsParts, 'digest'>): Promise<void> => {
+  await pool.query('delete from work.awaited_result where expires_at <= $1', [new Date(clock.now())]);
+  const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>(
+    `select reveal_id, session_id, partner_id from work.awaited_result
+     where not asked order by reveal_id limit ${AT_ONCE}`,
+  );
+  for (const { reveal_id, session_id, partner_id } of rows) {
+    const id = uuid();
+    const ip = await addressOf(partner_id, session_id);
+    const context = { correlationId: id, causationId: id, at: clock.now() };
+    if (ip !== null && !(await request(ip, context))) return;
+    await pool.query('update work.awaited_result set asked = true where reveal_id = $1', [reveal_id]);
+  }
+};

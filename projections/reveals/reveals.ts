@@ -1,0 +1,82 @@
+import type pg from 'pg';
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { type RevealEvent, revealEvents, revealExpiryEvents } from '../../domain/reveals/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
+import type { Projection } from '../projection.ts';
+
+interface RevealRow {
+  reveal_id: string;
+  completed_at: string | null;
+  billable: boolean | null;
+  result: object | null;
+  last_revision: number;
+  last_position: string;
+}
+
+/** Receipts: what GET /v1/reveals/{reveal_id} reads. */
+export const reveals: Projection = {
+  name: 'reveals',
+  tables: ['reveal', 'expired_reveal'],
+  async apply(events, db) {
+    const rows = new Map<string, RevealRow>();
+    const expired: { reveal_id: string; partner_id: string; expired_at: string }[] = [];
+    for (const stored of events) {
+      const event = readEvent(revealEvents, stored);
+      if (event) rows.set(event.data.reveal_id, rowAfter(rows.get(event.data.reveal_id), event, stored));
+      const gone = readEvent(revealExpiryEvents, stored);
+      for (const [reveal_id, expired_at] of gone?.data.reveals ?? []) {
+        expired.push({ reveal_id, partner_id: gone?.data.partner_id ?? '', expired_at });
+      }
+    }
+    if (rows.size > 0) await write('upsert_reveals', UPSERT, [...rows.values()], db);
+    if (expired.length > 0) await write('expire_reveals', EXPIRE, expired, db);
+  },
+};
+
+const write = (name: string, text: string, rows: readonly object[], db: pg.ClientBase) =>
+  db.query({ name, text, values: [JSON.stringify(rows)] });
+
+const rowAfter = (
+  before: RevealRow | undefined,
+  { type, data }: RevealEvent,
+  { revision, position }: RecordedEvent,
+): RevealRow => {
+  const place = { last_revision: revision, last_position: String(position) };
+  switch (type) {
+    case 'reveals.RevealRequested.v1':
+      return { ...before, completed_at: null, billable: null, result: null, ...data, ...place };
+    case 'reveals.RevealCompleted.v1':
+      return { ...before, ...data, ...place };
+    default:
+      return unreachable(type);
+  }
+};
+
+const COMPLETION = ['completed_at', 'billable', 'result', 'last_revision', 'last_position'] as const;
+const COLUMNS = [
+  'reveal_id',
+  'session_id',
+  'tracker_id',
+  'partner_id',
+  'key_id',
+  'user_id',
+  'created_at',
+  'expires_at',
+  ...COMPLETION,
+].join(', ');
+
+/** Each event says all of its reveal, so that the completion alone makes the row as well. */
+const UPSERT = `
+  insert into reveal as present (${COLUMNS})
+  select ${COLUMNS} from json_populate_recordset(null::reveal, $1)
+  on conflict (reveal_id) do update
+  set (${COMPLETION.join(', ')}) = (${COMPLETION.map((column) => `excluded.${column}`).join(', ')})
+  where present.last_revision < excluded.last_revision`;
+
+const EXPIRE = `
+  with gone as (select reveal_id, partner_id, expired_at from json_populate_recordset(null::expired_reveal, $1)),
+       deleted as (delete from reveal where reveal_id in (select reveal_id from gone))
+  insert into expired_reveal (reveal_id, partner_id, expired_at)
+  select distinct on (reveal_id) reveal_id, partner_id, expired_at from gone
+  on conflict (reveal_id) do nothing`;

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import type { RevealEvent, RevealResult } from '../../domain/reveals/events.ts';
+import { isNonempty, type RevealCommand, reveal, UNKNOWABLE } from '../../domain/reveals/reveal.ts';
+import { given } from './deciding.ts';
+
+const AT = Date.parse('2026-03-14T12:00:00.000Z');
+const ids = {
+  reveal_id: '00000001-0000-4000-8000-000000000000',
+  session_id: '00000002-0000-4000-8000-000000000000',
+  tracker_id: '00000003-0000-4000-8000-000000000000',
+  partner_id: '00000004-0000-4000-8000-000000000000',
+  key_id: 'k',
+  user_id: null,
+  expires_at: '2026-04-13T12:00:00.000Z',
+};
+const found: RevealResult = { ...UNKNOWABLE, network: { ...UNKNOWABLE.network, is_isp: false } };
+const requestedAt = (created_at: string) => ({ ...ids, created_at });
+const requested: RevealEvent = {
+  type: 'reveals.RevealRequested.v1',
+  data: requestedAt('2026-03-14T12:00:00.000Z'),
+};
+const completed = (result: RevealResult, completed_at: string): RevealEvent => ({
+  type: 'reveals.RevealCompleted.v1',
+  data: { ...requested.data, completed_at, billable: result === found, result },
+});
+const request = (over: Partial<Extract<RevealCommand, { type: 'Request' }>> = {}): RevealCommand => ({
+  type: 'Request',
+  reveal: ids,
+  result: null,
+  at: AT,
+  ...over,
+});
+const LATER = AT + 60_000;
+const later = new Date(LATER).toISOString();
+
+describe('a reveal', () => {
+  it('without a result is asked for, and that is all', () => {
+    given(reveal, []).when(request()).thenEvents([requested]);
+  });
+  it('with one is complete in the same append', () => {
+    given(reveal, [])
+      .when(request({ result: found }))
+      .thenEvents([requested, completed(found, '2026-03-14T12:00:00.000Z')]);
+  });
+  it('that is repeated keeps its time, and completes where it now can', () => {
+    given(reveal, [requested])
+      .when(request({ at: LATER }))
+      .thenEvents([]);
+    given(reveal, [requested])
+      .when(request({ result: found, at: LATER }))
+      .thenEvents([completed(found, later)]);
+  });
+  it('that is complete stays as it was', () => {
+    const done = [requested, completed(UNKNOWABLE, later)];
+    given(reveal, done)
+      .when(request({ result: found }))
+      .thenEvents([]);
+    given(reveal, done).when({ type: 'Complete', result: found, at: LATER }).thenEvents([]);
+  });
+  it('belongs to one session', () => {
+    given(reveal, [requested])
+      .when(request({ reveal: { ...ids, session_id: ids.tracker_id } }))
+      .thenRefused('idempotency_conflict');
+  });
+  it('is completed only after it was asked for', () => {
+    given(reveal, []).when({ type: 'Complete', result: found, at: AT }).thenEvents([]);
+    given(reveal, [requested])
+      .when({ type: 'Complete', result: UNKNOWABLE, at: LATER })
+      .thenEvents([completed(UNKNOWABLE, later)]);
+  });
+});
+
+it('a unit is for any field that is known, false and zero included', () => {
+  expect(isNonempty(UNKNOWABLE)).toBe(false);
+  expect(isNonempty(found)).toBe(true);
+  expect(isNonempty({ ...UNKNOWABLE, network: { ...UNKNOWABLE.network, is_isp: true } })).toBe(true);
+});

@@ -1,0 +1,57 @@
+import type { CommandContext } from '../commands/handle.ts';
+import type { NotRevealed, RevealRequest } from '../commands/reveals/reveal-session.ts';
+import type { Result } from '../domain/kernel/decider.ts';
+import type { CustomParameters } from '../domain/sessions/events.ts';
+import { refusal } from '../http/error-catalog.ts';
+import { revealSessionOperation } from '../http/operations/reveals.ts';
+import { callOf, confirmed, type Receipt, receiptAnswer } from '../http/reveal-answer.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
+import { uuidParam } from '../http/tracker-answer.ts';
+
+export interface RevealRouteParts {
+  readonly reveal: (request: RevealRequest, context: CommandContext) => Promise<Result<Receipt, NotRevealed>>;
+  /** The labels of a session of the partner's. */
+  readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
+  /** Counts a successful call that concerned one tracker, durably. */
+  readonly countCall: (trackerId: string, call: { completed: boolean; company: boolean }) => Promise<void>;
+}
+
+/** RFC 9562, version 4. */
+const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
+
+/** POST /v1/sessions/{session_id}/reveal: reveals the company behind a session, once for each Idempotency-Key. */
+export const revealRoute = (parts: RevealRouteParts): Route => ({
+  method: 'POST',
+  path: '/v1/sessions/:session_id/reveal',
+  access: 'key',
+  body: 'optional',
+  bodyLimit: 1_024,
+  operation: revealSessionOperation,
+  handle: (request) => confirmed(request, () => reveal(parts, request)),
+});
+
+const reveal = async (parts: RevealRouteParts, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const sessionId = uuidParam(request, 'session_id');
+  const key = request.header('idempotency-key') ?? '';
+  if (!UUID_V4.test(key)) return refusal(request, 'invalid_idempotency_key');
+  if (sessionId === null) return refusal(request, 'session_not_found');
+  const { partner_id, key_id } = request.key as CallingKey;
+  const result = await parts.reveal(
+    { partnerId: partner_id, keyId: key_id, userId: null, sessionId, idempotencyKey: key.toLowerCase() },
+    {
+      correlationId: request.id,
+      causationId: request.id,
+      at: request.receivedAt,
+      partnerId: partner_id,
+      keyId: key_id,
+    },
+  );
+  if (!result.ok) return refusal(request, result.refusal);
+  const receipt = result.value;
+  const [custom] = await Promise.all([
+    parts.customOf(partner_id, sessionId),
+    parts.countCall(receipt.tracker_id, callOf(receipt)),
+  ]);
+  return receiptAnswer(request, receipt, custom);
+};
