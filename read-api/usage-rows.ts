@@ -58,3 +58,9 @@ export const readEnrichmentStatus = (
     from read.reservation r
     left join read.enrichment_work w on w.ip = r.ip and r.state = 'submitted'
     where r.partner_id = ${partnerId} and r.state in ('reserved', 'submitted')`);
+
+/** Whether the key has made a reveal. */
+export const hasRevealed = (db: DatabasePool, keyId: string): Promise<boolean> =>
+  db.oneFirst(sql.type(z.object({ revealed: z.boolean() }))`
+    select exists (select from read.reveal where key_id = ${keyId})
+        or exists (select from read.reveal_unit where key_id = ${keyId}) as revealed`);

@@ -6,8 +6,9 @@ import { getUsageOperation } from '../http/operations/usage.ts';
 import type { ApiRequest, CallingKey, Route } from '../http/route.ts';
 import type { UsageBody } from '../http/schemas/usage.ts';
 import { iso } from '../platform/clock.ts';
-import { readEnrichmentStatus, readHours } from './usage-rows.ts';
-import { utcRange } from './utc-range.ts';
+import { readRevealHours } from './billing-rows.ts';
+import { hasRevealed, readEnrichmentStatus, readHours } from './usage-rows.ts';
+import { type UtcRange, utcRange } from './utc-range.ts';
 
 export interface GetUsageParts {
   readonly db: DatabasePool;
@@ -19,6 +20,10 @@ const ACCOUNTING =
   'Counts every authenticated answer of /v1/lookup, GET polls, refused requests and rate limits included, ' +
   'committed before the answer was sent. Not counted: unauthorized calls, unknown paths and methods, too long ' +
   'URLs, usage, documents and health, and answers with the code usage_unavailable.';
+
+const REVEAL_ACCOUNTING =
+  'Reveals made with this key, by the hour they completed in. One unit for each whose result held any data; reading ' +
+  'receipts and repeating requests add nothing.';
 
 /** GET /v1/usage: what the calling key has used. */
 export const getUsageRoute = ({ db, caughtUp }: GetUsageParts): Route => ({
@@ -36,9 +41,10 @@ export const getUsageRoute = ({ db, caughtUp }: GetUsageParts): Route => ({
     if (!(await caughtUp())) return refusal(request, 'usage_unavailable');
     const key = request.key as CallingKey;
     const minuteAgo = iso(request.receivedAt - MINUTE);
-    const [hourly, enrichment] = await Promise.all([
+    const [hourly, enrichment, reveals] = await Promise.all([
       readHours(db, key.key_id, range.from, range.to),
       readEnrichmentStatus(db, key.partner_id, minuteAgo),
+      readReveals(db, key.key_id, range),
     ]);
     const body: UsageBody = {
       key_id: key.key_id,
@@ -54,10 +60,27 @@ export const getUsageRoute = ({ db, caughtUp }: GetUsageParts): Route => ({
       hourly,
       enrichment,
       accounting: ACCOUNTING,
+      ...(reveals ? { reveals } : {}),
     };
     return { status: 200, body: JSON.stringify(body) };
   },
 });
+
+/** null: the key has made no reveal that is kept or completed (spec, RevealUsage). */
+const readReveals = async (
+  db: DatabasePool,
+  keyId: string,
+  { from, to }: UtcRange,
+): Promise<UsageBody['reveals'] | null> => {
+  if (!(await hasRevealed(db, keyId))) return null;
+  const hourly = [...(await readRevealHours(db, { key_id: keyId }, from, to))];
+  return {
+    billable_reveals: hourly.reduce((sum, hour) => sum + hour.billable_reveals, 0),
+    completed_reveals: hourly.reduce((sum, hour) => sum + hour.completed_reveals, 0),
+    hourly,
+    accounting: REVEAL_ACCOUNTING,
+  };
+};
 
 const summed = (hourly: UsageBody['hourly']): Pick<UsageBody, 'totals' | 'outcomes'> => {
   const outcomes = Object.fromEntries(outcomeSchema.options.map((name) => [name, 0])) as Record<

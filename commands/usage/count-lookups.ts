@@ -1,18 +1,7 @@
-import { v7 as uuid } from 'uuid';
-import { HOUR } from '../../domain/kernel/time.ts';
-import { type LookupCount, type Outcome, plus, usageEvents, usageStream } from '../../domain/usage/events.ts';
-import {
-  type EventStore,
-  OutcomeUnknown,
-  StoreBusy,
-  StoreUnavailable,
-  WrongExpectedRevision,
-} from '../../event-store/port.ts';
-import { type Clock, iso } from '../../platform/clock.ts';
-import { appendSafely, toNewEvents } from '../handle.ts';
-
-/** The count could not be made durable in time (decisions: 2 s). The answer that it belongs to is not sent. */
-export class CountNotDurable extends Error {}
+import { type LookupCount, type Outcome, plus } from '../../domain/usage/events.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createGroupCounter, hourOf } from './group-counter.ts';
 
 export interface CountedLookup {
   readonly keyId: string;
@@ -28,166 +17,23 @@ export interface LookupCounter {
   close(): Promise<void>;
 }
 
-/** All counts of a few milliseconds: one event, one append, one promise that all its requests share. */
-interface Group {
-  readonly openedAt: number;
-  readonly counts: Map<string, LookupCount>;
-  answers: number;
-  readonly durable: Promise<void>;
-  resolve(): void;
-  reject(reason: Error): void;
-}
-
-const LIMIT_MS = 2_000;
-const AGAIN_MS = 50;
-/** So many answers in one append are a crowd. */
-const CROWD = 8;
-const GATHER_MS = 2;
-
-/**
- * Counts the lookup answers of this process on streams of its own, one a boot and UTC day, by group commit:
- * what comes while one append is under way shares the next.
- */
+/** Counts the lookup answers of this process by key, hour and outcome. */
 export const createLookupCounter = (store: EventStore, clock: Clock): LookupCounter => {
-  let open: Group | null = null;
-  let flushing: Promise<void> | null = null;
-  let bootId = uuid();
-  let revisions = new Map<string, number>();
-  let gathering: { readonly enough: number; resolve(): void } | null = null;
-  const watched = new Set<Group>();
-
-  // One timer for all groups: whoever waits longer is told so, even while an append hangs.
-  const watch = setInterval(() => {
-    const now = performance.now();
-    for (const group of watched) {
-      if (now - group.openedAt < LIMIT_MS) continue;
-      watched.delete(group);
-      // Its answers say that they are not counted: it must not be written later, nor joined.
-      if (group === open) open = null;
-      group.reject(new CountNotDurable('a count was not durable in time'));
-    }
-  }, 100);
-  watch.unref();
-
-  const newGroup = (): Group => {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const group = {
-      openedAt: performance.now(),
-      counts: new Map(),
-      answers: 0,
-      durable: promise,
-      resolve,
-      reject,
-    };
-    // Whoever counts awaits the promise; a group that nobody awaits any more must not end the process.
-    promise.catch(() => undefined);
-    watched.add(group);
-    return group;
-  };
-
-  const appendGroup = async (group: Group): Promise<void> => {
-    const byDay = Map.groupBy(group.counts.values(), ([, hour]) => hour.slice(0, 10));
-    for (const [day, counts] of byDay) {
-      const stream = usageStream(bootId, day);
-      const events = toNewEvents(usageEvents, [{ type: 'usage.LookupsCounted.v1', data: { counts } }], {
-        correlationId: bootId,
-        causationId: bootId,
-        at: clock.now(),
-      });
-      const expected = revisions.get(stream) ?? 'no_stream';
-      const { revision } = await appendSafely(store, stream, expected, events, () => watched.has(group));
-      revisions.set(stream, revision);
-      // What is written is not written again, should the next day's append fail.
-      for (const count of counts) group.counts.delete(keyOfCount(count));
-    }
-  };
-
-  const write = async (group: Group): Promise<void> => {
-    for (;;) {
-      try {
-        await appendGroup(group);
-        group.resolve();
-        break;
-      } catch (error) {
-        if (error instanceof OutcomeUnknown || error instanceof WrongExpectedRevision) startAfresh();
-        const passing = error instanceof StoreUnavailable || error instanceof StoreBusy;
-        if (!passing || performance.now() - group.openedAt >= LIMIT_MS) {
-          group.reject(new CountNotDurable(String(error), { cause: error }));
-          break;
-        }
-        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
-      }
-    }
-    watched.delete(group);
-  };
-
-  /** Where the streams stand is not known any more: go on with new ones. */
-  const startAfresh = (): void => {
-    bootId = uuid();
-    revisions = new Map();
-  };
-
-  const flush = async (): Promise<void> => {
-    let crowd = 0;
-    while (open) {
-      // In a crowd an append costs more than the answers that share it: a little later, more of them do. Half of the
-      // crowd is enough, so that it is answered while the other half is being counted.
-      if (crowd >= CROWD) await gather(open, crowd / 2);
-      const group: Group = open;
-      open = null;
-      await write(group);
-      crowd = group.answers + (waiting()?.answers ?? 0);
-    }
-    flushing = null;
-  };
-
-  /** What has come meanwhile. */
-  const waiting = (): Group | null => open;
-
-  /** Until so many answers are in the group, or a short time is over. */
-  const gather = async (group: Group, enough: number): Promise<void> => {
-    if (group.answers >= enough) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, GATHER_MS);
-      gathering = {
-        enough,
-        resolve: () => {
-          clearTimeout(timer);
-          resolve();
-        },
-      };
-    });
-    gathering = null;
-  };
-
+  const counter = createGroupCounter<LookupCount>(store, clock, {
+    keyOf: ([key, hour, outcome]) => `${key} ${hour} ${outcome}`,
+    plus,
+    event: (counts) => ({ type: 'usage.LookupsCounted.v1', data: { counts } }),
+  });
   return {
-    count: ({ keyId, outcome, cacheHit, durationMs }) => {
-      open ??= newGroup();
-      const hour = hourOf(clock.now());
-      const row: LookupCount = [keyId, hour, outcome, 1, cacheHit ? 1 : 0, Math.round(durationMs * 1_000)];
-      const key = keyOfCount(row);
-      open.counts.set(key, plus(open.counts.get(key), row));
-      open.answers += 1;
-      if (gathering && open.answers >= gathering.enough) gathering.resolve();
-      // After this turn of the event loop, so that requests read together are counted together.
-      flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(flush);
-      return open.durable;
-    },
-    close: async () => {
-      while (flushing) await flushing;
-      clearInterval(watch);
-    },
+    count: ({ keyId, outcome, cacheHit, durationMs }) =>
+      counter.count([
+        keyId,
+        hourOf(clock.now()),
+        outcome,
+        1,
+        cacheHit ? 1 : 0,
+        Math.round(durationMs * 1_000),
+      ]),
+    close: counter.close,
   };
 };
-
-const keyOfCount = ([key, hour, outcome]: LookupCount): string => `${key} ${hour} ${outcome}`;
-
-/** The UTC hour of an instant, `YYYY-MM-DDTHH`; the last one is remembered. */
-const hourOf = (() => {
-  let known = { number: -1, text: '' };
-  return (at: number): string => {
-    const number = Math.floor(at / HOUR);
-    if (number !== known.number) known = { number, text: iso(at).slice(0, 13) };
-    return known.text;
-  };
-})();

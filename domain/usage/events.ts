@@ -23,7 +23,19 @@ export type LookupCount = z.output<typeof count>;
 export const plus = (sum: LookupCount | undefined, row: LookupCount): LookupCount =>
   sum ? [sum[0], sum[1], sum[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
 
-/** Stream `usage-<boot id>-<utc day>`: what one process answered on one day. */
+/** Tracker, hour, capture requests, successful API requests, those that were complete, those that told a company. */
+const trackerCalls = z.tuple([z.uuid(), z.string(), z.int(), z.int(), z.int(), z.int()]);
+export type TrackerCalls = z.output<typeof trackerCalls>;
+
+/** The sum of two counts of the same tracker and hour. */
+export const plusCalls = (sum: TrackerCalls | undefined, row: TrackerCalls): TrackerCalls =>
+  sum ? [sum[0], sum[1], sum[2] + row[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
+
+/** Tracker, hour, new sessions, new reveals. */
+const trackerHour = z.tuple([z.uuid(), z.string(), z.int(), z.int()]);
+export type TrackerHour = z.output<typeof trackerHour>;
+
+/** Stream `usage-<boot id>-<utc day>`: what one process answered on one day, of one kind of answers. */
 export const usageEvents = {
   'usage.LookupsCounted.v1': z.object({ counts: z.array(count) }),
   /**
@@ -31,6 +43,19 @@ export const usageEvents = {
    * and outcome that came before it in the stream. After the last part the stream is truncated before the first.
    */
   'usage.LookupsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(count) }),
+  'usage.TrackerCallsCounted.v1': z.object({ counts: z.array(trackerCalls) }),
+  /** As `LookupsTotalled`. */
+  'usage.TrackerCallsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(trackerCalls) }),
+  /**
+   * Stream `usage-trackers-<utc day>`: how many sessions and reveals began in the hours of a day, once it is over. They
+   * themselves are gone after 30 days; this is what then still tells. `part` of `parts`.
+   */
+  'usage.TrackerDayClosed.v1': z.object({
+    day: z.string(),
+    part: z.int(),
+    parts: z.int(),
+    counts: z.array(trackerHour),
+  }),
 } as const;
 export type UsageEvent = EventOf<typeof usageEvents>;
 
@@ -38,6 +63,9 @@ const USAGE_PREFIX = 'usage-';
 
 /** `day` as `YYYY-MM-DD`. */
 export const usageStream = (bootId: string, day: string): string => `${USAGE_PREFIX}${bootId}-${day}`;
+
+/** The stream that closes a day of trackers. */
+export const trackerDayStream = (day: string): string => usageStream('trackers', day);
 
 /** The day of a usage stream's name. */
 export const dayOfUsageStream = (stream: string): string => stream.slice(-10);

@@ -1,9 +1,10 @@
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
-import { type LookupCount, plus, type UsageEvent } from './events.ts';
+import { type LookupCount, plus, plusCalls, type TrackerCalls, type UsageEvent } from './events.ts';
 
-/** Sums by key, hour and outcome, and how far the closing of the stream has come. */
+/** Sums by key, hour and outcome, or by tracker and hour, and how far the closing of the stream has come. */
 export interface UsageTotals {
   readonly counts: ReadonlyMap<string, LookupCount>;
+  readonly calls: ReadonlyMap<string, TrackerCalls>;
   readonly partsWritten: number;
 }
 
@@ -13,18 +14,34 @@ export type UsageCommand = { readonly type: 'Total' };
 const PART_ROWS = 5_000;
 
 const keyOf = ([key, hour, outcome]: LookupCount): string => `${key} ${hour} ${outcome}`;
+const keyOfCalls = ([tracker, hour]: TrackerCalls): string => `${tracker} ${hour}`;
+
+/** Lists of bounded length, in the order of the keys. */
+const pages = <Row>(rows: ReadonlyMap<string, Row>): Row[][] => {
+  const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+  return Array.from({ length: Math.ceil(sorted.length / PART_ROWS) }, (_, index) =>
+    sorted.slice(index * PART_ROWS, (index + 1) * PART_ROWS),
+  );
+};
 
 const parts = (state: UsageTotals): UsageEvent[] => {
-  const rows = [...state.counts.values()].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
-  const total = Math.ceil(rows.length / PART_ROWS);
-  return Array.from({ length: total }, (_, index) => ({
-    type: 'usage.LookupsTotalled.v1',
-    data: {
-      part: index + 1,
-      parts: total,
-      counts: rows.slice(index * PART_ROWS, (index + 1) * PART_ROWS),
-    },
-  }));
+  const lookups = pages(state.counts);
+  const calls = pages(state.calls);
+  const all = lookups.length + calls.length;
+  return [
+    ...lookups.map(
+      (counts, index): UsageEvent => ({
+        type: 'usage.LookupsTotalled.v1',
+        data: { part: index + 1, parts: all, counts },
+      }),
+    ),
+    ...calls.map(
+      (counts, index): UsageEvent => ({
+        type: 'usage.TrackerCallsTotalled.v1',
+        data: { part: lookups.length + index + 1, parts: all, counts },
+      }),
+    ),
+  ];
 };
 
 /**
@@ -33,13 +50,14 @@ const parts = (state: UsageTotals): UsageEvent[] => {
  */
 export const usageTotals: Decider<UsageTotals, UsageCommand, UsageEvent, never> = {
   get initial(): UsageTotals {
-    return { counts: new Map(), partsWritten: 0 };
+    return { counts: new Map(), calls: new Map(), partsWritten: 0 };
   },
 
   decide: (_command, state) => accept(parts(state).slice(state.partsWritten, state.partsWritten + 1)),
 
   evolve(state, { type, data }) {
     const counts = state.counts as Map<string, LookupCount>;
+    const calls = state.calls as Map<string, TrackerCalls>;
     switch (type) {
       case 'usage.LookupsCounted.v1':
         for (const row of data.counts) counts.set(keyOf(row), plus(counts.get(keyOf(row)), row));
@@ -47,6 +65,14 @@ export const usageTotals: Decider<UsageTotals, UsageCommand, UsageEvent, never> 
       case 'usage.LookupsTotalled.v1':
         for (const row of data.counts) counts.set(keyOf(row), row);
         return { ...state, partsWritten: data.part };
+      case 'usage.TrackerCallsCounted.v1':
+        for (const row of data.counts) calls.set(keyOfCalls(row), plusCalls(calls.get(keyOfCalls(row)), row));
+        return { ...state, partsWritten: 0 };
+      case 'usage.TrackerCallsTotalled.v1':
+        for (const row of data.counts) calls.set(keyOfCalls(row), row);
+        return { ...state, partsWritten: data.part };
+      case 'usage.TrackerDayClosed.v1':
+        return state;
       default:
         return unreachable(type);
     }

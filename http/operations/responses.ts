@@ -59,6 +59,11 @@ export function jsonResponse<Schema extends z.ZodType>(
   };
 }
 
+/** A 204. */
+export function noContent(description: string): ZodOpenApiResponseObject {
+  return { description, headers: headers() };
+}
+
 const headersOfStatus: Readonly<Record<number, HeaderNames>> = {
   401: { always: ['WWW-Authenticate'] },
   405: { always: ['Allow'] },

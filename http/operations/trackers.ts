@@ -2,12 +2,15 @@ import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import {
   type TrackerBody,
+  type TrackerUsageBody,
   trackerBody,
   trackerCreate,
   trackerDeleted,
   trackerList,
+  trackerUsageBody,
 } from '../schemas/trackers.ts';
 import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from './responses.ts';
+import { rangeQuery } from './usage.ts';
 
 const ID = '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61';
 const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
@@ -110,3 +113,45 @@ export const deleteTrackerOperation = oneTracker(
     stored,
   ),
 );
+
+const counted = {
+  capture_requests: 5,
+  sessions: 2,
+  api_requests: 3,
+  completed_responses: 2,
+  company_responses: 1,
+  reveals: 1,
+  billable_reveals: 1,
+};
+const oneDay: TrackerUsageBody = {
+  tracker_id: ID,
+  from: '2026-03-14T00:00:00.000Z',
+  to: '2026-03-15T00:00:00.000Z',
+  timezone: 'UTC',
+  totals: counted,
+  hourly: [{ hour: '2026-03-14T09:00:00.000Z', ...counted }],
+  pending_reveals: 0,
+  metrics_started_at: active.created_at,
+  partial_history: true,
+  accounting: 'Requests of the pixel and successful calls about the tracker.',
+  request_id: REQUEST,
+};
+
+/** GET /v1/trackers/{tracker_id}/usage */
+export const trackerUsageOperation: ZodOpenApiOperationObject = {
+  operationId: 'readTrackerUsage',
+  tags: ['Trackers'],
+  summary: 'Usage of a tracker',
+  description: 'Today (UTC) by default, at most 31 days; of deleted trackers too. Reading it is not counted.',
+  requestParams: { path, query: rangeQuery },
+  responses: {
+    '200': jsonResponse('What was counted in the range.', trackerUsageBody, { oneDay }, stored),
+    ...refusalResponses([
+      'invalid_tracker',
+      'invalid_range',
+      'tracker_not_found',
+      ...keyedCodes,
+      'tracking_unavailable',
+    ]),
+  },
+};

@@ -30,20 +30,19 @@ const oneDay: UsageBody = {
 /** A day of the query: inclusive as `from`, exclusive as `to`. */
 const day = z.iso.date().meta({ example: '2026-03-14' });
 
+/** The range of a usage query. */
+export const rangeQuery = z.object({
+  from: day.optional().meta({ description: 'First day, inclusive, UTC. Alone it runs to the end of today.' }),
+  to: day.optional().meta({ description: 'Last day, exclusive, UTC. Needs `from`.' }),
+});
+
 /** GET /v1/usage */
 export const getUsageOperation: ZodOpenApiOperationObject = {
   operationId: 'readUsage',
   tags: ['Usage'],
   summary: 'Usage of the calling key',
   description: 'Today (UTC) by default, at most 31 days. Reading it is not counted.',
-  requestParams: {
-    query: z.object({
-      from: day
-        .optional()
-        .meta({ description: 'First day, inclusive, UTC. Alone it runs to the end of today.' }),
-      to: day.optional().meta({ description: 'Last day, exclusive, UTC. Needs `from`.' }),
-    }),
-  },
+  requestParams: { query: rangeQuery },
   responses: {
     '200': jsonResponse(
       'What was counted in the range.',

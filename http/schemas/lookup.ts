@@ -33,7 +33,7 @@ export const refreshError = z
 export type RefreshError = z.output<typeof refreshError>;
 
 /** What a saved result says, in a lookup and in the result of a reveal alike. */
-const savedResultFields = {
+export const savedResultFields = {
   match_type: matchType,
   company_found: z.boolean().meta({ description: 'true only for `match_type` company.' }),
   enriched_at: timestamp

@@ -40,6 +40,13 @@ export const usage: Projection = {
           totalled.set(stored.stream, data.part === data.parts);
           for (const count of data.counts) put(stored.stream, count, true);
           break;
+        case 'usage.TrackerCallsCounted.v1':
+          totalled.set(stored.stream, false);
+          break;
+        case 'usage.TrackerCallsTotalled.v1':
+        case 'usage.TrackerDayClosed.v1':
+          totalled.set(stored.stream, data.part === data.parts);
+          break;
         default:
           unreachable(type);
       }
@@ -88,6 +95,8 @@ const UPSERT_SOURCES = `
 
 /** Removes what the event store no longer holds: streams whose day is before `day` (`YYYY-MM-DD`). */
 export const forgetUsageBefore = async (db: pg.Pool, day: string): Promise<void> => {
-  await db.query('delete from read.usage_hour where hour < $1::date', [day]);
+  for (const table of ['usage_hour', 'tracker_calls_hour', 'tracker_hour']) {
+    await db.query(`delete from read.${table} where hour < $1::date`, [day]);
+  }
   await db.query('delete from read.usage_source where day < $1::date', [day]);
 };

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CountNotDurable, createLookupCounter } from '../../commands/usage/count-lookups.ts';
+import { createLookupCounter } from '../../commands/usage/count-lookups.ts';
+import { CountNotDurable } from '../../commands/usage/group-counter.ts';
 import { totalUsage } from '../../commands/usage/total-usage.ts';
 import {
   type EventStore,

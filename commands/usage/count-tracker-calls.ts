@@ -1,0 +1,37 @@
+import { plusCalls, type TrackerCalls } from '../../domain/usage/events.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createGroupCounter, hourOf } from './group-counter.ts';
+
+/** A successful call of the API about a tracker (decisions, Trackers). */
+export interface TrackerCall {
+  /** Not a 202. */
+  readonly completed: boolean;
+  /** It returned a result that found a company. */
+  readonly company: boolean;
+}
+
+export interface TrackerCallCounter {
+  /** Resolves once the count is durable. @throws CountNotDurable */
+  capture(trackerId: string): Promise<void>;
+  /** The same. */
+  call(trackerId: string, call: TrackerCall): Promise<void>;
+  /** Writes what is waiting, then ends. */
+  close(): Promise<void>;
+}
+
+/** Counts what pixels send and what partners ask about a tracker, by tracker and hour. */
+export const createTrackerCallCounter = (store: EventStore, clock: Clock): TrackerCallCounter => {
+  const { count, close } = createGroupCounter<TrackerCalls>(store, clock, {
+    keyOf: ([tracker, hour]) => `${tracker} ${hour}`,
+    plus: plusCalls,
+    event: (counts) => ({ type: 'usage.TrackerCallsCounted.v1', data: { counts } }),
+  });
+  const hour = () => hourOf(clock.now());
+  return {
+    capture: (trackerId) => count([trackerId, hour(), 1, 0, 0, 0]),
+    call: (trackerId, { completed, company }) =>
+      count([trackerId, hour(), 0, 1, completed ? 1 : 0, company ? 1 : 0]),
+    close,
+  };
+};

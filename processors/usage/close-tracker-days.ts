@@ -1,0 +1,59 @@
+import { v7 as uuid } from 'uuid';
+import { closeTrackerDay } from '../../commands/usage/close-tracker-day.ts';
+import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
+import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
+import type { UsageUpkeepOptions } from './close-usage-streams.ts';
+
+export interface CloseTrackerDaysOptions extends UsageUpkeepOptions {
+  /** Waits until the read model has all that the store has now; false after a time limit. */
+  readonly caughtUp: () => Promise<boolean>;
+}
+
+const CLOSED = `source ^@ '${trackerDayStream('')}' and totalled`;
+
+/** The first day that is not closed yet (`YYYY-MM-DD`): what began before it is counted for good. null: none is closed. */
+export const trackerDaysClosedBefore = async ({
+  pool,
+}: Pick<UsageUpkeepOptions, 'pool'>): Promise<string | null> => {
+  const { rows } = await pool.query<{ day: string | null }>(
+    `select (max(day) + 1)::text as day from read.usage_source where ${CLOSED}`,
+  );
+  return rows[0]?.day ?? null;
+};
+
+/**
+ * Closes the days that are over, one after the other, an hour after midnight: how many sessions and reveals began on
+ * each tracker, which outlives them (architecture, rule 10).
+ */
+export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promise<void> => {
+  const { store, pool, clock, caughtUp } = options;
+  const today = utcDay(clock.now() - HOUR);
+  if (!(await caughtUp())) return;
+  let day = (await trackerDaysClosedBefore(options)) ?? (await firstDay(options));
+  while (day !== null && day < today) {
+    const { rows } = await pool.query<{ count: TrackerHour }>(
+      `select json_build_array(tracker_id, to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24'), sessions, reveals)
+              as count
+       from read.tracker_hour where hour >= $1::timestamptz and hour < $2::timestamptz order by tracker_id, hour`,
+      [day, dayAfter(day)],
+    );
+    const id = uuid();
+    const context = { correlationId: id, causationId: id, at: clock.now() };
+    await closeTrackerDay(
+      store,
+      day,
+      rows.map(({ count }) => count),
+      context,
+    );
+    day = dayAfter(day);
+  }
+};
+
+const firstDay = async ({ pool }: UsageUpkeepOptions): Promise<string | null> => {
+  const { rows } = await pool.query<{ day: string | null }>(
+    `select to_char(min(hour) at time zone 'UTC', 'YYYY-MM-DD') as day from read.tracker_hour`,
+  );
+  return rows[0]?.day ?? null;
+};
+
+const dayAfter = (day: string): string => utcDay(Date.parse(day) + DAY);

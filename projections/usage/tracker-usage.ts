@@ -1,0 +1,114 @@
+import type pg from 'pg';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { revealEvents } from '../../domain/reveals/events.ts';
+import { sessionEvents } from '../../domain/sessions/events.ts';
+import { plusCalls, type TrackerCalls, type TrackerHour, usageEvents } from '../../domain/usage/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
+import type { Projection } from '../projection.ts';
+
+/** Totals stand for all that was counted before them; counts add. */
+interface Row<Count> {
+  readonly count: Count;
+  readonly source: string;
+  readonly absolute: boolean;
+}
+
+type Rows<Count> = Map<string, Row<Count>>;
+
+const schemas = { ...usageEvents, ...sessionEvents, ...revealEvents };
+
+/** What happened on each tracker, hour by hour: what GET /v1/trackers/{tracker_id}/usage reads. */
+export const trackerUsage: Projection = {
+  name: 'tracker-usage',
+  tables: ['tracker_calls_hour', 'tracker_hour'],
+  async apply(events, db) {
+    const calls: Rows<TrackerCalls> = new Map();
+    const begun: Rows<TrackerHour> = new Map();
+    for (const stored of events) fold(calls, begun, stored);
+    for (const absolute of [true, false]) {
+      await write(db, `tracker_calls ${absolute}`, callsUpsert(absolute), calls, absolute);
+      await write(db, `tracker_hours ${absolute}`, hoursUpsert(absolute), begun, absolute);
+    }
+  },
+};
+
+const fold = (calls: Rows<TrackerCalls>, begun: Rows<TrackerHour>, stored: RecordedEvent): void => {
+  const event = readEvent(schemas, stored);
+  switch (event?.type) {
+    case 'usage.TrackerCallsCounted.v1':
+      for (const count of event.data.counts) put(calls, stored.stream, count, plusCalls);
+      return;
+    case 'usage.TrackerCallsTotalled.v1':
+      for (const count of event.data.counts) put(calls, stored.stream, count, null);
+      return;
+    case 'usage.TrackerDayClosed.v1':
+      for (const count of event.data.counts) put(begun, '', count, null);
+      return;
+    case 'sessions.SessionCreated.v1': {
+      const { tracker_id, first_seen_at } = event.data;
+      put(begun, '', [tracker_id, first_seen_at.slice(0, 13), 1, 0], plusHour);
+      return;
+    }
+    case 'reveals.RevealRequested.v1': {
+      const { tracker_id, created_at } = event.data;
+      put(begun, '', [tracker_id, created_at.slice(0, 13), 0, 1], plusHour);
+      return;
+    }
+  }
+};
+
+const plusHour = (sum: TrackerHour | undefined, row: TrackerHour): TrackerHour =>
+  sum ? [sum[0], sum[1], sum[2] + row[2], sum[3] + row[3]] : row;
+
+/** `plus` null: the count stands for all before it. */
+const put = <Count extends readonly [string, string, ...unknown[]]>(
+  rows: Rows<Count>,
+  source: string,
+  count: Count,
+  plus: ((sum: Count | undefined, row: Count) => Count) | null,
+): void => {
+  const key = `${source} ${count[0]} ${count[1]}`;
+  const before = rows.get(key);
+  rows.set(
+    key,
+    plus
+      ? { source, count: plus(before?.count, count), absolute: before?.absolute ?? false }
+      : { source, count, absolute: true },
+  );
+};
+
+const write = async <Count extends readonly [string, string, ...unknown[]]>(
+  db: pg.ClientBase,
+  name: string,
+  text: string,
+  rows: Rows<Count>,
+  absolute: boolean,
+): Promise<void> => {
+  const some = [...rows.values()].filter((row) => row.absolute === absolute);
+  if (some.length === 0) return;
+  const columns = (some[0]?.count ?? []).map((_, index) =>
+    some.map(({ count }) => (index === 1 ? `${count[1]}:00:00Z` : count[index])),
+  );
+  await db.query({ name, text, values: [some.map(({ source }) => source), ...columns] });
+};
+
+/** What becomes of a row that is there already. */
+const sums = (columns: readonly string[], absolute: boolean): string =>
+  columns
+    .map((column) => `${column} = excluded.${column}${absolute ? '' : ` + present.${column}`}`)
+    .join(', ');
+
+const CALLS = ['capture_requests', 'api_requests', 'completed_responses', 'company_responses'];
+const callsUpsert = (absolute: boolean): string => `
+  insert into tracker_calls_hour as present (source, tracker_id, hour, ${CALLS.join(', ')})
+  select * from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[],
+                       $7::bigint[])
+  on conflict (tracker_id, hour, source) do update set ${sums(CALLS, absolute)}`;
+
+const HOURS = ['sessions', 'reveals'];
+const hoursUpsert = (absolute: boolean): string => `
+  insert into tracker_hour as present (tracker_id, hour, ${HOURS.join(', ')})
+  select tracker_id, hour, sessions, reveals
+  from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[])
+       as n (source, tracker_id, hour, sessions, reveals)
+  on conflict (tracker_id, hour) do update set ${sums(HOURS, absolute)}`;
