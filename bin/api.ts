@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { submitLookup } from '../commands/lookup/submit-lookup.ts';
-import { createWorkCapacity } from '../commands/lookup/work-capacity.ts';
 import { createTrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import { createLookupCounter } from '../commands/usage/count-lookups.ts';
-import { MINUTE } from '../domain/kernel/time.ts';
+import { createTrackerCallCounter } from '../commands/usage/count-tracker-calls.ts';
 import { docsRoutes } from '../http/docs-page.ts';
+import { TrackingUnavailable } from '../http/failures.ts';
 import { healthRoute } from '../http/health.ts';
 import { openApiDocument, openApiRoute } from '../http/openapi.ts';
 import type { CallingKey, Route } from '../http/route.ts';
@@ -14,18 +14,24 @@ import type { Presence } from '../platform/presence.ts';
 import { createRateLimiter, type Verdict } from '../platform/rate-limit.ts';
 import { createAuthenticate } from '../read-api/calling-keys.ts';
 import { createFreshLookups, createInFlight, getLookupRoute } from '../read-api/lookup.ts';
-import { countOutstanding } from '../read-api/lookup-rows.ts';
+import { pixelRoute } from '../read-api/pixel.ts';
+import { createTrackerDirectory } from '../read-api/tracker-directory.ts';
+import { trackerUsageRoute } from '../read-api/tracker-usage.ts';
 import { listTrackersRoute } from '../read-api/trackers.ts';
 import { getUsageRoute } from '../read-api/usage.ts';
 import { postLookupRoute } from '../write-api/lookup.ts';
 import { trackerRoutes } from '../write-api/trackers.ts';
+import { enrichmentCapacity } from './capacity.ts';
 import type { Foundation } from './foundation.ts';
+import { buildTracking } from './tracking.ts';
 
 /** A caller waits so long for the read models to have its own write; later it is accepted all the same. */
 const OWN_WRITE_MS = 1_000;
 /** A read that must not miss anything waits so long, then says that it took too long. */
 const CAUGHT_UP_MS = 4_000;
 const SETTLED_MS = 1_000;
+/** The feed waits so long, then shows what is there: its cursor misses nothing that comes later. */
+const FEED_MS = 1_000;
 
 export interface Api {
   readonly app: FastifyInstance;
@@ -50,18 +56,31 @@ export const buildApi = async (
   const projected = (position: Parameters<typeof progress.reached>[1]) =>
     progress.reached(['lookups'], position, OWN_WRITE_MS);
 
+  const trackerCommands = createTrackerCommands(store, config.TRACKERS_PER_PARTNER);
+  const trackers = createTrackerDirectory({ pool, caughtUp: caughtUp(['trackers']) });
+  const calls = createTrackerCallCounter(store, clock);
+  const trackingRoutes = await buildTracking({
+    foundation,
+    limiter,
+    trackers,
+    publicUrl,
+    trackerRefusal: trackerCommands.refusal,
+    caughtUp: async () => progress.reached(['sessions', 'reveals'], await store.head(), FEED_MS),
+    countCapture: calls.capture,
+    countCall: (trackerId, call = { completed: true, company: false }) =>
+      calls.call(trackerId, call).catch((cause) => {
+        throw new TrackingUnavailable('a call was not counted', { cause });
+      }),
+    metrics,
+  });
+
   const fresh = createFreshLookups();
   const inFlight = createInFlight(config.LOOKUP_CAPACITY);
   const lookupParts = {
     store,
     digest,
     intake,
-    capacity: createWorkCapacity({
-      admitIntake: () => limiter.admit('intake', config.ENRICHMENT_INTAKE_PER_MINUTE, MINUTE),
-      countOutstanding: (except) => countOutstanding(pool, except),
-      outstandingLimit: config.ENRICHMENT_OUTSTANDING,
-      projected,
-    }),
+    capacity: enrichmentCapacity(foundation, limiter),
     settlementsCaughtUp: async () => {
       await processed.reached(['settle-ended-work'], await store.head(), SETTLED_MS);
     },
@@ -76,13 +95,20 @@ export const buildApi = async (
       projected,
     }),
     getLookupRoute({ pool, count: counter.count, fresh, inFlight, caughtUp: caughtUp(['lookups']) }),
-    getUsageRoute({ db, caughtUp: caughtUp(['usage', 'lookups']) }),
+    getUsageRoute({ db, caughtUp: caughtUp(['usage', 'lookups', 'reveals', 'reveal-units']) }),
+    trackerUsageRoute({
+      db,
+      caughtUp: caughtUp(['trackers', 'tracker-usage', 'reveals', 'reveal-units']),
+    }),
     listTrackersRoute(db, publicUrl),
     ...trackerRoutes({
-      commands: createTrackerCommands(store, config.TRACKERS_PER_PARTNER),
+      commands: trackerCommands,
       publicUrl,
       projected: (position) => progress.reached(['trackers'], position, OWN_WRITE_MS),
+      changed: trackers.forget,
     }),
+    ...trackingRoutes,
+    pixelRoute(trackers),
     healthRoute(healthy),
   ];
   const app = buildServer({
@@ -99,6 +125,7 @@ export const buildApi = async (
     close: async () => {
       await app.close();
       await counter.close();
+      await calls.close();
     },
   };
 };

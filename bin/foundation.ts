@@ -36,6 +36,8 @@ export interface Foundation {
   readonly processed: Progress;
   /** The keyed digest of an address, for stream names. */
   readonly digest: (ip: string) => string;
+  /** What the places in lists are signed with that callers hold. */
+  readonly cursorKey: Buffer;
   /** What visitors' addresses and labels are sealed under. */
   readonly dayKeys: DayKeys;
   close(): Promise<void>;
@@ -77,6 +79,7 @@ export const openFoundation = async (
     const db = await createSlonik(databaseUrl);
     const master = await loadMasterKey(config.MASTER_KEY, dataDir);
     const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
+    const cursorKey = await serviceKey(pool, master, 'cursor');
     const store = aroundStore(
       config.EVENTSTORE_URL
         ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now: clock.now })
@@ -97,6 +100,7 @@ export const openFoundation = async (
       progress,
       processed,
       digest,
+      cursorKey,
       dayKeys: createDayKeys({ pool, master, clock }),
       close: async () => {
         await store.close();

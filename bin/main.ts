@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { ConfigError } from '../platform/config.ts';
+import { addAuditCommands } from './cli/audit.ts';
 import { addKeyCommands } from './cli/key.ts';
 import { addLookupCommand } from './cli/lookup.ts';
 import { addPartnerCommands } from './cli/partner.ts';
@@ -26,6 +27,7 @@ export const main = async (argv: readonly string[]): Promise<void> => {
   addPartnerCommands(program);
   addKeyCommands(program);
   addProjectionCommands(program);
+  addAuditCommands(program);
   addLookupCommand(program);
   for (const command of allCommands(program)) command.exitOverride();
   try {

@@ -1,20 +1,31 @@
 import cron from 'node-cron';
+import type { CommandContext } from '../commands/handle.ts';
+import { requestForReveal } from '../commands/lookup/request-for-reveal.ts';
+import type { Position } from '../event-store/port.ts';
 import { lead } from '../platform/leader.ts';
 import { createListener } from '../platform/listener.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import { createRateLimiter, sweepRates, VISITOR_RATES } from '../platform/rate-limit.ts';
+import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
 import { sweepClaims } from '../processors/claims.ts';
 import { startProcessor } from '../processors/follow.ts';
 import { startEnrichmentAttempts } from '../processors/lookup/attempt-enrichments.ts';
 import { buildChain } from '../processors/lookup/chain.ts';
+import { askForLeftReveals, enrichReveals } from '../processors/lookup/enrich-reveals.ts';
 import { settleEndedWork } from '../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../processors/lookup/submit-left-reservations.ts';
 import { truncateIntakes } from '../processors/lookup/truncate-intakes.ts';
+import { closeTrackerDays } from '../processors/usage/close-tracker-days.ts';
 import { closeUsageStreams, expireUsageStreams } from '../processors/usage/close-usage-streams.ts';
 import { allProjections } from '../projections/all.ts';
 import { DUE_CHANNEL } from '../projections/lookup/lookups.ts';
 import { startProjections } from '../projections/runner.ts';
 import { forgetUsageBefore } from '../projections/usage/lookup-counts.ts';
+import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
+import { enrichmentCapacity } from './capacity.ts';
 import type { Foundation } from './foundation.ts';
+
+const CAUGHT_UP_MS = 4_000;
 
 export interface Workers {
   /** Projections and processors that an event has stopped. */
@@ -36,9 +47,11 @@ export const startWorkers = async (
     log,
     clock,
     pool,
+    db,
     store,
     intake,
     digest,
+    dayKeys,
     databaseUrl: url,
     progress,
     processed,
@@ -68,13 +81,31 @@ export const startWorkers = async (
     },
   });
 
-  const settling = startProcessor(settleEndedWork(streams, clock), {
+  const following = {
     store,
     url,
     log,
-    onPassed: (name, position) => processed.advance({ [name]: position }),
-    onStopped: (name) => onStopped(`processor ${name}`),
-  });
+    onPassed: (name: string, position: Position) => processed.advance({ [name]: position }),
+    onStopped: (name: string) => onStopped(`processor ${name}`),
+  };
+  const settling = startProcessor(settleEndedWork(streams, clock), following);
+  const limiter = createRateLimiter({ pool, clock, alone: () => false });
+  const capacity = enrichmentCapacity(foundation, limiter);
+  const revealing = {
+    pool,
+    clock,
+    digest,
+    addressOf: createRevealableSessions({
+      db,
+      dayKeys,
+      clock,
+      caughtUp: async () => progress.reached(['sessions'], await store.head(), CAUGHT_UP_MS),
+    }).addressOf,
+    request: (ip: string, context: CommandContext) =>
+      requestForReveal({ store, digest, capacity }, ip, context),
+  };
+  const enriching = startProcessor(enrichReveals(revealing), following);
+  const billing = startProcessor(billCompletedReveals(store, clock), following);
 
   const chain = await makeChain(config, log);
   const attempts = startEnrichmentAttempts({
@@ -98,8 +129,20 @@ export const startWorkers = async (
     run: (_db, signal) =>
       periodically(signal, log, [
         ['*/5 * * * * *', () => submitLeftReservations({ ...streams, pool, clock, log })],
+        ['*/5 * * * * *', () => askForLeftReveals(revealing)],
         ['7 * * * *', () => sweepClaims(pool, clock.now())],
+        ['* * * * *', () => sweepRates(pool, VISITOR_RATES, clock.now())],
         ['*/10 * * * *', () => closeUsageStreams({ store, pool, clock })],
+        [
+          '*/10 * * * *',
+          () =>
+            closeTrackerDays({
+              store,
+              pool,
+              clock,
+              caughtUp: async () => progress.reached(['tracker-usage'], await store.head(), CAUGHT_UP_MS),
+            }),
+        ],
         [
           '23 3 * * *',
           () => expireUsageStreams({ store, pool, clock }, (before) => forgetUsageBefore(pool, before)),
@@ -115,6 +158,8 @@ export const startWorkers = async (
       await due.close();
       await attempts.stop();
       await settling.stop();
+      await enriching.stop();
+      await billing.stop();
       await projections.stop();
       await chain.close();
     },

@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto';
-import { v7 as uuid } from 'uuid';
 import { accept, type Decider, type Result } from '../domain/kernel/decider.ts';
 import { type EventSchemas, readEvent } from '../domain/kernel/events.ts';
 import {
@@ -14,6 +13,7 @@ import {
   WrongExpectedRevision,
 } from '../event-store/port.ts';
 import { iso } from '../platform/clock.ts';
+import { newId } from './new-id.ts';
 
 /** Who asked, and when: what every event carries from the command that made it. */
 export interface CommandContext {
@@ -147,7 +147,7 @@ export const toNewEvents = (
   };
   return events.map(({ type, data }) => {
     schemas[type]?.parse(data);
-    return { id: uuid(), type, data, metadata };
+    return { id: newId(), type, data, metadata };
   });
 };
 

@@ -1,6 +1,9 @@
+import { billingEvents } from './billing/events.ts';
 import type { EventSchemas } from './kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from './lookup/events.ts';
 import { partnerEvents } from './partners/events.ts';
+import { revealEvents, revealExpiryEvents } from './reveals/events.ts';
+import { sessionEvents, sessionExpiryEvents } from './sessions/events.ts';
 import { trackerEvents } from './trackers/events.ts';
 import { usageEvents } from './usage/events.ts';
 
@@ -42,5 +45,30 @@ export const eventCatalogue: readonly CataloguedStream[] = [
     about: 'The lives of all trackers of a partner: the boundary of how many it may have.',
     lives: 'for ever',
     events: trackerEvents,
+  },
+  {
+    stream: 'tab-<uuidv5 of tracker and token>',
+    about: 'The sessions of one browser tab, and the visits that made them: which session a visit is of.',
+    lives: '30 days after its last session began',
+    events: sessionEvents,
+  },
+  {
+    stream: 'reveal-<uuidv5 of partner and Idempotency-Key>',
+    about: 'One reveal, asked for and completed: the boundary of its idempotency key. The UUID is its id.',
+    lives: 'with its session',
+    events: revealEvents,
+  },
+  {
+    stream: 'expired-<partner id>-<utc day>',
+    about: 'What expired on a day, by its bare id, so that it is told as gone.',
+    lives: '60 days',
+    events: { ...sessionExpiryEvents, ...revealExpiryEvents },
+  },
+  {
+    stream: 'billing-<partner id>',
+    about:
+      "A partner's ledger: an entry of 0 or 1 unit for every completed reveal, chained by digests (docs/auditing.md).",
+    lives: 'for ever',
+    events: billingEvents,
   },
 ];

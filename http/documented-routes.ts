@@ -1,12 +1,19 @@
 import type { DocumentedRoute } from './openapi.ts';
 import { healthOperation } from './operations/health.ts';
 import { getLookupOperation, postLookupOperation } from './operations/lookup.ts';
+import { getRevealOperation, revealSessionOperation } from './operations/reveals.ts';
+import {
+  captureVisitOperation,
+  listSessionsOperation,
+  previewSessionOperation,
+} from './operations/sessions.ts';
 import {
   createTrackerOperation,
   deleteTrackerOperation,
   disableTrackerOperation,
   enableTrackerOperation,
   listTrackersOperation,
+  trackerUsageOperation,
 } from './operations/trackers.ts';
 import { getUsageOperation } from './operations/usage.ts';
 
@@ -33,5 +40,21 @@ export const documentedRoutes: readonly DocumentedRoute[] = [
     access: 'key',
     operation: deleteTrackerOperation,
   },
+  {
+    method: 'GET',
+    path: '/v1/trackers/:tracker_id/usage',
+    access: 'key',
+    operation: trackerUsageOperation,
+  },
+  { method: 'GET', path: '/v1/sessions', access: 'key', operation: listSessionsOperation },
+  { method: 'GET', path: '/v1/sessions/:session_id', access: 'key', operation: previewSessionOperation },
+  {
+    method: 'POST',
+    path: '/v1/sessions/:session_id/reveal',
+    access: 'key',
+    operation: revealSessionOperation,
+  },
+  { method: 'GET', path: '/v1/reveals/:reveal_id', access: 'key', operation: getRevealOperation },
+  { method: 'POST', path: '/tracking/collect', access: 'public', operation: captureVisitOperation },
   { method: 'GET', path: '/healthz', access: 'public', operation: healthOperation },
 ];

@@ -87,7 +87,7 @@ export const trackingErrorCodes = catalog([
   [410, 'reveal_expired', 'The receipt is no longer available; billing counts remain.'],
   [429, 'tracking_capacity', 'Tracking capacity is reached; follow Retry-After.'],
   [429, 'tracker_limit', 'The partner has its 1,000 trackers; delete one first.'],
-  [503, 'tracking_unavailable', 'Tracking is unavailable; retry with the same Idempotency-Key.'],
+  [503, 'tracking_unavailable', 'Tracking is unavailable; retry with the same Idempotency-Key or visit.'],
   [503, 'reveal_unconfirmed', 'The reveal is unconfirmed; retry with the same Idempotency-Key.'],
 ]);
 

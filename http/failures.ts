@@ -5,6 +5,9 @@ import type { ErrorCode } from './error-catalog.ts';
 /** A read or a command took longer than a caller should wait. The work may have been done. */
 export class BackendTimeout extends Error {}
 
+/** What tracking had to write down is not known to be written. The same request may be sent again. */
+export class TrackingUnavailable extends Error {}
+
 const CONNECTION_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -38,6 +41,7 @@ export function failureCode(failure: unknown): ErrorCode {
 function knownFailure(error: Error): ErrorCode | null {
   if (error instanceof StoreBusy) return 'api_busy';
   if (error instanceof BackendTimeout) return 'backend_timeout';
+  if (error instanceof TrackingUnavailable) return 'tracking_unavailable';
   if (error instanceof StoreUnavailable || error instanceof OutcomeUnknown) return 'backend_unavailable';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   // pg's own limit on a query comes without a code.

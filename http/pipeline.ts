@@ -45,7 +45,7 @@ export class Pipeline {
     } else if (exceedsTarget(route.targetLimit, raw.url)) {
       this.end.write(exchange, refusal(exchange, 'uri_too_long'));
     } else if (route.access === 'public') {
-      this.guarded(this.receive, exchange, null);
+      this.awaited(exchange, () => route.admit?.(exchange) ?? null, this.letIn);
     } else {
       this.identify(exchange);
     }
@@ -71,9 +71,14 @@ export class Pipeline {
     else this.end.finish(exchange, refusal(exchange, refused.code, { retryAfter: refused.retryAfter }));
   }
 
+  private letIn(exchange: Exchange, refused: Answer | null): void {
+    if (refused === null) this.receive(exchange);
+    else this.end.finish(exchange, refused);
+  }
+
   private receive(exchange: Exchange): void {
     const { route, raw } = exchange;
-    if (route.method === 'GET') {
+    if (route.method === 'GET' || route.method === 'OPTIONS') {
       this.handle(exchange);
       return;
     }

@@ -8,6 +8,7 @@ import type { Route } from './route.ts';
 const DISCARDED_BYTES = 262_144;
 
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
+const TEXT_MEDIA_TYPE = /^(application\/json|text\/plain)[ \t]*(;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -32,7 +33,7 @@ function acceptableMediaType(route: Route, raw: IncomingMessage): boolean {
     // A chunked body may prove empty, which needs no type: `parseBody` decides.
     return route.body === 'optional' && Number(raw.headers['content-length'] ?? 0) === 0;
   }
-  return type !== null && JSON_MEDIA_TYPE.test(type);
+  return type !== null && (route.body === 'text' ? TEXT_MEDIA_TYPE : JSON_MEDIA_TYPE).test(type);
 }
 
 /** The body that the route may see, or why not. `typed`: the request had a Content-Type. */

@@ -44,19 +44,25 @@ export interface Answer {
 }
 
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** OPTIONS: for browsers' preflights, on public paths alone. */
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS';
   /** As Fastify spells it: `/v1/trackers/:tracker_id`. */
   readonly path: string;
   readonly access: 'public' | 'key';
-  /** none: a body is ignored on GET, refused elsewhere. optional: `{}` or nothing. json: required. */
-  readonly body: 'none' | 'optional' | 'json';
+  /**
+   * none: a body is ignored on GET and OPTIONS, refused elsewhere. optional: `{}` or nothing. json: required. text:
+   * JSON too, also as `text/plain`, which a browser sends to another origin without asking first.
+   */
+  readonly body: 'none' | 'optional' | 'json' | 'text';
   /** Bytes; more is 413. */
   readonly bodyLimit: number;
   /** Characters of the request target; more is 414 (lookup and usage: 512). */
   readonly targetLimit?: number;
+  /** On public routes: spends the rates that the request needs before its body is looked at; null, or the refusal. */
+  admit?(request: ApiRequest): Answer | null | Promise<Answer | null>;
   handle(request: ApiRequest): Answer | Promise<Answer>;
   /**
-   * Sees every answer to an authenticated call on this path before it is sent, refusals of the shared
+   * Sees every answer to an authenticated (on public routes: any) call before it is sent, refusals of the shared
    * rules included, and may replace it (lookup: counts it durably first).
    */
   answered?(request: ApiRequest, answer: Answer): Answer | Promise<Answer>;

@@ -7,11 +7,12 @@ export const MANAGEMENT_BODY_LIMIT = 16_384;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
+/** A UUID in canonical form; null for anything else. */
+export const asUuid = (value: unknown): string | null =>
+  typeof value === 'string' && UUID.test(value) ? value.toLowerCase() : null;
+
 /** The path's id in canonical form; null when it is no UUID. */
-export const uuidParam = (request: ApiRequest, name: string): string | null => {
-  const value = request.params[name] ?? '';
-  return UUID.test(value) ? value.toLowerCase() : null;
-};
+export const uuidParam = (request: ApiRequest, name: string): string | null => asUuid(request.params[name]);
 
 /** The tag to install. The id is a UUID and the origin was checked at the start: nothing needs escaping. */
 const snippetOf = (publicUrl: string, trackerId: string): string =>

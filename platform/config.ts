@@ -63,12 +63,17 @@ const environment = z.object({
   ENRICHMENT_HTTP_TOKEN: z.string().min(1).optional(),
   ENRICHMENT_HTTP_TIMEOUT_MS: whole(5_000),
   ENRICHMENT_HTTP_MAP: fileName,
+  COUNTRY_MMDB: fileName,
 
   API_REQUESTS_PER_SECOND: whole(10_000),
   LOOKUP_CAPACITY: whole(256),
   ENRICHMENT_INTAKE_PER_MINUTE: whole(900),
   ENRICHMENT_OUTSTANDING: whole(100_000),
+  REVEALS_PER_SECOND: whole(100),
   TRACKERS_PER_PARTNER: whole(1_000),
+  CAPTURES_PER_SECOND: whole(200),
+  CAPTURES_PER_SECOND_PER_TRACKER: whole(100),
+  CAPTURES_PER_SECOND_PER_VISITOR: whole(10),
 
   RETRY_BASE_SECONDS: z
     .string()
@@ -113,7 +118,7 @@ const problemsAcross = (config: z.output<typeof environment>): string[] => {
   if (config.ENRICHMENT_PROVIDERS.includes('http') && !config.ENRICHMENT_HTTP_URL) {
     problems.push('ENRICHMENT_HTTP_URL is not set, but ENRICHMENT_PROVIDERS names http');
   }
-  for (const name of ['ENRICHMENT_DIRECTORY', 'ENRICHMENT_HTTP_MAP'] as const) {
+  for (const name of ['ENRICHMENT_DIRECTORY', 'ENRICHMENT_HTTP_MAP', 'COUNTRY_MMDB'] as const) {
     const file = config[name];
     if (file && !canRead(file)) problems.push(`${name} names a file that cannot be read: ${resolve(file)}`);
   }

@@ -5,6 +5,7 @@ export interface Metrics {
   /** Seconds from a request's head to its answer, by route and status. */
   readonly answers: Histogram<'route' | 'status'>;
   readonly attempts: Counter<'outcome'>;
+  readonly captures: Counter<'outcome'>;
   readonly stopped: Gauge<'name'>;
   /** Projections have applied all up to an event of this time (ISO 8601; null: none in the batch). */
   applied(names: readonly string[], lastEventAt: string | null, now: number): void;
@@ -32,6 +33,12 @@ export const createMetrics = (): Metrics => {
     attempts: new Counter({
       name: 'doorplate_enrichment_attempts_total',
       help: 'Enrichment attempts by outcome.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    }),
+    captures: new Counter({
+      name: 'doorplate_captures_total',
+      help: 'Requests of pixels by what became of them.',
       labelNames: ['outcome'],
       registers: [registry],
     }),

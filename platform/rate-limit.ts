@@ -56,6 +56,17 @@ export const createLocalLimiter = (
   };
 };
 
+/** What the names of rates of one visitor begin with. */
+export const VISITOR_RATES = 'visitor ';
+
+/** Forgets in PostgreSQL who was counted by a rate of a second under names that begin so, and was not since. */
+export const sweepRates = async (pool: pg.Pool, prefix: string, now: number): Promise<void> => {
+  await pool.query('delete from work.rate where name ^@ $1 and slot < $2', [
+    prefix,
+    Math.floor((now - 2 * SECOND) / (SECOND / 10)),
+  ]);
+};
+
 /**
  * A limiter that holds over all processes: exact where there is one, leased from PostgreSQL where there are more, in
  * blocks that grow with demand to a twentieth of the ceiling; what is not used of one is given back (decisions,

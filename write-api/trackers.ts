@@ -19,6 +19,8 @@ export interface TrackerRouteParts {
   readonly publicUrl: string;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
+  /** Told of a tracker that was changed, once the read models know. */
+  readonly changed: (trackerId: string) => void;
 }
 
 /** What is not a string or a list of strings is wrong in the field's own way (decisions, Trackers). */
@@ -111,7 +113,7 @@ const deletedAnswer = (request: ApiRequest, id: string, deleted_at: string | nul
 });
 
 const answer = async (
-  { projected }: TrackerRouteParts,
+  { projected, changed }: TrackerRouteParts,
   request: ApiRequest,
   result: Result<ChangedTracker, TrackerRefusal>,
   success: (tracker: ChangedTracker['tracker']) => Answer,
@@ -119,6 +121,7 @@ const answer = async (
   if (!result.ok) return refusal(request, result.refusal);
   // So that the caller's next list, on whichever node, shows it.
   await projected(result.value.position);
+  changed(result.value.tracker.tracker_id);
   return success(result.value.tracker);
 };
 

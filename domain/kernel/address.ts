@@ -31,11 +31,12 @@ const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
  */
 export const parsePublicAddress = (text: string): PublicAddress | null => {
   const address = text.length > LONGEST ? null : parseAddress(text);
-  if (address === null || !isPublic(address)) return null;
-  return (
-    address.kind() === 'ipv4' ? address.toString() : (address as ipaddr.IPv6).toRFC5952String()
-  ) as PublicAddress;
+  return address === null || !isPublic(address) ? null : (canonicalText(address) as PublicAddress);
 };
+
+/** IPv4 dotted, IPv6 by RFC 5952. */
+export const canonicalText = (address: ipaddr.IPv4 | ipaddr.IPv6): string =>
+  address.kind() === 'ipv4' ? address.toString() : (address as ipaddr.IPv6).toRFC5952String();
 
 /** Any address in a usual spelling, public or not, mapped ones as IPv4. ipaddr.js alone accepts too much. */
 export const parseAddress = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | null => {

@@ -11,7 +11,8 @@ const ofSession = {
   session_id: z.uuid(),
   tracker_id: z.uuid(),
   partner_id: z.uuid(),
-  visit_id: z.uuid(),
+  /** As the browser made it. */
+  visit_id: z.guid(),
   /** Digest of the visitor's address under the key of the day of `first_seen_at`. */
   visitor: z.string(),
   /** ISO 3166-1 alpha-2; null: unknown. */

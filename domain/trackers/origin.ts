@@ -32,6 +32,14 @@ export const originMatches = (origins: readonly Origin[], page: string): boolean
     return page.length > `https://${suffix}`.length && page.endsWith(suffix) && isOrigin(page);
   });
 
+/** All that a tracker may list so that a page of this origin is one of its own: the origin itself, and wildcards. */
+export const originsMatching = (page: string): readonly Origin[] => {
+  if (!page.startsWith('https://') || !isOrigin(page)) return [page];
+  const labels = new URL(page).host.split('.');
+  const parents = labels.slice(1).map((_, index) => `${WILDCARD}${labels.slice(index + 1).join('.')}`);
+  return [page, ...parents.filter((origin) => isOrigin(origin) && originMatches([origin], page))];
+};
+
 const isHost = (host: string): boolean => isIp(host) || isName(host);
 
 const isIp = (host: string): boolean => parseAddress(host.replace(/^\[(.*)\]$/, '$1')) !== null;

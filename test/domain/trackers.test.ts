@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import type { TrackerEvent } from '../../domain/trackers/events.ts';
-import { isOrigin, originMatches } from '../../domain/trackers/origin.ts';
+import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
 import { type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts';
 import { given } from './deciding.ts';
 import { ANNA, AT } from './lookup-events.ts';
@@ -176,5 +176,19 @@ describe('an origin', () => {
     ['https://*.example.com', 'null', false],
   ])('%s matches a page of %s: %s', (origin, page, matches) => {
     expect(originMatches([origin], page)).toBe(matches);
+  });
+
+  test.each<[string, string[]]>([
+    [
+      'https://a.b.example.com',
+      ['https://a.b.example.com', 'https://*.b.example.com', 'https://*.example.com'],
+    ],
+    ['https://example.com:8443', ['https://example.com:8443']],
+    ['https://9.9.9.9', ['https://9.9.9.9']],
+    ['http://localhost:3000', ['http://localhost:3000']],
+    ['null', ['null']],
+  ])('%s may be listed as so many', (page, origins) => {
+    expect(originsMatching(page)).toEqual(origins);
+    for (const origin of origins) expect(originMatches([origin], page)).toBe(true);
   });
 });

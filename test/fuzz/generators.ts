@@ -49,6 +49,8 @@ const path = fc.oneof(
       ...[
         '/v2/lookup',
         '/v1/trackers',
+        '/v1/sessions',
+        '/v1/sessions/3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61',
         '/v1/webhooks',
         '/tracking/collect',
         `/v1/${'a'.repeat(600)}`,
@@ -99,7 +101,12 @@ const json = fc.oneof(
         '{"__proto__":1}',
         '\ufeff{}',
       ],
-      ...['['.repeat(900), `{"ip":"${'9'.repeat(1_100)}"}`, `${' '.repeat(1_010)}{"ip":"8"}`],
+      ...[
+        '['.repeat(900),
+        `{"ip":"${'9'.repeat(1_100)}"}`,
+        `${' '.repeat(1_025)}{}`,
+        `${' '.repeat(1_010)}{"ip":"8"}`,
+      ],
     ),
     weight: 2,
   },
@@ -144,6 +151,40 @@ const headers = fc
     ),
   );
 
+const id = fc.oneof(fc.uuid(), fc.constantFrom('', 'x', '00000000-0000-0000-0000-000000000000', '%00', '%'));
+const ofFeed = fc.oneof(
+  id.map((text) => `tracker_id=${text}`),
+  fc
+    .oneof(fc.nat(120).map(String), fc.constantFrom('', '-1', '1e1', '9'.repeat(30)))
+    .map((n) => `limit=${n}`),
+  fc
+    .oneof(fc.uint8Array({ maxLength: 30 }), fc.uint8Array({ minLength: 24, maxLength: 24 }))
+    .map((bytes) => `cursor=${Buffer.from(bytes).toString('base64url')}`),
+);
+const sessions = fc.oneof(
+  fc.array(ofFeed, { maxLength: 3 }).map((asked) => `/v1/sessions?${asked.join('&')}`),
+  id.map((text) => `/v1/sessions/${text}`),
+);
+const capture = fc
+  .record(
+    {
+      tracker_id: id,
+      token: id,
+      visit_id: id,
+      custom: fc.oneof(fc.jsonValue(), fc.dictionary(printable, fc.jsonValue())),
+    },
+    { requiredKeys: ['tracker_id', 'token', 'visit_id'] },
+  )
+  .map((visit) => Buffer.from(JSON.stringify(visit)));
+const captureHeaders = fc.record(
+  {
+    'content-type': fc.constantFrom('text/plain', 'text/plain;charset=UTF-8', 'application/json', 'x'),
+    origin: fc.oneof(fc.webUrl({ withQueryParameters: false }), printable),
+    'x-forwarded-for': fc.oneof(fc.ipV4(), printable),
+  },
+  { requiredKeys: ['content-type'] },
+);
+
 /** Requests with these keys: half of them nearly right, the others anything at all. */
 export const requestWith = (authorization: fc.Arbitrary<string | null>) => {
   const record = (at: fc.Arbitrary<string>, by: fc.Arbitrary<string>) =>
@@ -174,6 +215,17 @@ export const requestWith = (authorization: fc.Arbitrary<string | null>) => {
     { arbitrary: record(lookup, get), weight: 5 },
     { arbitrary: record(fc.constant('/v1/lookup'), fc.constant('POST')), weight: 5 },
     { arbitrary: record(fc.oneof(usage, nextDay, edgesOfUsage), get), weight: 2 },
+    { arbitrary: record(sessions, get), weight: 2 },
+    {
+      arbitrary: fc.record({
+        method: fc.constantFrom('POST', 'POST', 'OPTIONS'),
+        target: fc.constant('/tracking/collect'),
+        headers: captureHeaders,
+        body: capture,
+        authorization,
+      }),
+      weight: 2,
+    },
     { arbitrary: record(target, method), weight: 8 },
   );
 };

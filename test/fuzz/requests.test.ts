@@ -123,6 +123,10 @@ describe('whatever is sent', () => {
         '400 invalid_range',
         '404 not_requested',
         '429 rate_limit',
+        '400 invalid_capture',
+        '400 invalid_cursor',
+        '404 session_not_found',
+        '429 tracking_capacity',
       ])
         expect(seen.get(kind) ?? 0, kind).toBeGreaterThan(20);
       for (const kind of [

@@ -79,10 +79,10 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('lets everyone ask for health and asks for a key elsewhere', () => {
+  it('lets everyone ask for health and browsers send visits, and asks for a key elsewhere', () => {
     expect(document.security).toEqual([{ apiKey: [] }]);
     const open = operations.filter(({ operation }) => operation.security?.length === 0);
-    expect(open.map(({ path }) => path)).toEqual(['/healthz']);
+    expect(open.map(({ path }) => path)).toEqual(['/tracking/collect', '/healthz']);
   });
 
   it('carries the catalogs: 26, 32 and 4 codes', () => {
@@ -98,6 +98,9 @@ describe('the OpenAPI document', () => {
     ['POST', '/v1/lookup', ['200', '202', '400', '401', '405', '413', '414', '415', '429', '503']],
     ['GET', '/v1/lookup', ['200', '202', '400', '401', '404', '405', '414', '429', '503']],
     ['GET', '/v1/usage', ['200', '400', '401', '405', '414', '429', '503']],
+    ['GET', '/v1/sessions', ['200', '400', '401', '404', '405', '429', '503']],
+    ['GET', '/v1/sessions/{session_id}', ['200', '400', '401', '404', '405', '410', '429', '503']],
+    ['POST', '/tracking/collect', ['204', '400', '403', '404', '405', '410', '413', '415', '429', '503']],
     ['GET', '/healthz', ['200', '405', '503']],
   ])('lists the statuses of %s %s', (method, path, statuses) => {
     expect(Object.keys(document.paths[path][method.toLowerCase()].responses)).toEqual(statuses);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createLocalLimiter, createRateLimiter } from '../../platform/rate-limit.ts';
+import { createLocalLimiter, createRateLimiter, sweepRates } from '../../platform/rate-limit.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
@@ -130,5 +130,21 @@ describe('a limit over several processes', () => {
     const verdict = await processes.both[1].admit('waiting', 1, 60_000);
     expect(verdict?.retryMs).toBeGreaterThan(0);
     expect(verdict?.retryMs).toBeLessThanOrEqual(66_000);
+  });
+});
+
+describe('rates that nobody has spent for a while', () => {
+  it('are forgotten, by what their names begin with', async () => {
+    const clock = manual();
+    const limiter = createRateLimiter({ pool, clock, alone: () => false });
+    await limiter.admit('swept a', 10);
+    await limiter.admit('kept', 10);
+    clock.at += 1_900;
+    await limiter.admit('swept b', 10);
+    await sweepRates(pool, 'swept ', clock.at + 200);
+    const { rows } = await pool.query(
+      `select name from work.rate where name in ('swept a', 'swept b', 'kept')`,
+    );
+    expect(rows.map(({ name }) => name).toSorted()).toEqual(['kept', 'swept b']);
   });
 });

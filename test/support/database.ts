@@ -38,6 +38,17 @@ export async function testDatabase(): Promise<TestDatabase> {
   };
 }
 
+/** A database that holds what another holds now. Nobody may be connected to that one. */
+export async function copyDatabase(url: string): Promise<TestDatabase> {
+  const { adminUrl, prefix } = inject('testServer');
+  const name = `${prefix}${randomUUID().replaceAll('-', '')}`;
+  await administer(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${new URL(url).pathname.slice(1)}`);
+  return {
+    url: withDatabase(adminUrl, name),
+    drop: () => administer(adminUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
 /** The same server's URL for another of its databases. */
 export function withDatabase(url: string, name: string): string {
   const other = new URL(url);

@@ -7,7 +7,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { createProgress, type Progress } from '../../projections/progress.ts';
 import type { Projection } from '../../projections/projection.ts';
 import { startProjections } from '../../projections/runner.ts';
-import { testDatabase } from './database.ts';
+import { type TestDatabase, testDatabase } from './database.ts';
 
 export interface ManualClock extends Clock {
   at: number;
@@ -33,8 +33,9 @@ export interface House {
 
 const START = Date.parse('2026-03-01T12:00:00.000Z');
 
-export const openHouse = async (): Promise<House> => {
-  const { url, drop } = await testDatabase();
+/** `database`: instead of a new one; it is dropped with the house all the same. */
+export const openHouse = async (database?: TestDatabase): Promise<House> => {
+  const { url, drop } = database ?? (await testDatabase());
   const pool = new pg.Pool({ connectionString: url, max: 5 });
   pool.on('error', () => undefined);
   const clock: ManualClock = {

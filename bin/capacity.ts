@@ -1,0 +1,20 @@
+import type { WorkCapacity } from '../commands/lookup/submit-lookup.ts';
+import { createWorkCapacity } from '../commands/lookup/work-capacity.ts';
+import { MINUTE } from '../domain/kernel/time.ts';
+import type { RateLimiter } from '../platform/rate-limit.ts';
+import { countOutstanding } from '../read-api/lookup-rows.ts';
+import type { Foundation } from './foundation.ts';
+
+const PROJECTED_MS = 1_000;
+
+/** Room for new enrichments over all partners, lookups and reveals alike. */
+export const enrichmentCapacity = (
+  { config, pool, progress }: Foundation,
+  limiter: RateLimiter,
+): WorkCapacity =>
+  createWorkCapacity({
+    admitIntake: () => limiter.admit('intake', config.ENRICHMENT_INTAKE_PER_MINUTE, MINUTE),
+    countOutstanding: (except) => countOutstanding(pool, except),
+    outstandingLimit: config.ENRICHMENT_OUTSTANDING,
+    projected: (position) => progress.reached(['lookups'], position, PROJECTED_MS, 'patient'),
+  });

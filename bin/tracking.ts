@@ -1,0 +1,102 @@
+import { savedForReveal } from '../commands/lookup/saved-for-reveal.ts';
+import { completeReveal, createRevealSession, type RevealParts } from '../commands/reveals/reveal-session.ts';
+import { createVisitCapture } from '../commands/sessions/capture-visit.ts';
+import { accept } from '../domain/kernel/decider.ts';
+import type { Reveal } from '../domain/reveals/reveal.ts';
+import { createOwnHost } from '../http/own-host.ts';
+import type { Receipt } from '../http/reveal-answer.ts';
+import type { Route } from '../http/route.ts';
+import { createVisitorAddress } from '../http/visitor.ts';
+import { createCountries } from '../platform/country.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import { type RateLimiter, type Verdict, VISITOR_RATES } from '../platform/rate-limit.ts';
+import { createCursors } from '../read-api/cursor.ts';
+import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
+import { getRevealRoute } from '../read-api/reveals.ts';
+import { sessionRoutes } from '../read-api/sessions.ts';
+import type { TrackerDirectory } from '../read-api/tracker-directory.ts';
+import { revealRoute } from '../write-api/reveals.ts';
+import { collectRoutes } from '../write-api/sessions.ts';
+import type { Foundation } from './foundation.ts';
+
+export interface TrackingParts {
+  readonly foundation: Foundation;
+  readonly limiter: RateLimiter;
+  readonly trackers: TrackerDirectory;
+  readonly trackerRefusal: RevealParts['trackerRefusal'];
+  readonly publicUrl: string;
+  /** Waits for the read models of sessions and reveals; for so long as a caller may wait for a page. */
+  readonly caughtUp: () => Promise<boolean>;
+  readonly countCapture: (trackerId: string) => Promise<void>;
+  readonly countCall: (
+    trackerId: string,
+    call?: { readonly completed: boolean; readonly company: boolean },
+  ) => Promise<void>;
+  readonly metrics: Metrics | undefined;
+}
+
+/** What pixels send, and what partners read of it. */
+export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingParts): Promise<Route[]> => {
+  const { config, clock, db, store, digest, dayKeys, cursorKey } = foundation;
+  const { trackers, publicUrl, caughtUp, countCapture, countCall, metrics } = parts;
+  const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
+  const revealing: RevealParts = {
+    store,
+    findSession: sessions.find,
+    trackerRefusal: parts.trackerRefusal,
+    admit: async (partnerId) =>
+      (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
+    savedResult: (ip, at) => savedForReveal({ store, digest }, ip, at),
+  };
+  const reveal = createRevealSession(revealing);
+  const ownHost = createOwnHost(publicUrl);
+  return [
+    ...collectRoutes({
+      trackers,
+      capture: createVisitCapture(store, dayKeys),
+      collectsOn: ownHost,
+      visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
+      countryOf: await createCountries(config.COUNTRY_MMDB),
+      // By a digest: the name may be written down.
+      admitVisitor: (ip) =>
+        limiter.admit(`${VISITOR_RATES}${digest(ip)}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
+      admitCapture: (trackerId) =>
+        both(limiter.admit(`captures of ${trackerId}`, config.CAPTURES_PER_SECOND_PER_TRACKER), () =>
+          limiter.admit('captures', config.CAPTURES_PER_SECOND),
+        ),
+      countCapture,
+      onCapture: (outcome) => metrics?.captures.inc({ outcome }),
+    }),
+    ...sessionRoutes({ db, dayKeys, cursors: createCursors(cursorKey), trackers, caughtUp, countCall }),
+    revealRoute({
+      reveal: async (request, context) => {
+        const revealed = await reveal(request, context);
+        return revealed.ok ? accept(receiptOf(revealed.value)) : revealed;
+      },
+      customOf: sessions.customOf,
+      countCall,
+    }),
+    getRevealRoute({
+      db,
+      caughtUp,
+      complete: async (revealId, context) => {
+        const revealed = await completeReveal(revealing, revealId, context);
+        return revealed && receiptOf(revealed);
+      },
+      customOf: sessions.customOf,
+      countCall,
+    }),
+  ];
+};
+
+const receiptOf = ({ requested, completed }: Reveal): Receipt => {
+  if (!requested) throw new TypeError('a reveal that nobody asked for');
+  return { ...requested, completed };
+};
+
+/** The second rate is spent only where the first allows it. */
+const both = (
+  first: Verdict | Promise<Verdict>,
+  second: () => Verdict | Promise<Verdict>,
+): Verdict | Promise<Verdict> =>
+  first instanceof Promise ? first.then((verdict) => verdict ?? second()) : (first ?? second());

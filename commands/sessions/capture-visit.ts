@@ -1,0 +1,199 @@
+import { LRUCache } from 'lru-cache';
+import { parse, v5 as uuidOf } from 'uuid';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { utcDay } from '../../domain/kernel/time.ts';
+import {
+  type CustomParameters,
+  type SessionEvent,
+  type SessionSecrets,
+  sessionEvents,
+} from '../../domain/sessions/events.ts';
+import { REMEMBERED, type Tab, tab, tabStream, type Visit } from '../../domain/sessions/tab.ts';
+import {
+  type EventStore,
+  type Revision,
+  StoreBusy,
+  StreamExpired,
+  WrongExpectedRevision,
+} from '../../event-store/port.ts';
+import { appendSafely, type CommandContext, jitter, toNewEvents } from '../handle.ts';
+import { newId } from '../new-id.ts';
+
+/** The keys of days, under which what is personal of a session is sealed. */
+export interface VisitorKeys {
+  of(day: string): Promise<VisitorKey | null>;
+}
+
+interface VisitorKey {
+  digest(text: string): string;
+  seal(plain: Buffer, about: string): Buffer;
+}
+
+export interface CapturedVisit {
+  readonly tracker_id: string;
+  readonly partner_id: string;
+  /** The tab's, lower case. */
+  readonly token: string;
+  readonly visit_id: string;
+  /** Canonical; public or not. */
+  readonly ip: string;
+  readonly visitor_country: string | null;
+  readonly custom: CustomParameters;
+}
+
+/** `retry`: the visit was there before, and nothing was written. */
+export type Captured = 'session' | 'visit' | 'retry';
+
+/**
+ * Finds or begins the session of a visit.
+ * @throws OutcomeUnknown, or the port's other errors when nothing was written; the same visit may be sent again
+ */
+export type CaptureVisit = (visit: CapturedVisit, context: CommandContext) => Promise<Captured>;
+
+/** A tab's stream as this process knows it. */
+interface KnownTab {
+  readonly generation: number;
+  readonly state: Tab;
+  /** null: the stream is not there, as far as is known. */
+  readonly revision: Revision | null;
+}
+
+/** Of Doorplate's tabs: tracker and token make the name of a tab's stream. */
+const TABS = parse('b7c1b8f2-6d0e-5b5c-8f5d-2f1f6a1f0c3e');
+const CACHED_TABS = 10_000;
+const ATTEMPTS = 12;
+/** As long as somebody waits for the answer. */
+const PATIENCE_MS = 4_500;
+
+const UNKNOWN: KnownTab = { generation: 0, state: tab.initial, revision: null };
+
+/**
+ * Most visits are a tab's first, or follow one that this process has handled: the decision is made on what is known
+ * here, on nothing at first, and the append at that exact revision tells whether it was enough. Only then is the end
+ * of the stream read.
+ */
+export const createVisitCapture = (store: EventStore, keys: VisitorKeys): CaptureVisit => {
+  const known = new LRUCache<string, KnownTab>({ max: CACHED_TABS });
+  const inTurn = createTurns();
+
+  const capture = async (
+    tabId: string,
+    visit: CapturedVisit,
+    context: CommandContext,
+    isWanted: () => boolean,
+  ): Promise<Captured> => {
+    if (!isWanted()) throw new StoreBusy(`others wait to write to tab ${tabId}`);
+    const command = await commandOf(keys, visit, context.at);
+    let current = known.get(tabId) ?? UNKNOWN;
+    for (let attempt = 1; ; attempt += 1) {
+      const { generation, state } = current;
+      const events = decided(await command(state), state);
+      const [event] = events;
+      if (event === undefined) {
+        known.set(tabId, current);
+        return 'retry';
+      }
+      try {
+        const { revision } = await appendSafely(
+          store,
+          tabStream(tabId, generation),
+          current.revision ?? 'no_stream',
+          toNewEvents(sessionEvents, events, { ...context, expiresAt: event.data.expires_at }),
+          isWanted,
+        );
+        known.set(tabId, { generation, state: events.reduce(tab.evolve, state), revision });
+        return event.type === 'sessions.SessionCreated.v1' ? 'session' : 'visit';
+      } catch (error) {
+        known.delete(tabId);
+        if (attempt === ATTEMPTS) throw error;
+        if (error instanceof StreamExpired) current = { ...UNKNOWN, generation: generation + 1 };
+        else if (error instanceof WrongExpectedRevision) {
+          if (attempt > 1) await jitter(attempt);
+          current = await readTab(store, tabId, generation, error.actual);
+        } else throw error;
+      }
+    }
+  };
+
+  return (visit, context) => {
+    const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
+    const deadline = performance.now() + PATIENCE_MS;
+    return inTurn(tabId, () => capture(tabId, visit, context, () => performance.now() < deadline));
+  };
+};
+
+const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
+  const decision = tab.decide(command, state);
+  if (!decision.ok) throw new TypeError('no visit is refused');
+  return decision.value;
+};
+
+/** The command for a state, which tells the days whose keys it takes; the session that may begin is made once. */
+const commandOf = async (keys: VisitorKeys, visit: CapturedVisit, at: number) => {
+  const { ip, custom, token: _, ...rest } = visit;
+  const today = utcDay(at);
+  const key = await keys.of(today);
+  if (key === null) throw new TypeError(`the key of ${today} is gone`);
+  const found = new Map([[today, key.digest(ip)]]);
+  let begun: ReturnType<Visit['begin']> | null = null;
+  const begin = () => {
+    const session_id = newId();
+    const secrets: SessionSecrets = { ip, custom: { ...custom } };
+    const sealed = key.seal(Buffer.from(JSON.stringify(secrets)), session_id).toString('base64');
+    return { session_id, sealed };
+  };
+  return async ({ sessions }: Tab): Promise<Visit> => {
+    for (const { first_seen_at } of sessions) {
+      const day = first_seen_at.slice(0, 10);
+      if (found.has(day)) continue;
+      const earlier = await keys.of(day);
+      if (earlier !== null) found.set(day, earlier.digest(ip));
+    }
+    return {
+      ...rest,
+      type: 'Visit',
+      at,
+      visitorOn: (day) => found.get(day) ?? null,
+      begin: () => {
+        begun ??= begin();
+        return begun;
+      },
+    };
+  };
+};
+
+/**
+ * The end of a tab's stream. Its newest events may be hidden, as they expire with the session that they are of: then
+ * `actual`, which the refused append told, is where the stream stands.
+ */
+const readTab = async (
+  store: EventStore,
+  tabId: string,
+  generation: number,
+  actual: Revision | null,
+): Promise<KnownTab> => {
+  const back = await Array.fromAsync(
+    store.readStream(tabStream(tabId, generation), { direction: 'backwards', limit: REMEMBERED }),
+  );
+  const state = back.reduceRight((folded, stored) => {
+    const event = readEvent(sessionEvents, stored);
+    return event === null ? folded : tab.evolve(folded, event);
+  }, tab.initial);
+  const revision = Math.max(back[0]?.revision ?? -1, actual ?? -1);
+  return { generation, state, revision: revision < 0 ? null : revision };
+};
+
+/** Runs the work on one tab one after the other: side by side it would only meet at the stream's revision. */
+const createTurns = () => {
+  const turns = new Map<string, Promise<unknown>>();
+  return <T>(tabId: string, work: () => Promise<T>): Promise<T> => {
+    const before = turns.get(tabId);
+    const mine = before === undefined ? work() : before.then(work, work);
+    turns.set(tabId, mine);
+    const leave = (): void => {
+      if (turns.get(tabId) === mine) turns.delete(tabId);
+    };
+    mine.then(leave, leave);
+    return mine;
+  };
+};

@@ -1,0 +1,119 @@
+import { accept, type Decider, unreachable } from '../kernel/decider.ts';
+import { DAY, isoTime, MINUTE, utcDay } from '../kernel/time.ts';
+import { type SessionEvent, TAB_PREFIX } from './events.ts';
+
+/** A session of the tab, as the last that is known of it tells. */
+export interface KnownSession {
+  readonly session_id: string;
+  /** Digest of the visitor's address under the key of the day of `first_seen_at`. */
+  readonly visitor: string;
+  readonly visitor_country: string | null;
+  readonly first_seen_at: string;
+  readonly expires_at: string;
+  /** Milliseconds. */
+  readonly last_seen_at: number;
+}
+
+/** What the last events of a tab tell: enough to say which session a visit is of, and whether it was there before. */
+export interface Tab {
+  /** The one visited last comes last. */
+  readonly sessions: readonly KnownSession[];
+  readonly visits: readonly string[];
+}
+
+export interface Visit {
+  readonly type: 'Visit';
+  readonly visit_id: string;
+  readonly tracker_id: string;
+  readonly partner_id: string;
+  readonly visitor_country: string | null;
+  /** The visitor's address, digested under the key of a UTC day; null once that key is gone. */
+  visitorOn(day: string): string | null;
+  /** Makes the session that this visit may turn out to begin. */
+  begin(): { readonly session_id: string; readonly sealed: string };
+  readonly at: number;
+}
+
+/** So many of a tab's last events are looked at, and remembered. */
+export const REMEMBERED = 64;
+/** Spec, Limits: a token that was not seen for so long starts a new session. */
+const RENEWED_AFTER = 30 * MINUTE;
+/** Spec, Limits: session and receipt access. */
+const LIVES = 30 * DAY;
+
+/** The session that goes on with this visit: the same visitor in the same country, seen not long ago. */
+const continued = ({ sessions }: Tab, visit: Visit): KnownSession | undefined =>
+  sessions.findLast(
+    (session) =>
+      session.visitor_country === visit.visitor_country &&
+      visit.at - session.last_seen_at <= RENEWED_AFTER &&
+      visit.at < Date.parse(session.expires_at) &&
+      session.visitor === visit.visitorOn(session.first_seen_at.slice(0, 10)),
+  );
+
+const begun = (visit: Visit): SessionEvent => {
+  const { visit_id, tracker_id, partner_id, visitor_country, at } = visit;
+  const { session_id, sealed } = visit.begin();
+  const visitor = visit.visitorOn(utcDay(at));
+  if (visitor === null) throw new TypeError('a visit of a day whose key is gone');
+  return {
+    type: 'sessions.SessionCreated.v1',
+    data: {
+      session_id,
+      tracker_id,
+      partner_id,
+      visit_id,
+      visitor,
+      visitor_country,
+      first_seen_at: isoTime(at),
+      expires_at: isoTime(at + LIVES),
+      sealed,
+    },
+  };
+};
+
+/** The sessions of one browser tab: same token, and the same address and country (decisions, Pixel). */
+export const tab: Decider<Tab, Visit, SessionEvent, never> = {
+  initial: { sessions: [], visits: [] },
+
+  decide(visit, state) {
+    const { visit_id, tracker_id, partner_id, at } = visit;
+    if (state.visits.includes(visit_id)) return accept([]);
+    const session = continued(state, visit);
+    if (session === undefined) return accept([begun(visit)]);
+    const { last_seen_at: _, ...identity } = session;
+    return accept([
+      {
+        type: 'sessions.SessionVisited.v1',
+        data: { ...identity, tracker_id, partner_id, visit_id, seen_at: isoTime(at) },
+      },
+    ]);
+  },
+
+  evolve(state, event) {
+    switch (event.type) {
+      case 'sessions.SessionCreated.v1':
+        return seen(state, event.data, event.data.first_seen_at);
+      case 'sessions.SessionVisited.v1':
+        return seen(state, event.data, event.data.seen_at);
+      default:
+        return unreachable(event);
+    }
+  },
+};
+
+const seen = (state: Tab, data: SessionEvent['data'], seen_at: string): Tab => {
+  const { session_id, visitor, visitor_country, first_seen_at, expires_at, visit_id } = data;
+  const before = state.sessions.find((session) => session.session_id === session_id);
+  // Never back: the clocks of two processes may differ.
+  const last_seen_at = Math.max(Date.parse(seen_at), before?.last_seen_at ?? 0);
+  const session = { session_id, visitor, visitor_country, first_seen_at, expires_at, last_seen_at };
+  return {
+    sessions: [...state.sessions.filter((known) => known !== before), session].slice(-REMEMBERED),
+    visits: [...state.visits, visit_id].slice(-REMEMBERED),
+  };
+};
+
+/** `generation`: counts the streams of this tab that have expired; a name is never used again. */
+export const tabStream = (tabId: string, generation: number): string =>
+  generation === 0 ? `${TAB_PREFIX}${tabId}` : `${TAB_PREFIX}${tabId}-${generation}`;

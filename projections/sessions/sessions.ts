@@ -1,0 +1,115 @@
+import type pg from 'pg';
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { sessionEvents, sessionExpiryEvents } from '../../domain/sessions/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
+import type { Projection } from '../projection.ts';
+
+interface Visited {
+  readonly session_id: string;
+  readonly last_seen_at: string;
+  readonly last_revision: number;
+  readonly last_position: string;
+}
+
+interface Created extends Visited {
+  readonly partner_id: string;
+  readonly tracker_id: string;
+  readonly visitor_country: string | null;
+  readonly sealed: string;
+  readonly first_seen_at: string;
+  readonly expires_at: string;
+  readonly position: string;
+  readonly stream: string;
+}
+
+interface Expired {
+  readonly session_id: string;
+  readonly partner_id: string;
+  readonly expired_at: string;
+}
+
+const schemas = { ...sessionEvents, ...sessionExpiryEvents };
+
+/** What a batch comes to, by session. */
+interface Changes {
+  readonly created: Map<string, Created>;
+  readonly visited: Map<string, Visited>;
+  readonly expired: Map<string, Expired>;
+}
+
+/** Sessions in the order of the log, and for a while the ids of those that expired. */
+export const sessions: Projection = {
+  name: 'sessions',
+  tables: ['session', 'expired_session'],
+  async apply(events, db) {
+    const changes: Changes = { created: new Map(), visited: new Map(), expired: new Map() };
+    for (const stored of events) fold(changes, stored);
+    await write(changes, db);
+  },
+};
+
+const fold = ({ created, visited, expired }: Changes, stored: RecordedEvent): void => {
+  const event = readEvent(schemas, stored);
+  if (event === null) return;
+  const { stream, revision: last_revision } = stored;
+  const position = stored.position.toString();
+  switch (event.type) {
+    case 'sessions.SessionsExpired.v1': {
+      const { partner_id, sessions: gone } = event.data;
+      for (const [session_id, expired_at] of gone) {
+        expired.set(session_id, { session_id, partner_id, expired_at });
+      }
+      return;
+    }
+    case 'sessions.SessionCreated.v1': {
+      const { visit_id: _, visitor: __, ...row } = event.data;
+      const last = { last_seen_at: row.first_seen_at, last_revision, last_position: position };
+      created.set(row.session_id, { ...row, ...last, position, stream });
+      return;
+    }
+    case 'sessions.SessionVisited.v1': {
+      const { session_id, seen_at } = event.data;
+      const before = visited.get(session_id)?.last_seen_at ?? '';
+      // Never back: the clocks of two processes may differ. Text of one form sorts as its instants do.
+      const last_seen_at = seen_at > before ? seen_at : before;
+      visited.set(session_id, { session_id, last_seen_at, last_revision, last_position: position });
+      return;
+    }
+    default:
+      unreachable(event);
+  }
+};
+
+const write = async ({ created, visited, expired }: Changes, db: pg.ClientBase): Promise<void> => {
+  const run = async (name: string, text: string, rows: ReadonlyMap<string, object>): Promise<void> => {
+    if (rows.size > 0) await db.query({ name, text, values: [JSON.stringify([...rows.values()])] });
+  };
+  await run('create_sessions', CREATE, created);
+  await run('visit_sessions', VISIT, visited);
+  await run('expire_sessions', EXPIRE, expired);
+};
+
+const COLUMNS = `session_id, partner_id, tracker_id, visitor_country, sealed, first_seen_at, last_seen_at, expires_at,
+                 position, stream, last_revision, last_position`;
+
+const CREATE = `
+  insert into session (${COLUMNS})
+  select ${COLUMNS} from json_populate_recordset(null::session, $1)
+  on conflict (session_id) do nothing`;
+
+const VISIT = `
+  update session s
+  set last_seen_at = greatest(s.last_seen_at, n.last_seen_at),
+      last_revision = greatest(s.last_revision, n.last_revision),
+      last_position = greatest(s.last_position, n.last_position)
+  from json_populate_recordset(null::session, $1) n where s.session_id = n.session_id`;
+
+const EXPIRE = `
+  with gone as (
+    select session_id, partner_id, expired_at from json_populate_recordset(null::expired_session, $1)),
+  deleted as (
+    delete from session where session_id in (select session_id from gone))
+  insert into expired_session (session_id, partner_id, expired_at)
+  select session_id, partner_id, expired_at from gone
+  on conflict (session_id) do nothing`;

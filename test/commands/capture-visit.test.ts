@@ -1,0 +1,233 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type CapturedVisit,
+  type CaptureVisit,
+  createVisitCapture,
+} from '../../commands/sessions/capture-visit.ts';
+import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import {
+  type EventStore,
+  OutcomeUnknown,
+  type RecordedEvent,
+  StoreUnavailable,
+} from '../../event-store/port.ts';
+import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import { createDayKeys, type DayKeys } from '../../platform/day-keys.ts';
+import { masterKeyFrom } from '../../platform/master-key.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+let dayKeys: DayKeys;
+/** Another process's. */
+let otherStore: EventStore;
+beforeAll(async () => {
+  house = await openHouse();
+  dayKeys = createDayKeys({ pool: house.pool, master: masterKeyFrom(randomBytes(32)), clock: house.clock });
+  otherStore = createPostgresEventStore({ url: house.url, now: () => house.clock.now() });
+});
+afterAll(async () => {
+  await otherStore.close();
+  await house.close();
+});
+const START = Date.parse('2026-03-01T12:00:00.000Z');
+afterEach(() => {
+  house.clock.at = START;
+});
+
+const partner_id = randomUUID();
+const typesOf = (events: readonly RecordedEvent[]) => events.map(({ type }) => type.split('.')[1]);
+
+/** A tab of a tracker of its own, and what its visits come to. */
+const aTab = (store: EventStore = house.store) => {
+  const visitor = { tracker_id: randomUUID(), token: randomUUID(), ip: '8.8.8.8', visitor_country: 'US' };
+  /** As another process would, which knows nothing of the tab. */
+  const fresh = (by: EventStore = store): CaptureVisit => createVisitCapture(by, dayKeys);
+  return {
+    capture: fresh(),
+    fresh,
+    send: (capture: CaptureVisit, over: Partial<CapturedVisit> = {}) =>
+      capture(
+        { ...visitor, partner_id, visit_id: randomUUID(), custom: {}, ...over },
+        { ...house.context(), partnerId: partner_id },
+      ),
+    /** Of all streams that the tab has had. */
+    events: async (): Promise<RecordedEvent[]> => {
+      const rows = await house.rows(
+        `select stream from eventlog.event where data->>'tracker_id' = $1 group by stream order by min(position)`,
+        [visitor.tracker_id],
+      );
+      const streams = rows.map(({ stream }) => Array.fromAsync(house.store.readStream(String(stream))));
+      return (await Promise.all(streams)).flat();
+    },
+  };
+};
+
+describe('a captured visit', () => {
+  it('begins a session, goes on with it and is written once', async () => {
+    const { capture, send, events, fresh } = aTab();
+    const visit_id = randomUUID();
+    expect(await send(capture, { visit_id })).toBe('session');
+    expect(await send(capture)).toBe('visit');
+    expect(await send(capture, { visit_id })).toBe('retry');
+    expect(await send(fresh(), { visit_id })).toBe('retry');
+    expect(await send(fresh())).toBe('visit');
+    expect(typesOf(await events())).toEqual(['SessionCreated', 'SessionVisited', 'SessionVisited']);
+  });
+
+  it('keeps address and first labels under the key of its day, and expires with its session', async () => {
+    const { capture, send, events } = aTab();
+    await send(capture, { custom: { plan: 'secret plan' } });
+    house.clock.at += MINUTE;
+    await send(capture, { custom: { plan: 'another' } });
+    const [first, second] = await events();
+    expect(JSON.stringify([first?.data, second?.data])).not.toMatch(/8\.8\.8\.8|secret plan|another/);
+    expect(first?.stream).toMatch(/^tab-[0-9a-f-]{36}$/);
+    for (const event of [first, second]) {
+      expect(event?.metadata).toMatchObject({ partner_id, expires_at: '2026-03-31T12:00:00.000Z' });
+    }
+    const data = first?.data as { session_id: string; sealed: string };
+    const key = await dayKeys.of('2026-03-01');
+    const plain = key?.open(Buffer.from(data.sealed, 'base64'), data.session_id);
+    expect(JSON.parse(String(plain))).toEqual({ ip: '8.8.8.8', custom: { plan: 'secret plan' } });
+    expect(() => key?.open(Buffer.from(data.sealed, 'base64'), randomUUID())).toThrow();
+  });
+
+  it('of the same token on another tracker is of another tab', async () => {
+    const { capture, send } = aTab();
+    const visit_id = randomUUID();
+    expect(await send(capture, { visit_id })).toBe('session');
+    expect(await send(capture, { visit_id, tracker_id: randomUUID() })).toBe('session');
+  });
+
+  it.each(['one process', 'two processes'])(
+    'is one of fifty at once that make one session, in %s',
+    async (where) => {
+      const { fresh, send, events } = aTab();
+      const captures = [fresh(), where === 'one process' ? null : fresh(otherStore)] as const;
+      const [here, there] = captures;
+      const outcomes = await Promise.all(
+        Array.from({ length: 50 }, (_, n) => send(n % 2 === 0 || there === null ? here : there)),
+      );
+      expect(outcomes.toSorted()).toEqual(['session', ...Array(49).fill('visit')]);
+      expect(typesOf(await events()).filter((type) => type === 'SessionCreated')).toHaveLength(1);
+    },
+  );
+
+  it('sent fifty times at once is written once', async () => {
+    const { fresh, send, events } = aTab();
+    const [here, there] = [fresh(), fresh(otherStore)];
+    const visit_id = randomUUID();
+    await Promise.all(Array.from({ length: 50 }, (_, n) => send(n % 2 === 0 ? here : there, { visit_id })));
+    expect(await events()).toHaveLength(1);
+  });
+
+  it('is decided on the end of a long stream', async () => {
+    const { capture, send, events, fresh } = aTab();
+    for (let n = 0; n < 80; n += 1) await send(capture);
+    expect(await send(fresh())).toBe('visit');
+    expect(await events()).toHaveLength(81);
+  });
+
+  it('costs one append and no read, unless another process was quicker', async () => {
+    let [appends, reads] = [0, 0];
+    const counting: EventStore = {
+      ...house.store,
+      append: (...args) => {
+        appends += 1;
+        return house.store.append(...args);
+      },
+      readStream: (...args) => {
+        reads += 1;
+        return house.store.readStream(...args);
+      },
+    };
+    const { capture, send, fresh } = aTab(counting);
+    await send(capture);
+    await send(capture);
+    expect([appends, reads]).toEqual([2, 0]);
+    await send(fresh(house.store));
+    expect(await send(capture)).toBe('visit');
+    expect([appends, reads]).toEqual([4, 1]);
+  });
+});
+
+describe('on a stream whose events have expired', () => {
+  it('goes on behind those that are hidden', async () => {
+    const { capture, send, fresh, events } = aTab();
+    await send(capture);
+    house.clock.at += 20 * MINUTE;
+    await send(capture, { ip: '9.9.9.9' });
+    house.clock.at += 5 * MINUTE;
+    expect(await send(capture)).toBe('visit');
+    // The first session, whose visit came last, has expired; the second has not.
+    house.clock.at = START + 30 * DAY + 10 * MINUTE;
+    expect(typesOf(await events())).toEqual(['SessionCreated']);
+    expect(await send(fresh())).toBe('session');
+    expect(await send(fresh(otherStore))).toBe('visit');
+    expect((await events()).map(({ revision }) => revision)).toEqual([1, 3, 4]);
+  });
+
+  it('goes on where all are hidden', async () => {
+    const { capture, send, fresh, events } = aTab();
+    const visit_id = randomUUID();
+    await send(capture, { visit_id });
+    house.clock.at += 31 * DAY;
+    expect(await events()).toEqual([]);
+    expect(await send(fresh(), { visit_id })).toBe('session');
+    expect(await send(capture)).toBe('visit');
+    expect((await events()).map(({ revision }) => revision)).toEqual([1, 2]);
+  });
+
+  it('goes on with another stream once that one was deleted', async () => {
+    const { capture, send, fresh, events } = aTab();
+    await send(capture);
+    const [first] = await events();
+    const stream = first?.stream ?? '';
+    for (const generation of [1, 2]) {
+      house.clock.at += 31 * DAY;
+      await house.store.expire(generation === 1 ? stream : `${stream}-1`, 0);
+      const visit_id = randomUUID();
+      expect(await send(capture, { visit_id })).toBe('session');
+      expect(await send(fresh(), { visit_id })).toBe('retry');
+      expect((await events()).map((event) => event.stream)).toEqual([`${stream}-${generation}`]);
+    }
+    expect(await send(fresh())).toBe('visit');
+  });
+});
+
+describe('when the store fails', () => {
+  it('an unknown outcome is told as such, and the same visit again is written once', async () => {
+    let lost = true;
+    const losing: EventStore = {
+      ...house.store,
+      append: async (...args) => {
+        const appended = await house.store.append(...args);
+        if (lost) throw new OutcomeUnknown('the answer was lost');
+        return appended;
+      },
+    };
+    const { capture, send, events } = aTab(losing);
+    const visit_id = randomUUID();
+    await expect(send(capture, { visit_id })).rejects.toThrow(OutcomeUnknown);
+    lost = false;
+    expect(await send(capture, { visit_id })).toBe('retry');
+    expect(await send(capture)).toBe('visit');
+    expect(await events()).toHaveLength(2);
+  });
+
+  it('it is told, and those who wait for the same tab have their turn', async () => {
+    let away = true;
+    const failing: EventStore = {
+      ...house.store,
+      append: async (...args) => {
+        if (!away) return house.store.append(...args);
+        away = false;
+        throw new StoreUnavailable('away');
+      },
+    };
+    const { capture, send } = aTab(failing);
+    const outcomes = await Promise.allSettled([send(capture), send(capture)]);
+    expect(outcomes).toMatchObject([{ status: 'rejected' }, { status: 'fulfilled', value: 'session' }]);
+  });
+});

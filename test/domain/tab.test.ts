@@ -1,0 +1,189 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { DAY, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
+import type { SessionEvent } from '../../domain/sessions/events.ts';
+import { REMEMBERED, type Tab, tab, tabStream, type Visit } from '../../domain/sessions/tab.ts';
+import { given } from './deciding.ts';
+import { ANNA, AT } from './lookup-events.ts';
+
+const TRACKER = '33333333-3333-4333-8333-333333333333';
+const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
+/** What a key of a day makes of an address here. */
+const digest = (day: string, ip: string) => `${ip} on ${day}`;
+
+interface Told {
+  readonly nth: number;
+  readonly ip?: string;
+  readonly country?: string | null;
+  readonly at?: number;
+  /** Days whose keys are gone. */
+  readonly gone?: readonly string[];
+}
+
+const visit = ({ nth, ip = 'a', country = 'DE', at = AT, gone = [] }: Told): Visit => ({
+  type: 'Visit',
+  visit_id: id(nth),
+  tracker_id: TRACKER,
+  partner_id: ANNA,
+  visitor_country: country,
+  visitorOn: (day) => (gone.includes(day) ? null : digest(day, ip)),
+  begin: () => ({ session_id: id(900 + nth), sealed: `sealed by visit ${nth}` }),
+  at,
+});
+
+const identity = ({ nth, ip = 'a', country = 'DE', at = AT }: Told) => ({
+  session_id: id(900 + nth),
+  tracker_id: TRACKER,
+  partner_id: ANNA,
+  visitor: digest(utcDay(at), ip),
+  visitor_country: country,
+  first_seen_at: isoTime(at),
+  expires_at: isoTime(at + 30 * DAY),
+});
+const created = (told: Told): SessionEvent => ({
+  type: 'sessions.SessionCreated.v1',
+  data: { ...identity(told), visit_id: id(told.nth), sealed: `sealed by visit ${told.nth}` },
+});
+/** A visit of the session that another one began. */
+const visited = (nth: number, began: Told, at: number): SessionEvent => ({
+  type: 'sessions.SessionVisited.v1',
+  data: { ...identity(began), visit_id: id(nth), seen_at: isoTime(at) },
+});
+
+describe('a visit', () => {
+  const first = { nth: 1 };
+
+  it('begins a session, for 30 days', () => {
+    given(tab, [])
+      .when(visit(first))
+      .thenEvents([created(first)]);
+  });
+  it('goes on with the session of the same address and country, up to 30 minutes later', () => {
+    const at = AT + 30 * MINUTE;
+    given(tab, [created(first)])
+      .when(visit({ nth: 2, at }))
+      .thenEvents([visited(2, first, at)]);
+  });
+  it('begins another after more than 30 minutes, counted from the last visit', () => {
+    const late = { nth: 3, at: AT + 50 * MINUTE + 1 };
+    given(tab, [created(first)])
+      .when(visit(late))
+      .thenEvents([created(late)]);
+    given(tab, [created(first), visited(2, first, AT + 20 * MINUTE)])
+      .when(visit(late))
+      .thenEvents([created(late)]);
+    given(tab, [created(first), visited(2, first, AT + 20 * MINUTE)])
+      .when(visit({ ...late, at: late.at - 1 }))
+      .thenEvents([visited(3, first, late.at - 1)]);
+  });
+  it.each([
+    ['address', { nth: 2, ip: 'b' }],
+    ['country', { nth: 2, country: 'FR' }],
+    ['country, now unknown', { nth: 2, country: null }],
+  ])('begins another on a change of %s', (_what, changed) => {
+    given(tab, [created(first)])
+      .when(visit(changed))
+      .thenEvents([created(changed)]);
+  });
+  it('back on an earlier address goes on with that session, but not after 30 minutes', () => {
+    const other = { nth: 2, ip: 'b', at: AT + 20 * MINUTE };
+    given(tab, [created(first), created(other)])
+      .when(visit({ nth: 3, at: AT + 30 * MINUTE }))
+      .thenEvents([visited(3, first, AT + 30 * MINUTE)]);
+    const late = { nth: 3, at: AT + 31 * MINUTE };
+    given(tab, [created(first), created(other)])
+      .when(visit(late))
+      .thenEvents([created(late)]);
+  });
+  it('never goes on with a session that has expired', () => {
+    const end = AT + 30 * DAY;
+    const before = visited(2, first, end - MINUTE);
+    given(tab, [created(first), before])
+      .when(visit({ nth: 3, at: end - 1 }))
+      .thenEvents([visited(3, first, end - 1)]);
+    const after = { nth: 3, at: end };
+    given(tab, [created(first), before])
+      .when(visit(after))
+      .thenEvents([created(after)]);
+  });
+  it('is known across midnight, by the key of the day on which its session began', () => {
+    const eve = { nth: 1, at: Date.parse('2026-03-01T23:59:00.000Z') };
+    const at = eve.at + 2 * MINUTE;
+    given(tab, [created(eve)])
+      .when(visit({ nth: 2, at }))
+      .thenEvents([visited(2, eve, at)]);
+    given(tab, [created(eve)])
+      .when(visit({ nth: 2, at, gone: ['2026-03-01'] }))
+      .thenEvents([created({ nth: 2, at })]);
+  });
+  it('is written once', () => {
+    given(tab, [created(first)])
+      .when(visit({ nth: 1, ip: 'b', at: AT + DAY }))
+      .thenEvents([]);
+  });
+  it('by a slow clock goes on, and does not turn the session back', () => {
+    const slow = AT - 10 * MINUTE;
+    given(tab, [created(first)])
+      .when(visit({ nth: 2, at: slow }))
+      .thenEvents([visited(2, first, slow)]);
+    const at = AT + 30 * MINUTE;
+    given(tab, [created(first), visited(2, first, slow)])
+      .when(visit({ nth: 3, at }))
+      .thenEvents([visited(3, first, at)]);
+  });
+  it('is known from a later visit of the session alone, as the end of a stream has it', () => {
+    given(tab, [visited(5, first, AT + DAY)])
+      .when(visit({ nth: 6, at: AT + DAY }))
+      .thenEvents([visited(6, first, AT + DAY)]);
+  });
+});
+
+describe('a tab', () => {
+  const told = fc.record({
+    nth: fc.integer({ min: 1, max: 30 }),
+    ip: fc.constantFrom('a', 'b', 'c'),
+    country: fc.constantFrom('DE', 'FR', null),
+    at: fc.integer({ min: -40 * MINUTE, max: 31 * DAY }).map((ms) => AT + ms),
+  });
+  const having = (visits: readonly Told[]): { state: Tab; events: SessionEvent[] } => {
+    const events: SessionEvent[] = [];
+    const state = visits.reduce((before: Tab, one) => {
+      const decision = tab.decide(visit(one), before);
+      const made = decision.ok ? decision.value : [];
+      events.push(...made);
+      return made.reduce(tab.evolve, before);
+    }, tab.initial);
+    return { state, events };
+  };
+
+  it('takes the same visit again as nothing, whatever came before', () => {
+    fc.assert(
+      fc.property(fc.array(told, { maxLength: 40 }), told, (before, one) => {
+        const { state } = having([...before, one]);
+        expect(tab.decide(visit({ ...one, at: one.at + MINUTE }), state)).toEqual({ ok: true, value: [] });
+      }),
+    );
+  });
+  it('writes each visit once, and visits only of what it began', () => {
+    fc.assert(
+      fc.property(fc.array(told, { maxLength: 60 }), (visits) => {
+        const { events } = having(visits);
+        const ids = events.map(({ data }) => data.visit_id);
+        expect(new Set(ids).size).toBe(ids.length);
+        const begun = new Set<string>();
+        for (const { type, data } of events) {
+          if (type === 'sessions.SessionCreated.v1') begun.add(data.session_id);
+          expect(begun.has(data.session_id)).toBe(true);
+        }
+      }),
+    );
+  });
+  it('remembers so much and no more', () => {
+    const many = Array.from({ length: 200 }, (_, nth) => ({ nth, ip: `ip ${nth}` }));
+    const { state } = having(many);
+    expect([state.sessions.length, state.visits.length]).toEqual([REMEMBERED, REMEMBERED]);
+  });
+  it('has a stream, and after that has expired another', () => {
+    expect([tabStream('x', 0), tabStream('x', 2)]).toEqual(['tab-x', 'tab-x-2']);
+  });
+});

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { describe, expect, it } from 'vitest';
+import { createTrackerDirectory, type ListedTracker } from '../../read-api/tracker-directory.ts';
+
+const id = randomUUID();
+const tracker = (disabled: boolean): ListedTracker => ({
+  tracker_id: id,
+  partner_id: randomUUID(),
+  origins: ['https://www.example.com'],
+  customer_reference: null,
+  disabled,
+  deleted: false,
+});
+
+/** A directory over a read model that answers when it is told to. */
+const aDirectory = (caughtUp: () => Promise<boolean> = async () => true) => {
+  const asked: ((rows: readonly unknown[]) => void)[] = [];
+  const query = () =>
+    new Promise((resolve) => {
+      asked.push((rows) => resolve({ rows }));
+    });
+  const directory = createTrackerDirectory({ pool: { query } as unknown as pg.Pool, caughtUp });
+  return { directory, asked };
+};
+
+describe('the directory of trackers', () => {
+  it('asks once for all who ask at once, and for those who come soon after', async () => {
+    const { directory, asked } = aDirectory();
+    const finds = [directory.find(id), directory.find(id)];
+    asked[0]?.([tracker(false)]);
+    expect(await Promise.all(finds)).toMatchObject([{ tracker_id: id }, { tracker_id: id }]);
+    expect(directory.find(id)).toMatchObject({ tracker_id: id });
+    expect(asked).toHaveLength(1);
+  });
+
+  it('does not keep what was read before a change that it is told of', async () => {
+    const { directory, asked } = aDirectory();
+    const before = directory.find(id);
+    directory.forget(id);
+    const after = directory.find(id);
+    asked[1]?.([tracker(true)]);
+    expect(await after).toMatchObject({ disabled: true });
+    // The older answer comes last.
+    asked[0]?.([tracker(false)]);
+    expect(await before).toMatchObject({ disabled: false });
+    expect(await directory.find(id)).toMatchObject({ disabled: true });
+  });
+
+  it('says that there is none only when the read models know', async () => {
+    const { directory, asked } = aDirectory();
+    const found = directory.find(id);
+    asked[0]?.([]);
+    await expect.poll(() => asked.length).toBe(2);
+    asked[1]?.([tracker(false)]);
+    expect(await found).toMatchObject({ tracker_id: id });
+
+    const late = aDirectory(async () => false);
+    const unknown = late.directory.find(id);
+    late.asked[0]?.([]);
+    await expect(unknown).rejects.toThrow('behind');
+  });
+});

@@ -1,0 +1,25 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { sealerFrom } from '../../platform/sealing.ts';
+
+describe('a sealed text', () => {
+  const sealer = sealerFrom(randomBytes(32));
+  const text = Buffer.from('of a visitor');
+
+  it('opens under its key, for what it was sealed for, unchanged', () => {
+    const sealed = sealer.seal(text, 'a');
+    expect(sealer.open(sealed, 'a')).toEqual(text);
+    expect(sealed.includes(text)).toBe(false);
+    expect(() => sealer.open(sealed, 'b')).toThrow();
+    expect(() => sealerFrom(randomBytes(32)).open(sealed, 'a')).toThrow();
+    const changed = Buffer.from(sealed);
+    changed.writeUInt8(changed.readUInt8(sealed.length - 1) ^ 1, sealed.length - 1);
+    expect(() => sealer.open(changed, 'a')).toThrow();
+  });
+
+  it('never has the nonce of another, and keeps its own', () => {
+    const sealed = Array.from({ length: 1_000 }, () => sealer.seal(text));
+    expect(new Set(sealed.map((bytes) => bytes.subarray(0, 12).toString('hex'))).size).toBe(1_000);
+    for (const bytes of sealed) expect(sealer.open(bytes)).toEqual(text);
+  });
+});

@@ -1,0 +1,179 @@
+import type { CommandContext } from '../commands/handle.ts';
+import type { Captured, CaptureVisit } from '../commands/sessions/capture-visit.ts';
+import { OutcomeUnknown, WrongExpectedRevision } from '../event-store/port.ts';
+import { type Capture, corsHeaders, parseCapture, trackerNamedBy } from '../http/capture-body.ts';
+import { withoutVisitor } from '../http/crawlers.ts';
+import { type ErrorCode, refusal } from '../http/error-catalog.ts';
+import { TrackingUnavailable } from '../http/failures.ts';
+import { captureVisitOperation } from '../http/operations/sessions.ts';
+import type { Answer, ApiRequest, Route } from '../http/route.ts';
+
+/** A tracker as a pixel meets it. */
+interface CollectingTracker {
+  readonly partner_id: string;
+  readonly disabled: boolean;
+  readonly deleted: boolean;
+}
+
+type Verdict = null | { readonly retryMs: number };
+
+export interface CollectParts<Tracker extends CollectingTracker> {
+  readonly trackers: {
+    find(id: string): Tracker | null | Promise<Tracker | null>;
+    allows(tracker: Tracker, origin: string): boolean;
+    anyAllows(origin: string): boolean | Promise<boolean>;
+  };
+  readonly capture: CaptureVisit;
+  /** Whether a Host is one that collects for the tracker. */
+  readonly collectsOn: (host: string, trackerId: string) => boolean | Promise<boolean>;
+  readonly visitorAddress: (request: ApiRequest) => string;
+  readonly countryOf: (ip: string) => string | null;
+  /** Spends the rate of a visitor's address; before anything is known of the request. */
+  readonly admitVisitor: (ip: string) => Verdict | Promise<Verdict>;
+  /** Spends the rates of the tracker, then of all. */
+  readonly admitCapture: (trackerId: string) => Verdict | Promise<Verdict>;
+  /** Counts an accepted capture request durably. */
+  readonly countCapture: (trackerId: string) => Promise<void>;
+  readonly onCapture: (outcome: CaptureOutcome) => void;
+}
+
+export type CaptureOutcome = Captured | 'prefetch' | 'crawler' | 'refused';
+
+const PATH = '/tracking/collect';
+/** Decisions, "Requests in general". */
+const BODY_LIMIT = 8_192;
+/** Browsers ask again after at most two hours, whatever they are told. */
+const PREFLIGHT_SECONDS = 7_200;
+
+/** POST /tracking/collect, and the preflight of those who send it as JSON. */
+export const collectRoutes = <Tracker extends CollectingTracker>(parts: CollectParts<Tracker>): Route[] => [
+  {
+    method: 'POST',
+    path: PATH,
+    access: 'public',
+    body: 'text',
+    bodyLimit: BODY_LIMIT,
+    operation: captureVisitOperation,
+    admit: (request) => visitorAdmission(parts, request),
+    handle: (request) => collect(parts, request),
+    answered: (request, answer) => (answer.code === undefined ? answer : refused(parts, request, answer)),
+  },
+  {
+    method: 'OPTIONS',
+    path: PATH,
+    access: 'public',
+    body: 'none',
+    bodyLimit: 0,
+    handle: (request) => preflight(parts, request),
+  },
+];
+
+const visitorAdmission = <Tracker extends CollectingTracker>(
+  { admitVisitor, visitorAddress }: CollectParts<Tracker>,
+  request: ApiRequest,
+): Answer | null | Promise<Answer | null> => {
+  const verdict = admitVisitor(visitorAddress(request));
+  return verdict instanceof Promise
+    ? verdict.then((later) => overCapacity(request, later))
+    : overCapacity(request, verdict);
+};
+
+const overCapacity = (request: ApiRequest, verdict: Verdict): Answer | null =>
+  verdict && refusal(request, 'tracking_capacity', { retryAfter: verdict.retryMs / 1_000 });
+
+const collect = async <Tracker extends CollectingTracker>(
+  parts: CollectParts<Tracker>,
+  request: ApiRequest,
+): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const sent = parseCapture(request.body);
+  if (typeof sent === 'string') return refusal(request, sent);
+  const tracker = await parts.trackers.find(sent.tracker_id);
+  if (tracker === null) return refusal(request, 'tracker_not_found');
+  const origin = request.header('origin') ?? '';
+  const ofPage = parts.trackers.allows(tracker, origin);
+  const code = await refusalOf(parts, request, sent, tracker, ofPage);
+  if (code !== null) return refusal(request, code);
+  const over = overCapacity(request, await parts.admitCapture(sent.tracker_id));
+  if (over !== null) return over;
+  parts.onCapture(await write(parts, request, sent, tracker));
+  return { status: 204, body: null, headers: corsHeaders(origin) };
+};
+
+const refusalOf = async <Tracker extends CollectingTracker>(
+  { collectsOn }: CollectParts<Tracker>,
+  request: ApiRequest,
+  { tracker_id }: Capture,
+  { deleted, disabled }: Tracker,
+  ofPage: boolean,
+): Promise<ErrorCode | null> => {
+  if (deleted) return 'tracker_deleted';
+  if (!(await collectsOn(request.header('host') ?? '', tracker_id))) return 'untrusted_collector';
+  return ofPage && !disabled ? null : 'tracker_origin_denied';
+};
+
+/** The visit and its count at once: the answer waits for both. */
+const write = async <Tracker extends CollectingTracker>(
+  { capture, countCapture, countryOf, visitorAddress }: CollectParts<Tracker>,
+  request: ApiRequest,
+  sent: Capture,
+  { partner_id }: Tracker,
+): Promise<CaptureOutcome> => {
+  const { id, receivedAt: at } = request;
+  const context: CommandContext = { correlationId: id, causationId: id, at, partnerId: partner_id };
+  const captured = (): Promise<Captured> => {
+    const ip = visitorAddress(request);
+    return capture({ ...sent, partner_id, ip, visitor_country: countryOf(ip) }, context);
+  };
+  const [outcome] = await Promise.all([
+    withoutVisitor(request) ?? captured().catch(asUnavailable),
+    countCapture(sent.tracker_id).catch((cause) => {
+      throw new TrackingUnavailable('a capture was not counted', { cause });
+    }),
+  ]);
+  return outcome;
+};
+
+/** The visit may be there or not, or others were quicker too often: sending it again does no harm. */
+const asUnavailable = (cause: unknown): never => {
+  const unsure = cause instanceof OutcomeUnknown || cause instanceof WrongExpectedRevision;
+  throw unsure ? new TrackingUnavailable(cause.message, { cause }) : cause;
+};
+
+/** Refusals too can be read by a page of the tracker, those of the shared rules included. */
+const refused = async <Tracker extends CollectingTracker>(
+  { trackers, onCapture }: CollectParts<Tracker>,
+  request: ApiRequest,
+  answer: Answer,
+): Promise<Answer> => {
+  onCapture('refused');
+  const origin = request.header('origin');
+  const id = trackerNamedBy(request.body);
+  if (origin === undefined || id === null) return answer;
+  try {
+    const tracker = await trackers.find(id);
+    if (tracker === null || !trackers.allows(tracker, origin)) return answer;
+  } catch {
+    // The refusal itself is what matters.
+    return answer;
+  }
+  return { ...answer, headers: { ...answer.headers, ...corsHeaders(origin) } };
+};
+
+/** It names no tracker: any enabled one's page may go on, and is judged when it does. */
+const preflight = async <Tracker extends CollectingTracker>(
+  { trackers }: CollectParts<Tracker>,
+  request: ApiRequest,
+): Promise<Answer> => {
+  const origin = request.header('origin');
+  const vary = { vary: 'origin' };
+  if (origin === undefined || !(await trackers.anyAllows(origin))) {
+    return { status: 204, body: null, headers: vary };
+  }
+  const allowed = {
+    'access-control-allow-methods': 'POST',
+    'access-control-allow-headers': 'content-type',
+    'access-control-max-age': String(PREFLIGHT_SECONDS),
+  };
+  return { status: 204, body: null, headers: { ...allowed, ...corsHeaders(origin) } };
+};
