@@ -3,9 +3,9 @@
  * a `LoadResult` when it is over. A general tool such as autocannon needs more CPU for a request than the bare
  * route does, so that the rate would be the tool's own, and it paces a constant rate in bursts of a second.
  */
-import { addressOf, leap } from './support/addresses.ts';
 import { type Connection, openConnection } from './support/http-connection.ts';
 import type { LoadPlan, LoadResult } from './support/load-plan.ts';
+import { requestsOf } from './support/request-texts.ts';
 import { percentile } from './support/statistics.ts';
 
 const plan = JSON.parse(process.argv[2] ?? '') as LoadPlan;
@@ -22,28 +22,10 @@ const idle: Connection[] = [];
 const waiting: number[] = [];
 const sentAt = new Map<Connection, number>();
 
-const headers = plan.keys.map((key) => `Host: 127.0.0.1:${plan.port}\r\nAuthorization: Bearer ${key}\r\n`);
-
-const requestText = (address: string, key: number): string => {
-  if (plan.method === 'GET') return `GET /v1/lookup?ip=${address} HTTP/1.1\r\n${headers[key]}\r\n`;
-  const body = `{"ip":"${address}"}`;
-  const type = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
-  return `POST /v1/lookup HTTP/1.1\r\n${headers[key]}${type}\r\n${body}`;
-};
-
-const nextRequest = (() => {
-  const { address } = plan;
-  if ('first' in address) {
-    const { first, among } = address;
-    const number = () => (among === undefined ? first + sent : leap(first + sent, among));
-    return () => requestText(addressOf(number()), sent % plan.keys.length);
-  }
-  const ready = plan.keys.map((_, key) => Buffer.from(requestText(address.same, key)));
-  return () => ready[sent % ready.length] as Buffer;
-})();
+const requestOf = requestsOf(plan);
 
 const send = (connection: Connection, dueAt: number): void => {
-  const request = nextRequest();
+  const request = requestOf(sent);
   sent += 1;
   sentAt.set(connection, dueAt);
   connection.send(request);

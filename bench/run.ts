@@ -3,11 +3,15 @@
  * table and writes it to `results/`, unless `--quick` or a choice of rows makes it less than the whole.
  */
 import { parseArgs } from 'node:util';
+import { captures } from './rows/captures.ts';
+import { feed } from './rows/feed.ts';
 import { latency } from './rows/latency.ts';
 import { memory } from './rows/memory.ts';
 import { millionRow } from './rows/million.ts';
 import { rebuildRow } from './rows/rebuild.ts';
+import { reveals } from './rows/reveals.ts';
 import { savedLookups } from './rows/saved-lookups.ts';
+import { sessionsMillionRow } from './rows/sessions-million.ts';
 import { submissions } from './rows/submissions.ts';
 import { type Bench, FULL, type Line, QUICK, type Row } from './support/bench.ts';
 import { describeMachine, type Machine } from './support/machine.ts';
@@ -15,9 +19,14 @@ import { type Product, startProduct } from './support/product.ts';
 import { notes, table, writeResults } from './support/report.ts';
 
 /** In this order: the loads come first, then what depends on them, then what needs no service of theirs. */
-const ROWS: readonly Row[] = [savedLookups, submissions, latency, memory, rebuildRow, millionRow];
+const ROWS: readonly Row[] = [
+  ...[savedLookups, submissions, latency, memory, captures, feed, reveals],
+  ...[rebuildRow, millionRow, sessionsMillionRow],
+];
+/** Those that start what they need themselves. */
+const APART: readonly Row[] = [rebuildRow, millionRow, sessionsMillionRow];
 const PARTNERS = 4;
-const LIMIT_MS = 20 * 60_000;
+const LIMIT_MS = 30 * 60_000;
 
 const { values, positionals } = parseArgs({
   options: { quick: { type: 'boolean', default: false } },
@@ -75,7 +84,7 @@ const run = async (): Promise<void> => {
   const machine = whole ? await bench.machine() : null;
   const lines: Line[] = [];
   for (const row of chosen) {
-    if (row === rebuildRow || row === millionRow) await bench.endProduct();
+    if (APART.includes(row)) await bench.endProduct();
     say(`row ${row.name}`);
     const measured = await row.run(bench);
     process.stderr.write(`${table(measured)}\n${notes(measured)}\n`);

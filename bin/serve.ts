@@ -41,6 +41,9 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
     log.info({ role, ops_port: ops.port }, 'working');
     return;
   }
+  if (config.PUBLIC_URL === undefined && isEveryAddress(config.HOST)) {
+    log.warn('PUBLIC_URL is not set: no browser reaches the pixel at an address like 0.0.0.0');
+  }
   const url = config.PUBLIC_URL ?? `http://${hostOf(config.HOST)}:${config.PORT}`;
   const api = await buildApi(foundation, presence, url, () => serving, metrics);
   const demo = role === 'all' ? await ensureDemo(foundation, url) : null;
@@ -53,6 +56,8 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   log.info({ role, url, ops_port: ops.port }, 'listening');
   if (demo) greet(url, demo);
 };
+
+const isEveryAddress = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
 const hostOf = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 

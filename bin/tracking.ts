@@ -46,7 +46,7 @@ export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingP
     trackerRefusal: parts.trackerRefusal,
     admit: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
-    savedResult: (ip, at) => savedForReveal({ store, digest }, ip, at),
+    savedResult: (ip, partnerId, at) => savedForReveal({ store, digest }, ip, partnerId, at),
   };
   const reveal = createRevealSession(revealing);
   const ownHost = createOwnHost(publicUrl);

@@ -1,4 +1,3 @@
-import cron from 'node-cron';
 import type { CommandContext } from '../commands/handle.ts';
 import { requestForReveal } from '../commands/lookup/request-for-reveal.ts';
 import type { Position } from '../event-store/port.ts';
@@ -24,6 +23,8 @@ import { forgetUsageBefore } from '../projections/usage/lookup-counts.ts';
 import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
 import { enrichmentCapacity } from './capacity.ts';
 import type { Foundation } from './foundation.ts';
+import { periodically } from './periodically.ts';
+import { retentionJobs } from './retention.ts';
 
 const CAUGHT_UP_MS = 4_000;
 
@@ -148,6 +149,7 @@ export const startWorkers = async (
           () => expireUsageStreams({ store, pool, clock }, (before) => forgetUsageBefore(pool, before)),
         ],
         ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
+        ...retentionJobs(foundation, metrics, signal),
       ]),
   });
 
@@ -164,29 +166,4 @@ export const startWorkers = async (
       await chain.close();
     },
   };
-};
-
-type Job = readonly [schedule: string, run: () => Promise<unknown>];
-
-/** Runs jobs on their schedules until told to stop; never two runs of one job at once. */
-const periodically = async (
-  signal: AbortSignal,
-  log: Foundation['log'],
-  jobs: readonly Job[],
-): Promise<void> => {
-  const tasks = jobs.map(([schedule, run]) =>
-    cron.schedule(
-      schedule,
-      () =>
-        run().catch((error: unknown) =>
-          log.warn({ error: String(error), schedule }, 'upkeep failed, and is tried again'),
-        ),
-      { noOverlap: true, timezone: 'UTC' },
-    ),
-  );
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve());
-  });
-  for (const task of tasks) await task.destroy();
 };

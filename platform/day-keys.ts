@@ -53,7 +53,11 @@ export const createDayKeys = ({
         forgetExpired();
         return Promise.resolve(null);
       }
-      const loading = known.get(day) ?? load(day);
+      const before = known.get(day);
+      if (before !== undefined) return before;
+      // No process keeps a key that another has destroyed for more than a day: it comes by here every day.
+      forgetExpired();
+      const loading = load(day);
       known.set(day, loading);
       loading.catch(() => known.delete(day));
       return loading;

@@ -7,6 +7,10 @@ export interface Metrics {
   readonly attempts: Counter<'outcome'>;
   readonly captures: Counter<'outcome'>;
   readonly stopped: Gauge<'name'>;
+  /** So much expired long ago and is not deleted yet, the oldest of it since so many seconds. */
+  readonly expiryBlocked: (name: string, rows: number, seconds: number) => void;
+  /** Deletion is another process's affair now. */
+  readonly expiryNotMine: () => void;
   /** Projections have applied all up to an event of this time (ISO 8601; null: none in the batch). */
   applied(names: readonly string[], lastEventAt: string | null, now: number): void;
 }
@@ -18,6 +22,18 @@ export const createMetrics = (): Metrics => {
   const lag = new Gauge({
     name: 'doorplate_projection_lag_seconds',
     help: 'Age of the newest event when this projection applied it.',
+    labelNames: ['name'],
+    registers: [registry],
+  });
+  const blockedRows = new Gauge({
+    name: 'doorplate_expiry_blocked_rows',
+    help: 'Sessions and reveals that expired more than ten minutes ago and are not deleted yet.',
+    labelNames: ['name'],
+    registers: [registry],
+  });
+  const blockedSeconds = new Gauge({
+    name: 'doorplate_expiry_blocked_seconds',
+    help: 'Time since the oldest of them expired.',
     labelNames: ['name'],
     registers: [registry],
   });
@@ -48,6 +64,14 @@ export const createMetrics = (): Metrics => {
       labelNames: ['name'],
       registers: [registry],
     }),
+    expiryBlocked: (name, rows, seconds) => {
+      blockedRows.set({ name }, rows);
+      blockedSeconds.set({ name }, seconds);
+    },
+    expiryNotMine: () => {
+      blockedRows.reset();
+      blockedSeconds.reset();
+    },
     applied: (names, lastEventAt, now) => {
       if (lastEventAt === null) return;
       const seconds = Math.max(0, now - Date.parse(lastEventAt)) / 1_000;

@@ -32,15 +32,17 @@ export const rebuild = async ({ store, url, projections }: RebuildOptions): Prom
     let events = 0;
     let position: Position | null = null;
     const head = await store.head();
-    if (head === null) await switchOver(db, projections, null);
+    if (head === null) await switchOver(db, projections, null, store);
     else {
-      for await (const batch of store.follow({ after: null, batchSize: BATCH, signal: done.signal })) {
+      // What has expired too, as the ones in use have seen it (docs/adr/0008).
+      const following = { after: null, batchSize: BATCH, includeExpired: true, signal: done.signal };
+      for await (const batch of store.follow(following)) {
         await db.query('begin');
         for (const projection of projections) await projection.apply(batch.events, db);
         await db.query('commit');
         events += batch.events.length;
         position = batch.position;
-        if (position >= head && (await switchOver(db, projections, position))) break;
+        if (position >= head && (await switchOver(db, projections, position, store))) break;
       }
     }
     return { events, position };
@@ -72,13 +74,15 @@ const createTables = async (db: pg.ClientBase, projections: readonly Projection[
 };
 
 /**
- * Takes the place of the tables in use, unless those are further on by now. The checkpoints are locked
- * first, so the leader waits; its guard then finds that they moved, and it starts again from them.
+ * Takes the place of the tables in use, unless those are further on by now; not where only deleted events are between.
+ * The checkpoints are locked first, so the leader waits; its guard then finds that they moved, and it starts again from
+ * them.
  */
 const switchOver = async (
   db: pg.ClientBase,
   projections: readonly Projection[],
   position: Position | null,
+  store: EventStore,
 ): Promise<boolean> => {
   const names = projections.map((projection) => projection.name);
   await db.query('begin');
@@ -86,7 +90,12 @@ const switchOver = async (
     'select position from read.projection where name = any ($1) order by name for update',
     [names],
   );
-  if (rows.some((row) => row.position !== null && (position === null || BigInt(row.position) > position))) {
+  const furthest = rows.reduce<bigint | null>(
+    (most, row) =>
+      row.position !== null && BigInt(row.position) > (most ?? -1n) ? BigInt(row.position) : most,
+    position,
+  );
+  if (furthest !== position && ((await store.head()) ?? -1n) > (position ?? -1n)) {
     await db.query('rollback');
     return false;
   }
@@ -97,7 +106,7 @@ const switchOver = async (
   await db.query(
     `insert into read.projection (name, position) select n, $2 from unnest($1::text[]) n
      on conflict (name) do update set position = $2, stopped_by = null`,
-    [names, position],
+    [names, furthest],
   );
   await db.query('commit');
   return true;

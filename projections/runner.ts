@@ -58,7 +58,8 @@ const runAsLeader = async (
   const alarm = createAlarm();
   const unsubscribe = progress.onWanted(alarm.ring);
   try {
-    for await (const batch of store.follow({ after: earliest(checkpoints), signal })) {
+    const following = { after: earliest(checkpoints), includeExpired: true, signal };
+    for await (const batch of store.follow(following)) {
       await applyBatch(options, db, running, checkpoints, batch);
       const names = [...running.keys()];
       progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));

@@ -1,6 +1,6 @@
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { type Loaded, load } from '../support/load.ts';
-import type { LoadPlan } from '../support/load-plan.ts';
+import type { LoadPlan, Lookups } from '../support/load-plan.ts';
 import { savedAnswer, savedPlan } from './saved-lookups.ts';
 import { newPlan } from './submissions.ts';
 
@@ -30,12 +30,13 @@ const measure = async (
   bench: Bench,
   what: 'saved lookups' | 'submissions',
   row: string,
-  plan: LoadPlan,
+  plan: LoadPlan<Lookups>,
 ): Promise<Line> => {
   const most = bench.maxima.get(what) ?? (await shortly(bench, what, plan)).perSecond;
   const rate = Math.max(1, Math.round(most * SHARE));
-  const address = what === 'saved lookups' ? plan.address : { first: bench.freshAddresses(1_000_000) };
-  const { p50, p99, perSecond } = await load({ ...plan, address, rate });
+  const { requests } = plan;
+  const address = what === 'saved lookups' ? requests.address : { first: bench.freshAddresses(1_000_000) };
+  const { p50, p99, perSecond } = await load({ ...plan, requests: { ...requests, address }, rate });
   return {
     row: `${row} at a tenth of the load`,
     ratio: p99 / p50,

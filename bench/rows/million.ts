@@ -70,9 +70,7 @@ const measure = async ({ effort }: Bench, few: Product, many: Product): Promise<
   const p50 = async ({ port, keys }: Product, round: number, among: number): Promise<number> => {
     const result = await load({
       port,
-      method: 'GET',
-      keys,
-      address: { first: round * requests, among },
+      requests: { of: 'lookups', method: 'GET', keys, address: { first: round * requests, among } },
       connections: CONNECTIONS,
       rate: RATE,
       warmUpSeconds,

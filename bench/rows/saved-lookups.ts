@@ -1,12 +1,13 @@
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
 import { type Loaded, load } from '../support/load.ts';
-import type { LoadPlan } from '../support/load-plan.ts';
+import type { LoadPlan, Lookups } from '../support/load-plan.ts';
 import { cpuOf } from '../support/proc.ts';
 import { type Product, startProduct } from '../support/product.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 
-const ADDRESS = '20.20.20.20';
+/** Enriched by `savedAnswer`. */
+export const SAVED_ADDRESS = '20.20.20.20';
 const CONNECTIONS = 50;
 const START_MS = 10_000;
 const POLL_MS = 50;
@@ -32,7 +33,7 @@ export const savedLookups: Row = {
 const measure = async (bench: Bench, product: Product, row: string): Promise<Line> => {
   const { rounds, warmUpSeconds, seconds } = bench.effort;
   const { body, headers } = await savedAnswer(product);
-  const bare = startChild('bare-route.ts', { path: '/v1/lookup', body, headers });
+  const bare = startChild('bare-route.ts', { method: 'GET', path: '/v1/lookup', status: 200, body, headers });
   try {
     const { port } = await bare.next<{ port: number }>(START_MS);
     const plan = savedPlan(product, { warmUpSeconds, seconds });
@@ -59,11 +60,9 @@ const measure = async (bench: Bench, product: Product, row: string): Promise<Lin
 export const savedPlan = (
   { port, keys }: Product,
   times: Pick<LoadPlan, 'warmUpSeconds' | 'seconds'>,
-): LoadPlan => ({
+): LoadPlan<Lookups> => ({
   port,
-  method: 'GET',
-  keys: keys.slice(0, 1),
-  address: { same: ADDRESS },
+  requests: { of: 'lookups', method: 'GET', keys: keys.slice(0, 1), address: { same: SAVED_ADDRESS } },
   connections: CONNECTIONS,
   expect: 200,
   ...times,
@@ -71,9 +70,9 @@ export const savedPlan = (
 
 /** Has the address enriched, and gives the answer as it comes then. */
 export const savedAnswer = async ({ service, keys: [key = ''] }: Product) => {
-  await service.call('POST', '/v1/lookup', { key, body: { ip: ADDRESS } });
+  await service.call('POST', '/v1/lookup', { key, body: { ip: SAVED_ADDRESS } });
   for (const deadline = performance.now() + START_MS; performance.now() < deadline; ) {
-    const response = await fetch(`${service.url}/v1/lookup?ip=${ADDRESS}`, {
+    const response = await fetch(`${service.url}/v1/lookup?ip=${SAVED_ADDRESS}`, {
       headers: { authorization: `Bearer ${key}` },
     });
     const body = await response.text();

@@ -1,27 +1,17 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
-import { type Child, startChild } from '../support/child.ts';
 import { type Loaded, load } from '../support/load.ts';
-import type { LoadPlan } from '../support/load-plan.ts';
-import { cpuOf, cpuOfFamily } from '../support/proc.ts';
+import type { LoadPlan, Lookups } from '../support/load-plan.ts';
 import { type Product, startProduct } from '../support/product.ts';
+import { type Raw, startRawAppends } from '../support/raw-appends.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 
 const CALLERS = 32;
 const PARTNERS = 4;
-const START_MS = 60_000;
-const SLACK_MS = 20_000;
 /** More than any run asks for. */
 const ADDRESSES = 1_000_000;
-
-interface Raw {
-  readonly perSecond: number;
-  readonly cpuMicros: { readonly process: number; readonly PostgreSQL: number };
-}
 
 /**
  * `POST /v1/lookup` of addresses never seen before, by 32 callers of four partners: reservation, submission and
@@ -88,13 +78,8 @@ const measure = async (
   row: string,
 ): Promise<Line> => {
   const { rounds, seconds } = bench.effort;
-  const folder = makeDataFolder();
-  reap({ folder });
-  const env = { DATA_DIR: folder, ...more };
-  const raw = startChild('append-raw.ts', { env, callers: CALLERS });
+  const raw = await startRawAppends(CALLERS, more);
   try {
-    const { pid: postmaster } = await raw.next<{ pid: number }>(START_MS);
-    await appendRaw(raw, postmaster, 1);
     const { a, b } = await alternate(
       rounds,
       async () => {
@@ -102,14 +87,13 @@ const measure = async (
         await product.settled();
         return loaded;
       },
-      () => appendRaw(raw, postmaster, seconds),
+      () => raw.measure(seconds),
     );
     const line = toLine(row, a, b);
     if (product === (await bench.product())) bench.maxima.set('submissions', line.a.value);
     return line;
   } finally {
     await raw.end();
-    await removeDataFolder(folder);
   }
 };
 
@@ -117,32 +101,16 @@ const measure = async (
 export const newPlan = (
   { effort, freshAddresses }: Bench,
   { port, keys }: Product,
-  more: Partial<LoadPlan> = {},
-): LoadPlan => ({
+  more: Partial<LoadPlan<Lookups>> = {},
+): LoadPlan<Lookups> => ({
   port,
-  method: 'POST',
-  keys,
-  address: { first: freshAddresses(ADDRESSES) },
+  requests: { of: 'lookups', method: 'POST', keys, address: { first: freshAddresses(ADDRESSES) } },
   connections: CALLERS,
   warmUpSeconds: effort.warmUpSeconds,
   seconds: effort.seconds,
   expect: 202,
   ...more,
 });
-
-const appendRaw = async (raw: Child, postmaster: number, seconds: number): Promise<Raw> => {
-  const before = { process: cpuOf(raw.pid), PostgreSQL: cpuOfFamily(postmaster) };
-  raw.say({ seconds });
-  const done = await raw.next<{ appends: number; seconds: number }>(seconds * 1_000 + SLACK_MS);
-  const micros = (cpuSeconds: number) => (cpuSeconds * 1e6) / done.appends;
-  return {
-    perSecond: done.appends / done.seconds,
-    cpuMicros: {
-      process: micros(cpuOf(raw.pid) - before.process),
-      PostgreSQL: micros(cpuOfFamily(postmaster) - before.PostgreSQL),
-    },
-  };
-};
 
 const toLine = (row: string, a: readonly Loaded[], b: readonly Raw[]): Line => {
   const rates = (some: readonly { perSecond: number }[]) => some.map((one) => one.perSecond);

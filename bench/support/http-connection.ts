@@ -7,6 +7,8 @@ export interface Connection {
 }
 
 const HEAD_END = '\r\n\r\n';
+const NO_CONTENT = 204;
+const NOTHING = ['', '0'];
 
 /**
  * Speaks just enough HTTP/1.1 to load a server with it: an answer is a status line, a Content-Length and so many
@@ -41,7 +43,7 @@ export const openConnection = (
       if (end < 0) return;
       const text = bytes.toString('latin1', 0, end);
       status = Number(text.slice(9, 12));
-      const length = /\r\ncontent-length: *(\d+)/i.exec(text);
+      const length = status === NO_CONTENT ? NOTHING : /\r\ncontent-length: *(\d+)/i.exec(text);
       if (length === null) throw new Error(`an answer without Content-Length: ${text}`);
       missing = end + HEAD_END.length + Number(length[1]) - bytes.length;
     }

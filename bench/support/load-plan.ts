@@ -1,6 +1,6 @@
-/** What the load generator is to do: it gets this as its argument. */
-export interface LoadPlan {
-  readonly port: number;
+/** `GET` or `POST /v1/lookup`. */
+export interface Lookups {
+  readonly of: 'lookups';
   readonly method: 'GET' | 'POST';
   /** API keys, used in turn. */
   readonly keys: readonly string[];
@@ -9,6 +9,33 @@ export interface LoadPlan {
    * `among` all those below it once, in an order that leaps about.
    */
   readonly address: { readonly same: string } | { readonly first: number; readonly among?: number };
+}
+
+/** What a page with the pixel sends: each time another tab, from the address of another number (`addressOf`). */
+export interface Captures {
+  readonly of: 'captures';
+  readonly tracker: string;
+  readonly first: number;
+}
+
+/** `POST …/reveal` of these sessions in turn, each time a new reveal. */
+export interface Reveals {
+  readonly of: 'reveals';
+  readonly key: string;
+  readonly sessions: readonly string[];
+}
+
+/** `GET` of these paths in turn. */
+export interface Pages {
+  readonly of: 'pages';
+  readonly key: string;
+  readonly paths: readonly string[];
+}
+
+/** What the load generator is to do: it gets this as its argument. */
+export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages> {
+  readonly port: number;
+  readonly requests: Requests;
   readonly connections: number;
   /** Requests a second at even distances. Without it every connection asks again as soon as it is answered. */
   readonly rate?: number;

@@ -33,6 +33,10 @@ const CEILINGS = {
   API_REQUESTS_PER_SECOND: '1000000',
   ENRICHMENT_INTAKE_PER_MINUTE: '100000000',
   ENRICHMENT_OUTSTANDING: '100000000',
+  // A visitor's own stays: each capture of a load comes from another.
+  CAPTURES_PER_SECOND: '20000',
+  CAPTURES_PER_SECOND_PER_TRACKER: '20000',
+  REVEALS_PER_SECOND: '20000',
 };
 const KEY_LIMITS = ['--requests-per-second', '1000000', '--pending-enrichments', '100000000'];
 const SETTLED_MS = 180_000;

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
+import { sweepToEnd } from '../retention.ts';
 import { print } from './print.ts';
 import { Refused, withSession } from './session.ts';
 
@@ -46,9 +47,12 @@ export const addProjectionCommands = (program: Command): void => {
     .option('--json', 'print JSON', false)
     .action((name: string | undefined, { all, json }: { all: boolean; json: boolean }, command: Command) => {
       if ((name === undefined) !== all) command.error('name one projection, or --all', { exitCode: 2 });
-      return withSession(async ({ store, databaseUrl: url }) => {
+      return withSession(async (session) => {
+        const { store, databaseUrl: url } = session;
         const projections = allProjections.filter((one) => all || one.name === name);
         if (projections.length === 0) throw new Refused(`projection_not_found: ${name}`);
+        // A sweep that was killed has deleted what it has not told of: only its rows still know.
+        await sweepToEnd(session);
         const started = performance.now();
         const { events, position } = await rebuild({ store, url, projections });
         print(

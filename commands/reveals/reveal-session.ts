@@ -51,8 +51,8 @@ export interface RevealParts {
   ) => Promise<'tracker_disabled' | 'tracker_deleted' | null>;
   /** Spends the partner's rate of new reveals; false where it is used up. */
   readonly admit: (partnerId: string) => boolean | Promise<boolean>;
-  /** What is saved of an address; null while nothing is. */
-  readonly savedResult: (ip: string, at: number) => Promise<RevealResult | null>;
+  /** What is saved of an address, as the partner sees it; null while nothing is. */
+  readonly savedResult: (ip: string, partnerId: string, at: number) => Promise<RevealResult | null>;
 }
 
 export interface RevealRequest {
@@ -154,10 +154,10 @@ export const completeReveal = async (
 
 const resultFor = (
   { savedResult }: Pick<RevealParts, 'savedResult'>,
-  { publicIp }: RevealableSession,
+  { publicIp, partner_id }: RevealableSession,
   at: number,
 ): Promise<RevealResult | null> =>
-  publicIp === null ? Promise.resolve(UNKNOWABLE) : savedResult(publicIp, at);
+  publicIp === null ? Promise.resolve(UNKNOWABLE) : savedResult(publicIp, partner_id, at);
 
 const run = async (
   store: EventStore,

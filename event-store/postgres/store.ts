@@ -31,6 +31,8 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     connectionString: url,
     max: 8,
     application_name: 'doorplate read',
+    // Deletions are all that it writes. One that a crash of the server takes back takes what came of it along.
+    options: '-c synchronous_commit=off',
     connectionTimeoutMillis: 2_000,
     query_timeout: deadlineMs,
   });
@@ -115,7 +117,9 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     expire: async (stream, last) => {
       const rows = await query<{ revision: number }>(
         'expire',
-        `with head as (select name, revision from eventlog.stream where name = $1 for update),
+        // The writers' lock: an append that is under way would not see that the stream expires.
+        `with head as (select name, revision from eventlog.stream
+                       where name = $1 and (select pg_advisory_xact_lock(7239001)) is not null for update),
               done as (update eventlog.stream s set expired = true from head
                        where s.name = head.name and head.revision <= $2)
          select revision from head`,

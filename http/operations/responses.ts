@@ -1,6 +1,10 @@
 /** The parts that the operations of the OpenAPI document are put together from. */
 import { z } from 'zod';
-import type { ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi';
+import type {
+  ZodOpenApiRequestBodyObject,
+  ZodOpenApiResponseObject,
+  ZodOpenApiResponsesObject,
+} from 'zod-openapi';
 import { type ErrorCode, refusal, statusOf } from '../error-catalog.ts';
 import { errorBody } from '../schemas/error.ts';
 
@@ -58,6 +62,12 @@ export function jsonResponse<Schema extends z.ZodType>(
     content: { 'application/json': { schema, examples: Object.fromEntries(shown) } },
   };
 }
+
+/** The body of a POST that needs none: `{}` where there is one (decisions, "Requests in general"). */
+export const emptyBody: ZodOpenApiRequestBodyObject = {
+  required: false,
+  content: { 'application/json': { schema: z.strictObject({}) } },
+};
 
 /** A 204. */
 export function noContent(description: string): ZodOpenApiResponseObject {

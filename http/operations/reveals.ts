@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import { type RevealBody, revealBody } from '../schemas/reveals.ts';
-import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from './responses.ts';
+import { bodyCodes, emptyBody, jsonResponse, keyedCodes, refusalResponses } from './responses.ts';
 
 const REVEAL = '5b8f2a0e-6a2b-5c1d-9f43-0d7c3c643f1e';
 const pending: RevealBody = {
@@ -69,6 +69,7 @@ export const revealSessionOperation: ZodOpenApiOperationObject = {
       'Idempotency-Key': z.uuidv4().meta({ description: 'New for each reveal, the same for its retries.' }),
     }),
   },
+  requestBody: emptyBody,
   responses: {
     ...receipts,
     ...refusalResponses([

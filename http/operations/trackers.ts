@@ -9,7 +9,7 @@ import {
   trackerList,
   trackerUsageBody,
 } from '../schemas/trackers.ts';
-import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from './responses.ts';
+import { bodyCodes, emptyBody, jsonResponse, keyedCodes, refusalResponses } from './responses.ts';
 import { rangeQuery } from './usage.ts';
 
 const ID = '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61';
@@ -94,25 +94,31 @@ export const disableTrackerOperation = oneTracker(
 );
 
 /** POST /v1/trackers/{tracker_id}/enable */
-export const enableTrackerOperation = oneTracker(
-  'enableTracker',
-  'Enable a disabled tracker',
-  'Same id, origins and snippet. Repeating it is safe. A deleted tracker cannot be enabled again.',
-  jsonResponse('The tracker, active.', trackerBody, { active }, stored),
-);
+export const enableTrackerOperation: ZodOpenApiOperationObject = {
+  ...oneTracker(
+    'enableTracker',
+    'Enable a disabled tracker',
+    'Same id, origins and snippet. Repeating it is safe. A deleted tracker cannot be enabled again.',
+    jsonResponse('The tracker, active.', trackerBody, { active }, stored),
+  ),
+  requestBody: emptyBody,
+};
 
 /** POST /v1/trackers/{tracker_id}/delete */
-export const deleteTrackerOperation = oneTracker(
-  'deleteTracker',
-  'Delete a tracker for ever',
-  'Takes it off the lists and frees its slot. A repeat tells the original `deleted_at`. Not an erasure of personal data.',
-  jsonResponse(
-    'It is deleted.',
-    trackerDeleted,
-    { deleted: { id: ID, deleted: true, deleted_at: '2026-03-16T08:00:00.000Z', request_id: REQUEST } },
-    stored,
+export const deleteTrackerOperation: ZodOpenApiOperationObject = {
+  ...oneTracker(
+    'deleteTracker',
+    'Delete a tracker for ever',
+    'Takes it off the lists and frees its slot. A repeat tells the original `deleted_at`. Not an erasure of personal data.',
+    jsonResponse(
+      'It is deleted.',
+      trackerDeleted,
+      { deleted: { id: ID, deleted: true, deleted_at: '2026-03-16T08:00:00.000Z', request_id: REQUEST } },
+      stored,
+    ),
   ),
-);
+  requestBody: emptyBody,
+};
 
 const counted = {
   capture_requests: 5,

@@ -16,11 +16,14 @@ export interface EnrichRevealsParts {
   readonly request: (ip: string, context: CommandContext) => Promise<boolean>;
 }
 
+export const ENRICHING_PROCESSOR = 'enrich-reveals';
+
 const AT_ONCE = 100;
 
 /**
  * What a pending reveal waits for is asked for here and not by its request, so that nothing is lost between the two.
- * The address stands in a table alone, by its digest: no event names a visitor's (architecture, rule 13).
+ * It waits in a table, by the digest of its address: no event of a reveal names that, and no event of the work on the
+ * address leads to a reveal (architecture, rule 13).
  */
 export const enrichReveals = ({
   pool,
@@ -29,7 +32,7 @@ export const enrichReveals = ({
   addressOf,
   request,
 }: EnrichRevealsParts): FollowingProcessor => ({
-  name: 'enrich-reveals',
+  name: ENRICHING_PROCESSOR,
   prefixes: [REVEAL_PREFIX],
   async handle(stored) {
     const event = readEvent(revealEvents, stored);
@@ -45,11 +48,7 @@ export const enrichReveals = ({
     }
     const ip = await addressOf(partner_id, session_id);
     if (ip === null) return;
-    const asked = await request(ip, {
-      correlationId: stored.metadata.$correlationId,
-      causationId: stored.id,
-      at: clock.now(),
-    });
+    const asked = await request(ip, unrelated(clock));
     await pool.query({
       name: 'await_result',
       text: `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
@@ -59,6 +58,12 @@ export const enrichReveals = ({
     });
   },
 });
+
+/** Ids of its own: the work's events have the address in clear, and must not lead from it to a reveal or session. */
+const unrelated = (clock: Clock): CommandContext => {
+  const id = uuid();
+  return { correlationId: id, causationId: id, at: clock.now() };
+};
 
 /** Asks again for what found the intake full, oldest first, and forgets what has expired. */
 export const askForLeftReveals = async ({
@@ -73,10 +78,8 @@ export const askForLeftReveals = async ({
      where not asked order by reveal_id limit ${AT_ONCE}`,
   );
   for (const { reveal_id, session_id, partner_id } of rows) {
-    const id = uuid();
     const ip = await addressOf(partner_id, session_id);
-    const context = { correlationId: id, causationId: id, at: clock.now() };
-    if (ip !== null && !(await request(ip, context))) return;
+    if (ip !== null && !(await request(ip, unrelated(clock)))) return;
     await pool.query('update work.awaited_result set asked = true where reveal_id = $1', [reveal_id]);
   }
 };

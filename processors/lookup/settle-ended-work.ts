@@ -5,12 +5,14 @@ import { ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.
 import type { Clock } from '../../platform/clock.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
+export const SETTLING_PROCESSOR = 'settle-ended-work';
+
 /** When work on an address ends, its reservations no longer count against their partners' pending limits. */
 export const settleEndedWork = (
   streams: Pick<LookupStreams, 'intake'>,
   clock: Clock,
 ): FollowingProcessor => ({
-  name: 'settle-ended-work',
+  name: SETTLING_PROCESSOR,
   prefixes: [ENRICHMENT_PREFIX],
   async handle(stored) {
     const event = readEvent(enrichmentEvents, stored);

@@ -2,7 +2,9 @@ import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { type RevealEvent, revealEvents, revealExpiryEvents } from '../../domain/reveals/events.ts';
+import { dayOfExpiredStream } from '../../domain/sessions/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
+import { forgetInBatches } from '../forget.ts';
 import type { Projection } from '../projection.ts';
 
 interface RevealRow {
@@ -14,19 +16,27 @@ interface RevealRow {
   last_position: string;
 }
 
+interface ExpiredRow {
+  readonly reveal_id: string;
+  readonly partner_id: string;
+  readonly expired_at: string;
+  readonly day: string;
+}
+
 /** Receipts: what GET /v1/reveals/{reveal_id} reads. */
 export const reveals: Projection = {
   name: 'reveals',
   tables: ['reveal', 'expired_reveal'],
   async apply(events, db) {
     const rows = new Map<string, RevealRow>();
-    const expired: { reveal_id: string; partner_id: string; expired_at: string }[] = [];
+    const expired: ExpiredRow[] = [];
     for (const stored of events) {
       const event = readEvent(revealEvents, stored);
       if (event) rows.set(event.data.reveal_id, rowAfter(rows.get(event.data.reveal_id), event, stored));
       const gone = readEvent(revealExpiryEvents, stored);
       for (const [reveal_id, expired_at] of gone?.data.reveals ?? []) {
-        expired.push({ reveal_id, partner_id: gone?.data.partner_id ?? '', expired_at });
+        const day = dayOfExpiredStream(stored.stream);
+        expired.push({ reveal_id, partner_id: gone?.data.partner_id ?? '', expired_at, day });
       }
     }
     if (rows.size > 0) await write('upsert_reveals', UPSERT, [...rows.values()], db);
@@ -75,8 +85,18 @@ const UPSERT = `
   where present.last_revision < excluded.last_revision`;
 
 const EXPIRE = `
-  with gone as (select reveal_id, partner_id, expired_at from json_populate_recordset(null::expired_reveal, $1)),
+  with gone as (
+         select reveal_id, partner_id, expired_at, day from json_populate_recordset(null::expired_reveal, $1)),
        deleted as (delete from reveal where reveal_id in (select reveal_id from gone))
-  insert into expired_reveal (reveal_id, partner_id, expired_at)
-  select distinct on (reveal_id) reveal_id, partner_id, expired_at from gone
+  insert into expired_reveal (reveal_id, partner_id, expired_at, day)
+  select distinct on (reveal_id) reveal_id, partner_id, expired_at, day from gone
   on conflict (reveal_id) do nothing`;
+
+/** Removes what the event store no longer tells of: what was swept before `day` (`YYYY-MM-DD`). */
+export const forgetExpiredRevealsBefore = (db: pg.Pool, day: string): Promise<void> =>
+  forgetInBatches(
+    db,
+    `delete from read.expired_reveal where reveal_id in (
+       select reveal_id from read.expired_reveal where day < $1::date limit $2)`,
+    day,
+  );

@@ -1,8 +1,9 @@
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { sessionEvents, sessionExpiryEvents } from '../../domain/sessions/events.ts';
+import { dayOfExpiredStream, sessionEvents, sessionExpiryEvents } from '../../domain/sessions/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
+import { forgetInBatches } from '../forget.ts';
 import type { Projection } from '../projection.ts';
 
 interface Visited {
@@ -27,6 +28,7 @@ interface Expired {
   readonly session_id: string;
   readonly partner_id: string;
   readonly expired_at: string;
+  readonly day: string;
 }
 
 const schemas = { ...sessionEvents, ...sessionExpiryEvents };
@@ -57,8 +59,9 @@ const fold = ({ created, visited, expired }: Changes, stored: RecordedEvent): vo
   switch (event.type) {
     case 'sessions.SessionsExpired.v1': {
       const { partner_id, sessions: gone } = event.data;
+      const day = dayOfExpiredStream(stream);
       for (const [session_id, expired_at] of gone) {
-        expired.set(session_id, { session_id, partner_id, expired_at });
+        expired.set(session_id, { session_id, partner_id, expired_at, day });
       }
       return;
     }
@@ -107,9 +110,18 @@ const VISIT = `
 
 const EXPIRE = `
   with gone as (
-    select session_id, partner_id, expired_at from json_populate_recordset(null::expired_session, $1)),
+    select session_id, partner_id, expired_at, day from json_populate_recordset(null::expired_session, $1)),
   deleted as (
     delete from session where session_id in (select session_id from gone))
-  insert into expired_session (session_id, partner_id, expired_at)
-  select session_id, partner_id, expired_at from gone
+  insert into expired_session (session_id, partner_id, expired_at, day)
+  select session_id, partner_id, expired_at, day from gone
   on conflict (session_id) do nothing`;
+
+/** Removes what the event store no longer tells of: what was swept before `day` (`YYYY-MM-DD`). */
+export const forgetExpiredSessionsBefore = (db: pg.Pool, day: string): Promise<void> =>
+  forgetInBatches(
+    db,
+    `delete from read.expired_session where session_id in (
+       select session_id from read.expired_session where day < $1::date limit $2)`,
+    day,
+  );

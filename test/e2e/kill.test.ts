@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { COMPANY, respond, startProvider, type TestProvider } from '../support/http-provider.ts';
 import { type Service, startService } from '../support/service.ts';
 import { type Caller, oneMore, startLoad, toldNothing } from './load.ts';
-import { readLog, reservationsIn, roundsIn } from './submissions.ts';
+import { readLog, reservationsIn, roundsIn, SUBMISSION_PREFIXES } from './submissions.ts';
 
 const { EVENTSTORE_URL } = process.env;
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 3);
@@ -83,7 +83,9 @@ describe.each(STORES.filter(({ runs }) => runs))('killed under load, on $store',
   /** Those of this run's partners: an event store may hold other runs' too. */
   const ownReservations = async () => {
     const own = new Set(callers.map(({ partner_id }) => partner_id));
-    return reservationsIn(await readLog(store)).filter(({ partner_id }) => own.has(partner_id));
+    return reservationsIn(await readLog(store, SUBMISSION_PREFIXES)).filter(({ partner_id }) =>
+      own.has(partner_id),
+    );
   };
   const usageOf = async (key: string) => (await get(key, '/v1/usage')).body;
 
@@ -142,7 +144,7 @@ describe.each(STORES.filter(({ runs }) => runs))('killed under load, on $store',
       RECOVERED_MS,
       SELDOM_MS,
     );
-    const rounds = roundsIn(await readLog(store));
+    const rounds = roundsIn(await readLog(store, SUBMISSION_PREFIXES));
     for (const { ip } of await ownReservations()) expect(rounds.get(ip), ip).toBe(1);
     for (const caller of callers) {
       await eachAcknowledged(caller, ({ status }, ip) => expect(status, ip).toBe(200));

@@ -9,13 +9,15 @@ interface ReservationRow {
   readonly settled: number;
 }
 
-/** Everything in the log up to now. */
-export const readLog = async (store: EventStore): Promise<RecordedEvent[]> => {
+/** Of the streams that reservations and their submissions stand on. */
+export const SUBMISSION_PREFIXES: readonly string[] = ['intake-', 'enrichment-'];
+
+/** Everything in the log up to now, on streams whose names begin so. */
+export const readLog = async (store: EventStore, prefixes: readonly string[]): Promise<RecordedEvent[]> => {
   const head = await store.head();
   const events: RecordedEvent[] = [];
   if (head === null) return events;
   const done = new AbortController();
-  const prefixes = ['intake-', 'enrichment-'];
   for await (const batch of store.follow({ after: null, prefixes, signal: done.signal })) {
     events.push(...batch.events);
     if (batch.position >= head) break;

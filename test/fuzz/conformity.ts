@@ -21,10 +21,15 @@ export interface Answered {
   readonly text: string;
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+/** RFC 9562: of a request version 4, of other things others. */
+const REQUEST_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const SECONDS = /^[1-9]\d*$/;
 /** Served and public, but no part of the interface that the document describes. */
-const UNDOCUMENTED = /^\/(docs|openapi\.json)(\/|$)/;
+const UNDOCUMENTED = /^\/(docs|openapi\.json|tracking\/a\.js)(\/|$)/;
+/** How a script is refused that is no part of the document: its codes are. */
+const SCRIPT = '/tracking/a.js';
+const SCRIPT_REFUSALS = [400, 404, 405, 410, 503];
 
 const escaped = (text: string) => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'));
 
@@ -51,7 +56,7 @@ export const conformity = (document: object): ((answered: Answered) => string | 
   /** The document's spelling of a path; the path itself where it has none. */
   const template = (path: string, target: string): string => {
     if (paths[path]) return path;
-    const segments = (target.split('?')[0] ?? '').split('/').map(decoded);
+    const segments = (target.split(/[?#]/)[0] ?? '').split('/').map(decoded);
     const fits = (of: readonly string[]) =>
       of.length === segments.length &&
       of.every((part, at) => (part.startsWith('{') ? Boolean(segments[at]) : part === segments[at]));
@@ -85,7 +90,8 @@ export const conformity = (document: object): ((answered: Answered) => string | 
     const known = template(path, target);
     const operation = paths[known]?.[method.toLowerCase()];
     if (!operation) {
-      const expected = paths[known] || UNDOCUMENTED.test(path) ? [405, 404, 414] : [404];
+      const elsewhere = paths[known] || UNDOCUMENTED.test(path) ? [405, 404, 414] : [404];
+      const expected = path === SCRIPT ? SCRIPT_REFUSALS : elsewhere;
       return expected.includes(status)
         ? errorProblem(answered, body, null)
         : `status ${status} for no such path`;
@@ -102,7 +108,7 @@ export const conformity = (document: object): ((answered: Answered) => string | 
 
 /** The path as the router reads it: without the query, percent signs decoded. */
 const pathOf = (target: string): string => {
-  const path = target.split('?')[0] ?? '';
+  const path = target.split(/[?#]/)[0] ?? '';
   return decoded(path) ?? path;
 };
 
@@ -125,7 +131,7 @@ const catalogOf = (document: object): Map<string, number> =>
 const headerProblem = ({ status, headers, target }: Answered): string | null => {
   const has = (name: string, pattern: RegExp) => pattern.test(String(headers[name] ?? ''));
   if (status >= 500 && status !== 503) return `status ${status}`;
-  if (!has('x-request-id', UUID)) return 'no X-Request-ID';
+  if (!has('x-request-id', REQUEST_ID)) return 'no X-Request-ID';
   if ((status === 429 || status === 503) && !has('retry-after', SECONDS)) return 'no whole Retry-After';
   if (status === 401 && headers['www-authenticate'] !== 'Bearer realm="partner"') return 'no challenge';
   if (status === 405 && !has('allow', /^[A-Z]+(, [A-Z]+)*$/)) return 'no Allow';

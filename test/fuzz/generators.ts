@@ -1,5 +1,7 @@
 /** Requests as nobody would send them, and as many would: what the API's fuzzing is made of. */
 import fc from 'fast-check';
+import type { Known } from './known.ts';
+import { trackingRequests } from './tracking-requests.ts';
 import { date, ipText } from './values.ts';
 
 const percent = (text: string) => encodeURIComponent(text.toWellFormed());
@@ -151,42 +153,8 @@ const headers = fc
     ),
   );
 
-const id = fc.oneof(fc.uuid(), fc.constantFrom('', 'x', '00000000-0000-0000-0000-000000000000', '%00', '%'));
-const ofFeed = fc.oneof(
-  id.map((text) => `tracker_id=${text}`),
-  fc
-    .oneof(fc.nat(120).map(String), fc.constantFrom('', '-1', '1e1', '9'.repeat(30)))
-    .map((n) => `limit=${n}`),
-  fc
-    .oneof(fc.uint8Array({ maxLength: 30 }), fc.uint8Array({ minLength: 24, maxLength: 24 }))
-    .map((bytes) => `cursor=${Buffer.from(bytes).toString('base64url')}`),
-);
-const sessions = fc.oneof(
-  fc.array(ofFeed, { maxLength: 3 }).map((asked) => `/v1/sessions?${asked.join('&')}`),
-  id.map((text) => `/v1/sessions/${text}`),
-);
-const capture = fc
-  .record(
-    {
-      tracker_id: id,
-      token: id,
-      visit_id: id,
-      custom: fc.oneof(fc.jsonValue(), fc.dictionary(printable, fc.jsonValue())),
-    },
-    { requiredKeys: ['tracker_id', 'token', 'visit_id'] },
-  )
-  .map((visit) => Buffer.from(JSON.stringify(visit)));
-const captureHeaders = fc.record(
-  {
-    'content-type': fc.constantFrom('text/plain', 'text/plain;charset=UTF-8', 'application/json', 'x'),
-    origin: fc.oneof(fc.webUrl({ withQueryParameters: false }), printable),
-    'x-forwarded-for': fc.oneof(fc.ipV4(), printable),
-  },
-  { requiredKeys: ['content-type'] },
-);
-
 /** Requests with these keys: half of them nearly right, the others anything at all. */
-export const requestWith = (authorization: fc.Arbitrary<string | null>) => {
+export const requestWith = (known: Known, authorization: fc.Arbitrary<string | null>) => {
   const record = (at: fc.Arbitrary<string>, by: fc.Arbitrary<string>) =>
     fc.record({ method: by, target: at, headers, body, authorization });
   const get = fc.constant('GET');
@@ -215,17 +183,7 @@ export const requestWith = (authorization: fc.Arbitrary<string | null>) => {
     { arbitrary: record(lookup, get), weight: 5 },
     { arbitrary: record(fc.constant('/v1/lookup'), fc.constant('POST')), weight: 5 },
     { arbitrary: record(fc.oneof(usage, nextDay, edgesOfUsage), get), weight: 2 },
-    { arbitrary: record(sessions, get), weight: 2 },
-    {
-      arbitrary: fc.record({
-        method: fc.constantFrom('POST', 'POST', 'OPTIONS'),
-        target: fc.constant('/tracking/collect'),
-        headers: captureHeaders,
-        body: capture,
-        authorization,
-      }),
-      weight: 2,
-    },
+    { arbitrary: trackingRequests(known, authorization), weight: 16 },
     { arbitrary: record(target, method), weight: 8 },
   );
 };

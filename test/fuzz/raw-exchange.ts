@@ -15,7 +15,7 @@ export const exchange = async (port: number, request: RawRequest): Promise<Answe
   const { method, target, headers, body } = request;
   const lines = [
     `${method} ${target} HTTP/1.1`,
-    'Host: doorplate.test',
+    ...(headers.host === undefined ? ['Host: doorplate.test'] : []),
     'Connection: close',
     `Content-Length: ${body.length}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),

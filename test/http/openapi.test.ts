@@ -106,6 +106,21 @@ describe('the OpenAPI document', () => {
     expect(Object.keys(document.paths[path][method.toLowerCase()].responses)).toEqual(statuses);
   });
 
+  it.each([
+    '/v1/trackers/{tracker_id}/enable',
+    '/v1/trackers/{tracker_id}/delete',
+    '/v1/sessions/{session_id}/reveal',
+  ])('lets a body of POST %s be `{}` or missing', (path) => {
+    const { requestBody } = document.paths[path].post;
+    const { schema } = requestBody.content['application/json'];
+
+    expect([requestBody.required ?? false, schema.type, schema.additionalProperties]).toEqual([
+      false,
+      'object',
+      false,
+    ]);
+  });
+
   it("requires the spec's fields, leaves answers open and requests closed", () => {
     const { Lookup, Company, LookupRequest } = document.components.schemas;
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { expiredStream } from '../../domain/sessions/events.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import { codeOf, collect, feed, makeTracker } from '../support/tracking.ts';
 
@@ -244,7 +245,7 @@ describe('a session that expires', () => {
     const data = { partner_id: by.partner_id, sessions: [[id, new Date(expiry).toISOString()]] };
     const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(clock.now()).toISOString() };
     const event = { id: randomUUID(), type: 'sessions.SessionsExpired.v1', data, metadata };
-    await api.foundation.store.append(`expired-${randomUUID()}`, 'no_stream', [event]);
+    await api.foundation.store.append(expiredStream(by.partner_id, '2026-06-12'), 'no_stream', [event]);
     await feed(api, by);
     expect(await told()).toBe('session_expired');
     expect(codeOf(await preview(key, id))).toBe('session_not_found');

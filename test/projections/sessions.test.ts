@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { isoTime, MINUTE } from '../../domain/kernel/time.ts';
+import { expiredStream } from '../../domain/sessions/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
 import { AT } from '../domain/lookup-events.ts';
@@ -51,7 +52,7 @@ const log = (...events: { type: string; data: object }[]): RecordedEvent[] =>
     ...event,
     id: randomUUID(),
     metadata,
-    stream: 'tab-x',
+    stream: event.type === 'sessions.SessionsExpired.v1' ? expiredStream(partner_id, '2026-04-13') : 'tab-x',
     revision: index,
     position: BigInt(100 + index) as Position,
   }));

@@ -95,6 +95,20 @@ export const retention = ({ open }: SuiteContext): void => {
       expect(await store.append(stream, 2, [event()])).toMatchObject({ revision: 3 });
     });
 
+    it('either has what is appended at the same moment, and stays, or refuses it', async () => {
+      const [store, other] = [open(), open()];
+      for (let round = 0; round < 5; round += 1) {
+        const streams = Array.from({ length: 400 }, () => unique());
+        await Promise.all(streams.map((stream) => store.append(stream, 'no_stream', [event()])));
+        // In different orders, so that they come upon each other in every way.
+        const expiring = Promise.allSettled(streams.toReversed().map((stream) => other.expire(stream, 0)));
+        const appending = Promise.allSettled(streams.map((stream) => store.append(stream, 0, [event()])));
+        const expired = (await expiring).toReversed();
+        const appended = await appending;
+        expect(streams.filter((_, n) => expired[n]?.status === appended[n]?.status)).toEqual([]);
+      }
+    });
+
     it('leaves the streams beside it as they are', async () => {
       const store = open();
       const stream = unique();

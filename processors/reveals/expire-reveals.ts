@@ -1,0 +1,23 @@
+import type { EventOf } from '../../domain/kernel/events.ts';
+import { REVEAL_PREFIX, revealExpiryEvents } from '../../domain/reveals/events.ts';
+import type { Expiring } from '../expiry.ts';
+
+/** Receipts leave with their reveal's stream, which is theirs alone. */
+export const expiringReveals: Expiring = {
+  name: 'reveals',
+  due: `
+    select reveal_id as id, partner_id, '${REVEAL_PREFIX}' || reveal_id as stream, expires_at, expires_at::text as place,
+           last_revision, false as lives, true as ready
+    from read.reveal
+    where expires_at <= $1 and last_position <= $2 and created_at < $3::date::timestamp at time zone 'UTC'
+      and (expires_at, reveal_id) > ($4::timestamptz, $5::uuid)
+    order by expires_at, reveal_id limit $6`,
+  overdue: `
+    select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
+    from read.reveal where expires_at <= $1 and created_at < $2::date::timestamp at time zone 'UTC'`,
+  schemas: revealExpiryEvents,
+  tell: (partner_id, reveals): EventOf<typeof revealExpiryEvents> => ({
+    type: 'reveals.RevealsExpired.v1',
+    data: { partner_id, reveals },
+  }),
+};

@@ -1,0 +1,195 @@
+/** Visitors of customers' websites and the partners behind them, who work without a pause and remember what they were told. */
+import { randomUUID } from 'node:crypto';
+import type { Called } from '../support/call.ts';
+import type { Service } from '../support/service.ts';
+
+export interface Customer {
+  readonly key: string;
+  readonly partner_id: string;
+  readonly tracker_id: string;
+  readonly told: Told;
+}
+
+/** What was done for one customer, and what the service said to it. */
+export interface Told {
+  /** Of every browser tab from which anything was sent: acknowledged or not. */
+  readonly tabs: Set<string>;
+  /** Of tabs with an acknowledged visit. */
+  readonly captured: Set<string>;
+  /** Capture requests that a 204 acknowledged. */
+  captures: number;
+  /** Those of which nobody knows whether they were counted. */
+  uncertainCaptures: number;
+  /** Sessions as they came to somebody who follows the feed by its cursor. */
+  readonly followed: string[];
+  cursor: string;
+  /** Acknowledged reveals by Idempotency-Key. */
+  readonly reveals: Map<string, Revealed>;
+  /** So many of them have been looked at again. */
+  checkedReveals: number;
+  /** Answers that nobody may get here. */
+  readonly unexpected: string[];
+  answers: number;
+}
+
+export interface Revealed {
+  readonly session_id: string;
+  readonly reveal_id: string;
+}
+
+export const toldNothing = (): Told => ({
+  tabs: new Set(),
+  captured: new Set(),
+  captures: 0,
+  uncertainCaptures: 0,
+  followed: [],
+  cursor: '',
+  reveals: new Map(),
+  checkedReveals: 0,
+  unexpected: [],
+  answers: 0,
+});
+
+/** An origin of each customer's tracker. */
+export const PAGE = 'https://www.example.com';
+const VISITORS = 3;
+const REVEALERS = 5;
+/** The pixel sends what was not answered once more; a partner is told to repeat until there is an answer. */
+const CAPTURE_TRIES = 2;
+const REVEAL_TRIES = 40;
+const AGAIN_MS = 20;
+
+type Callable = Pick<Service, 'call'>;
+
+/** One more page of the feed from where the customer's follower stands. */
+export const follow = async (service: Callable, { key, tracker_id, told }: Customer): Promise<Called> => {
+  const from = told.cursor === '' ? '' : `&cursor=${told.cursor}`;
+  const page = await service.call('GET', `/v1/sessions?tracker_id=${tracker_id}&limit=100${from}`, { key });
+  if (page.status !== 200) return page;
+  told.cursor = page.body.next_cursor;
+  for (const { session_id } of page.body.sessions) told.followed.push(session_id);
+  return page;
+};
+
+export const reveal = (
+  service: Callable,
+  key: string,
+  session: string,
+  idempotencyKey: string,
+): Promise<Called> =>
+  service.call('POST', `/v1/sessions/${session}/reveal`, {
+    key,
+    headers: { 'idempotency-key': idempotencyKey },
+  });
+
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+
+/**
+ * Lets visitors come to each customer's site from the addresses that `nextIp` gives, and each customer follow the feed
+ * and reveal half of the sessions; they bear with a service that is away.
+ * @returns lets them end what they are doing
+ */
+export const startVisitors = (
+  service: Callable,
+  customers: readonly Customer[],
+  nextIp: () => string,
+): (() => Promise<void>) => {
+  let stopping = false;
+
+  /** null: no answer. Notes answers that are neither as wished nor "later". */
+  const ask = async (
+    { told }: Customer,
+    wished: readonly number[],
+    send: () => Promise<Called>,
+  ): Promise<Called | null> => {
+    const answer = await send().catch(() => null);
+    if (answer === null) return null;
+    told.answers += 1;
+    const fine = [...wished, 503].includes(answer.status);
+    if (!fine) told.unexpected.push(`${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer;
+  };
+
+  const view = async (customer: Customer, token: string, ip: string): Promise<void> => {
+    const { tracker_id, told } = customer;
+    const body = { tracker_id, token, visit_id: randomUUID(), custom: { tab: token } };
+    const headers = { 'content-type': 'text/plain', origin: PAGE, 'x-forwarded-for': ip };
+    told.tabs.add(token);
+    for (let tries = CAPTURE_TRIES; tries > 0; tries -= 1) {
+      const answer = await ask(customer, [204], () =>
+        service.call('POST', '/tracking/collect', { headers, body }),
+      );
+      if (answer?.status === 204) {
+        told.captures += 1;
+        told.captured.add(token);
+        return;
+      }
+      told.uncertainCaptures += 1;
+      await pause();
+    }
+  };
+
+  const visitor = async (customer: Customer): Promise<void> => {
+    for (let n = 0; !stopping; n += 1) {
+      const [token, ip] = [randomUUID(), nextIp()];
+      for (let views = 1 + (n % 3 === 0 ? 1 : 0); views > 0; views -= 1) await view(customer, token, ip);
+    }
+  };
+
+  const follower = async (customer: Customer, found: (session: string) => void): Promise<void> => {
+    while (!stopping) {
+      const page = await ask(customer, [200], () => follow(service, customer));
+      if (page?.status === 200) for (const { session_id } of page.body.sessions) found(session_id);
+      if (!page?.body?.has_more) await pause();
+    }
+  };
+
+  const revealOne = async (customer: Customer, session_id: string): Promise<void> => {
+    const idempotencyKey = randomUUID();
+    for (let tries = REVEAL_TRIES; tries > 0; tries -= 1) {
+      const answer = await ask(customer, [200, 202], () =>
+        reveal(service, customer.key, session_id, idempotencyKey),
+      );
+      if (answer?.status === 200 || answer?.status === 202) {
+        const { reveal_id } = answer.body;
+        customer.told.reveals.set(idempotencyKey, { session_id, reveal_id });
+        // Completes it, where that is possible already.
+        await ask(customer, [200, 202], () =>
+          service.call('GET', answer.body.status_url, { key: customer.key }),
+        );
+        return;
+      }
+      // Some give up: what has become of their reveal must not depend on it.
+      if (stopping && tries % 2 === 0) return;
+      await pause();
+    }
+  };
+
+  const revealer = async (customer: Customer, sessions: string[]): Promise<void> => {
+    while (!stopping) {
+      const session = sessions.pop();
+      if (session === undefined) await pause();
+      else await revealOne(customer, session);
+    }
+  };
+
+  const work = (customer: Customer): Promise<unknown> => {
+    const toReveal: string[] = [];
+    let n = 0;
+    const found = (session: string): void => {
+      n += 1;
+      if (n % 2 === 0) toReveal.push(session);
+    };
+    return Promise.all([
+      follower(customer, found),
+      ...Array.from({ length: VISITORS }, () => visitor(customer)),
+      ...Array.from({ length: REVEALERS }, () => revealer(customer, toReveal)),
+    ]);
+  };
+
+  const running = Promise.all(customers.map(work));
+  return async () => {
+    stopping = true;
+    await running;
+  };
+};

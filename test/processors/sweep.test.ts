@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MINUTE } from '../../domain/kernel/time.ts';
+import { BEGUN, EXPIRED, type Expiry, openExpiry } from '../support/expiring.ts';
+import { dyingStore, Killed } from '../support/other-stores.ts';
+
+let expiry: Expiry;
+beforeAll(async () => {
+  expiry = await openExpiry();
+});
+afterAll(() => expiry.house.close());
+
+describe('a sweep', () => {
+  it.each(['before', 'after'] as const)('that is killed %s any of its calls is completed', async (when) => {
+    const { house, at, visit, session, sweepSessions, stored, rows } = expiry;
+    /** Whether it came to its call `n`. */
+    const killedAt = async (n: number): Promise<boolean> => {
+      const dying = dyingStore(house.store, n, when);
+      const error = await sweepSessions({ store: dying.store }).then(
+        () => null,
+        (reason: unknown) => reason,
+      );
+      expect(error instanceof Killed).toBe(dying.hasDied());
+      return dying.hasDied();
+    };
+    for (let n = 0, died = true; died; n += 1) {
+      at(BEGUN);
+      const [alone, shared] = [await session(), await session()];
+      at(BEGUN + MINUTE);
+      await visit({ ...shared, ip: '9.9.9.9' });
+      at(EXPIRED);
+      died = await killedAt(n);
+      await sweepSessions();
+      expect([await stored(alone.stream), await stored(shared.stream)], `killed at ${n}`).toEqual([[], [1]]);
+      at(EXPIRED + MINUTE);
+      died = (await killedAt(n)) || died;
+      await sweepSessions();
+      expect(await stored(shared.stream), `killed at ${n}`).toEqual([]);
+      for (const [{ partner_id }, count] of [
+        [alone, 1],
+        [shared, 2],
+      ] as const) {
+        expect(await rows('session', partner_id)).toEqual([]);
+        expect(await rows('expired_session', partner_id)).toHaveLength(count);
+      }
+      if (!died) expect(n).toBeGreaterThan(5);
+    }
+  });
+
+  it('goes in small batches, few deletions at once, and ends between two of them', async () => {
+    const { house, at, visit, sweepSessions, caughtUp, rows, stored } = expiry;
+    const { store } = house;
+    const partner_id = randomUUID();
+    at(BEGUN);
+    await Promise.all(Array.from({ length: 1_100 }, () => visit({ partner_id })));
+    await caughtUp();
+    const left = async () => (await rows('session', partner_id)).length;
+    at(EXPIRED);
+    const stopping = new AbortController();
+    let [now, most] = [0, 0];
+    const watched = {
+      ...store,
+      expire: async (...args: Parameters<typeof store.expire>) => {
+        now += 1;
+        most = Math.max(most, now);
+        await store.expire(...args);
+        now -= 1;
+        stopping.abort();
+      },
+    };
+    await sweepSessions({ store: watched, signal: stopping.signal });
+    expect([await left(), most]).toEqual([600, 4]);
+    // A run whose time is over by then begins no second batch.
+    await sweepSessions({ forMs: 1 });
+    expect(await left()).toBe(100);
+    await sweepSessions();
+    expect(await left()).toBe(0);
+    expect(await rows('expired_session', partner_id)).toHaveLength(1_100);
+    expect(await stored(`expired-${partner_id}-2026-03-31`)).toEqual([0, 1, 2]);
+  });
+});

@@ -1,0 +1,110 @@
+/** Sessions and reveals in a house, whoever must have read them, and what sweeps them. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import { type CapturedVisit, createVisitCapture } from '../../commands/sessions/capture-visit.ts';
+import { DAY, isoTime } from '../../domain/kernel/time.ts';
+import { expiredStream } from '../../domain/sessions/events.ts';
+import type { Position } from '../../event-store/port.ts';
+import { createDayKeys } from '../../platform/day-keys.ts';
+import { masterKeyFrom } from '../../platform/master-key.ts';
+import { type SweepOptions, sweep } from '../../processors/expiry.ts';
+import { expiringReveals } from '../../processors/reveals/expire-reveals.ts';
+import { expiringSessions } from '../../processors/sessions/expire-sessions.ts';
+import { reveals } from '../../projections/reveals/reveals.ts';
+import { sessions } from '../../projections/sessions/sessions.ts';
+import { openHouse } from './house.ts';
+import { complete, completedReveal } from './reveals.ts';
+
+/** When sessions and reveals begin, and the moment that they expire at. */
+export const BEGUN = Date.parse('2026-03-01T12:00:00.000Z');
+export const EXPIRED = BEGUN + 30 * DAY;
+
+const PROJECTIONS = [sessions, reveals];
+const READER = 'reader';
+const PATIENCE_MS = 10_000;
+
+export type Expiry = Awaited<ReturnType<typeof openExpiry>>;
+
+/** A house whose clock says `BEGUN`, with one processor that a test moves; it has passed everything until then. */
+export const openExpiry = async () => {
+  const house = await openHouse();
+  const { store, pool, clock, progress } = house;
+  const master = masterKeyFrom(randomBytes(32));
+  const dayKeys = createDayKeys({ pool, master, clock });
+  const capture = createVisitCapture(store, dayKeys);
+  house.project(PROJECTIONS);
+  await pool.query('insert into work.processor (name, position) values ($1, 9e18)', [READER]);
+  const warnings: object[] = [];
+  const options: SweepOptions = {
+    store,
+    pool,
+    clock,
+    log: { warn: (what: object) => void warnings.push(what) } as unknown as Logger,
+    consumers: { projections: PROJECTIONS.map(({ name }) => name), processors: [READER] },
+    closedBefore: async () => '2100-01-01',
+    projected: (name, position) => progress.reached([name], position, PATIENCE_MS),
+    onBlocked: () => undefined,
+    signal: new AbortController().signal,
+    forMs: 60_000,
+  };
+  const caughtUp = () => house.caughtUp(PROJECTIONS);
+  const rows = (table: string, partner: string) =>
+    house.rows(`select * from read.${table} where partner_id = $1`, [partner]);
+  const visit = (over: Partial<CapturedVisit> = {}) => {
+    const ids = { tracker_id: randomUUID(), partner_id: randomUUID(), token: randomUUID() };
+    const visitor = { ip: '8.8.8.8', visitor_country: 'US', custom: {} };
+    return capture({ ...ids, ...visitor, visit_id: randomUUID(), ...over }, house.context());
+  };
+  return {
+    house,
+    master,
+    dayKeys,
+    options,
+    warnings,
+    caughtUp,
+    rows,
+    visit,
+    at: (instant: number): void => {
+      clock.at = instant;
+    },
+    /** null: the processor has passed nothing. */
+    readerAt: (position: bigint | null) =>
+      pool.query('update work.processor set position = $2 where name = $1', [READER, position]),
+    /** A new visitor's, or the one that this visit begins. */
+    session: async (over: Partial<CapturedVisit> = {}) => {
+      const ids = { partner_id: randomUUID(), tracker_id: randomUUID(), token: randomUUID(), ...over };
+      await visit(ids);
+      await caughtUp();
+      const [{ session_id, stream }] = (await rows('session', ids.partner_id)) as [
+        { session_id: string; stream: string },
+      ];
+      return { ...ids, session_id, stream };
+    },
+    reveal: async () => {
+      const reveal = completedReveal({ partner_id: randomUUID(), completed_at: isoTime(BEGUN) });
+      const position: Position = await complete(store, reveal);
+      return { ...reveal, position, stream: `reveal-${reveal.reveal_id}` };
+    },
+    sweepSessions: async (over: Partial<SweepOptions> = {}) => {
+      await caughtUp();
+      await sweep(expiringSessions, { ...options, ...over });
+      await caughtUp();
+    },
+    sweepReveals: async (over: Partial<SweepOptions> = {}) => {
+      await caughtUp();
+      await sweep(expiringReveals, { ...options, ...over });
+      await caughtUp();
+    },
+    /** The events that the store's database holds, hidden or not. */
+    stored: async (stream: string) =>
+      (
+        await house.rows('select revision from eventlog.event where stream = $1 order by position', [stream])
+      ).map(({ revision }) => revision),
+    /** What is told of as expired on the day of `EXPIRED`. */
+    told: async (partner: string) => {
+      const stream = expiredStream(partner, isoTime(EXPIRED).slice(0, 10));
+      const events = await Array.fromAsync(store.readStream(stream));
+      return events.map(({ type, data }) => ({ type, data }));
+    },
+  };
+};

@@ -1,0 +1,55 @@
+/** Stores around the embedded one that behave as others do, or die. */
+import type pg from 'pg';
+import { type EventStore, WrongExpectedRevision } from '../../event-store/port.ts';
+
+/**
+ * Keeps the events of what was deleted, as EventStoreDB does before a scavenge: reads of the stream find none, those who
+ * follow still get them. `pool`: of the store's database.
+ */
+export const holdingStore = (store: EventStore, pool: () => pg.Pool): EventStore => ({
+  ...store,
+  expire: async (stream, last) => {
+    const { rows } = await pool().query<{ revision: number }>(
+      `with head as (select name, revision from eventlog.stream where name = $1 for update),
+            done as (update eventlog.stream s set expired = true from head
+                     where s.name = head.name and head.revision <= $2)
+       select revision from head`,
+      [stream, last],
+    );
+    const revision = rows[0]?.revision ?? last;
+    if (revision > last) throw new WrongExpectedRevision(stream, revision);
+  },
+  truncateBefore: async (stream, revision) => {
+    await pool().query(
+      `update eventlog.stream set truncated_before = greatest(truncated_before, least($2, revision + 1))
+       where name = $1`,
+      [stream, revision],
+    );
+  },
+});
+
+export class Killed extends Error {}
+
+/** Dies at its n-th call, counted from 0, before that or when it has taken effect, and does nothing more. */
+export const dyingStore = (store: EventStore, n: number, when: 'before' | 'after') => {
+  let calls = 0;
+  const call = async <T>(work: () => Promise<T>): Promise<T> => {
+    const number = calls;
+    calls += 1;
+    if (number > n || (number === n && when === 'before')) throw new Killed();
+    const result = await work();
+    if (number === n) throw new Killed();
+    return result;
+  };
+  const dying: EventStore = {
+    ...store,
+    head: () => call(store.head),
+    append: (...args) => call(() => store.append(...args)),
+    expire: (...args) => call(() => store.expire(...args)),
+    truncateBefore: (...args) => call(() => store.truncateBefore(...args)),
+    readStream: async function* (...args) {
+      yield* await call(() => Array.fromAsync(store.readStream(...args)));
+    },
+  };
+  return { store: dying, hasDied: () => calls > n };
+};
