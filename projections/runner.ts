@@ -46,7 +46,8 @@ const runAsLeader = async (
 ): Promise<void> => {
   const { store, projections, log, progress } = options;
   // A crash of the server may take back the last rows, and their checkpoints with them: they are applied again.
-  await db.query('set search_path to read; set synchronous_commit to off');
+  // Plans made on small tables must not read large ones from end to end.
+  await db.query('set search_path to read; set synchronous_commit to off; set enable_seqscan to off');
   const checkpoints = await loadCheckpoints(
     db,
     projections.map((projection) => projection.name),

@@ -47,10 +47,14 @@ export const fillSessions = async (
       const sealed = key.seal(Buffer.from(JSON.stringify(secrets)), id).toString('base64');
       return { id, sealed, first_seen_at: isoTime(at), expires_at: isoTime(at + 30 * DAY) };
     };
-    for (let first = 0; first < count; first += BATCH) {
-      const length = Math.min(BATCH, count - first);
-      const sessions = await Promise.all(Array.from({ length }, (_, n) => make(first + n)));
-      await insert(db, sessions, FIRST + first, partners, trackers);
+    const makeFrom = (first: number): Promise<Session[]> =>
+      Promise.all(
+        Array.from({ length: Math.max(0, Math.min(BATCH, count - first)) }, (_, n) => make(first + n)),
+      );
+    let batch = await makeFrom(0);
+    for (let first = 0; batch.length > 0; first += BATCH) {
+      const written = insert(db, batch, FIRST + first, partners, trackers);
+      [batch] = await Promise.all([makeFrom(first + BATCH), written]);
     }
     // As it would be some time after the last of them.
     await db.query('vacuum (analyze) read.session');

@@ -16,7 +16,7 @@ import { identityOf, PROGRAM_ENVIRONMENT } from './cluster.ts';
 import { SOCKET_NUMBER } from './endpoint.ts';
 import { EmbeddedPostgresError, reason } from './error.ts';
 import type { Place } from './place.ts';
-import { exists, identify, isPostgres, servesCluster, until } from './processes.ts';
+import { exists, identify, isAlive, isPostgres, servesCluster, until } from './processes.ts';
 
 /** PostgreSQL would not start; what its log said. */
 export class StartFailure extends EmbeddedPostgresError {}
@@ -69,8 +69,10 @@ export async function ensureRunning(
 /** Ends PostgreSQL: its sessions are cut off and all is written. @returns whether it ended in time */
 export async function shutDown(place: Place, milliseconds: number): Promise<boolean> {
   const pid = findRunning(place);
-  if (pid === null) return true;
-  const gone = () => !servesCluster(pid, place.cluster);
+  const server = pid === null ? null : identify(pid);
+  if (pid === null || server === null) return true;
+  // Not by its command line, which a process loses a moment before it is gone.
+  const gone = () => !isAlive(server);
   kill(pid, 'SIGINT');
   if (await until(gone, milliseconds)) return true;
   // Immediate: nothing committed is lost, the next start recovers it from the log.

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -13,6 +14,7 @@ const STORES = [
     runs: EVENTSTORE_URL !== undefined,
   },
 ] as const;
+const PAGE = 'https://www.example.com';
 /** Apart from earlier runs on the same event store; work in it can finish where the last part is even. */
 const net = `${20 + Math.floor(Math.random() * 60)}.${Math.floor(Math.random() * 256)}`;
 const answered = (n: number) => `${net}.${n >> 7}.${(n & 127) * 2}`;
@@ -114,6 +116,50 @@ describe.each(STORES.filter(({ runs }) => runs))('two api and two worker process
       'both refuse the key',
       async () => [(await get(0, key, unfinished(0))).status, (await get(1, key, unfinished(0))).status],
       (statuses) => statuses.every((status) => status === 401),
+      1_000,
+    );
+  });
+
+  it('share a tracker: made on one, it captures, feeds and reveals on the other, until one disables it', async () => {
+    const { api_key: key } = await nodes[0].newKey(roomy);
+    const made = await nodes[0].call('POST', '/v1/trackers', {
+      key,
+      body: { name: 'a site', origins: [PAGE] },
+    });
+    const tracker_id: string = made.body.id;
+    let visitors = 2_000;
+    const capture = (n: number) => {
+      visitors += 1;
+      const headers = { 'content-type': 'text/plain', origin: PAGE, 'x-forwarded-for': answered(visitors) };
+      const body = { tracker_id, token: randomUUID(), visit_id: randomUUID() };
+      return node(n).call('POST', '/tracking/collect', { headers, body });
+    };
+    expect((await capture(1)).status).toBe(204);
+    expect((await capture(0)).status).toBe(204);
+    const feeds = await Promise.all(nodes.map((one) => one.call('GET', '/v1/sessions', { key })));
+    const sessions = feeds.map(({ body }) => body.sessions);
+    expect(sessions[0]).toHaveLength(2);
+    expect(sessions[1]).toEqual(sessions[0]);
+
+    const headers = { 'idempotency-key': randomUUID() };
+    const path = `/v1/sessions/${sessions[0][0].session_id}/reveal`;
+    const [first, second] = await Promise.all(nodes.map((one) => one.call('POST', path, { key, headers })));
+    expect(second?.body.reveal_id).toBe(first?.body.reveal_id);
+    const receipt = await eventually(
+      'the reveal is complete',
+      () => nodes[1].call('GET', first?.body.status_url, { key }),
+      ({ status }) => status === 200,
+    );
+    expect(receipt.body).toMatchObject({ billable_units: 1, result: { company: { name: 'Provided' } } });
+    const again = await nodes[0].call('GET', first?.body.status_url, { key });
+    expect({ ...again.body, request_id: '' }).toEqual({ ...receipt.body, request_id: '' });
+
+    expect((await nodes[0].call('DELETE', `/v1/trackers/${tracker_id}`, { key })).status).toBe(200);
+    expect((await capture(0)).status).toBe(403);
+    await eventually(
+      'the other node captures no more',
+      () => capture(1),
+      ({ status }) => status === 403,
       1_000,
     );
   });

@@ -32,13 +32,14 @@ export const verifyCompleted = async (
   store: EventStore,
   customer: Customer,
 ): Promise<void> => {
-  const receipts = await eventually(
+  await eventually(
     'all acknowledged reveals are complete',
-    () => receiptsOf(service, customer, 0),
-    (all) => all.every(({ status }) => status === 200),
+    async () => (await receiptsOf(service, customer, 0)).filter(({ status }) => status !== 200).length,
+    (pending) => pending === 0,
     COMPLETED_MS,
     SELDOM_MS,
   );
+  const receipts = await receiptsOf(service, customer, 0);
   const { units } = await audit(service, customer);
   const reveals = revealsIn(await readLog(store, [REVEAL_PREFIX, 'billing-']), customer.partner_id);
   for (const [id, one] of reveals) {
@@ -59,11 +60,11 @@ export const verifyCompleted = async (
 /** Every tab with an acknowledged visit is one session; who followed the feed has met each session once, in order. */
 const verifySessions = async (service: Service, customer: Customer): Promise<void> => {
   const { key, told } = customer;
-  for (let more = true; more; ) {
-    const { status, body } = await follow(service, customer);
-    expect(status).toBe(200);
-    more = body.has_more;
-  }
+  await eventually(
+    'who follows the feed is at its end',
+    () => follow(service, customer),
+    ({ status, body }) => status === 200 && !body.has_more && told.followed.length >= told.captured.size,
+  );
   const sessions: string[] = [];
   const tabs: string[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {

@@ -32,6 +32,8 @@ const env = {
   RETRY_BASE_SECONDS: '0.2',
   CAPTURES_PER_SECOND: '1000',
   CAPTURES_PER_SECOND_PER_TRACKER: '1000',
+  // So that some are refused for it on any machine.
+  CAPTURES_PER_SECOND_PER_VISITOR: '3',
 };
 
 beforeAll(async () => {
