@@ -1,6 +1,7 @@
 import type { DocumentedRoute } from './openapi.ts';
 import { healthOperation } from './operations/health.ts';
 import { getLookupOperation, postLookupOperation } from './operations/lookup.ts';
+import { pixelOperation } from './operations/pixel.ts';
 import { getRevealOperation, revealSessionOperation } from './operations/reveals.ts';
 import {
   captureVisitOperation,
@@ -55,6 +56,7 @@ export const documentedRoutes: readonly DocumentedRoute[] = [
     operation: revealSessionOperation,
   },
   { method: 'GET', path: '/v1/reveals/:reveal_id', access: 'key', operation: getRevealOperation },
+  { method: 'GET', path: '/tracking/a.js', access: 'public', operation: pixelOperation },
   { method: 'POST', path: '/tracking/collect', access: 'public', operation: captureVisitOperation },
   { method: 'GET', path: '/healthz', access: 'public', operation: healthOperation },
 ];

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorCode, refusal } from '../http/error-catalog.ts';
+import { pixelOperation } from '../http/operations/pixel.ts';
 import type { Answer, ApiRequest, Route } from '../http/route.ts';
 import { staticAnswers } from '../http/static-route.ts';
 import { asUuid } from '../http/tracker-answer.ts';
@@ -32,6 +33,7 @@ export const pixelRoute = (trackers: Pick<TrackerDirectory, 'find' | 'allows'>):
     access: 'public',
     body: 'none',
     bodyLimit: 0,
+    operation: pixelOperation,
     handle: async (request) => {
       const given = trackerIdOf(request.query);
       if (given === null) return refused(request, 'invalid_query');

@@ -1,4 +1,5 @@
-import { enrichmentStream, wantedWork } from '../../domain/lookup/enrichment.ts';
+import { type Enrichment, enrichmentStream, wantedWork } from '../../domain/lookup/enrichment.ts';
+import type { Reservation } from '../../domain/lookup/events.ts';
 import { isStale } from '../../domain/lookup/result.ts';
 import type { RevealResult } from '../../domain/reveals/events.ts';
 import { load } from '../handle.ts';
@@ -16,10 +17,8 @@ export const savedForReveal = async (
   at: number,
 ): Promise<RevealResult | null> => {
   const { state } = await load(store, enrichmentAggregate, enrichmentStream(digest(ip)));
-  const { saved, open } = state;
+  const { saved } = state;
   if (saved === null) return null;
-  const needed = wantedWork(state, at) !== null;
-  const asked = open?.reservations.some(({ partner_id }) => partner_id === partnerId) ?? false;
   return {
     status: 'complete',
     match_type: saved.match_type,
@@ -29,7 +28,21 @@ export const savedForReveal = async (
     network: saved.network,
     stale: isStale(saved, at),
     fresh_until: saved.fresh_until,
-    refresh_status: !needed ? 'not_needed' : asked ? 'pending' : 'not_requested',
-    refresh_error: null,
+    ...refreshOf(state, partnerId, at),
   };
+};
+
+const refreshOf = (
+  state: Enrichment,
+  partnerId: string,
+  at: number,
+): Pick<RevealResult, 'refresh_status' | 'refresh_error'> => {
+  const theirs = ({ partner_id }: Reservation): boolean => partner_id === partnerId;
+  const { open, gave_up, settled } = state;
+  if (wantedWork(state, at) === null) return { refresh_status: 'not_needed', refresh_error: null };
+  if (open?.reservations.some(theirs)) return { refresh_status: 'pending', refresh_error: null };
+  if (open === null && gave_up && settled.some(theirs)) {
+    return { refresh_status: 'deferred', refresh_error: 'lookup_failed' };
+  }
+  return { refresh_status: 'not_requested', refresh_error: null };
 };

@@ -21,6 +21,8 @@ export interface Enrichment {
   readonly saved: SavedResult | null;
   /** The last round's, so that a command that comes late can tell that its reservation was settled. */
   readonly settled: readonly Reservation[];
+  /** Whether the last round ended without a result. */
+  readonly gave_up: boolean;
 }
 
 export type EnrichmentCommand =
@@ -112,7 +114,7 @@ const isDue = (open: OpenRound | null, round: number, attempt: number): open is 
   open !== null && open.round === round && open.attempts + 1 === attempt;
 
 export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent, never> = {
-  initial: { ip: '', round: 0, open: null, saved: null, settled: [] },
+  initial: { ip: '', round: 0, open: null, saved: null, settled: [], gave_up: false },
 
   decide(command, state) {
     switch (command.type) {
@@ -156,14 +158,21 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
             }
           : state;
       case 'lookup.EnrichmentCompleted.v1':
-        return { ...state, round: data.round, open: null, saved: data.result, settled: data.settles };
+        return {
+          ...state,
+          round: data.round,
+          open: null,
+          saved: data.result,
+          settled: data.settles,
+          gave_up: false,
+        };
       case 'lookup.EnrichmentGaveUp.v1': {
         // What could not be completed counts as complete until it is stale (decisions, Lookup).
         const saved =
           state.saved && data.kind === 'completion'
             ? { ...state.saved, needs_company_enrichment: false }
             : state.saved;
-        return { ...state, round: data.round, open: null, saved, settled: data.settles };
+        return { ...state, round: data.round, open: null, saved, settled: data.settles, gave_up: true };
       }
       default:
         return unreachable(type);

@@ -69,7 +69,7 @@ export const emptyBody: ZodOpenApiRequestBodyObject = {
   content: { 'application/json': { schema: z.strictObject({}) } },
 };
 
-/** A 204. */
+/** A 204 or 304. */
 export function noContent(description: string): ZodOpenApiResponseObject {
   return { description, headers: headers() };
 }

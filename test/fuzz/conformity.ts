@@ -26,10 +26,7 @@ const REQUEST_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const SECONDS = /^[1-9]\d*$/;
 /** Served and public, but no part of the interface that the document describes. */
-const UNDOCUMENTED = /^\/(docs|openapi\.json|tracking\/a\.js)(\/|$)/;
-/** How a script is refused that is no part of the document: its codes are. */
-const SCRIPT = '/tracking/a.js';
-const SCRIPT_REFUSALS = [400, 404, 405, 410, 503];
+const UNDOCUMENTED = /^\/(docs|openapi\.json)(\/|$)/;
 
 const escaped = (text: string) => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'));
 
@@ -83,15 +80,15 @@ export const conformity = (document: object): ((answered: Answered) => string | 
     if (UNDOCUMENTED.test(path) && status < 400) return null;
     if (method === 'OPTIONS' && status === 204 && path === '/tracking/collect') return null;
     if (method === 'HEAD') return text === '' ? null : 'an answer to HEAD has a body';
-    const body = text === '' ? null : JSON.parse(text);
+    const isJson = String(headers['content-type']).startsWith('application/json');
+    const body = isJson ? JSON.parse(text) : null;
     if (body?.request_id !== undefined && body.request_id !== headers['x-request-id']) {
       return 'request_id is not the X-Request-ID';
     }
     const known = template(path, target);
     const operation = paths[known]?.[method.toLowerCase()];
     if (!operation) {
-      const elsewhere = paths[known] || UNDOCUMENTED.test(path) ? [405, 404, 414] : [404];
-      const expected = path === SCRIPT ? SCRIPT_REFUSALS : elsewhere;
+      const expected = paths[known] || UNDOCUMENTED.test(path) ? [405, 404, 414] : [404];
       return expected.includes(status)
         ? errorProblem(answered, body, null)
         : `status ${status} for no such path`;
@@ -101,6 +98,7 @@ export const conformity = (document: object): ((answered: Answered) => string | 
     const examples = response.content?.['application/json']?.examples ?? {};
     if (status >= 400) return errorProblem(answered, body, Object.keys(examples));
     if (response.content === undefined) return text === '' ? null : 'a body where none is promised';
+    if (!isJson) return 'application/json' in response.content ? 'no JSON' : null;
     const at = `/paths/${escaped(known)}/${method.toLowerCase()}/responses/${status}`;
     return shapeProblem(`${at}/content/application~1json/schema`, body);
   };

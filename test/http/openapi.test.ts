@@ -82,7 +82,7 @@ describe('the OpenAPI document', () => {
   it('lets everyone ask for health and browsers send visits, and asks for a key elsewhere', () => {
     expect(document.security).toEqual([{ apiKey: [] }]);
     const open = operations.filter(({ operation }) => operation.security?.length === 0);
-    expect(open.map(({ path }) => path)).toEqual(['/tracking/collect', '/healthz']);
+    expect(open.map(({ path }) => path)).toEqual(['/tracking/a.js', '/tracking/collect', '/healthz']);
   });
 
   it('carries the catalogs: 26, 32 and 4 codes', () => {

@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { handle } from '../../commands/handle.ts';
+import { enrichmentAggregate } from '../../commands/lookup/aggregates.ts';
+import { savedForReveal } from '../../commands/lookup/saved-for-reveal.ts';
+import { DAY, isoTime } from '../../domain/kernel/time.ts';
+import { type EnrichmentCommand, enrichmentStream } from '../../domain/lookup/enrichment.ts';
+import { ANNA, AT, BERT, IP, reservation, result } from '../domain/lookup-events.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+const digest = (ip: string): string => `of-${ip}`;
+const given = async (...commands: readonly EnrichmentCommand[]): Promise<void> => {
+  for (const command of commands) {
+    await handle(house.store, enrichmentAggregate, enrichmentStream(digest(IP)), command, house.context());
+  }
+};
+const seenBy = async (partner: string): Promise<unknown> => {
+  const saved = await savedForReveal({ store: house.store, digest }, IP, partner, AT);
+  return saved && [saved.refresh_status, saved.refresh_error];
+};
+const attempt = (n: number, round: number): EnrichmentCommand => ({
+  type: 'Fail',
+  round,
+  attempt: n,
+  failures: [],
+  at: AT,
+  jitter: 0.5,
+  baseMs: 15_000,
+});
+
+it('tells of a refresh to the partner alone that asked for it: under way, given up, or done', async () => {
+  expect(await seenBy(ANNA)).toBeNull();
+  await given({ type: 'Submit', ip: IP, reservation: null, at: AT - 9 * DAY });
+  expect(await seenBy(ANNA)).toBeNull();
+  const old = result({ fresh_until: isoTime(AT - DAY) });
+  await given({ type: 'Complete', round: 1, attempt: 1, result: old });
+  expect(await seenBy(ANNA)).toEqual(['not_requested', null]);
+
+  await given({ type: 'Submit', ip: IP, reservation: reservation(ANNA), at: AT });
+  expect(await seenBy(ANNA)).toEqual(['pending', null]);
+  expect(await seenBy(BERT)).toEqual(['not_requested', null]);
+
+  await given(...[1, 2, 3, 4, 5].map((n) => attempt(n, 2)));
+  expect(await seenBy(ANNA)).toEqual(['deferred', 'lookup_failed']);
+  expect(await seenBy(BERT)).toEqual(['not_requested', null]);
+
+  await given({ type: 'Submit', ip: IP, reservation: reservation(BERT), at: AT });
+  await given({ type: 'Complete', round: 3, attempt: 1, result: result() });
+  expect(await seenBy(ANNA)).toEqual(['not_needed', null]);
+});
