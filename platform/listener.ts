@@ -6,25 +6,32 @@ export interface ListenerOptions {
   readonly name: string;
   readonly channels: readonly string[];
   readonly heard: (channel: string, payload: string) => void;
+  /** What was heard may have been of a server that has crashed since. */
+  readonly lost?: () => void;
 }
 
 export interface Listener {
   /** Connects unless it is connected. A connection that is lost is made again after a while, or by the next call. */
   ensure(): void;
+  /** Whether it hears now. */
+  hears(): boolean;
   close(): Promise<void>;
 }
 
 const AGAIN_MS = 1_000;
 
 /** A session of its own for notifications. They may be missed while it is away: who listens must poll as well. */
-export const createListener = ({ url, name, channels, heard }: ListenerOptions): Listener => {
+export const createListener = ({ url, name, channels, heard, lost: onLost }: ListenerOptions): Listener => {
   let client: pg.Client | null = null;
+  let hearing = false;
   let closed = false;
 
   const connect = async (fresh: pg.Client): Promise<void> => {
     const lost = (): void => {
       if (client === fresh) {
         client = null;
+        hearing = false;
+        onLost?.();
         setTimeout(ensure, AGAIN_MS).unref();
       }
       void fresh.end().catch(() => undefined);
@@ -35,6 +42,7 @@ export const createListener = ({ url, name, channels, heard }: ListenerOptions):
     try {
       await fresh.connect();
       await fresh.query(channels.map((channel) => `listen ${channel}`).join(';'));
+      hearing = client === fresh;
     } catch {
       lost();
     }
@@ -48,6 +56,7 @@ export const createListener = ({ url, name, channels, heard }: ListenerOptions):
 
   return {
     ensure,
+    hears: () => hearing,
     close: async () => {
       closed = true;
       await client?.end().catch(() => undefined);

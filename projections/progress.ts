@@ -17,7 +17,7 @@ interface Waiter {
 
 /** How far the read models are, as this process knows it: what read-your-writes waits for. */
 export interface Progress {
-  /** What the process's own leader has committed, told without a detour. */
+  /** What the process's own leader has committed, told without a detour. Left out while nobody would tell of a crash. */
   advance(positions: Readonly<Record<string, Position>>): void;
   /**
    * True once all named projections have applied the position; false after `timeoutMs`. They are told to hurry,
@@ -49,6 +49,8 @@ export const createProgress = ({
   const hurried = new Set<() => void>();
   let polling: NodeJS.Timeout | null = null;
   let closed = false;
+  /** Counts the sessions with the database that were lost. */
+  let lost = 0;
 
   const isReached = ({ names, position }: Waiter): boolean =>
     names.every((name) => (applied.get(name) ?? -1n) >= position);
@@ -73,13 +75,20 @@ export const createProgress = ({
       if (channel === PROJECTED_CHANNEL) advance(positionsIn(payload));
       else for (const call of hurried) call();
     },
+    // A crash of the server may take back the last rows, and their checkpoints with them.
+    lost: () => {
+      lost += 1;
+      applied.clear();
+    },
   });
 
   const poll = async (): Promise<void> => {
     listener.ensure();
     try {
+      const before = lost;
       const { rows } = await pool.query(`select name, position from ${table} where position is not null`);
-      advance(Object.fromEntries(rows.map((row) => [row.name, BigInt(row.position) as Position])));
+      if (before === lost)
+        advance(Object.fromEntries(rows.map((row) => [row.name, BigInt(row.position) as Position])));
     } catch {
       // The database is away: waiting goes on until the time limit.
     }
@@ -87,7 +96,10 @@ export const createProgress = ({
   };
 
   return {
-    advance,
+    advance: (positions) => {
+      if (listener.hears()) advance(positions);
+      else listener.ensure();
+    },
     onWanted: (call) => {
       hurried.add(call);
       listener.ensure();

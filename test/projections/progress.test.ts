@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import type { Position } from '../../event-store/port.ts';
+import { createProgress } from '../../projections/progress.ts';
+import { eventually } from '../support/eventually.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+it('forgets how far the read models were when the server that said so is gone', async () => {
+  const { pool, url } = house;
+  await pool.query(`insert into read.projection (name, position) values ('model', 5)`);
+  const progress = createProgress({ url, pool });
+  onTestFinished(() => progress.close());
+  const reached = (position: number) => progress.reached(['model'], BigInt(position) as Position, 0);
+
+  // Committed, told, and taken back by a crash: nothing of it reaches the disk here.
+  await eventually('what the leader tells is taken', () => {
+    progress.advance({ model: 9n as Position });
+    return reached(9);
+  });
+  await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where application_name = 'doorplate progress' and datname = current_database()`,
+  );
+  await eventually('nine is not reached any more', async () => !(await reached(9)));
+  await eventually('five is', () => progress.reached(['model'], 5n as Position, 1_000));
+  expect(await progress.reached(['model'], 9n as Position, 300)).toBe(false);
+});
