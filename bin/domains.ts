@@ -1,0 +1,118 @@
+import { Resolver } from 'node:dns/promises';
+import { createDomainCommands } from '../commands/domains/manage-domains.ts';
+import { plainName } from '../domain/domains/hostname.ts';
+import type { Tracker } from '../domain/trackers/trackers.ts';
+import type { Position } from '../event-store/port.ts';
+import { createOwnHost } from '../http/own-host.ts';
+import type { Route } from '../http/route.ts';
+import type { Config } from '../platform/config.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import { type OpsHandler, sendJson } from '../platform/ops-server.ts';
+import { keepDomains } from '../processors/domains/keep-domains.ts';
+import { startDomainLooks } from '../processors/domains/look-at-domains.ts';
+import { type FollowOptions, startProcessor } from '../processors/follow.ts';
+import { domains } from '../projections/domains/domains.ts';
+import { findActiveDomain } from '../read-api/domain-directory.ts';
+import { readCheckedAt } from '../read-api/domain-rows.ts';
+import { domainReadRoutes } from '../read-api/domains.ts';
+import type { TrackerDirectory } from '../read-api/tracker-directory.ts';
+import { domainRoutes } from '../write-api/domains.ts';
+import type { Foundation } from './foundation.ts';
+
+/** What callers, pixels and the CNAMEs of custom domains name. */
+export const serviceUrl = ({ PUBLIC_URL, HOST, PORT }: Config): string =>
+  PUBLIC_URL ?? `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
+
+/** The name alone, without a port. */
+const serviceHostOf = (url: string): string => plainName(new URL(url).hostname);
+
+export interface DomainsParts {
+  readonly foundation: Foundation;
+  readonly publicUrl: string;
+  readonly trackers: Pick<TrackerDirectory, 'find'>;
+  readonly findTracker: (partnerId: string, trackerId: string) => Promise<Tracker | null>;
+  /** Told of a name that was given up. */
+  readonly changed: (hostname: string) => void;
+  /** Waits until these read models have all that the store has now, or a time limit is over. */
+  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
+  /** Waits until these read models have a caller's own write, or a short time is over. */
+  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+}
+
+/** Custom domains as partners manage them. */
+export const buildDomains = ({ foundation, publicUrl, findTracker, ...parts }: DomainsParts): Route[] => {
+  const { db, store } = foundation;
+  const serviceHost = serviceHostOf(publicUrl);
+  const commands = createDomainCommands({
+    store,
+    serviceHost,
+    trackerRefusal: async ({ partner_id, tracker_id }) => {
+      const tracker = await findTracker(partner_id, tracker_id);
+      if (tracker === null) return 'tracker_not_found';
+      return tracker.deleted_at === null ? null : 'tracker_deleted';
+    },
+  });
+  return [
+    ...domainReadRoutes({
+      db,
+      trackers: parts.trackers,
+      serviceHost,
+      caughtUp: parts.caughtUp([domains.name]),
+    }),
+    ...domainRoutes({
+      commands,
+      serviceHost,
+      projected: parts.ownWrite([domains.name]),
+      changed: parts.changed,
+      checkedAt: (domainId) => readCheckedAt(db, domainId),
+    }),
+  ];
+};
+
+/** What happens to custom domains by itself. */
+export const startDomains = (
+  foundation: Foundation,
+  following: FollowOptions,
+  metrics: Metrics,
+): { stop(): Promise<void> } => {
+  const { config, store, pool, clock, log } = foundation;
+  const keeping = startProcessor(keepDomains({ store, pool, clock }), following);
+  const looks = startDomainLooks({
+    store,
+    pool,
+    clock,
+    log,
+    serviceHost: serviceHostOf(serviceUrl(config)),
+    newResolver: () => newResolver(config.DNS_SERVERS),
+    onLook: (outcome) => metrics.domainLooks.inc({ outcome }),
+  });
+  return {
+    stop: async () => {
+      await looks.stop();
+      await keeping.stop();
+    },
+  };
+};
+
+const newResolver = (servers: readonly string[]): Resolver => {
+  const resolver = new Resolver({ timeout: 1_500, tries: 2 });
+  if (servers.length > 0) resolver.setServers(servers);
+  return resolver;
+};
+
+/**
+ * GET /tls-allowed?domain=: whether a certificate may be fetched for a name, which the edge asks at its first visit: 200
+ * for the service's own and for active custom domains, else 404, and 503 where that cannot be found out. No DNS is asked.
+ */
+export const tlsAllowed = ({ config, pool }: Foundation): OpsHandler => {
+  const isOwn = createOwnHost(serviceUrl(config));
+  return async (_request, response, { searchParams }) => {
+    const [domain = '', ...more] = searchParams.getAll('domain').map((name) => name.toLowerCase());
+    try {
+      const allowed = more.length === 0 && (isOwn(domain) || (await findActiveDomain(pool, domain)) !== null);
+      sendJson(response, allowed ? 200 : 404, { allowed });
+    } catch {
+      sendJson(response, 503, { error: 'unavailable' });
+    }
+  };
+};

@@ -1,0 +1,24 @@
+import { type DomainCommand, type DomainRefusal, domain, type Name } from '../../domain/domains/domain.ts';
+import {
+  type DomainEvent,
+  type DomainPlaceEvent,
+  domainEvents,
+  domainPlaceEvents,
+} from '../../domain/domains/events.ts';
+import { type PlaceCommand, type PlaceRefusal, type Places, places } from '../../domain/domains/places.ts';
+import type { SnapshottedAggregate } from '../batcher.ts';
+import type { Aggregate } from '../handle.ts';
+
+/** One host name. */
+export const domainAggregate: Aggregate<Name, DomainCommand, DomainEvent, DomainRefusal> = {
+  schemas: domainEvents,
+  decider: domain,
+};
+
+/** The places of one tracker. */
+export const placesAggregate: SnapshottedAggregate<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusal> = {
+  schemas: domainPlaceEvents,
+  decider: places,
+  // Its states are never changed in place.
+  clone: (state) => state,
+};

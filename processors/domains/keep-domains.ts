@@ -1,0 +1,80 @@
+import type pg from 'pg';
+import {
+  closePlaces,
+  completeClaim,
+  releaseAll,
+  releaseUnlessKept,
+} from '../../commands/domains/settle-domain.ts';
+import type { CommandContext } from '../../commands/handle.ts';
+import {
+  DOMAIN_PLACES_PREFIX,
+  DOMAIN_PREFIX,
+  domainEvents,
+  domainPlaceEvents,
+} from '../../domain/domains/events.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { FollowingProcessor } from '../follow.ts';
+
+export interface KeepingParts {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+}
+
+export const KEEPING_PROCESSOR = 'keep-domains';
+
+const followed = { ...domainEvents, ...domainPlaceEvents, ...trackerEvents };
+
+/**
+ * Completes what takes more than one stream: a place without its name, a name without its place, the domains of a
+ * deleted tracker. Each event is answered by what both streams say now, so that any of them may come late or again. It
+ * also sees to it that somebody looks where a claimed name points.
+ */
+export const keepDomains = ({ store, pool, clock }: KeepingParts): FollowingProcessor => ({
+  name: KEEPING_PROCESSOR,
+  prefixes: [DOMAIN_PREFIX, DOMAIN_PLACES_PREFIX, TRACKERS_PREFIX],
+  async handle(stored) {
+    const event = readEvent(followed, stored);
+    const at = clock.now();
+    const context: CommandContext = {
+      correlationId: stored.metadata.$correlationId,
+      causationId: stored.id,
+      at,
+      ...(stored.metadata.partner_id === undefined ? {} : { partnerId: stored.metadata.partner_id }),
+    };
+    switch (event?.type) {
+      case 'domains.PlaceTaken.v1':
+        return completeClaim(store, event.data, context);
+      case 'domains.PlaceFreed.v1':
+        return releaseUnlessKept(store, event.data, context);
+      case 'domains.DomainClaimed.v1':
+        await lookAtOnce(pool, event.data, at);
+        return releaseUnlessKept(store, event.data, context);
+      case 'domains.DomainReleased.v1':
+        return lookNoMore(pool, event.data.domain_id);
+      case 'trackers.TrackerDeleted.v1':
+        return closePlaces(store, event.data.tracker_id, context);
+      case 'domains.PlacesClosed.v1':
+        return releaseAll(store, event.data.tracker_id, context);
+    }
+  },
+});
+
+const lookAtOnce = async (
+  pool: pg.Pool,
+  { domain_id, hostname }: { readonly domain_id: string; readonly hostname: string },
+  at: number,
+): Promise<void> => {
+  await pool.query(
+    `insert into work.domain_look (domain_id, hostname, due_at) values ($1, $2, $3)
+     on conflict (domain_id) do update set due_at = excluded.due_at`,
+    [domain_id, hostname, new Date(at)],
+  );
+};
+
+const lookNoMore = async (pool: pg.Pool, domainId: string): Promise<void> => {
+  await pool.query('delete from work.domain_look where domain_id = $1', [domainId]);
+};

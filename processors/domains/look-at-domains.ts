@@ -1,0 +1,115 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { v7 as uuid } from 'uuid';
+import { recordLook } from '../../commands/domains/record-look.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { createAlarm } from '../../platform/alarm.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { claimDue } from '../claims.ts';
+import { type CnameResolver, type LookError, lookWhere } from './cname.ts';
+
+export interface LookOptions {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The service's own name, in lower case: where domains must point. */
+  readonly serviceHost: string;
+  /** One for each look: ending a look ends all that its resolver was asked. */
+  readonly newResolver: () => CnameResolver;
+  readonly onLook: (outcome: LookError | 'points_here') => void;
+}
+
+interface DueLook {
+  readonly domain_id: string;
+  /** The looks that ended before it. */
+  readonly looks: number;
+}
+
+const POLL_MS = 500;
+const AT_ONCE = 8;
+/** For a whole chain of CNAMEs. */
+const LOOK_MS = 8_000;
+/** Between a look's end and its event, and for clocks that differ. */
+const LEASE_MS = LOOK_MS + 15_000;
+
+/** Looks where custom domains point whenever it is time to. Any number of workers add up. */
+export const startDomainLooks = (options: LookOptions): { stop(): Promise<void> } => {
+  const running = new Set<Promise<void>>();
+  const stopping = new AbortController();
+  const alarm = createAlarm();
+
+  const start = (due: DueLook): void => {
+    const look = makeLook(options, due, stopping.signal)
+      .catch((error: unknown) => {
+        options.log.warn({ error: String(error), domain: due.domain_id }, 'a look was not recorded');
+      })
+      .finally(() => {
+        running.delete(look);
+        alarm.ring();
+      });
+    running.add(look);
+  };
+
+  const loop = (async () => {
+    while (!stopping.signal.aborted) {
+      const room = AT_ONCE - running.size;
+      const due = room > 0 ? await takeDue(options, room).catch(() => []) : [];
+      for (const one of due) start(one);
+      if (due.length === 0 || due.length < room) await alarm.wait(POLL_MS, stopping.signal);
+    }
+  })();
+
+  return {
+    stop: async (): Promise<void> => {
+      stopping.abort();
+      await loop;
+      await Promise.all(running);
+    },
+  };
+};
+
+const DUE = {
+  name: 'claim_due_domain_looks',
+  select: `select l.domain_id::text as item, 0 as cycle, l.looks + 1 as attempt from work.domain_look l
+           where l.due_at <= $1 and not exists (
+             select from work.claim c where c.item = l.domain_id::text and c.cycle = 0
+               and c.attempt = l.looks + 1 and c.lease_until > $1)
+           order by l.due_at limit $2 for update of l skip locked`,
+};
+
+const takeDue = async ({ pool, clock }: LookOptions, limit: number): Promise<DueLook[]> => {
+  const held = await claimDue(pool, DUE, { now: clock.now(), leaseMs: LEASE_MS, limit });
+  return held.map(({ item, attempt }) => ({ domain_id: item, looks: attempt - 1 }));
+};
+
+const makeLook = async (options: LookOptions, due: DueLook, stopping: AbortSignal): Promise<void> => {
+  const { store, pool, clock, serviceHost, newResolver, onLook } = options;
+  const { domain_id, looks } = due;
+  const hostname = await hostnameOf(pool, domain_id);
+  if (hostname === null) return;
+  const at = clock.now();
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_MS)]);
+  const error = await lookWhere(newResolver(), hostname, serviceHost, signal);
+  // A look cut short by this process's end is none: it is due again after its lease.
+  if (stopping.aborted && error !== null) return;
+  const id = uuid();
+  const context = { correlationId: id, causationId: id, at: clock.now() };
+  const next = await recordLook(store, { domain_id, hostname, at, error }, context);
+  await pool.query(
+    // The first to end it counts. One that was claimed again meanwhile is looked at again.
+    `update work.domain_look set looks = looks + 1, looked_at = $3,
+            due_at = case when due_at > $3 then due_at else $4 end
+     where domain_id = $1 and looks = $2`,
+    [domain_id, looks, new Date(at), next === null ? null : new Date(next)],
+  );
+  onLook(error ?? 'points_here');
+};
+
+const hostnameOf = async (pool: pg.Pool, domainId: string): Promise<string | null> => {
+  const { rows } = await pool.query<{ hostname: string }>(
+    'select hostname from work.domain_look where domain_id = $1',
+    [domainId],
+  );
+  return rows[0]?.hostname ?? null;
+};

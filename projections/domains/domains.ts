@@ -1,0 +1,50 @@
+import type pg from 'pg';
+import { type DomainEvent, domainEvents } from '../../domain/domains/events.ts';
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import type { Projection } from '../projection.ts';
+
+/** Custom domains as they are now. Rare events: row by row. */
+export const domains: Projection = {
+  name: 'domains',
+  tables: ['domain'],
+  async apply(events, db) {
+    for (const stored of events) {
+      const event = readEvent(domainEvents, stored);
+      if (event) await applyOne(event, db);
+    }
+  },
+};
+
+const applyOne = async ({ type, data }: DomainEvent, db: pg.ClientBase): Promise<void> => {
+  switch (type) {
+    case 'domains.DomainClaimed.v1':
+      await db.query(
+        `insert into domain (domain_id, hostname, tracker_id, partner_id, status, created_at)
+         values ($1, $2, $3, $4, 'pending', $5)
+         on conflict (domain_id) do update set status = 'pending', activated_at = null, last_error = null`,
+        [data.domain_id, data.hostname, data.tracker_id, data.partner_id, data.claimed_at],
+      );
+      return;
+    case 'domains.DomainLookChanged.v1':
+      await db.query('update domain set last_error = $2 where domain_id = $1', [data.domain_id, data.error]);
+      return;
+    case 'domains.DomainActivated.v1':
+      await db.query(
+        `update domain set status = 'active', activated_at = $2, last_error = null where domain_id = $1`,
+        [data.domain_id, data.activated_at],
+      );
+      return;
+    case 'domains.DomainFailed.v1':
+      await db.query(`update domain set status = 'failed', last_error = $2 where domain_id = $1`, [
+        data.domain_id,
+        data.error,
+      ]);
+      return;
+    case 'domains.DomainReleased.v1':
+      await db.query('delete from domain where domain_id = $1', [data.domain_id]);
+      return;
+    default:
+      unreachable(type);
+  }
+};

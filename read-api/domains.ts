@@ -1,0 +1,65 @@
+import { DOMAIN_ROUTE, domainAnswer, domainFields } from '../http/domain-answer.ts';
+import { type ErrorCode, refusal } from '../http/error-catalog.ts';
+import { getDomainOperation, listDomainsOperation } from '../http/operations/domains.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
+import { uuidParam } from '../http/tracker-answer.ts';
+import { type DomainReads, type DomainRow, findDomain, listDomains } from './domain-rows.ts';
+import type { TrackerDirectory } from './tracker-directory.ts';
+
+export interface DomainReadParts extends DomainReads {
+  readonly trackers: Pick<TrackerDirectory, 'find'>;
+  readonly serviceHost: string;
+}
+
+/** GET of one tracker's domains, and of one of them. */
+export const domainReadRoutes = (parts: DomainReadParts): Route[] => [
+  {
+    ...DOMAIN_ROUTE,
+    method: 'GET',
+    path: '/v1/trackers/:tracker_id/domains',
+    body: 'none',
+    operation: listDomainsOperation,
+    handle: (request) => list(parts, request),
+  },
+  {
+    ...DOMAIN_ROUTE,
+    method: 'GET',
+    path: '/v1/trackers/:tracker_id/domains/:domain_id',
+    body: 'none',
+    operation: getDomainOperation,
+    handle: (request) => get(parts, request),
+  },
+];
+
+const list = async (parts: DomainReadParts, request: ApiRequest): Promise<Answer> => {
+  const tracker = await trackerOf(parts, request);
+  if (typeof tracker === 'string') return refusal(request, tracker);
+  const rows = await listDomains(parts.db, tracker.tracker_id);
+  const domains = rows.map((row) => fields(row, parts));
+  return { status: 200, body: JSON.stringify({ domains, request_id: request.id }) };
+};
+
+const get = async (parts: DomainReadParts, request: ApiRequest): Promise<Answer> => {
+  const tracker = await trackerOf(parts, request);
+  if (typeof tracker === 'string') return refusal(request, tracker);
+  const domainId = uuidParam(request, 'domain_id');
+  const row = domainId && (await findDomain(parts, tracker.tracker_id, domainId));
+  return row ? domainAnswer(request, 200, fields(row, parts)) : refusal(request, 'domain_not_found');
+};
+
+const fields = (row: DomainRow, { serviceHost }: DomainReadParts) =>
+  domainFields(row, row.checked_at, serviceHost);
+
+/** The path's tracker, or why it shows no domains. */
+const trackerOf = async (
+  { trackers }: DomainReadParts,
+  request: ApiRequest,
+): Promise<{ readonly tracker_id: string } | ErrorCode> => {
+  if (request.query !== '') return 'invalid_query';
+  const trackerId = uuidParam(request, 'tracker_id');
+  if (trackerId === null) return 'invalid_tracker';
+  const tracker = await trackers.find(trackerId);
+  const { partner_id } = request.key as CallingKey;
+  if (tracker === null || tracker.partner_id !== partner_id) return 'tracker_not_found';
+  return tracker.deleted ? 'tracker_deleted' : tracker;
+};

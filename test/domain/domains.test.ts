@@ -1,0 +1,300 @@
+import { describe, expect, it, test } from 'vitest';
+import { type DomainCommand, domain, nextLook } from '../../domain/domains/domain.ts';
+import type { DomainEvent, DomainPlaceEvent } from '../../domain/domains/events.ts';
+import { isDomainName } from '../../domain/domains/hostname.ts';
+import { heldPlaces, mayStand, places } from '../../domain/domains/places.ts';
+import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { given } from './deciding.ts';
+import { ANNA, AT } from './lookup-events.ts';
+
+const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
+const time = (after = 0) => new Date(AT + after).toISOString();
+const HOSTNAME = 'visits.example.com';
+const TRACKER = id(100);
+const ids = (nth = 1) => ({ domain_id: id(nth), hostname: HOSTNAME });
+
+const claimed = (nth = 1, after = 0): DomainEvent => ({
+  type: 'domains.DomainClaimed.v1',
+  data: { ...ids(nth), tracker_id: TRACKER, partner_id: ANNA, claimed_at: time(after) },
+});
+const activated = (after: number): DomainEvent => ({
+  type: 'domains.DomainActivated.v1',
+  data: { ...ids(), activated_at: time(after) },
+});
+const changed = (error: string | null, after: number): DomainEvent => ({
+  type: 'domains.DomainLookChanged.v1',
+  data: { ...ids(), error, looked_at: time(after) },
+});
+const failed = (error: string, after: number): DomainEvent => ({
+  type: 'domains.DomainFailed.v1',
+  data: { ...ids(), error, failed_at: time(after) },
+});
+const released = (nth = 1, after = 0): DomainEvent => ({
+  type: 'domains.DomainReleased.v1',
+  data: { ...ids(nth), tracker_id: TRACKER, released_at: time(after) },
+});
+const claim = (nth = 1, after = 0): DomainCommand => ({
+  type: 'Claim',
+  ...ids(nth),
+  tracker_id: TRACKER,
+  partner_id: ANNA,
+  at: AT + after,
+});
+const look = (error: string | null, after: number, nth = 1): DomainCommand => ({
+  type: 'Look',
+  ...ids(nth),
+  error,
+  at: AT + after,
+});
+const release = (nth = 1, after = 0): DomainCommand => ({ type: 'Release', ...ids(nth), at: AT + after });
+
+describe('a host name', () => {
+  it('has one owner at a time', () => {
+    given(domain, []).when(claim()).thenEvents([claimed()]);
+    given(domain, [claimed(1)])
+      .when(claim(2))
+      .thenRefused('domain_taken');
+    for (const since of [[], [activated(1)], [failed('no_cname', 1)]]) {
+      given(domain, [claimed(1), ...since])
+        .when(claim(2))
+        .thenRefused('domain_taken');
+    }
+    given(domain, [claimed(1), released(1)])
+      .when(claim(2))
+      .thenEvents([claimed(2)]);
+  });
+
+  it('stays as it is when its owner claims it again, unless it has failed', () => {
+    given(domain, [claimed()]).when(claim(1, 5)).thenEvents([]);
+    given(domain, [claimed(), activated(1)])
+      .when(claim(1, 5))
+      .thenEvents([]);
+    given(domain, [claimed(), failed('no_cname', 7 * DAY)])
+      .when(claim(1, 8 * DAY))
+      .thenEvents([claimed(1, 8 * DAY)]);
+  });
+
+  it('has seven days again after it was claimed anew, and keeps when it was made', () => {
+    const anew = [claimed(), failed('no_cname', 7 * DAY), claimed(1, 8 * DAY)];
+    given(domain, anew)
+      .when(look('no_cname', 14 * DAY))
+      .thenEvents([changed('no_cname', 14 * DAY)]);
+    expect(anew.reduce(domain.evolve, null)).toMatchObject({
+      status: 'pending',
+      created_at: time(),
+      claimed_at: time(8 * DAY),
+      last_error: null,
+    });
+  });
+
+  it('is active once it points here', () => {
+    given(domain, [claimed(), changed('no_cname', 1)])
+      .when(look(null, 2))
+      .thenEvents([activated(2)]);
+  });
+
+  it('has an event for a look that tells something new, and for no other', () => {
+    given(domain, [claimed()])
+      .when(look('dns_timeout', 1))
+      .thenEvents([changed('dns_timeout', 1)]);
+    given(domain, [claimed(), changed('dns_timeout', 1)])
+      .when(look('dns_timeout', 2))
+      .thenEvents([]);
+    given(domain, [claimed(), changed('dns_timeout', 1)])
+      .when(look('no_cname', 2))
+      .thenEvents([changed('no_cname', 2)]);
+    given(domain, [claimed(), activated(1)])
+      .when(look(null, 2))
+      .thenEvents([]);
+  });
+
+  test.each(['points_elsewhere', 'dns_timeout'])(
+    'that is pending with %s fails after seven days',
+    (error) => {
+      const pending = [claimed(), changed(error, 1)];
+      given(domain, pending)
+        .when(look(error, 7 * DAY - 1))
+        .thenEvents([]);
+      given(domain, pending)
+        .when(look(error, 7 * DAY))
+        .thenEvents([failed(error, 7 * DAY)]);
+      given(domain, pending)
+        .when(look(null, 7 * DAY))
+        .thenEvents([activated(7 * DAY)]);
+    },
+  );
+
+  test.each(['points_elsewhere', 'dns_timeout'])('that is active with %s fails after three days', (error) => {
+    const active = [claimed(), activated(1)];
+    given(domain, active)
+      .when(look(error, 9 * DAY))
+      .thenEvents([changed(error, 9 * DAY)]);
+    const missed = [...active, changed(error, 9 * DAY)];
+    given(domain, missed)
+      .when(look(error, 12 * DAY - 1))
+      .thenEvents([]);
+    given(domain, missed)
+      .when(look(error, 12 * DAY))
+      .thenEvents([failed(error, 12 * DAY)]);
+    // Another reason is no new beginning.
+    given(domain, [...missed, changed('no_cname', 11 * DAY)])
+      .when(look(error, 12 * DAY))
+      .thenEvents([failed(error, 12 * DAY)]);
+  });
+
+  it('has three days anew after it pointed here again', () => {
+    const back = [claimed(), activated(1), changed('no_cname', DAY), changed(null, 3 * DAY)];
+    given(domain, back)
+      .when(look('no_cname', 5 * DAY))
+      .thenEvents([changed('no_cname', 5 * DAY)]);
+    given(domain, [...back, changed('no_cname', 5 * DAY)])
+      .when(look('no_cname', 7 * DAY))
+      .thenEvents([]);
+  });
+
+  it('takes no notice of a look that began before the last event, or of another owner’s', () => {
+    given(domain, [claimed(), activated(10)])
+      .when(look('dns_timeout', 9))
+      .thenEvents([]);
+    given(domain, [claimed(), failed('no_cname', 10)])
+      .when(look(null, 11))
+      .thenEvents([]);
+    given(domain, [claimed(2)])
+      .when(look(null, 5, 1))
+      .thenEvents([]);
+    given(domain, [claimed(2)])
+      .when(release(1, 5))
+      .thenEvents([]);
+  });
+
+  it('is given up in any state, once', () => {
+    for (const since of [[], [activated(1)], [failed('no_cname', 1)]]) {
+      given(domain, [claimed(), ...since])
+        .when(release(1, 5))
+        .thenEvents([released(1, 5)]);
+    }
+    given(domain, []).when(release()).thenEvents([]);
+  });
+
+  it('is looked for soon, then slower, then daily, and at the end in time', () => {
+    const wait = (events: DomainEvent[], at: number) => {
+      const state = events.reduce(domain.evolve, domain.initial);
+      const next = state && nextLook(state, AT + at);
+      return next === null ? null : next - AT - at;
+    };
+    expect(wait([claimed()], 0)).toBe(5_000);
+    expect(wait([claimed()], 10 * MINUTE)).toBe(MINUTE);
+    expect(wait([claimed()], DAY)).toBe(HOUR);
+    expect(wait([claimed()], 7 * DAY - MINUTE)).toBe(MINUTE);
+    expect(wait([claimed(), activated(0)], 0)).toBe(DAY);
+    expect(wait([claimed(), activated(0), changed('no_cname', DAY)], DAY)).toBe(HOUR);
+    expect(wait([claimed(), activated(0), changed('no_cname', DAY)], 4 * DAY - MINUTE)).toBe(MINUTE);
+    expect(wait([claimed(), failed('no_cname', 1)], 1)).toBeNull();
+  });
+});
+
+const taken = (nth: number): DomainPlaceEvent => ({
+  type: 'domains.PlaceTaken.v1',
+  data: {
+    tracker_id: TRACKER,
+    partner_id: ANNA,
+    domain_id: id(nth),
+    hostname: `s${nth}.example.com`,
+    taken_at: time(),
+  },
+});
+const freed = (nth: number): DomainPlaceEvent => ({
+  type: 'domains.PlaceFreed.v1',
+  data: { tracker_id: TRACKER, domain_id: id(nth), hostname: `s${nth}.example.com`, freed_at: time() },
+});
+const closed: DomainPlaceEvent = {
+  type: 'domains.PlacesClosed.v1',
+  data: { tracker_id: TRACKER, closed_at: time() },
+};
+const take = (nth: number, domainId = id(nth)) =>
+  ({
+    type: 'Take',
+    tracker_id: TRACKER,
+    partner_id: ANNA,
+    domain_id: domainId,
+    hostname: `s${nth}.example.com`,
+    at: AT,
+  }) as const;
+const free = (nth: number) => ({ type: 'Free', tracker_id: TRACKER, domain_id: id(nth), at: AT }) as const;
+const ten = Array.from({ length: 10 }, (_, nth) => taken(nth));
+
+describe('the places of a tracker', () => {
+  it('are ten, of which free ones count for nothing', () => {
+    given(places, ten.slice(1))
+      .when(take(0))
+      .thenEvents([taken(0)]);
+    given(places, ten).when(take(10)).thenRefused('domain_limit');
+    given(places, [...ten, freed(4)])
+      .when(take(10))
+      .thenEvents([taken(10)]);
+  });
+  it('are held for a name once, also when there are ten', () => {
+    given(places, ten)
+      .when(take(3, id(99)))
+      .thenEvents([]);
+  });
+  it('are freed once', () => {
+    given(places, ten)
+      .when(free(3))
+      .thenEvents([freed(3)]);
+    given(places, []).when(free(3)).thenEvents([]);
+  });
+  it('are closed with their tracker', () => {
+    given(places, ten).when({ type: 'Close', tracker_id: TRACKER, at: AT }).thenEvents([closed]);
+    given(places, [closed]).when(take(1)).thenRefused('tracker_deleted');
+    const after = [taken(1), taken(2), freed(2), closed].reduce(places.evolve, places.initial);
+    expect(heldPlaces(after).map(({ domain_id }) => domain_id)).toEqual([id(1)]);
+    expect(mayStand(after, id(1))).toBe(false);
+    expect(mayStand([taken(1)].reduce(places.evolve, places.initial), id(1))).toBe(true);
+  });
+});
+
+describe('a custom domain’s name', () => {
+  test.each([
+    'visits.example.com',
+    'a.b',
+    'a-b.example.co.uk',
+    'xn--bcher-kva.example',
+    '1.example',
+    `${'a'.repeat(63)}.com`,
+  ])('%s may be one', (name) => {
+    expect(isDomainName(name, 'doorplate.example')).toBe(true);
+  });
+  test.each([
+    '',
+    'localhost',
+    'doorplate.example',
+    'Visits.example.com',
+    'visits.example.com.',
+    '.example.com',
+    'a..example.com',
+    '-a.example.com',
+    'a-.example.com',
+    'a_b.example.com',
+    '*.example.com',
+    'bücher.example',
+    'xn--bücher.example',
+    '1.2.3.4',
+    '1.2.3',
+    '1.2.3.0x4',
+    'example.1',
+    '[::1]',
+    '::1',
+    'https://visits.example.com',
+    'visits.example.com:443',
+    'visits.example.com/',
+    'user@example.com',
+    ' visits.example.com',
+    'visits.example.com\u0000',
+    'visits\uff0eexample.com',
+    `${'a'.repeat(64)}.com`,
+    `${'a.'.repeat(126)}com`,
+  ])('%j may not', (name) => {
+    expect(isDomainName(name, 'doorplate.example')).toBe(false);
+  });
+});

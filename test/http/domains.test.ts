@@ -1,0 +1,419 @@
+import { randomUUID } from 'node:crypto';
+import { request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { LightMyRequestResponse } from 'fastify';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { tlsAllowed } from '../../bin/domains.ts';
+import { createLogger } from '../../platform/log.ts';
+import { createMetrics } from '../../platform/metrics.ts';
+import { startOpsServer } from '../../platform/ops-server.ts';
+import { type Key, startApi, type TestApi } from '../support/api.ts';
+import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
+import { eventually } from '../support/eventually.ts';
+import { collect, feed, makeTracker, PAGE } from '../support/tracking.ts';
+
+let dns: TestDns;
+let api: TestApi;
+let key: Key;
+beforeAll(async () => {
+  dns = await startTestDns();
+  api = await startApi({
+    env: {
+      PUBLIC_URL: `http://${SERVICE_HOST}`,
+      DNS_SERVERS: dns.address,
+      CAPTURES_PER_SECOND_PER_VISITOR: '1000',
+    },
+  });
+  key = await api.key();
+});
+afterAll(async () => {
+  await api.close();
+  dns.close();
+});
+
+const refusalOf = (answer: LightMyRequestResponse) => [answer.statusCode, answer.json().error?.code];
+let names = 0;
+const newName = (): string => {
+  names += 1;
+  return `visits${names}.example.com`;
+};
+/** A tracker with an active domain. */
+const activeDomain = async (by: Key = key) => {
+  const tracker = await makeTracker(api, by);
+  const hostname = newName();
+  dns.says(hostname, [SERVICE_HOST]);
+  const domains = domainsOf(api, by, tracker);
+  const { id } = (await domains.claim(hostname)).json();
+  await eventually(
+    'it is active',
+    () => domains.told(id),
+    ({ status }) => status === 'active',
+  );
+  return { tracker, hostname, id: id as string, domains };
+};
+const script = (tracker: string, host: string) =>
+  api.inject(null, { method: 'GET', url: `/tracking/a.js?tracker_id=${tracker}`, headers: { host } });
+
+describe('a custom domain over HTTP', () => {
+  it('is claimed, found to point here, listed with its snippet, and given up', async () => {
+    const tracker = await makeTracker(api, key);
+    const domains = domainsOf(api, key, tracker);
+    const hostname = newName();
+    const claimed = await domains.claim(hostname);
+    expect(claimed.statusCode).toBe(201);
+    const { request_id, ...pending } = claimed.json();
+    expect(request_id).toBe(claimed.headers['x-request-id']);
+    expect(pending).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      tracker_id: tracker,
+      hostname,
+      cname_target: SERVICE_HOST,
+      status: 'pending',
+      created_at: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/),
+      activated_at: null,
+      checked_at: null,
+      last_error: null,
+      snippet: null,
+    });
+    const { id } = pending;
+    const looked = await eventually(
+      'somebody has looked',
+      () => domains.told(id),
+      (told) => told.last_error !== null,
+    );
+    expect(looked).toMatchObject({ status: 'pending', last_error: 'no_such_name', snippet: null });
+
+    dns.says(hostname, [SERVICE_HOST]);
+    await api.foundation.pool.query('update work.domain_look set due_at = looked_at where domain_id = $1', [
+      id,
+    ]);
+    const active = await eventually(
+      'it is active',
+      () => domains.told(id),
+      ({ status, checked_at }) => status === 'active' && checked_at !== null,
+    );
+    expect(active).toMatchObject({
+      created_at: pending.created_at,
+      activated_at: expect.any(String),
+      checked_at: expect.any(String),
+      last_error: null,
+      snippet: `<script async src="https://${hostname}/tracking/a.js?tracker_id=${tracker}" data-custom='{}'></script>`,
+    });
+    const { request_id: _, ...listed } = { request_id: '', ...active };
+    expect(await domains.list()).toEqual([listed]);
+    const again = await domains.claim(hostname);
+    expect([again.statusCode, again.json()]).toEqual([
+      201,
+      { ...listed, request_id: again.headers['x-request-id'] },
+    ]);
+
+    const deleted = await domains.remove(id);
+    expect([deleted.statusCode, deleted.json()]).toEqual([
+      200,
+      { id, deleted: true, deleted_at: expect.any(String), request_id: deleted.headers['x-request-id'] },
+    ]);
+    expect(await domains.list()).toEqual([]);
+    expect(refusalOf(await domains.get(id))).toEqual([404, 'domain_not_found']);
+    const repeated = await domains.remove(id);
+    expect([repeated.statusCode, repeated.json().deleted_at]).toEqual([200, deleted.json().deleted_at]);
+    const anew = await domains.claim(hostname);
+    expect([anew.statusCode, anew.json().status]).toEqual([201, 'pending']);
+    expect(anew.json().id).not.toBe(id);
+  });
+
+  test.each<[string, unknown, string]>([
+    ['no hostname', {}, 'invalid_domain'],
+    ['a hostname that is no string', { hostname: 7 }, 'invalid_domain'],
+    ['capitals', { hostname: 'Visits.example.com' }, 'invalid_domain'],
+    ['an IDN in letters', { hostname: 'bücher.example' }, 'invalid_domain'],
+    ['an address', { hostname: '8.8.8.8' }, 'invalid_domain'],
+    ['one label', { hostname: 'localhost' }, 'invalid_domain'],
+    ['a trailing dot', { hostname: 'visits.example.com.' }, 'invalid_domain'],
+    ['the service’s own name', { hostname: SERVICE_HOST }, 'invalid_domain'],
+    ['a lone surrogate', '{"hostname":"\\ud800.example.com"}', 'invalid_domain'],
+    ['another property', { hostname: 'visits.example.com', x: 1 }, 'invalid_body'],
+    ['no object', [], 'invalid_body'],
+    ['no JSON', '{', 'invalid_json'],
+  ])('is refused with %s', async (_what, payload, code) => {
+    const answer = await api.inject(key, {
+      method: 'POST',
+      url: `/v1/trackers/${await makeTracker(api, key)}/domains`,
+      headers: { 'content-type': 'application/json' },
+      payload: typeof payload === 'string' ? payload : JSON.stringify(payload),
+    });
+    expect(refusalOf(answer)).toEqual([400, code]);
+  });
+
+  it('takes 16 KiB of body, and no more', async () => {
+    const { claim } = domainsOf(api, key, await makeTracker(api, key));
+    expect(refusalOf(await claim('a'.repeat(16_000)))).toEqual([400, 'invalid_domain']);
+    expect(refusalOf(await claim('a'.repeat(17_000)))).toEqual([413, 'body_too_large']);
+  });
+
+  it('is of a tracker of the partner’s own that is not deleted', async () => {
+    const { tracker, id } = await activeDomain(await api.key());
+    const deleted = await makeTracker(api, key);
+    await api.inject(key, { method: 'POST', url: `/v1/trackers/${deleted}/delete` });
+    const cases: [string, number, string][] = [
+      [tracker, 404, 'tracker_not_found'],
+      [randomUUID(), 404, 'tracker_not_found'],
+      ['no-uuid', 400, 'invalid_tracker'],
+      [deleted, 410, 'tracker_deleted'],
+    ];
+    for (const [of, status, code] of cases) {
+      const { claim, get, remove } = domainsOf(api, key, of);
+      const listed = await api.inject(key, { method: 'GET', url: `/v1/trackers/${of}/domains` });
+      for (const answer of [await claim(newName()), await get(id), await remove(id), listed]) {
+        expect(refusalOf(answer)).toEqual([status, code]);
+      }
+    }
+  });
+
+  it('is not found under another tracker, or by what is no id; and there are no queries', async () => {
+    const { id, tracker } = await activeDomain();
+    const other = domainsOf(api, key, await makeTracker(api, key));
+    const own = domainsOf(api, key, tracker);
+    for (const answer of [
+      await other.get(id),
+      await other.remove(id),
+      await own.get(randomUUID()),
+      await own.remove(randomUUID()),
+      await own.get('no-uuid'),
+      await own.remove('no-uuid'),
+    ]) {
+      expect(refusalOf(answer)).toEqual([404, 'domain_not_found']);
+    }
+    expect(refusalOf(await own.get(`${id}?x=1`))).toEqual([400, 'invalid_query']);
+    expect(refusalOf(await own.remove(`${id}?x=1`))).toEqual([400, 'invalid_query']);
+    const wrong = await api.inject(key, { method: 'PATCH', url: `/v1/trackers/${tracker}/domains/${id}` });
+    expect([wrong.statusCode, wrong.headers.allow]).toEqual([405, 'GET, DELETE']);
+  });
+
+  it('has one tracker, whoever else asks, until it is given up', async () => {
+    const { hostname, domains, id } = await activeDomain();
+    const rival = domainsOf(api, await api.key(), await makeTracker(api, key));
+    const other = await api.key();
+    const others = domainsOf(api, other, await makeTracker(api, other));
+    expect(refusalOf(await others.claim(hostname))).toEqual([409, 'domain_taken']);
+    expect(refusalOf(await rival.claim(hostname))).toEqual([404, 'tracker_not_found']);
+    await domains.remove(id);
+    expect((await others.claim(hostname)).statusCode).toBe(201);
+  });
+
+  it('is won by one of those who claim it at once, and the others keep their places', async () => {
+    const trackers = await Promise.all(Array.from({ length: 8 }, () => makeTracker(api, key)));
+    const hostname = newName();
+    const answers = await Promise.all(
+      trackers.flatMap((tracker) => {
+        const { claim } = domainsOf(api, key, tracker);
+        return [claim(hostname), claim(hostname)];
+      }),
+    );
+    const won = answers.filter(({ statusCode }) => statusCode === 201);
+    expect(new Set(won.map((answer) => answer.json().id)).size).toBe(1);
+    expect(won).toHaveLength(2);
+    for (const answer of answers.filter((one) => !won.includes(one))) {
+      expect(refusalOf(answer)).toEqual([409, 'domain_taken']);
+    }
+    const loser = trackers.find((tracker) => tracker !== won[0]?.json().tracker_id) ?? '';
+    const { claim } = domainsOf(api, key, loser);
+    const ten = await Promise.all(Array.from({ length: 10 }, () => claim(newName())));
+    expect(ten.map(({ statusCode }) => statusCode)).toEqual(Array(10).fill(201));
+  });
+
+  it('is refused beyond ten of a tracker, exactly, however many are claimed at once', async () => {
+    const { claim, list, remove } = domainsOf(api, key, await makeTracker(api, key));
+    const answers = await Promise.all(Array.from({ length: 25 }, () => claim(newName())));
+    expect(answers.filter(({ statusCode }) => statusCode === 201)).toHaveLength(10);
+    const refused = answers.filter((answer) => answer.statusCode === 429);
+    expect(refused).toHaveLength(15);
+    expect(refused[0]?.json().error.code).toBe('domain_limit');
+    expect(refused[0]?.headers['retry-after']).toMatch(/^\d+$/);
+    const [first] = await list();
+    await remove(first?.id ?? '');
+    expect((await claim(newName())).statusCode).toBe(201);
+    expect(refusalOf(await claim(newName()))).toEqual([429, 'domain_limit']);
+  });
+
+  it('goes with its tracker, whose names are free then', async () => {
+    const { tracker, hostname } = await activeDomain();
+    await api.inject(key, { method: 'POST', url: `/v1/trackers/${tracker}/delete` });
+    expect(refusalOf(await collect(api, tracker, { headers: { host: hostname } }))).toEqual([
+      410,
+      'tracker_deleted',
+    ]);
+    expect(refusalOf(await script(tracker, hostname))).toEqual([410, 'tracker_deleted']);
+    const { claim } = domainsOf(api, key, await makeTracker(api, key));
+    await eventually(
+      'the name is free',
+      () => claim(hostname),
+      ({ statusCode }) => statusCode === 201,
+    );
+  });
+});
+
+describe('under the Host of a custom domain', () => {
+  it('visits are heard and the script is served, for its tracker alone', async () => {
+    const { tracker, hostname } = await activeDomain();
+    const other = await makeTracker(api, key);
+    for (const host of [hostname, hostname.toUpperCase(), `${hostname}:443`]) {
+      const heard = await collect(api, tracker, { headers: { host } });
+      expect(heard.statusCode).toBe(204);
+      expect(heard.headers['access-control-allow-origin']).toBe(PAGE);
+      expect((await script(tracker, host)).statusCode).toBe(200);
+      expect(refusalOf(await collect(api, other, { headers: { host } }))).toEqual([
+        403,
+        'untrusted_collector',
+      ]);
+      expect(refusalOf(await script(other, host))).toEqual([403, 'untrusted_collector']);
+    }
+    await api.caughtUp();
+    expect((await feed(api, key, `tracker_id=${tracker}`)).sessions).toHaveLength(3);
+    const denied = await collect(api, tracker, {
+      headers: { host: hostname, origin: 'https://evil.example' },
+    });
+    expect(refusalOf(denied)).toEqual([403, 'tracker_origin_denied']);
+  });
+
+  it('a preflight is answered as under the service’s own', async () => {
+    const { hostname } = await activeDomain();
+    const answer = await api.inject(null, {
+      method: 'OPTIONS',
+      url: '/tracking/collect',
+      headers: { host: hostname, origin: PAGE, 'access-control-request-method': 'POST' },
+    });
+    expect([answer.statusCode, answer.headers['access-control-allow-origin']]).toEqual([204, PAGE]);
+  });
+
+  it('nothing is heard that is not exactly that', async () => {
+    const { tracker, hostname } = await activeDomain();
+    for (const host of [
+      `${hostname}.`,
+      `${hostname}:8443`,
+      `a.${hostname}`,
+      'example.com',
+      '',
+      'a b',
+      '\u00ff',
+    ]) {
+      expect(refusalOf(await collect(api, tracker, { headers: { host } }))).toEqual([
+        403,
+        'untrusted_collector',
+      ]);
+      expect(refusalOf(await script(tracker, host))).toEqual([403, 'untrusted_collector']);
+    }
+  });
+
+  it('nothing is heard while it is pending, nor once it is given up', async () => {
+    const tracker = await makeTracker(api, key);
+    const hostname = newName();
+    const pending = domainsOf(api, key, tracker);
+    await pending.claim(hostname);
+    const headers = { host: hostname };
+    expect(refusalOf(await collect(api, tracker, { headers }))).toEqual([403, 'untrusted_collector']);
+
+    const active = await activeDomain();
+    const at = { headers: { host: active.hostname } };
+    expect((await collect(api, active.tracker, at)).statusCode).toBe(204);
+    await active.domains.remove(active.id);
+    expect(refusalOf(await collect(api, active.tracker, at))).toEqual([403, 'untrusted_collector']);
+    expect(refusalOf(await script(active.tracker, active.hostname))).toEqual([403, 'untrusted_collector']);
+  });
+
+  it('there is nothing else', async () => {
+    const { hostname } = await activeDomain();
+    for (const url of ['/v1/trackers', '/v1/lookup?ip=8.8.8.8', '/docs', '/openapi.json', '/healthz', '/']) {
+      const answer = await api.inject(key, { method: 'GET', url, headers: { host: hostname } });
+      expect(refusalOf(answer), url).toEqual([404, 'not_found']);
+      const other = await api.inject(key, { method: 'PUT', url, headers: { host: `${hostname}:443` } });
+      expect(refusalOf(other), url).toEqual([404, 'not_found']);
+    }
+    for (const host of [SERVICE_HOST, 'localhost', '10.0.0.1:3000', 'internal.example.com']) {
+      const answer = await api.inject(null, { method: 'GET', url: '/healthz', headers: { host } });
+      expect(answer.statusCode, host).toBe(200);
+    }
+  });
+
+  it('it is the same over a socket', async () => {
+    const { tracker, hostname } = await activeDomain();
+    if (!api.app.server.listening) await api.app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = api.app.server.address() as AddressInfo;
+    const statusOf = (method: string, path: string, host: string, body?: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const headers = { host, origin: PAGE, 'content-type': 'text/plain', 'x-forwarded-for': '9.9.9.9' };
+        const asked = request({ host: '127.0.0.1', port, method, path, headers }, (answer) => {
+          answer.resume();
+          answer.on('end', () => resolve(answer.statusCode));
+        });
+        asked.on('error', reject);
+        asked.end(body);
+      });
+    const visit = JSON.stringify({ tracker_id: tracker, token: randomUUID(), visit_id: randomUUID() });
+    expect(await statusOf('POST', '/tracking/collect', hostname, visit)).toBe(204);
+    expect(await statusOf('POST', '/tracking/collect', 'elsewhere.example.com', visit)).toBe(403);
+    expect(await statusOf('GET', `/tracking/a.js?tracker_id=${tracker}`, hostname)).toBe(200);
+    expect(await statusOf('POST', '/v1/lookup', hostname, '{"ip":"8.8.8.8"}')).toBe(404);
+    expect(await statusOf('GET', '/healthz', hostname)).toBe(404);
+  });
+});
+
+describe('GET /tls-allowed', () => {
+  const startOps = (foundation: Parameters<typeof tlsAllowed>[0]) =>
+    startOpsServer({
+      host: '127.0.0.1',
+      port: 0,
+      registry: createMetrics().registry,
+      readiness: () => ({ ready: true, problems: [] }),
+      handlers: { 'GET /tls-allowed': tlsAllowed(foundation) },
+      log: createLogger({ level: 'silent', destination: 'stderr' }),
+    });
+
+  it('says yes for the service’s own name and active domains, and asks no DNS', async () => {
+    const { hostname, domains, id } = await activeDomain();
+    const pending = newName();
+    await domains.claim(pending);
+    await eventually('the pending one was looked for', () => dns.questions.includes(`CNAME ${pending}`));
+    const ops = await startOps(api.foundation);
+    const ask = async (query: string) =>
+      (await fetch(`http://127.0.0.1:${ops.port}/tls-allowed${query}`)).status;
+    const asked = dns.questions.length;
+    try {
+      expect(await ask(`?domain=${hostname}`)).toBe(200);
+      expect(await ask(`?domain=${hostname.toUpperCase()}`)).toBe(200);
+      expect(await ask(`?domain=${SERVICE_HOST}`)).toBe(200);
+      for (const query of [
+        '',
+        '?domain=',
+        `?domain=${pending}`,
+        '?domain=unknown.example.com',
+        `?domain=a.${hostname}`,
+        `?domain=${hostname}.`,
+        `?domain=${hostname}&domain=${hostname}`,
+        '?domain=8.8.8.8',
+        '?domain=%00',
+      ]) {
+        expect(await ask(query), query).toBe(404);
+      }
+      await domains.remove(id);
+      expect(await ask(`?domain=${hostname}`)).toBe(404);
+      const gone = await activeDomain();
+      await api.inject(key, { method: 'POST', url: `/v1/trackers/${gone.tracker}/delete` });
+      expect(await ask(`?domain=${gone.hostname}`)).toBe(404);
+      expect(dns.questions.slice(asked).filter((question) => question.endsWith(hostname))).toEqual([]);
+    } finally {
+      await ops.close();
+    }
+  });
+
+  it('says no while the database is away', async () => {
+    const query = () => Promise.reject(new Error('Connection terminated'));
+    const pool = { query } as unknown as typeof api.foundation.pool;
+    const ops = await startOps({ ...api.foundation, pool });
+    try {
+      const answer = await fetch(`http://127.0.0.1:${ops.port}/tls-allowed?domain=visits.example.com`);
+      expect(answer.status).toBe(503);
+    } finally {
+      await ops.close();
+    }
+  });
+});

@@ -1,0 +1,338 @@
+import { randomUUID } from 'node:crypto';
+import { Resolver } from 'node:dns/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { domainAggregate, placesAggregate } from '../../commands/domains/aggregates.ts';
+import { createDomainCommands, type DomainCommands } from '../../commands/domains/manage-domains.ts';
+import { handle } from '../../commands/handle.ts';
+import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
+import { domainStream } from '../../domain/domains/domain.ts';
+import { domainPlacesStream } from '../../domain/domains/places.ts';
+import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
+import { keepDomains } from '../../processors/domains/keep-domains.ts';
+import { type LookOptions, startDomainLooks } from '../../processors/domains/look-at-domains.ts';
+import { startProcessor } from '../../processors/follow.ts';
+import { domains } from '../../projections/domains/domains.ts';
+import { rebuild } from '../../projections/rebuild.ts';
+import { trackers } from '../../projections/trackers/trackers.ts';
+import { SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
+import { eventually } from '../support/eventually.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+const HOSTNAME = 'visits.example.com';
+const PARTNER = randomUUID();
+
+let house: House;
+let dns: TestDns;
+let commands: DomainCommands;
+let outcomes: string[];
+let running: { stop(): Promise<void> }[];
+
+beforeEach(async () => {
+  dns = await startTestDns();
+  house = await openHouse();
+  house.project([trackers, domains]);
+  outcomes = [];
+  running = [];
+  commands = commandsOf();
+});
+afterEach(async () => {
+  for (const one of running) await one.stop();
+  await house.close();
+  dns.close();
+});
+
+/** As one process has them: with a cache of its own. */
+const commandsOf = () =>
+  createDomainCommands({
+    store: house.store,
+    serviceHost: SERVICE_HOST,
+    trackerRefusal: async () => null,
+  });
+const keep = () => {
+  const { store, url, log, pool, clock } = house;
+  running.push(
+    startProcessor(keepDomains({ store, pool, clock }), { store, url, log, onPassed: () => undefined }),
+  );
+};
+const lookOut = (over: Partial<LookOptions> = {}) => {
+  const { store, pool, clock, log } = house;
+  running.push(
+    startDomainLooks({
+      store,
+      pool,
+      clock,
+      log,
+      serviceHost: SERVICE_HOST,
+      newResolver: () => {
+        const resolver = new Resolver({ timeout: 150, tries: 1 });
+        resolver.setServers([dns.address]);
+        return resolver;
+      },
+      onLook: (outcome) => outcomes.push(outcome),
+      ...over,
+    }),
+  );
+};
+const claim = async (tracker: string, hostname = HOSTNAME, by = commands) => {
+  const claimed = await by.claim({ partner_id: PARTNER, tracker_id: tracker }, hostname, house.context());
+  if (!claimed.ok) throw new Error(claimed.refusal);
+  return claimed.value.domain;
+};
+const stateOf = async (hostname = HOSTNAME) => {
+  const [row] = await house.rows(
+    'select status, last_error, tracker_id from read.domain where hostname = $1',
+    [hostname],
+  );
+  return row ?? null;
+};
+const isIn = (status: string, last_error: string | null) =>
+  eventually(
+    `it is ${status} with ${last_error}`,
+    () => stateOf(),
+    (row) => row?.status === status && row.last_error === last_error,
+  );
+/** Moves the clock, and waits for a look after that. */
+const lookAfter = async (ms: number, outcome: string) => {
+  const before = outcomes.length;
+  house.clock.at += ms;
+  await eventually('somebody has looked', () => outcomes.length > before);
+  expect(outcomes.at(-1)).toBe(outcome);
+};
+const eventsOf = async (stream: string): Promise<RecordedEvent[]> => {
+  const all: RecordedEvent[] = [];
+  for await (const event of house.store.readStream(stream)) all.push(event);
+  return all;
+};
+const typesOf = async (stream: string) =>
+  (await eventsOf(stream)).map(({ type }) => type.replace(/^domains\.(.*)\.v1$/, '$1'));
+const dueIn = async (): Promise<number | null> => {
+  const [row] = await house.rows('select due_at from work.domain_look');
+  const due = row?.due_at as Date | null | undefined;
+  return due ? due.getTime() - house.clock.at : null;
+};
+
+describe('a claimed name', () => {
+  it('becomes active once it points here, and fails when it no longer has for three days', async () => {
+    keep();
+    lookOut();
+    await claim(randomUUID());
+    await isIn('pending', 'no_such_name');
+    dns.says(HOSTNAME, ['elsewhere.example.com']);
+    await lookAfter(MINUTE, 'points_elsewhere');
+    dns.says(HOSTNAME, [`${SERVICE_HOST.toUpperCase()}.`]);
+    await lookAfter(MINUTE, 'points_here');
+    await isIn('active', null);
+    await eventually('it is looked at daily', dueIn, (ms) => ms === DAY);
+    // A look that tells nothing new is no event.
+    const before = await typesOf(domainStream(HOSTNAME));
+    await lookAfter(DAY, 'points_here');
+    expect(await typesOf(domainStream(HOSTNAME))).toEqual(before);
+
+    dns.says(HOSTNAME, 'silence');
+    await lookAfter(DAY, 'dns_timeout');
+    await isIn('active', 'dns_timeout');
+    await eventually('it is looked at hourly', dueIn, (ms) => ms === HOUR);
+    dns.says(HOSTNAME, 'SERVFAIL');
+    await lookAfter(2 * DAY, 'dns_error');
+    await isIn('active', 'dns_error');
+    await lookAfter(DAY, 'dns_error');
+    await isIn('failed', 'dns_error');
+    await eventually('nobody looks any more', dueIn, (ms) => ms === null);
+
+    await claim((await stateOf())?.tracker_id as string);
+    dns.says(HOSTNAME, [SERVICE_HOST]);
+    await isIn('active', null);
+    expect(await typesOf(domainStream(HOSTNAME))).toEqual([
+      ...['DomainClaimed', 'DomainLookChanged', 'DomainLookChanged', 'DomainActivated'],
+      ...['DomainLookChanged', 'DomainLookChanged', 'DomainFailed', 'DomainClaimed', 'DomainActivated'],
+    ]);
+  });
+
+  it('fails after seven days in which it never pointed here', async () => {
+    keep();
+    lookOut();
+    dns.says(HOSTNAME, []);
+    await claim(randomUUID());
+    await isIn('pending', 'no_cname');
+    await lookAfter(7 * DAY - MINUTE, 'no_cname');
+    await eventually('the last look is in time', dueIn, (ms) => ms === MINUTE);
+    await lookAfter(MINUTE, 'no_cname');
+    await isIn('failed', 'no_cname');
+  });
+
+  it('is looked at once by however many workers there are', async () => {
+    keep();
+    for (let n = 0; n < 4; n += 1) lookOut();
+    dns.says(HOSTNAME, [SERVICE_HOST]);
+    await claim(randomUUID());
+    await isIn('active', null);
+    for (let day = 1; day <= 5; day += 1) await lookAfter(DAY, 'points_here');
+    expect(outcomes).toHaveLength(6);
+    expect(dns.questions).toHaveLength(6);
+  });
+
+  it('is looked at by another worker when the first one died', async () => {
+    keep();
+    await claim(randomUUID());
+    await eventually('a look is due', async () => (await dueIn()) !== null);
+    await house.pool.query(
+      `insert into work.claim (item, cycle, attempt, lease_until)
+       select domain_id::text, 0, 1, $1 from work.domain_look`,
+      [new Date(house.clock.at + 20_000)],
+    );
+    lookOut();
+    dns.says(HOSTNAME, [SERVICE_HOST]);
+    await claim(randomUUID(), 'other.example.com');
+    await eventually('the other one was looked at', () => outcomes.includes('no_such_name'));
+    expect(outcomes).not.toContain('points_here');
+    house.clock.at += 20_001;
+    await isIn('active', null);
+  });
+
+  it('keeps what a rebuild of the read model needs', async () => {
+    keep();
+    lookOut();
+    dns.says(HOSTNAME, [SERVICE_HOST]);
+    await claim(randomUUID());
+    await isIn('active', null);
+    dns.says(HOSTNAME, 'NXDOMAIN');
+    await lookAfter(DAY, 'no_such_name');
+    await isIn('active', 'no_such_name');
+    const all = () => house.rows('select * from read.domain');
+    const before = await all();
+    const { store, url } = house;
+    await rebuild({ store, url, projections: [domains] });
+    expect(await all()).toEqual(before);
+    // Since when it has been missed is not forgotten either.
+    await lookAfter(3 * DAY, 'no_such_name');
+    await isIn('failed', 'no_such_name');
+  });
+});
+
+describe('what takes two streams', () => {
+  const takePlace = async (tracker: string, domain_id = randomUUID(), hostname = HOSTNAME) => {
+    const command = { type: 'Take', tracker_id: tracker, partner_id: PARTNER, domain_id, hostname } as const;
+    const at = house.clock.at;
+    await handle(
+      house.store,
+      placesAggregate,
+      domainPlacesStream(tracker),
+      { ...command, at },
+      house.context(),
+    );
+    return domain_id;
+  };
+  it('is completed: a place whose claim never came', async () => {
+    const tracker = randomUUID();
+    const id = await takePlace(tracker);
+    keep();
+    await eventually(
+      'it is claimed',
+      () => stateOf(),
+      (row) => row?.tracker_id === tracker,
+    );
+    expect((await claim(tracker)).domain_id).toBe(id);
+  });
+
+  it('is undone: a place for a name that another tracker has', async () => {
+    const [owner, late] = [randomUUID(), randomUUID()];
+    await claim(owner);
+    await takePlace(late);
+    keep();
+    await eventually(
+      'its place is given back',
+      () => typesOf(domainPlacesStream(late)),
+      (types) => types.at(-1) === 'PlaceFreed',
+    );
+    await house.caughtUp([domains]);
+    expect((await stateOf())?.tracker_id).toBe(owner);
+  });
+
+  it('is completed: a place that was given back without its name', async () => {
+    const tracker_id = randomUUID();
+    const { domain_id } = await claim(tracker_id);
+    const free = { type: 'Free', tracker_id, domain_id, at: house.clock.at } as const;
+    await handle(house.store, placesAggregate, domainPlacesStream(tracker_id), free, house.context());
+    await house.caughtUp([domains]);
+    expect(await stateOf()).not.toBeNull();
+    keep();
+    await eventually(
+      'it is gone',
+      () => stateOf(),
+      (row) => row === null,
+    );
+    await eventually(
+      'nobody looks',
+      () => house.rows('select from work.domain_look'),
+      (rows) => rows.length === 0,
+    );
+  });
+
+  it('is undone: a claim that came after its tracker was deleted', async () => {
+    const { store } = house;
+    const ofTrackers = createTrackerCommands(store, 10);
+    const wanted = { name: 'a site', origins: ['https://www.example.com'], customer_reference: null };
+    const made = await ofTrackers.create(PARTNER, wanted, house.context());
+    if (!made.ok) throw new Error(made.refusal);
+    const { tracker_id } = made.value.tracker;
+    await claim(tracker_id, 'first.example.com');
+    const late = await takePlace(tracker_id);
+    await ofTrackers.aim('Delete', PARTNER, tracker_id, house.context());
+    keep();
+    await eventually(
+      'the first is given up',
+      () => stateOf('first.example.com'),
+      (row) => row === null,
+    );
+    const command = { type: 'Claim', domain_id: late, hostname: HOSTNAME } as const;
+    const whose = { tracker_id, partner_id: PARTNER, at: house.clock.at };
+    await handle(store, domainAggregate, domainStream(HOSTNAME), { ...command, ...whose }, house.context());
+    await eventually(
+      'the late one is given up',
+      () => typesOf(domainStream(HOSTNAME)),
+      (types) => types.at(-1) === 'DomainReleased',
+    );
+    const more = await commands.claim(
+      { partner_id: PARTNER, tracker_id },
+      'more.example.com',
+      house.context(),
+    );
+    expect(more).toEqual({ ok: false, refusal: 'tracker_deleted' });
+  });
+
+  it('comes out the same when two processes claim one name, over and over, while others give it up', async () => {
+    keep();
+    const both = [commandsOf(), commandsOf()] as const;
+    const both_ = [randomUUID(), randomUUID()] as const;
+    for (let round = 0; round < 10; round += 1) {
+      const claims = await Promise.all(
+        both.map((by, n) =>
+          by.claim({ partner_id: PARTNER, tracker_id: both_[n] ?? '' }, HOSTNAME, house.context()),
+        ),
+      );
+      const [winner, ...more] = claims.flatMap((claimed) => (claimed.ok ? [claimed.value.domain] : []));
+      expect(more).toEqual([]);
+      expect(claims.filter(({ ok }) => !ok)).toEqual([{ ok: false, refusal: 'domain_taken' }]);
+      if (!winner) throw new Error('nobody has it');
+      const of = { partner_id: PARTNER, tracker_id: winner.tracker_id };
+      const given = await Promise.all(both.map((by) => by.release(of, winner.domain_id, house.context())));
+      expect(given.map(({ ok }) => ok)).toEqual([true, true]);
+    }
+    await house.caughtUp([domains]);
+    expect(await stateOf()).toBeNull();
+  });
+
+  it('keeps to ten places over two processes', async () => {
+    const tracker_id = randomUUID();
+    const both = [commandsOf(), commandsOf()];
+    const claims = await Promise.all(
+      Array.from({ length: 24 }, (_, n) =>
+        both[n % 2]?.claim({ partner_id: PARTNER, tracker_id }, `s${n}.example.com`, house.context()),
+      ),
+    );
+    expect(claims.filter((claimed) => claimed?.ok)).toHaveLength(10);
+    for (const claimed of claims)
+      if (!claimed?.ok) expect(claimed).toMatchObject({ refusal: 'domain_limit' });
+  });
+});

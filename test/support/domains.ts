@@ -1,0 +1,50 @@
+/** Custom domains over HTTP, as partners manage them, and the DNS that they stand in. */
+import type { LightMyRequestResponse } from 'fastify';
+import type { Key, TestApi } from './api.ts';
+import { type DnsAnswer, type DnsServer, startDnsServer } from './dns-server.ts';
+
+/** The service's own name, as `startApi` has it. */
+export const SERVICE_HOST = 'doorplate.test';
+
+export interface TestDns extends DnsServer {
+  /** As `DNS_SERVERS` takes it. */
+  readonly address: string;
+  /** Gives a name a CNAME, or what the server says instead of one; a name that was not given any is none. */
+  says(name: string, answer: DnsAnswer): void;
+}
+
+export const startTestDns = async (): Promise<TestDns> => {
+  const answers = new Map<string, DnsAnswer>();
+  const server = await startDnsServer((_type, name) => answers.get(name.toLowerCase()) ?? 'NXDOMAIN');
+  return {
+    ...server,
+    address: server.resolver.getServers()[0] ?? '',
+    says: (name, answer) => answers.set(name, answer),
+  };
+};
+
+/** What the API tells of a domain. */
+export interface Told {
+  readonly id: string;
+  readonly status: string;
+  readonly activated_at: string | null;
+  readonly checked_at: string | null;
+  readonly last_error: string | null;
+  readonly snippet: string | null;
+  readonly created_at: string;
+}
+
+export const domainsOf = (api: TestApi, key: Key, trackerId: string) => {
+  const path = `/v1/trackers/${trackerId}/domains`;
+  const read = async (url: string) => (await api.inject(key, { method: 'GET', url })).json();
+  return {
+    claim: (hostname: unknown): Promise<LightMyRequestResponse> =>
+      api.inject(key, { method: 'POST', url: path, payload: { hostname } }),
+    get: (id: string): Promise<LightMyRequestResponse> =>
+      api.inject(key, { method: 'GET', url: `${path}/${id}` }),
+    told: async (id: string): Promise<Told> => read(`${path}/${id}`),
+    list: async (): Promise<readonly Told[]> => (await read(path)).domains,
+    remove: (id: string): Promise<LightMyRequestResponse> =>
+      api.inject(key, { method: 'DELETE', url: `${path}/${id}` }),
+  };
+};

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import type { DomainCommands, TrackerName } from '../commands/domains/manage-domains.ts';
+import type { Position } from '../event-store/port.ts';
+import { commandContext } from '../http/command-context.ts';
+import { DOMAIN_ROUTE, domainAnswer, domainFields } from '../http/domain-answer.ts';
+import { refusal } from '../http/error-catalog.ts';
+import { createDomainOperation, deleteDomainOperation } from '../http/operations/domains.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
+import { uuidParam } from '../http/tracker-answer.ts';
+
+export interface DomainRouteParts {
+  readonly commands: DomainCommands;
+  /** What domains must point at. */
+  readonly serviceHost: string;
+  /** Resolves when the read models have the position, or a short time is over. */
+  readonly projected: (position: Position | null) => Promise<unknown>;
+  /** Told of a name that was given up, once the read models know. */
+  readonly changed: (hostname: string) => void;
+  /** When somebody last looked where a domain points (ISO 8601). */
+  readonly checkedAt: (domainId: string) => Promise<string | null>;
+}
+
+/** POST and DELETE: all that changes a custom domain. */
+export const domainRoutes = (parts: DomainRouteParts): Route[] => [
+  {
+    ...DOMAIN_ROUTE,
+    method: 'POST',
+    path: '/v1/trackers/:tracker_id/domains',
+    body: 'json',
+    operation: createDomainOperation,
+    handle: (request) => create(parts, request),
+  },
+  {
+    ...DOMAIN_ROUTE,
+    method: 'DELETE',
+    path: '/v1/trackers/:tracker_id/domains/:domain_id',
+    body: 'none',
+    operation: deleteDomainOperation,
+    handle: (request) => remove(parts, request),
+  },
+];
+
+/** What is no string is wrong in the field's own way (decisions, Custom domains). */
+const shape = z.strictObject({ hostname: z.unknown().optional() });
+
+const create = async (parts: DomainRouteParts, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const body = shape.safeParse(request.body);
+  if (!body.success) return refusal(request, 'invalid_body');
+  const tracker = trackerOf(request);
+  if (tracker === null) return refusal(request, 'invalid_tracker');
+  const { hostname } = body.data;
+  if (typeof hostname !== 'string') return refusal(request, 'invalid_domain');
+  const claimed = await parts.commands.claim(tracker, hostname, commandContext(request));
+  if (!claimed.ok) return refusal(request, claimed.refusal);
+  const { domain, position } = claimed.value;
+  // So that the caller's next list, on whichever node, shows it; it stands whether or not that can be waited for.
+  await parts.projected(position).catch(() => undefined);
+  const checkedAt = await parts.checkedAt(domain.domain_id).catch(() => null);
+  // 201 for a repeat too: who did not get the first answer gets the same one.
+  return domainAnswer(request, 201, domainFields(domain, checkedAt, parts.serviceHost));
+};
+
+const remove = async (parts: DomainRouteParts, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const tracker = trackerOf(request);
+  if (tracker === null) return refusal(request, 'invalid_tracker');
+  const id = uuidParam(request, 'domain_id');
+  if (id === null) return refusal(request, 'domain_not_found');
+  const released = await parts.commands.release(tracker, id, commandContext(request));
+  if (!released.ok) return refusal(request, released.refusal);
+  const { hostname, deleted_at, position } = released.value;
+  await parts.projected(position).catch(() => undefined);
+  parts.changed(hostname);
+  return { status: 200, body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }) };
+};
+
+const trackerOf = (request: ApiRequest): TrackerName | null => {
+  const tracker_id = uuidParam(request, 'tracker_id');
+  if (tracker_id === null) return null;
+  return { tracker_id, partner_id: (request.key as CallingKey).partner_id };
+};
