@@ -1,0 +1,39 @@
+import { readEvent } from '../../domain/kernel/events.ts';
+import { profileName, websiteHost } from '../../domain/kernel/profile.ts';
+import { enrichmentEvents } from '../../domain/lookup/events.ts';
+import type { Projection } from '../projection.ts';
+
+interface Row {
+  readonly ip: string;
+  readonly hostname: string;
+  readonly profile: string;
+  readonly enriched_at: string;
+}
+
+/** Which company's website has which host name: what the domains of clues are matched with. */
+export const profiles: Projection = {
+  name: 'profiles',
+  tables: ['company_profile'],
+  async apply(events, db) {
+    const rows = new Map<string, Row | null>();
+    for (const recorded of events) {
+      const event = readEvent(enrichmentEvents, recorded);
+      if (event?.type !== 'lookup.EnrichmentCompleted.v1') continue;
+      const { ip, company, enriched_at } = event.data.result;
+      const hostname = company && websiteHost(company.website);
+      rows.set(ip, company && hostname ? { ip, hostname, profile: profileName(company), enriched_at } : null);
+    }
+    if (rows.size === 0) return;
+    const gone = [...rows].flatMap(([ip, row]) => (row === null ? [ip] : []));
+    const kept = [...rows.values()].filter((row) => row !== null);
+    await db.query({ name: 'keep_profiles', text: KEEP, values: [gone, JSON.stringify(kept)] });
+  },
+};
+
+const KEEP = `
+  with gone as (
+    delete from company_profile where ip = any ($1))
+  insert into company_profile (ip, hostname, profile, enriched_at)
+  select ip, hostname, profile, enriched_at from json_populate_recordset(null::company_profile, $2)
+  on conflict (ip) do update set (hostname, profile, enriched_at) =
+    (excluded.hostname, excluded.profile, excluded.enriched_at)`;
