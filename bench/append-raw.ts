@@ -3,6 +3,7 @@
  * at an exact revision: what the store itself can do. Argument: `RawAppends`. Prints `{pid}` of its PostgreSQL
  * when it is ready, then takes lines `{seconds}` and answers each with `{appends, seconds}`.
  */
+import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { v7 as uuid } from 'uuid';
 import { openFoundation } from '../bin/foundation.ts';
@@ -15,16 +16,18 @@ import { addressOf } from './support/addresses.ts';
 export interface RawAppends {
   readonly env: Readonly<Record<string, string>>;
   readonly callers: number;
+  /** Of random text in each event, beside the rest. */
+  readonly bytes: number;
 }
 
-const { env, callers } = JSON.parse(process.argv[2] ?? '') as RawAppends;
+const { env, callers, bytes } = JSON.parse(process.argv[2] ?? '') as RawAppends;
 const foundation = await openFoundation(
   loadConfig(env),
   createLogger({ level: 'warn', destination: 'stderr' }),
   'own',
 );
 
-/** As large as the event of a submission. */
+/** As large as the event of a submission, and so much larger. */
 const newEvent = (number: number): NewEvent => ({
   id: uuid(),
   type: 'bench.Appended.v1',
@@ -34,6 +37,7 @@ const newEvent = (number: number): NewEvent => ({
     kind: 'first',
     requested_at: new Date().toISOString(),
     reservation: { reservation_id: uuid(), partner_id: uuid(), key_id: uuid() },
+    ...(bytes === 0 ? {} : { text: randomBytes(Math.ceil((bytes * 3) / 4)).toString('base64') }),
   },
   metadata: { $correlationId: uuid(), $causationId: uuid(), at: new Date().toISOString() },
 });

@@ -4,6 +4,8 @@
  */
 import { parseArgs } from 'node:util';
 import { captures } from './rows/captures.ts';
+import { deliveries } from './rows/deliveries.ts';
+import { deliveriesMillionRow } from './rows/deliveries-million.ts';
 import { feed } from './rows/feed.ts';
 import { latency } from './rows/latency.ts';
 import { memory } from './rows/memory.ts';
@@ -12,6 +14,7 @@ import { rebuildRow } from './rows/rebuild.ts';
 import { reveals } from './rows/reveals.ts';
 import { savedLookups } from './rows/saved-lookups.ts';
 import { sessionsMillionRow } from './rows/sessions-million.ts';
+import { signals } from './rows/signals.ts';
 import { submissions } from './rows/submissions.ts';
 import { type Bench, FULL, type Line, QUICK, type Row } from './support/bench.ts';
 import { describeMachine, type Machine } from './support/machine.ts';
@@ -20,11 +23,11 @@ import { notes, table, writeResults } from './support/report.ts';
 
 /** In this order: the loads come first, then what depends on them, then what needs no service of theirs. */
 const ROWS: readonly Row[] = [
-  ...[savedLookups, submissions, latency, memory, captures, feed, reveals],
-  ...[rebuildRow, millionRow, sessionsMillionRow],
+  ...[savedLookups, submissions, latency, memory, captures, feed, reveals, signals],
+  ...[deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow],
 ];
 /** Those that start what they need themselves. */
-const APART: readonly Row[] = [rebuildRow, millionRow, sessionsMillionRow];
+const APART: readonly Row[] = [deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow];
 const PARTNERS = 4;
 const LIMIT_MS = 30 * 60_000;
 

@@ -3,16 +3,21 @@ import { submitLookup } from '../commands/lookup/submit-lookup.ts';
 import { createTrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import { createLookupCounter } from '../commands/usage/count-lookups.ts';
 import { createTrackerCallCounter } from '../commands/usage/count-tracker-calls.ts';
+import { MINUTE } from '../domain/kernel/time.ts';
 import { docsRoutes } from '../http/docs-page.ts';
+import type { ErrorCode } from '../http/error-catalog.ts';
 import { TrackingUnavailable } from '../http/failures.ts';
 import { healthRoute } from '../http/health.ts';
 import { openApiDocument, openApiRoute } from '../http/openapi.ts';
+import { createServedHosts } from '../http/own-host.ts';
 import type { CallingKey, Route } from '../http/route.ts';
 import { buildServer } from '../http/server.ts';
+import type { Config } from '../platform/config.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Presence } from '../platform/presence.ts';
 import { createRateLimiter, type Verdict } from '../platform/rate-limit.ts';
 import { createAuthenticate } from '../read-api/calling-keys.ts';
+import { createDomainDirectory } from '../read-api/domain-directory.ts';
 import { createFreshLookups, createInFlight, getLookupRoute } from '../read-api/lookup.ts';
 import { pixelRoute } from '../read-api/pixel.ts';
 import { createTrackerDirectory } from '../read-api/tracker-directory.ts';
@@ -22,8 +27,11 @@ import { getUsageRoute } from '../read-api/usage.ts';
 import { postLookupRoute } from '../write-api/lookup.ts';
 import { trackerRoutes } from '../write-api/trackers.ts';
 import { enrichmentCapacity } from './capacity.ts';
+import { buildDomains } from './domains.ts';
 import type { Foundation } from './foundation.ts';
+import { openClues } from './signals.ts';
 import { buildTracking } from './tracking.ts';
+import { buildWebhooks } from './webhooks.ts';
 
 /** A caller waits so long for the read models to have its own write; later it is accepted all the same. */
 const OWN_WRITE_MS = 1_000;
@@ -59,11 +67,13 @@ export const buildApi = async (
   const trackerCommands = createTrackerCommands(store, config.TRACKERS_PER_PARTNER);
   const trackers = createTrackerDirectory({ pool, caughtUp: caughtUp(['trackers']) });
   const calls = createTrackerCallCounter(store, clock);
+  const domainNames = createDomainDirectory(pool);
+  const served = createServedHosts(publicUrl, domainNames.trackerOf);
   const trackingRoutes = await buildTracking({
     foundation,
     limiter,
     trackers,
-    publicUrl,
+    collectsOn: served.collectsOn,
     trackerRefusal: trackerCommands.refusal,
     caughtUp: async () => progress.reached(['sessions', 'reveals'], await store.head(), FEED_MS),
     countCapture: calls.capture,
@@ -74,6 +84,7 @@ export const buildApi = async (
     metrics,
   });
 
+  const clues = openClues(foundation, metrics);
   const fresh = createFreshLookups();
   const inFlight = createInFlight(config.LOOKUP_CAPACITY);
   const lookupParts = {
@@ -89,12 +100,20 @@ export const buildApi = async (
   const routes: Route[] = [
     postLookupRoute({
       count: counter.count,
+      cluesOf: clues.of,
       fresh,
       inFlight,
       submit: (request, context) => submitLookup(lookupParts, request, context),
       projected,
     }),
-    getLookupRoute({ pool, count: counter.count, fresh, inFlight, caughtUp: caughtUp(['lookups']) }),
+    getLookupRoute({
+      pool,
+      count: counter.count,
+      cluesOf: clues.of,
+      fresh,
+      inFlight,
+      caughtUp: caughtUp(['lookups']),
+    }),
     getUsageRoute({ db, caughtUp: caughtUp(['usage', 'lookups', 'reveals', 'reveal-units']) }),
     trackerUsageRoute({
       db,
@@ -108,13 +127,30 @@ export const buildApi = async (
       changed: trackers.forget,
     }),
     ...trackingRoutes,
-    pixelRoute(trackers),
+    ...buildDomains({
+      foundation,
+      publicUrl,
+      trackers,
+      findTracker: trackerCommands.find,
+      changed: domainNames.forget,
+      caughtUp,
+      ownWrite: (names) => (position) => progress.reached(names, position, OWN_WRITE_MS),
+    }),
+    ...buildWebhooks({
+      foundation,
+      trackerKnown: async (partnerId, trackerId) =>
+        (await trackerCommands.refusal(partnerId, trackerId)) !== 'tracker_deleted',
+      caughtUp,
+      ownWrite: (names) => (position) => progress.reached(names, position, OWN_WRITE_MS),
+    }),
+    pixelRoute(trackers, served.collectsOn),
     healthRoute(healthy),
   ];
   const app = buildServer({
     routes: [...routes, openApiRoute(openApiDocument(routes, { publicUrl })), ...docsRoutes()],
     authenticate: createAuthenticate(pool, clock),
-    admit: admission(limiter.admit, config.API_REQUESTS_PER_SECOND),
+    admit: admission(limiter.admit, config),
+    isCustomDomain: served.isCustomDomain,
     clock,
     log,
     onAnswer: ({ method, path }, { status }, milliseconds) =>
@@ -126,25 +162,44 @@ export const buildApi = async (
       await app.close();
       await counter.close();
       await calls.close();
+      await clues.close();
     },
   };
 };
 
-type Admit = (name: string, ceiling: number) => Verdict | Promise<Verdict>;
+type Admit = (name: string, ceiling: number, windowMs?: number) => Verdict | Promise<Verdict>;
+type Refusal = { readonly code: ErrorCode; readonly retryAfter: number } | null;
 
-/** First the key's own rate, then the service's: a greedy key takes nothing from the others. */
-const admission = (admit: Admit, apiCeiling: number) => {
-  const refusalBy = (code: 'rate_limit' | 'api_rate_limit', verdict: Verdict) =>
-    verdict && { code, retryAfter: Math.ceil(verdict.retryMs / 1_000) };
-  return (key: CallingKey) => {
-    const own = admit(`key ${key.key_id}`, key.requests_per_second);
-    if (own instanceof Promise) return own.then((verdict) => refusalBy('rate_limit', verdict) ?? shared());
-    return refusalBy('rate_limit', own) ?? shared();
-  };
-  function shared() {
-    const verdict = admit('api', apiCeiling);
-    return verdict instanceof Promise
-      ? verdict.then((later) => refusalBy('api_rate_limit', later))
-      : refusalBy('api_rate_limit', verdict);
-  }
+/**
+ * First the key's own rate, then its partner's budget, then the service's: a greedy key takes nothing from the others.
+ * One after the other, without a promise where none is needed.
+ */
+const admission = (
+  admit: Admit,
+  ceilings: Pick<Config, 'API_REQUESTS_PER_SECOND' | 'WEBHOOK_MANAGEMENT_PER_MINUTE'>,
+) => {
+  const api = () => spend('api_rate_limit', admit('api', ceilings.API_REQUESTS_PER_SECOND), admitted);
+  const webhooks = (partnerId: string) => () =>
+    spend(
+      'webhook_management_limit',
+      admit(`webhooks of ${partnerId}`, ceilings.WEBHOOK_MANAGEMENT_PER_MINUTE, MINUTE),
+      api,
+    );
+  return (key: CallingKey, { budget }: Route) =>
+    spend(
+      'rate_limit',
+      admit(`key ${key.key_id}`, key.requests_per_second),
+      budget === 'webhooks' ? webhooks(key.partner_id) : api,
+    );
+};
+
+const admitted = (): null => null;
+
+const spend = (
+  code: ErrorCode,
+  verdict: Verdict | Promise<Verdict>,
+  next: () => Refusal | Promise<Refusal>,
+): Refusal | Promise<Refusal> => {
+  if (verdict instanceof Promise) return verdict.then((later) => spend(code, later, next));
+  return verdict === null ? next() : { code, retryAfter: Math.ceil(verdict.retryMs / 1_000) };
 };

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggregates.ts';
+import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
 import type { EventStore } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
@@ -11,10 +12,11 @@ import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
 import { keyedDigest, serviceKey } from '../platform/keyring.ts';
 import type { Logger } from '../platform/log.ts';
-import { loadMasterKey } from '../platform/master-key.ts';
+import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
 import { migrate } from '../platform/migrate.ts';
 import { createSlonik } from '../platform/slonik.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
+import { createWebhookQueue, type WebhookQueue } from '../read-api/webhook-queue.ts';
 
 /** What every command and every role stands on. */
 export interface Foundation {
@@ -38,8 +40,12 @@ export interface Foundation {
   readonly digest: (ip: string) => string;
   /** What the places in lists are signed with that callers hold. */
   readonly cursorKey: Buffer;
+  /** What secrets are sealed under at rest. */
+  readonly master: MasterKey;
   /** What visitors' addresses and labels are sealed under. */
   readonly dayKeys: DayKeys;
+  /** Places in the partners' queues of deliveries. */
+  readonly queue: WebhookQueue;
   close(): Promise<void>;
 }
 
@@ -77,7 +83,7 @@ export const openFoundation = async (
     });
     pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
     const db = await createSlonik(databaseUrl);
-    const master = await loadMasterKey(config.MASTER_KEY, dataDir);
+    const master = loadMasterKey(config, dataDir);
     const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
     const cursorKey = await serviceKey(pool, master, 'cursor');
     const store = aroundStore(
@@ -101,7 +107,15 @@ export const openFoundation = async (
       processed,
       digest,
       cursorKey,
+      master,
       dayKeys: createDayKeys({ pool, master, clock }),
+      queue: createWebhookQueue({
+        pool,
+        now: () => clock.now(),
+        deliveryIdOf: deliveryId,
+        most: config.WEBHOOK_QUEUE_PER_PARTNER,
+        mostBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
+      }),
       close: async () => {
         await store.close();
         await progress.close();

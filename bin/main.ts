@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { ConfigError } from '../platform/config.ts';
 import { addAuditCommands } from './cli/audit.ts';
 import { addKeyCommands } from './cli/key.ts';
+import { addMasterKeyCommands } from './cli/keys.ts';
 import { addLookupCommand } from './cli/lookup.ts';
 import { addPartnerCommands } from './cli/partner.ts';
 import { addProjectionCommands } from './cli/projection.ts';
@@ -26,6 +27,7 @@ export const main = async (argv: readonly string[]): Promise<void> => {
     .action(async ({ role }: { role: Role }) => (await import('./serve.ts')).serve(role, process.env));
   addPartnerCommands(program);
   addKeyCommands(program);
+  addMasterKeyCommands(program);
   addProjectionCommands(program);
   addAuditCommands(program);
   addLookupCommand(program);

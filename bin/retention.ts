@@ -1,24 +1,40 @@
+import { utcDay } from '../domain/kernel/time.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { BILLING_PROCESSOR } from '../processors/billing/bill-completed-reveals.ts';
 import type { Consumers } from '../processors/consumers.ts';
+import { KEEPING_PROCESSOR } from '../processors/domains/keep-domains.ts';
 import { type SweepOptions, sweep } from '../processors/expiry.ts';
 import { ENRICHING_PROCESSOR } from '../processors/lookup/enrich-reveals.ts';
 import { SETTLING_PROCESSOR } from '../processors/lookup/settle-ended-work.ts';
+import { COMPLETING_PROCESSOR } from '../processors/reveals/complete-reveals.ts';
 import { expiringReveals } from '../processors/reveals/expire-reveals.ts';
 import { deleteExpiredStreams } from '../processors/sessions/delete-expired-streams.ts';
 import { expiringSessions } from '../processors/sessions/expire-sessions.ts';
+import { type ExpireSignalsOptions, expireSignals } from '../processors/signals/expire-signals.ts';
 import { trackerDaysClosedBefore } from '../processors/usage/close-tracker-days.ts';
+import { deleteOldDeliveries, expireDeliveries } from '../processors/webhooks/expire-deliveries.ts';
+import { expiringPayloads } from '../processors/webhooks/expire-payloads.ts';
+import { QUEUEING_PROCESSOR } from '../processors/webhooks/queue-events.ts';
 import { allProjections } from '../projections/all.ts';
 import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';
 import { forgetExpiredSessionsBefore } from '../projections/sessions/sessions.ts';
+import { forgetSignalsOf } from '../projections/signals/signals.ts';
+import { deliveries, forgetDeliveriesBefore } from '../projections/webhooks/deliveries.ts';
 import type { Foundation } from './foundation.ts';
 import type { Job } from './periodically.ts';
 
-/** Whoever follows the log: nothing is deleted that one of them has not passed. */
+/** Whoever follows what is deleted one day: nothing is that one of them has not passed. */
 export const CONSUMERS: Consumers = {
   projections: allProjections.map(({ name }) => name),
-  processors: [SETTLING_PROCESSOR, ENRICHING_PROCESSOR, BILLING_PROCESSOR],
+  processors: [
+    SETTLING_PROCESSOR,
+    ENRICHING_PROCESSOR,
+    BILLING_PROCESSOR,
+    COMPLETING_PROCESSOR,
+    QUEUEING_PROCESSOR,
+    KEEPING_PROCESSOR,
+  ],
 };
 
 const PROJECTED_MS = 10_000;
@@ -47,8 +63,12 @@ export const retentionJobs = (foundation: Foundation, metrics: Metrics, signal: 
   return [
     ['10 * * * * *', () => sweep(expiringSessions, options)],
     ['40 * * * * *', () => sweep(expiringReveals, options)],
+    ['20 * * * * *', () => sweep(expiringPayloads, { ...options, closedBefore: noDay(foundation) })],
+    ['30 * * * * *', () => expireDeliveries({ ...foundation, ...deliveriesAt(foundation), signal })],
+    ['0 * * * * *', () => forgetOldSignals(foundation, options)],
     ['50 * * * * *', () => foundation.dayKeys.destroyExpired()],
     ['43 3 * * *', () => forgetWhatExpired(foundation)],
+    ['53 3 * * *', () => forgetOldDeliveries(foundation)],
   ];
 };
 
@@ -59,6 +79,29 @@ export const forgetWhatExpired = ({ store, pool, clock }: Parts): Promise<void> 
     await forgetExpiredRevealsBefore(pool, before);
   });
 
+/** Bodies are in no count, so that they wait for no day's. */
+const noDay =
+  ({ clock }: Pick<Parts, 'clock'>) =>
+  (): Promise<string> =>
+    Promise.resolve(utcDay(clock.now()));
+
+const deliveriesAt = ({ progress }: Parts) => ({
+  projected: (position: Position | null) => progress.reached([deliveries.name], position, PROJECTED_MS),
+});
+
+/** Deletes what was kept of deliveries for long enough. */
+export const forgetOldDeliveries = ({ store, pool, clock }: Parts): Promise<void> =>
+  deleteOldDeliveries({ store, pool, clock }, CONSUMERS, (before) => forgetDeliveriesBefore(pool, before));
+
+/** Deletes the clues of the days that have expired. */
+const forgetOldSignals = (
+  { store, pool, clock, log }: Parts,
+  run: Pick<ExpireSignalsOptions, 'signal' | 'onBlocked'>,
+): Promise<void> =>
+  expireSignals({ store, pool, clock, log, consumers: CONSUMERS, ...run }, (day) =>
+    forgetSignalsOf(pool, day),
+  );
+
 /** Sweeps whatever has expired and may be deleted, however long it takes. */
 export const sweepToEnd = async (parts: Parts): Promise<void> => {
   const options = optionsOf(parts, {
@@ -68,4 +111,8 @@ export const sweepToEnd = async (parts: Parts): Promise<void> => {
   });
   await sweep(expiringSessions, options);
   await sweep(expiringReveals, options);
+  await sweep(expiringPayloads, { ...options, closedBefore: noDay(parts) });
+  const { signal } = new AbortController();
+  await expireDeliveries({ ...parts, ...deliveriesAt(parts), signal });
+  await forgetOldSignals(parts, options);
 };

@@ -6,7 +6,9 @@ import { enterPresence } from '../platform/presence.ts';
 import { createShutdown } from '../platform/shutdown.ts';
 import { type Api, buildApi } from './api.ts';
 import { type Demo, ensureDemo } from './demo.ts';
+import { serviceUrl, tlsAllowed } from './domains.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
+import { signalsIntake } from './signals.ts';
 import { startWorkers, type Workers } from './workers.ts';
 
 export type Role = 'all' | 'api' | 'workers';
@@ -33,6 +35,10 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
     port: config.OPS_PORT,
     registry: metrics.registry,
     readiness: () => readiness(foundation, workers, serving || role === 'workers'),
+    handlers: {
+      'GET /tls-allowed': tlsAllowed(foundation),
+      'POST /signals': signalsIntake(foundation, metrics),
+    },
     log,
   });
   shutdown.register('operations listener', ops.close);
@@ -44,7 +50,7 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   if (config.PUBLIC_URL === undefined && isEveryAddress(config.HOST)) {
     log.warn('PUBLIC_URL is not set: no browser reaches the pixel at an address like 0.0.0.0');
   }
-  const url = config.PUBLIC_URL ?? `http://${hostOf(config.HOST)}:${config.PORT}`;
+  const url = serviceUrl(config);
   const api = await buildApi(foundation, presence, url, () => serving, metrics);
   const demo = role === 'all' ? await ensureDemo(foundation, url) : null;
   await listen(api, config.HOST, config.PORT);
@@ -58,8 +64,6 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
 };
 
 const isEveryAddress = (host: string): boolean => host === '0.0.0.0' || host === '::';
-
-const hostOf = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 const listen = async ({ app }: Api, host: string, port: number): Promise<void> => {
   try {

@@ -3,7 +3,7 @@ import { completeReveal, createRevealSession, type RevealParts } from '../comman
 import { createVisitCapture } from '../commands/sessions/capture-visit.ts';
 import { accept } from '../domain/kernel/decider.ts';
 import type { Reveal } from '../domain/reveals/reveal.ts';
-import { createOwnHost } from '../http/own-host.ts';
+import type { ServedHosts } from '../http/own-host.ts';
 import type { Receipt } from '../http/reveal-answer.ts';
 import type { Route } from '../http/route.ts';
 import { createVisitorAddress } from '../http/visitor.ts';
@@ -18,13 +18,14 @@ import type { TrackerDirectory } from '../read-api/tracker-directory.ts';
 import { revealRoute } from '../write-api/reveals.ts';
 import { collectRoutes } from '../write-api/sessions.ts';
 import type { Foundation } from './foundation.ts';
+import { placesOfReveal, placesOfSession } from './queue-places.ts';
 
 export interface TrackingParts {
   readonly foundation: Foundation;
   readonly limiter: RateLimiter;
   readonly trackers: TrackerDirectory;
   readonly trackerRefusal: RevealParts['trackerRefusal'];
-  readonly publicUrl: string;
+  readonly collectsOn: ServedHosts['collectsOn'];
   /** Waits for the read models of sessions and reveals; for so long as a caller may wait for a page. */
   readonly caughtUp: () => Promise<boolean>;
   readonly countCapture: (trackerId: string) => Promise<void>;
@@ -37,8 +38,8 @@ export interface TrackingParts {
 
 /** What pixels send, and what partners read of it. */
 export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingParts): Promise<Route[]> => {
-  const { config, clock, db, store, digest, dayKeys, cursorKey } = foundation;
-  const { trackers, publicUrl, caughtUp, countCapture, countCall, metrics } = parts;
+  const { config, clock, db, store, digest, dayKeys, cursorKey, queue } = foundation;
+  const { trackers, collectsOn, caughtUp, countCapture, countCall, metrics } = parts;
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
   const revealing: RevealParts = {
     store,
@@ -47,14 +48,14 @@ export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingP
     admit: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
     savedResult: (ip, partnerId, at) => savedForReveal({ store, digest }, ip, partnerId, at),
+    enterQueue: placesOfReveal(queue),
   };
   const reveal = createRevealSession(revealing);
-  const ownHost = createOwnHost(publicUrl);
   return [
     ...collectRoutes({
       trackers,
-      capture: createVisitCapture(store, dayKeys),
-      collectsOn: ownHost,
+      capture: createVisitCapture(store, dayKeys, placesOfSession(queue)),
+      collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
       countryOf: await createCountries(config.COUNTRY_MMDB),
       // By a digest: the name may be written down.

@@ -22,9 +22,12 @@ import { startProjections } from '../projections/runner.ts';
 import { forgetUsageBefore } from '../projections/usage/lookup-counts.ts';
 import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
 import { enrichmentCapacity } from './capacity.ts';
+import { startDelivering } from './deliveries.ts';
+import { startDomains } from './domains.ts';
 import type { Foundation } from './foundation.ts';
 import { periodically } from './periodically.ts';
 import { retentionJobs } from './retention.ts';
+import { startTelling } from './telling.ts';
 
 const CAUGHT_UP_MS = 4_000;
 
@@ -92,16 +95,19 @@ export const startWorkers = async (
   const settling = startProcessor(settleEndedWork(streams, clock), following);
   const limiter = createRateLimiter({ pool, clock, alone: () => false });
   const capacity = enrichmentCapacity(foundation, limiter);
+  const sessions = createRevealableSessions({
+    db,
+    dayKeys,
+    clock,
+    caughtUp: async () => progress.reached(['sessions'], await store.head(), CAUGHT_UP_MS),
+  });
+  const telling = startTelling(foundation, following, sessions);
   const revealing = {
     pool,
     clock,
     digest,
-    addressOf: createRevealableSessions({
-      db,
-      dayKeys,
-      clock,
-      caughtUp: async () => progress.reached(['sessions'], await store.head(), CAUGHT_UP_MS),
-    }).addressOf,
+    addressOf: sessions.addressOf,
+    onAwaited: telling.onAwaited,
     request: (ip: string, context: CommandContext) =>
       requestForReveal({ store, digest, capacity }, ip, context),
   };
@@ -122,6 +128,9 @@ export const startWorkers = async (
   });
   const due = createListener({ url, name: 'doorplate due', channels: [DUE_CHANNEL], heard: attempts.nudge });
   due.ensure();
+
+  const delivering = await startDelivering(foundation, metrics);
+  const domains = startDomains(foundation, following, metrics);
 
   const upkeep = lead({
     name: 'upkeep',
@@ -149,6 +158,8 @@ export const startWorkers = async (
           () => expireUsageStreams({ store, pool, clock }, (before) => forgetUsageBefore(pool, before)),
         ],
         ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
+        ...telling.jobs,
+        ...delivering.jobs,
         ...retentionJobs(foundation, metrics, signal),
       ]),
   });
@@ -159,9 +170,12 @@ export const startWorkers = async (
       await upkeep.stop();
       await due.close();
       await attempts.stop();
+      await delivering.stop();
+      await domains.stop();
       await settling.stop();
       await enriching.stop();
       await billing.stop();
+      await telling.stop();
       await projections.stop();
       await chain.close();
     },

@@ -1,11 +1,14 @@
 import { billingEvents } from './billing/events.ts';
+import { domainEvents, domainPlaceEvents } from './domains/events.ts';
 import type { EventSchemas } from './kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from './lookup/events.ts';
 import { partnerEvents } from './partners/events.ts';
 import { revealEvents, revealExpiryEvents } from './reveals/events.ts';
 import { sessionEvents, sessionExpiryEvents } from './sessions/events.ts';
+import { signalEvents } from './signals/events.ts';
 import { trackerEvents } from './trackers/events.ts';
 import { usageEvents } from './usage/events.ts';
+import { deliveryEvents, payloadEvents, payloadExpiryEvents, webhookEvents } from './webhooks/events.ts';
 
 export interface CataloguedStream {
   readonly stream: string;
@@ -62,7 +65,7 @@ export const eventCatalogue: readonly CataloguedStream[] = [
     stream: 'expired-<partner id>-<utc day>',
     about: 'What expired on a day, by its bare id, so that it is told as gone.',
     lives: '60 days',
-    events: { ...sessionExpiryEvents, ...revealExpiryEvents },
+    events: { ...sessionExpiryEvents, ...revealExpiryEvents, ...payloadExpiryEvents },
   },
   {
     stream: 'billing-<partner id>',
@@ -70,5 +73,45 @@ export const eventCatalogue: readonly CataloguedStream[] = [
       "A partner's ledger: an entry of 0 or 1 unit for every completed reveal, chained by digests (docs/auditing.md).",
     lives: 'for ever',
     events: billingEvents,
+  },
+  {
+    stream: 'webhooks-<partner id>',
+    about:
+      'The lives of all webhook endpoints of a partner, their secrets sealed: the boundary of how many it may have.',
+    lives: 'for ever',
+    events: webhookEvents,
+  },
+  {
+    stream: 'payload-<event id>',
+    about:
+      "The body of one webhook event, serialised once for every endpoint and attempt, sealed under its session's day.",
+    lives: 'as long as the session',
+    events: payloadEvents,
+  },
+  {
+    stream: 'deliveries-<webhook id>-<utc day>',
+    about:
+      'What became of the deliveries to one endpoint that were created on one day. Any may stand there twice: the first of a delivery, of a cycle, of an attempt counts.',
+    lives: '90 days',
+    events: deliveryEvents,
+  },
+  {
+    stream: 'domain-<host name>',
+    about: 'Who has a host name as a custom domain, one tracker at a time, and whether it points here.',
+    lives: 'for ever',
+    events: domainEvents,
+  },
+  {
+    stream: 'domains-<tracker id>',
+    about: "The places of a tracker's custom domains: the boundary of how many it may have.",
+    lives: 'for ever',
+    events: domainPlaceEvents,
+  },
+  {
+    stream: 'signals-<utc day>',
+    about:
+      'Clues about companies that another system of the operator sent on one day, addresses and domains hidden under the key of that day. A clue may stand there twice: the first of its name counts, whichever day it is on.',
+    lives: '30 days after the day',
+    events: signalEvents,
   },
 ];

@@ -2,7 +2,7 @@
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import type { Exchange } from './exchange.ts';
 import { BackendTimeout, failureCode } from './failures.ts';
-import type { Answer } from './route.ts';
+import type { Answer, Route } from './route.ts';
 
 /** The part of pino's logger that the shell needs. */
 export interface Log {
@@ -74,7 +74,7 @@ export class Conclusion {
   }
 
   private failed(exchange: Exchange, failure: unknown): Answer {
-    const code = failureCode(failure);
+    const code = toldAs(failureCode(failure), exchange.route);
     // Shedding load is no news, and a line for each shed request would be more load.
     if (code !== 'api_busy') this.log(exchange, code, failure);
     return refusal(exchange, code);
@@ -87,6 +87,10 @@ export class Conclusion {
     const { method, path } = route;
     this.parts.log.error({ request_id: id, method, path, code, ...reason }, 'request failed');
   }
+}
+
+function toldAs(code: ErrorCode, { unavailable }: Route): ErrorCode {
+  return code === 'backend_unavailable' || code === 'backend_timeout' ? (unavailable ?? code) : code;
 }
 
 /** The work that the timer watched is done. */

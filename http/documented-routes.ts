@@ -1,4 +1,10 @@
 import type { DocumentedRoute } from './openapi.ts';
+import {
+  createDomainOperation,
+  deleteDomainOperation,
+  getDomainOperation,
+  listDomainsOperation,
+} from './operations/domains.ts';
 import { healthOperation } from './operations/health.ts';
 import { getLookupOperation, postLookupOperation } from './operations/lookup.ts';
 import { pixelOperation } from './operations/pixel.ts';
@@ -17,6 +23,20 @@ import {
   trackerUsageOperation,
 } from './operations/trackers.ts';
 import { getUsageOperation } from './operations/usage.ts';
+import {
+  getDeliveryOperation,
+  listDeliveriesOperation,
+  retryDeliveryOperation,
+} from './operations/webhook-deliveries.ts';
+import { testWebhookOperation } from './operations/webhook-test.ts';
+import {
+  createWebhookOperation,
+  deleteWebhookOperation,
+  getWebhookOperation,
+  listWebhooksOperation,
+  rotateWebhookSecretOperation,
+  updateWebhookOperation,
+} from './operations/webhooks.ts';
 
 /**
  * Every operation of the document with its place, so that the document can be printed without a database.
@@ -47,6 +67,30 @@ export const documentedRoutes: readonly DocumentedRoute[] = [
     access: 'key',
     operation: trackerUsageOperation,
   },
+  {
+    method: 'GET',
+    path: '/v1/trackers/:tracker_id/domains',
+    access: 'key',
+    operation: listDomainsOperation,
+  },
+  {
+    method: 'POST',
+    path: '/v1/trackers/:tracker_id/domains',
+    access: 'key',
+    operation: createDomainOperation,
+  },
+  {
+    method: 'GET',
+    path: '/v1/trackers/:tracker_id/domains/:domain_id',
+    access: 'key',
+    operation: getDomainOperation,
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/trackers/:tracker_id/domains/:domain_id',
+    access: 'key',
+    operation: deleteDomainOperation,
+  },
   { method: 'GET', path: '/v1/sessions', access: 'key', operation: listSessionsOperation },
   { method: 'GET', path: '/v1/sessions/:session_id', access: 'key', operation: previewSessionOperation },
   {
@@ -56,7 +100,42 @@ export const documentedRoutes: readonly DocumentedRoute[] = [
     operation: revealSessionOperation,
   },
   { method: 'GET', path: '/v1/reveals/:reveal_id', access: 'key', operation: getRevealOperation },
+  {
+    method: 'POST',
+    path: '/v1/webhooks/:webhook_id/test',
+    access: 'key',
+    operation: testWebhookOperation,
+  },
   { method: 'GET', path: '/tracking/a.js', access: 'public', operation: pixelOperation },
+  { method: 'GET', path: '/v1/webhooks', access: 'key', operation: listWebhooksOperation },
+  { method: 'POST', path: '/v1/webhooks', access: 'key', operation: createWebhookOperation },
+  { method: 'GET', path: '/v1/webhooks/:webhook_id', access: 'key', operation: getWebhookOperation },
+  { method: 'PATCH', path: '/v1/webhooks/:webhook_id', access: 'key', operation: updateWebhookOperation },
+  { method: 'DELETE', path: '/v1/webhooks/:webhook_id', access: 'key', operation: deleteWebhookOperation },
+  {
+    method: 'POST',
+    path: '/v1/webhooks/:webhook_id/rotate-secret',
+    access: 'key',
+    operation: rotateWebhookSecretOperation,
+  },
+  {
+    method: 'GET',
+    path: '/v1/webhooks/:webhook_id/deliveries',
+    access: 'key',
+    operation: listDeliveriesOperation,
+  },
+  {
+    method: 'GET',
+    path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id',
+    access: 'key',
+    operation: getDeliveryOperation,
+  },
+  {
+    method: 'POST',
+    path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id/retry',
+    access: 'key',
+    operation: retryDeliveryOperation,
+  },
   { method: 'POST', path: '/tracking/collect', access: 'public', operation: captureVisitOperation },
   { method: 'GET', path: '/healthz', access: 'public', operation: healthOperation },
 ];

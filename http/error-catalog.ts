@@ -176,8 +176,6 @@ export interface RefusalOptions {
   readonly message?: string;
   /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Clues for an enabled key (`Error.company_signals`). */
-  readonly company_signals?: object;
 }
 
 /** The answer that refuses a request with `code`: Error body, status and the headers that the status demands. */
@@ -189,12 +187,10 @@ export function refusal(
   const entry = entryOf(code);
   const reworded = options.message !== undefined && entry.status !== 503;
   const start = reworded ? opening(code, options.message ?? '') : entry.opening;
-  const clues = options.company_signals;
-  const end = clues === undefined ? '"}' : `","company_signals":${JSON.stringify(clues)}}`;
   const headers: Record<string, string> = { ...options.headers };
   if (entry.retryAfter !== null) headers['retry-after'] = seconds(options.retryAfter ?? entry.retryAfter);
   if (entry.status === 401) headers['www-authenticate'] = 'Bearer realm="partner"';
-  return { status: entry.status, body: start + request.id + end, headers, code };
+  return { status: entry.status, body: `${start}${request.id}"}`, headers, code };
 }
 
 const seconds = (value: number) => String(Math.max(1, Math.ceil(value)));

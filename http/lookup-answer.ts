@@ -1,7 +1,6 @@
 import type { SavedResult } from '../domain/lookup/result.ts';
 import { isStale } from '../domain/lookup/result.ts';
 import type { Outcome } from '../domain/usage/events.ts';
-import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
 import type { Answer, ApiRequest } from './route.ts';
 import type { RefreshError, RefreshStatus } from './schemas/lookup.ts';
 
@@ -25,13 +24,6 @@ export interface Refresh {
 
 export const NOT_NEEDED: Refresh = { status: 'not_needed', error: null };
 export const REFRESH_PENDING: Refresh = { status: 'pending', error: null, retryAfterSeconds: POLL_SECONDS };
-
-/** Clues are not gathered yet, which is what `unavailable` says (spec, CompanySignals). */
-const SIGNALS = { status: 'unavailable', window_days: 30, truncated: false, candidates: [] } as const;
-const SIGNALS_TAIL = `,"company_signals":${JSON.stringify(SIGNALS)}}`;
-
-const tail = (request: ApiRequest): string =>
-  `","request_id":"${request.id}"${request.key?.company_signals ? SIGNALS_TAIL : '}'}`.slice(1);
 
 const CACHEABLE = { 'cache-control': 'private, max-age=60' } as const;
 
@@ -60,7 +52,7 @@ export const lookupAnswer = (
   refresh: Refresh,
 ): LookupAnswer => ({
   status: 200,
-  body: `{"ip":${JSON.stringify(ip)},${fragment}${tail(request)}`,
+  body: `{"ip":${JSON.stringify(ip)},${fragment},"request_id":"${request.id}"}`,
   headers:
     refresh.status === 'not_needed'
       ? CACHEABLE
@@ -101,18 +93,11 @@ export const pendingAnswer = (request: ApiRequest, ip: string, pending: PendingL
   }).slice(0, -1);
   return {
     status: 202,
-    body: `${fields}${tail(request)}`,
+    body: `${fields},"request_id":"${request.id}"}`,
     headers: { location: status_url, 'retry-after': String(POLL_SECONDS) },
     outcome: enqueued ? 'enqueued' : status,
     cacheHit: false,
   };
-};
-
-/** A refusal of the lookup itself, with the clues that an enabled key's 404s and 503s carry. */
-export const lookupRefusal = (request: ApiRequest, code: ErrorCode, options: RefusalOptions = {}): Answer => {
-  const answer = refusal(request, code, options);
-  const withSignals = request.key?.company_signals && (answer.status === 404 || answer.status === 503);
-  return withSignals ? refusal(request, code, { ...options, company_signals: SIGNALS }) : answer;
 };
 
 /** What an answer to a lookup counts as (decisions, Lookup: outcomes). */

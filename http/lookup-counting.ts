@@ -1,5 +1,7 @@
 import type { Outcome } from '../domain/usage/events.ts';
-import { lookupRefusal, outcomeOf } from './lookup-answer.ts';
+import { refusal } from './error-catalog.ts';
+import { outcomeOf } from './lookup-answer.ts';
+import { type CluesOf, withClues } from './lookup-clues.ts';
 import type { Answer, ApiRequest, Route } from './route.ts';
 
 export type CountLookup = (lookup: {
@@ -9,9 +11,20 @@ export type CountLookup = (lookup: {
   readonly durationMs: number;
 }) => Promise<void>;
 
-/** Counts every answer to an authenticated lookup durably before it is sent (spec, Usage: counting), and waits for `ready`. */
-export const countingAnswers =
-  (count: CountLookup): NonNullable<Route['answered']> =>
+/**
+ * Counts every answer to an authenticated lookup durably before it is sent (spec, Usage: counting), and waits for
+ * `ready`; gives those of enabled keys their clues.
+ */
+export const countingAnswers = (count: CountLookup, cluesOf: CluesOf): NonNullable<Route['answered']> => {
+  const counted = counting(count);
+  return (request, answer) =>
+    request.key?.company_signals
+      ? withClues(request, answer, counted(request, answer), cluesOf)
+      : counted(request, answer);
+};
+
+const counting =
+  (count: CountLookup) =>
   async (request: ApiRequest, answer: Answer): Promise<Answer> => {
     if (request.key === null) return answer;
     const durationMs = performance.now() - request.startedAt;
@@ -21,7 +34,7 @@ export const countingAnswers =
       else await counted;
       return answer;
     } catch {
-      return lookupRefusal(request, 'usage_unavailable');
+      return refusal(request, 'usage_unavailable');
     }
   };
 

@@ -1,6 +1,8 @@
-/** Which Host headers name this service. */
+/** Which Host headers name this service, and what it serves under which. */
 
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+/** Custom domains are https: another port is another service's. */
+const HTTPS_PORT = /:443$/;
 
 /**
  * Whether a Host header is that of the service's own URL; where this is a loopback one, any name of the loopback will
@@ -13,4 +15,28 @@ export const createOwnHost = (publicUrl: string): ((host: string) => boolean) =>
   const hosts = new Set(names.map((name) => name + port));
   if (port === '') for (const name of names) hosts.add(`${name}:${own.protocol === 'https:' ? 443 : 80}`);
   return (host) => hosts.has(host) || hosts.has(host.toLowerCase());
+};
+
+export interface ServedHosts {
+  /** Whether pixels of a tracker are served and heard under a Host: the service's own, or its own active domain. */
+  collectsOn(host: string, trackerId: string): boolean | Promise<boolean>;
+  /** Whether a Host is an active custom domain, under which there is nothing but `/tracking/`. */
+  isCustomDomain(host: string): boolean | Promise<boolean>;
+}
+
+/** `trackerOf`: whose active domain a host name is. */
+export const createServedHosts = (
+  publicUrl: string,
+  trackerOf: (hostname: string) => string | null | Promise<string | null>,
+): ServedHosts => {
+  const isOwn = createOwnHost(publicUrl);
+  const ownerOf = (host: string) => trackerOf(host.toLowerCase().replace(HTTPS_PORT, ''));
+  const judged = (host: string, isSo: (trackerId: string | null) => boolean) => {
+    const owner = ownerOf(host);
+    return owner instanceof Promise ? owner.then(isSo) : isSo(owner);
+  };
+  return {
+    collectsOn: (host, trackerId) => isOwn(host) || judged(host, (owner) => owner === trackerId),
+    isCustomDomain: (host) => !isOwn(host) && judged(host, (owner) => owner !== null),
+  };
 };

@@ -58,6 +58,10 @@ export interface Route {
   readonly bodyLimit: number;
   /** Characters of the request target; more is 414 (lookup and usage: 512). */
   readonly targetLimit?: number;
+  /** A budget of the partner's that a call with a key spends besides the key's own rate. */
+  readonly budget?: 'webhooks';
+  /** How it is told that a backend is away or too slow, in place of `backend_unavailable` and `backend_timeout`. */
+  readonly unavailable?: 'webhooks_unavailable';
   /** On public routes: spends the rates that the request needs before its body is looked at; null, or the refusal. */
   admit?(request: ApiRequest): Answer | null | Promise<Answer | null>;
   handle(request: ApiRequest): Answer | Promise<Answer>;

@@ -38,6 +38,8 @@ export interface ServerParts extends Pick<PipelineParts, 'authenticate' | 'admit
   readonly routes: RouteTable;
   readonly clock: Clock;
   readonly log: Log;
+  /** Whether a Host has nothing but the paths under `/tracking/`. */
+  readonly isCustomDomain?: (host: string) => boolean | Promise<boolean>;
   readonly requestTimeouts?: Partial<RequestTimeouts>;
   /** Told of every answer of a route, for metrics. */
   readonly onAnswer?: (route: Route, answer: Answer, milliseconds: number) => void;
@@ -60,6 +62,7 @@ export function buildServer(parts: ServerParts): FastifyInstance {
   });
   addRoutes(app, {
     routes: parts.routes,
+    isCustomDomain: parts.isCustomDomain ?? (() => false),
     serve: (route, request, reply) => {
       connections.answering(reply.raw);
       pipeline.enter(
@@ -126,6 +129,7 @@ const NO_QUERY = {};
 
 interface Routing {
   readonly routes: RouteTable;
+  isCustomDomain(host: string): boolean | Promise<boolean>;
   serve(route: Route, request: FastifyRequest, reply: FastifyReply): void;
   readonly refuse: Refuse;
 }
@@ -134,23 +138,41 @@ interface Routing {
  * Registers every method on every path, so that the router's own decoding of a path decides between 404 and
  * 405. All is answered in `onRequest`: behind it, Fastify judges content types before the key was looked at.
  */
-function addRoutes(app: FastifyInstance, { routes, serve, refuse }: Routing): void {
+function addRoutes(app: FastifyInstance, { routes, isCustomDomain, serve, refuse }: Routing): void {
   for (const method of ROUTED_METHODS) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
   }
   for (const [path, onPath] of Map.groupBy(routes, (route) => route.path)) {
-    for (const route of onPath) on(app, path, methodsOf(route), refuse, serve.bind(null, route));
+    const add = (methods: readonly string[], answer: Respond) =>
+      on(app, path, methods, refuse, path.startsWith('/tracking/') ? answer : elsewhere(answer));
+    for (const route of onPath) add(methodsOf(route), serve.bind(null, route));
     const allowed = onPath.flatMap(methodsOf);
     const options = { headers: { allow: allowed.join(', ') } };
     const targetLimit = onPath[0]?.targetLimit;
     const others = ROUTED_METHODS.filter((method) => !allowed.includes(method));
-    on(app, path, others, refuse, (request, reply) => {
+    add(others, (request, reply) => {
       if (exceedsTarget(targetLimit, request.raw.url)) refuse(request, reply, 'uri_too_long');
       else refuse(request, reply, 'method_not_allowed', options);
     });
   }
   on(app, '*', ROUTED_METHODS, refuse, (request, reply) => refuse(request, reply, 'not_found'));
+
+  /** Under a customer's name there is no API to find: its cookies and pages are not the service's to touch. */
+  function elsewhere(answer: Respond): Respond {
+    return (request, reply) => {
+      const judge = (isCustom: boolean): void => {
+        if (isCustom) refuse(request, reply, 'not_found');
+        else answer(request, reply);
+      };
+      const isCustom = isCustomDomain(request.raw.headers.host ?? '');
+      if (typeof isCustom === 'boolean') judge(isCustom);
+      // Where that cannot be found out, the path's own rules are enough.
+      else void isCustom.then(judge, () => judge(false));
+    };
+  }
 }
+
+type Respond = (request: FastifyRequest, reply: FastifyReply) => void;
 
 /** Every method but CONNECT, which Node does not hand over as a request. */
 const ROUTED_METHODS = METHODS.filter((method) => method !== 'CONNECT');
@@ -167,7 +189,7 @@ function on(
   url: string,
   method: readonly string[],
   refuse: Refuse,
-  answer: (request: FastifyRequest, reply: FastifyReply) => void,
+  answer: Respond,
 ): void {
   const hasParams = url.includes(':');
   app.route({

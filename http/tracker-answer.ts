@@ -15,7 +15,7 @@ export const asUuid = (value: unknown): string | null =>
 export const uuidParam = (request: ApiRequest, name: string): string | null => asUuid(request.params[name]);
 
 /** The tag to install. The id is a UUID and the origin was checked at the start: nothing needs escaping. */
-const snippetOf = (publicUrl: string, trackerId: string): string =>
+export const snippetOf = (publicUrl: string, trackerId: string): string =>
   `<script async src="${publicUrl}/tracking/a.js?tracker_id=${trackerId}" data-custom='{}'></script>`;
 
 /** A tracker as the API shows it. */

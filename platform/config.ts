@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 
-const whole = (fallback: number, least = 1) =>
+const whole = (fallback: number, least = 1, text = /^\d{1,9}$/) =>
   z
     .string()
-    .regex(/^\d{1,9}$/, 'is not a whole number')
+    .regex(text, 'is not a whole number')
     .transform(Number)
     .refine((value) => value >= least, `is less than ${least}`)
     .default(fallback);
@@ -24,6 +25,17 @@ const list = (fallback: string) =>
 const isCidr = (text: string): boolean => ipaddr.isValidCIDR(text);
 const cidrs = (fallback: string) =>
   list(fallback).refine((blocks) => blocks.every(isCidr), 'is not a comma list of CIDR blocks');
+const masterKey = z
+  .string()
+  .refine((text) => Buffer.from(text, 'base64').length === 32, 'is not 32 bytes in base64')
+  .optional();
+/** `address` or `address:port`, IPv6 in brackets with a port. */
+const isDnsServer = (text: string): boolean => {
+  const [, address = text, port = '53'] =
+    /^(\d+(?:\.\d+){3})(?::(\d+))?$/.exec(text) ?? /^\[(.+)\](?::(\d+))?$/.exec(text) ?? [];
+  return isIP(address) !== 0 && isPort(port);
+};
+const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
 const providers = ['directory', 'http'] as const;
 
 /** Every variable that the service reads, with its default (decisions, "Running it"). */
@@ -42,10 +54,8 @@ const environment = z.object({
     .string()
     .regex(/^(esdb|kurrentdb|eventstore)(\+discover)?:\/\/\S+$/, 'is not an esdb:// URL')
     .optional(),
-  MASTER_KEY: z
-    .string()
-    .refine((text) => Buffer.from(text, 'base64').length === 32, 'is not 32 bytes in base64')
-    .optional(),
+  MASTER_KEY: masterKey,
+  MASTER_KEY_PREVIOUS: masterKey,
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   TRUSTED_PROXIES: cidrs('127.0.0.0/8,::1/128'),
 
@@ -74,13 +84,36 @@ const environment = z.object({
   CAPTURES_PER_SECOND: whole(200),
   CAPTURES_PER_SECOND_PER_TRACKER: whole(100),
   CAPTURES_PER_SECOND_PER_VISITOR: whole(10),
+  WEBHOOKS_PER_PARTNER: whole(5),
+  WEBHOOK_MANAGEMENT_PER_MINUTE: whole(120),
+  WEBHOOK_QUEUE_PER_PARTNER: whole(2_500_000),
+  /** 10 GiB. */
+  WEBHOOK_PAYLOAD_BYTES_PER_PARTNER: whole(10_737_418_240, 1, /^\d{1,15}$/),
+  WEBHOOK_CONCURRENCY: whole(32),
+  WEBHOOK_STARTS_PER_SECOND: whole(200),
 
+  /** Asked where custom domains point, instead of the system's. */
+  DNS_SERVERS: list('').refine(
+    (servers) => servers.every(isDnsServer),
+    'is not a comma list of addresses of DNS servers, each with its port if that is not 53',
+  ),
   RETRY_BASE_SECONDS: z
     .string()
     .regex(/^\d+(\.\d+)?$/, 'is not a number of seconds')
     .transform(Number)
     .refine((seconds) => seconds > 0, 'is not above 0')
     .default(15),
+  /** CIDR blocks that webhooks may go to beside public addresses. */
+  WEBHOOK_ALLOW_NETWORKS: cidrs(''),
+  WEBHOOK_ALLOW_HTTP: z
+    .literal('1', 'is neither 1 nor unset')
+    .optional()
+    .transform((text) => text === '1'),
+  WEBHOOK_ALLOW_PORTS: list('')
+    .refine((ports) => ports.every(isPort), 'is not a comma list of ports')
+    .transform((ports) => ports.map(Number)),
+  /** PEM: authorities whose certificates of receivers count, beside the usual ones. */
+  WEBHOOK_EXTRA_CA_FILE: fileName,
 });
 
 export type Config = z.output<typeof environment> & {
@@ -88,7 +121,20 @@ export type Config = z.output<typeof environment> & {
   readonly unsafe: readonly string[];
 };
 
-const FOR_TESTS = ['RETRY_BASE_SECONDS'] as const;
+const FOR_TESTS = [
+  'DNS_SERVERS',
+  'RETRY_BASE_SECONDS',
+  'WEBHOOK_ALLOW_NETWORKS',
+  'WEBHOOK_ALLOW_HTTP',
+  'WEBHOOK_ALLOW_PORTS',
+  'WEBHOOK_EXTRA_CA_FILE',
+] as const;
+const FILES = [
+  'ENRICHMENT_DIRECTORY',
+  'ENRICHMENT_HTTP_MAP',
+  'COUNTRY_MMDB',
+  'WEBHOOK_EXTRA_CA_FILE',
+] as const;
 
 /** A configuration that cannot be used; `lines` name each variable at fault. */
 export class ConfigError extends Error {
@@ -118,7 +164,10 @@ const problemsAcross = (config: z.output<typeof environment>): string[] => {
   if (config.ENRICHMENT_PROVIDERS.includes('http') && !config.ENRICHMENT_HTTP_URL) {
     problems.push('ENRICHMENT_HTTP_URL is not set, but ENRICHMENT_PROVIDERS names http');
   }
-  for (const name of ['ENRICHMENT_DIRECTORY', 'ENRICHMENT_HTTP_MAP', 'COUNTRY_MMDB'] as const) {
+  if (config.MASTER_KEY_PREVIOUS && !config.MASTER_KEY) {
+    problems.push('MASTER_KEY_PREVIOUS is set, but MASTER_KEY is not');
+  }
+  for (const name of FILES) {
     const file = config[name];
     if (file && !canRead(file)) problems.push(`${name} names a file that cannot be read: ${resolve(file)}`);
   }

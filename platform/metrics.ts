@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { createDeliveryMetrics, type DeliveryMetrics } from './delivery-metrics.ts';
 
 export interface Metrics {
   readonly registry: Registry;
@@ -6,6 +7,12 @@ export interface Metrics {
   readonly answers: Histogram<'route' | 'status'>;
   readonly attempts: Counter<'outcome'>;
   readonly captures: Counter<'outcome'>;
+  /** Clues that were sent in. */
+  readonly signals: Counter<'outcome'>;
+  /** Answers that went without their clues. */
+  readonly cluesUnavailable: Counter;
+  readonly deliveries: DeliveryMetrics;
+  readonly domainLooks: Counter<'outcome'>;
   readonly stopped: Gauge<'name'>;
   /** So much expired long ago and is not deleted yet, the oldest of it since so many seconds. */
   readonly expiryBlocked: (name: string, rows: number, seconds: number) => void;
@@ -55,6 +62,24 @@ export const createMetrics = (): Metrics => {
     captures: new Counter({
       name: 'doorplate_captures_total',
       help: 'Requests of pixels by what became of them.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    }),
+    signals: new Counter({
+      name: 'doorplate_signals_total',
+      help: 'Clues that were sent in, by what became of them.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    }),
+    cluesUnavailable: new Counter({
+      name: 'doorplate_company_signals_unavailable_total',
+      help: 'Lookup answers of enabled keys that went without their clues.',
+      registers: [registry],
+    }),
+    deliveries: createDeliveryMetrics(registry),
+    domainLooks: new Counter({
+      name: 'doorplate_domain_looks_total',
+      help: 'Looks where custom domains point, by outcome.',
       labelNames: ['outcome'],
       registers: [registry],
     }),

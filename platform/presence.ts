@@ -3,7 +3,8 @@ import { v7 as uuid } from 'uuid';
 import type { Clock } from './clock.ts';
 
 const BEAT_MS = 1_000;
-const GONE_MS = 5_000;
+/** A process that has not beaten for so long is gone. */
+export const GONE_MS = 5_000;
 
 /** Tells whether other processes share the limits of this one. */
 export interface Presence {

@@ -21,6 +21,10 @@ export interface FollowingProcessor {
   lane?(event: RecordedEvent): string;
   /** Events that have expired and are not deleted yet come too: for who must not miss one, however late it is. */
   readonly includeExpired?: boolean;
+  /** How long it waits for company before the next batch, in milliseconds. */
+  readonly gatherMs?: number;
+  /** Called with the place that it goes on from, before the events after that, each time that it begins. */
+  begin?(after: Position | null): Promise<void>;
   /** Must be harmless when the event comes again: it may have been handled up to its last line. */
   handle(event: RecordedEvent): Promise<void>;
   /** The events of a lane that came together, where that is less work. When it fails they are handled one by one. */
@@ -59,7 +63,16 @@ export const startProcessor = (
   });
 
 const run = async (
-  { name, prefixes, lane, includeExpired = false, handle, handleAll }: FollowingProcessor,
+  {
+    name,
+    prefixes,
+    lane,
+    includeExpired = false,
+    gatherMs = GATHER_MS,
+    begin,
+    handle,
+    handleAll,
+  }: FollowingProcessor,
   { store, log, onPassed, onStopped }: FollowOptions,
   db: pg.ClientBase,
   signal: AbortSignal,
@@ -69,6 +82,7 @@ const run = async (
   await db.query('insert into work.processor (name) values ($1) on conflict (name) do nothing', [name]);
   const { rows } = await db.query('select position from work.processor where name = $1', [name]);
   const after = rows[0].position === null ? null : (BigInt(rows[0].position) as Position);
+  await begin?.(after);
   let passed = after;
   let saving: Promise<unknown> = Promise.resolve();
   let later: NodeJS.Timeout | null = null;
@@ -97,7 +111,7 @@ const run = async (
     if (batch.events.length > 0) await save();
     else later ??= setTimer(() => void save().catch(() => undefined), PASSED_MS);
     onPassed(name, batch.position);
-    await pause(GATHER_MS, signal);
+    await pause(gatherMs, signal);
   }
 
   async function handleLane(events: readonly RecordedEvent[]): Promise<void> {

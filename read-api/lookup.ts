@@ -2,17 +2,18 @@ import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { type PublicAddress, parsePublicAddress } from '../domain/kernel/address.ts';
 import { isStale, type SavedResult } from '../domain/lookup/result.ts';
+import { refusal } from '../http/error-catalog.ts';
 import { BackendTimeout } from '../http/failures.ts';
 import {
   lookupAnswer,
   lookupFragment,
-  lookupRefusal,
   NOT_NEEDED,
   POLL_SECONDS,
   pendingAnswer,
   REFRESH_PENDING,
   type Refresh,
 } from '../http/lookup-answer.ts';
+import type { CluesOf } from '../http/lookup-clues.ts';
 import { type CountLookup, countingAnswers } from '../http/lookup-counting.ts';
 import { getLookupOperation } from '../http/operations/lookup.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
@@ -21,6 +22,7 @@ import { type LookupView, readLookup } from './lookup-rows.ts';
 export interface GetLookupParts {
   readonly pool: pg.Pool;
   readonly count: CountLookup;
+  readonly cluesOf: CluesOf;
   readonly fresh: FreshLookups;
   readonly inFlight: InFlight;
   /** Waits until the read models have all that the store has now; false after the time limit. */
@@ -91,16 +93,16 @@ export const getLookupRoute = (parts: GetLookupParts): Route => ({
   bodyLimit: 1_024,
   targetLimit: 512,
   operation: getLookupOperation,
-  answered: countingAnswers(parts.count),
+  answered: countingAnswers(parts.count, parts.cluesOf),
   handle: (request) => {
     const text = ipOf(request.query);
-    if (text === null) return lookupRefusal(request, 'invalid_query');
+    if (text === null) return refusal(request, 'invalid_query');
     const cached = parts.fresh.answer(request, text);
     if (cached) return cached;
     const ip = parsePublicAddress(text);
-    if (ip === null) return lookupRefusal(request, 'invalid_ip');
+    if (ip === null) return refusal(request, 'invalid_ip');
     const leave = parts.inFlight.enter(ip);
-    if (leave === null) return lookupRefusal(request, 'lookup_capacity');
+    if (leave === null) return refusal(request, 'lookup_capacity');
     return read(parts, request, text, ip).finally(leave);
   },
 });
@@ -142,13 +144,12 @@ const withoutSaved = (
   lookupIp: string,
   { reservation, work }: LookupView,
 ): Answer => {
-  if (!reservation || reservation.state === 'gave_up') return lookupRefusal(request, 'not_requested');
+  if (!reservation || reservation.state === 'gave_up') return refusal(request, 'not_requested');
   switch (reservation.state) {
     case 'reserved':
-      return lookupRefusal(request, 'submission_unconfirmed', { retryAfter: POLL_SECONDS });
+      return refusal(request, 'submission_unconfirmed', { retryAfter: POLL_SECONDS });
     case 'submitted':
-      if (!work)
-        return lookupRefusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
+      if (!work) return refusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
       return pendingAnswer(request, text, {
         lookupIp,
         submittedAt: reservation.madeAt,
@@ -158,7 +159,7 @@ const withoutSaved = (
       });
     case 'completed':
     case 'settled':
-      return lookupRefusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
+      return refusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
   }
 };
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorCode, refusal } from '../http/error-catalog.ts';
 import { pixelOperation } from '../http/operations/pixel.ts';
+import type { ServedHosts } from '../http/own-host.ts';
 import type { Answer, ApiRequest, Route } from '../http/route.ts';
 import { staticAnswers } from '../http/static-route.ts';
 import { asUuid } from '../http/tracker-answer.ts';
@@ -15,7 +16,10 @@ const FRESH_SECONDS = 300;
  * GET /tracking/a.js: the pixel, the same for every tracker that there is, disabled ones included: collecting is what a
  * disabled one does not do, and its page's cache should not be what finds out.
  */
-export const pixelRoute = (trackers: Pick<TrackerDirectory, 'find' | 'allows'>): Route => {
+export const pixelRoute = (
+  trackers: Pick<TrackerDirectory, 'find' | 'allows'>,
+  collectsOn: ServedHosts['collectsOn'],
+): Route => {
   const script = staticAnswers(
     {
       body: readFileSync(SCRIPT),
@@ -42,6 +46,9 @@ export const pixelRoute = (trackers: Pick<TrackerDirectory, 'find' | 'allows'>):
       const tracker = await trackers.find(id);
       if (tracker === null) return refused(request, 'tracker_not_found');
       if (tracker.deleted) return refused(request, 'tracker_deleted');
+      // Where it would not be heard it is not served either.
+      if (!(await collectsOn(request.header('host') ?? '', id)))
+        return refused(request, 'untrusted_collector');
       return sharedWith(request, tracker, trackers, script(request));
     },
   };

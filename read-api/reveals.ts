@@ -1,6 +1,7 @@
 import type { DatabasePool } from 'slonik';
 import type { CommandContext } from '../commands/handle.ts';
 import type { CustomParameters } from '../domain/sessions/events.ts';
+import { commandContext } from '../http/command-context.ts';
 import { refusal } from '../http/error-catalog.ts';
 import { getRevealOperation } from '../http/operations/reveals.ts';
 import { callOf, confirmed, type Receipt, receiptAnswer } from '../http/reveal-answer.ts';
@@ -33,19 +34,11 @@ const read = async (parts: GetRevealParts, request: ApiRequest): Promise<Answer>
   if (request.query !== '') return refusal(request, 'invalid_query');
   const revealId = uuidParam(request, 'reveal_id');
   if (revealId === null) return refusal(request, 'reveal_not_found');
-  const { partner_id, key_id } = request.key as CallingKey;
+  const { partner_id } = request.key as CallingKey;
   const row = await findReveal(parts, partner_id, revealId, request.receivedAt);
   if (typeof row === 'string') return refusal(request, row);
   const kept = receiptOf(row);
-  const receipt = kept.completed
-    ? kept
-    : await parts.complete(revealId, {
-        correlationId: request.id,
-        causationId: request.id,
-        at: request.receivedAt,
-        partnerId: partner_id,
-        keyId: key_id,
-      });
+  const receipt = kept.completed ? kept : await parts.complete(revealId, commandContext(request));
   if (receipt === null) return refusal(request, 'reveal_expired');
   const [custom] = await Promise.all([
     parts.customOf(partner_id, receipt.session_id),

@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { originMatches, originsMatching } from '../domain/trackers/origin.ts';
 import { BackendTimeout } from '../http/failures.ts';
+import { createBriefCache } from './brief-cache.ts';
 
 /** A tracker as a pixel meets it. */
 export interface ListedTracker {
@@ -30,10 +30,6 @@ export interface TrackerDirectoryParts {
   /** Waits until the read models have all that the store has now; false after the time limit. */
   readonly caughtUp: () => Promise<boolean>;
 }
-
-/** With the projection's delay on top, a change holds everywhere within a second (architecture, rule 12). */
-const TRUSTED_MS = 400;
-const CACHED = 10_000;
 
 export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryParts): TrackerDirectory => {
   const readTracker = async (id: string): Promise<ListedTracker | null> => {
@@ -69,38 +65,5 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryParts
     allows: ({ origins }, origin) => originMatches(origins, origin),
     anyAllows: pages.find,
     forget: trackers.forget,
-  };
-};
-
-/** Trusts an answer for less than half a second; those who ask at once share one question. */
-const createBriefCache = <T>(ask: (key: string) => Promise<T>) => {
-  const answers = new LRUCache<string, { readonly answer: T; readonly askedAt: number }>({ max: CACHED });
-  const asking = new Map<string, Promise<T>>();
-
-  const askNow = (key: string): Promise<T> => {
-    const askedAt = performance.now();
-    const asked = ask(key)
-      .then((answer) => {
-        // What was forgotten meanwhile may have been asked before it changed.
-        if (asking.get(key) === asked) answers.set(key, { answer, askedAt });
-        return answer;
-      })
-      .finally(() => {
-        if (asking.get(key) === asked) asking.delete(key);
-      });
-    asking.set(key, asked);
-    return asked;
-  };
-
-  return {
-    find: (key: string): T | Promise<T> => {
-      const known = answers.get(key);
-      if (known && performance.now() - known.askedAt < TRUSTED_MS) return known.answer;
-      return asking.get(key) ?? askNow(key);
-    },
-    forget: (key: string): void => {
-      answers.delete(key);
-      asking.delete(key);
-    },
   };
 };

@@ -3,22 +3,25 @@ import type { Submission, SubmitLookup } from '../commands/lookup/submit-lookup.
 import { parsePublicAddress } from '../domain/kernel/address.ts';
 import type { SavedResult } from '../domain/lookup/result.ts';
 import type { Position } from '../event-store/port.ts';
+import { commandContext } from '../http/command-context.ts';
+import { refusal } from '../http/error-catalog.ts';
 import {
   type LookupAnswer,
   lookupAnswer,
   lookupFragment,
-  lookupRefusal,
   NOT_NEEDED,
   pendingAnswer,
   REFRESH_PENDING,
   type Refresh,
 } from '../http/lookup-answer.ts';
+import type { CluesOf } from '../http/lookup-clues.ts';
 import { type CountLookup, countingAnswers } from '../http/lookup-counting.ts';
 import { postLookupOperation } from '../http/operations/lookup.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
 
 export interface PostLookupParts {
   readonly count: CountLookup;
+  readonly cluesOf: CluesOf;
   /** The fast path of the read side: an answer where a fresh result is at hand. */
   readonly fresh: {
     answer(request: ApiRequest, ip: string): Answer | null;
@@ -39,17 +42,17 @@ export const postLookupRoute = (parts: PostLookupParts): Route => ({
   bodyLimit: 1_024,
   targetLimit: 512,
   operation: postLookupOperation,
-  answered: countingAnswers(parts.count),
+  answered: countingAnswers(parts.count, parts.cluesOf),
   handle: (request) => {
-    if (request.query !== '') return lookupRefusal(request, 'invalid_query');
+    if (request.query !== '') return refusal(request, 'invalid_query');
     const body = ipOf(request.body);
-    if (body === null) return lookupRefusal(request, 'invalid_body');
+    if (body === null) return refusal(request, 'invalid_body');
     const cached = parts.fresh.answer(request, body.ip);
     if (cached) return cached;
     const ip = parsePublicAddress(body.ip);
-    if (ip === null) return lookupRefusal(request, 'invalid_ip');
+    if (ip === null) return refusal(request, 'invalid_ip');
     const leave = parts.inFlight.enter(ip);
-    if (leave === null) return lookupRefusal(request, 'lookup_capacity');
+    if (leave === null) return refusal(request, 'lookup_capacity');
     return submit(parts, request, body.ip, ip).finally(leave);
   },
 });
@@ -77,16 +80,10 @@ const submit = async (
       dailyAllowance: key.new_enrichments_per_day,
       pendingLimit: key.pending_enrichments,
     },
-    {
-      correlationId: request.id,
-      causationId: request.id,
-      at: request.receivedAt,
-      partnerId: key.partner_id,
-      keyId: key.key_id,
-    },
+    commandContext(request),
   );
   if (submission.is === 'refused') {
-    return lookupRefusal(request, submission.refusal, { retryAfter: submission.retryAfterSeconds });
+    return refusal(request, submission.refusal, { retryAfter: submission.retryAfterSeconds });
   }
   if (submission.is === 'pending') {
     const { round, reservation, enqueued } = submission;

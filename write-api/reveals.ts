@@ -2,6 +2,7 @@ import type { CommandContext } from '../commands/handle.ts';
 import type { NotRevealed, RevealRequest } from '../commands/reveals/reveal-session.ts';
 import type { Result } from '../domain/kernel/decider.ts';
 import type { CustomParameters } from '../domain/sessions/events.ts';
+import { commandContext } from '../http/command-context.ts';
 import { refusal } from '../http/error-catalog.ts';
 import { revealSessionOperation } from '../http/operations/reveals.ts';
 import { callOf, confirmed, type Receipt, receiptAnswer } from '../http/reveal-answer.ts';
@@ -39,13 +40,7 @@ const reveal = async (parts: RevealRouteParts, request: ApiRequest): Promise<Ans
   const { partner_id, key_id } = request.key as CallingKey;
   const result = await parts.reveal(
     { partnerId: partner_id, keyId: key_id, userId: null, sessionId, idempotencyKey: key.toLowerCase() },
-    {
-      correlationId: request.id,
-      causationId: request.id,
-      at: request.receivedAt,
-      partnerId: partner_id,
-      keyId: key_id,
-    },
+    commandContext(request),
   );
   if (!result.ok) return refusal(request, result.refusal);
   const receipt = result.value;

@@ -37,7 +37,7 @@ export interface CollectParts<Tracker extends CollectingTracker> {
   readonly onCapture: (outcome: CaptureOutcome) => void;
 }
 
-export type CaptureOutcome = Captured | 'prefetch' | 'crawler' | 'refused';
+export type CaptureOutcome = Exclude<Captured, 'full'> | 'prefetch' | 'crawler' | 'refused';
 
 const PATH = '/tracking/collect';
 /** Decisions, "Requests in general". */
@@ -112,7 +112,7 @@ const refusalOf = async <Tracker extends CollectingTracker>(
   return ofPage && !disabled ? null : 'tracker_origin_denied';
 };
 
-/** The visit and its count at once: the answer waits for both. */
+/** The visit and its count at once: the answer waits for both. What finds the queue of deliveries full is not counted. */
 const write = async <Tracker extends CollectingTracker>(
   { capture, countCapture, countryOf, visitorAddress }: CollectParts<Tracker>,
   request: ApiRequest,
@@ -121,16 +121,27 @@ const write = async <Tracker extends CollectingTracker>(
 ): Promise<CaptureOutcome> => {
   const { id, receivedAt: at } = request;
   const context: CommandContext = { correlationId: id, causationId: id, at, partnerId: partner_id };
-  const captured = (): Promise<Captured> => {
-    const ip = visitorAddress(request);
-    return capture({ ...sent, partner_id, ip, visitor_country: countryOf(ip) }, context);
+  let counting: Promise<void> | null = null;
+  const count = (): void => {
+    counting ??= countCapture(sent.tracker_id);
+    // Looked at below, unless the visit itself fails first.
+    counting.catch(() => undefined);
   };
-  const [outcome] = await Promise.all([
-    withoutVisitor(request) ?? captured().catch(asUnavailable),
-    countCapture(sent.tracker_id).catch((cause) => {
-      throw new TrackingUnavailable('a capture was not counted', { cause });
-    }),
-  ]);
+  const captured = async (): Promise<CaptureOutcome> => {
+    const ip = visitorAddress(request);
+    const visit = { ...sent, partner_id, ip, visitor_country: countryOf(ip) };
+    const outcome = await capture(visit, context, count).catch(asUnavailable);
+    if (outcome === 'full') throw new TrackingUnavailable('the queue of deliveries is full');
+    return outcome;
+  };
+  const without = withoutVisitor(request);
+  if (without !== null) count();
+  const outcome = without ?? (await captured());
+  try {
+    await counting;
+  } catch (cause) {
+    throw new TrackingUnavailable('a capture was not counted', { cause });
+  }
   return outcome;
 };
 

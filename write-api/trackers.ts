@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { CommandContext } from '../commands/handle.ts';
 import type { ChangedTracker, TrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import type { Result } from '../domain/kernel/decider.ts';
 import type { TrackerRefusal } from '../domain/trackers/trackers.ts';
 import type { Position } from '../event-store/port.ts';
+import { commandContext } from '../http/command-context.ts';
 import { refusal } from '../http/error-catalog.ts';
 import {
   createTrackerOperation,
@@ -85,7 +85,7 @@ const create = async (parts: TrackerRouteParts, request: ApiRequest): Promise<An
   return answer(
     parts,
     request,
-    await parts.commands.create(partner_id, tracker, contextOf(request)),
+    await parts.commands.create(partner_id, tracker, commandContext(request)),
     (made) => trackerAnswer(request, 201, made, parts.publicUrl),
   );
 };
@@ -99,7 +99,7 @@ const aim = async (
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const { partner_id } = request.key as CallingKey;
-  const result = await parts.commands.aim(type, partner_id, trackerId, contextOf(request));
+  const result = await parts.commands.aim(type, partner_id, trackerId, commandContext(request));
   return answer(parts, request, result, (tracker) =>
     type === 'Delete'
       ? deletedAnswer(request, trackerId, tracker.deleted_at)
@@ -123,15 +123,4 @@ const answer = async (
   await projected(result.value.position);
   changed(result.value.tracker.tracker_id);
   return success(result.value.tracker);
-};
-
-const contextOf = (request: ApiRequest): CommandContext => {
-  const { partner_id, key_id } = request.key as CallingKey;
-  return {
-    correlationId: request.id,
-    causationId: request.id,
-    at: request.receivedAt,
-    partnerId: partner_id,
-    keyId: key_id,
-  };
 };

@@ -19,14 +19,18 @@ export interface Raw {
 const START_MS = 60_000;
 const SLACK_MS = 20_000;
 
-/** Starts `append-raw.ts` with so many callers, warmed up; `more` names another store than the embedded PostgreSQL. */
+/**
+ * Starts `append-raw.ts` with so many callers, warmed up; `more` names another store than the embedded
+ * PostgreSQL, `bytes` how much larger than usual an event is.
+ */
 export const startRawAppends = async (
   callers: number,
   more: Readonly<Record<string, string>>,
+  bytes = 0,
 ): Promise<RawAppends> => {
   const folder = makeDataFolder();
   reap({ folder });
-  const child = startChild('append-raw.ts', { env: { DATA_DIR: folder, ...more }, callers });
+  const child = startChild('append-raw.ts', { env: { DATA_DIR: folder, ...more }, callers, bytes });
   const end = async (): Promise<void> => {
     await child.end();
     await removeDataFolder(folder);

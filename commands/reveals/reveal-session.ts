@@ -10,7 +10,12 @@ import {
   revealStream,
   UNKNOWABLE,
 } from '../../domain/reveals/reveal.ts';
-import { type EventStore, StreamExpired, WrongExpectedRevision } from '../../event-store/port.ts';
+import {
+  type EventStore,
+  OutcomeUnknown,
+  StreamExpired,
+  WrongExpectedRevision,
+} from '../../event-store/port.ts';
 import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
 
 const aggregate: Aggregate<Reveal, RevealCommand, RevealEvent, RevealRefusal> = {
@@ -35,7 +40,8 @@ export type NotRevealed =
   | 'reveal_expired'
   | 'tracker_disabled'
   | 'tracker_deleted'
-  | 'tracking_capacity';
+  | 'tracking_capacity'
+  | 'tracking_unavailable';
 
 export interface RevealParts {
   readonly store: EventStore;
@@ -53,6 +59,12 @@ export interface RevealParts {
   readonly admit: (partnerId: string) => boolean | Promise<boolean>;
   /** What is saved of an address, as the partner sees it; null while nothing is. */
   readonly savedResult: (ip: string, partnerId: string, at: number) => Promise<RevealResult | null>;
+  /** A place in the queue for whoever is to be told of the completion; null: there is none, and it must not happen. */
+  readonly enterQueue: (reveal: {
+    readonly reveal_id: string;
+    readonly tracker_id: string;
+    readonly partner_id: string;
+  }) => Promise<{ leave(): void } | null>;
 }
 
 export interface RevealRequest {
@@ -112,29 +124,31 @@ const revealSession = async (
     if (refused !== null) return refuse(refused);
     if (!(await parts.admit(partnerId))) return refuse('tracking_capacity');
   }
-  const command: RevealCommand = {
-    type: 'Request',
-    reveal: {
-      reveal_id: revealId,
-      session_id: sessionId,
-      tracker_id: session.tracker_id,
-      partner_id: partnerId,
-      key_id: keyId,
-      user_id: userId,
-      expires_at: session.expires_at,
-    },
-    result: await resultFor(parts, session, context.at),
-    at: context.at,
+  const result = await resultFor(parts, session, context.at);
+  const asked = {
+    reveal_id: revealId,
+    session_id: sessionId,
+    tracker_id: session.tracker_id,
+    partner_id: partnerId,
+    key_id: keyId,
+    user_id: userId,
+    expires_at: session.expires_at,
   };
-  return run(parts.store, stream, command, { ...context, expiresAt: session.expires_at }, known);
+  const place = result === null ? NONE_NEEDED : await parts.enterQueue(asked);
+  // What is pending already stays so.
+  if (place === null) return requested ? accept(known.state) : refuse('tracking_unavailable');
+  const command: RevealCommand = { type: 'Request', reveal: asked, result, at: context.at };
+  return run(parts.store, stream, command, { ...context, expiresAt: session.expires_at }, known, place);
 };
+
+const NONE_NEEDED = { leave: (): void => undefined };
 
 /**
  * Completes a pending reveal where its result is there by now; repeating it changes nothing. null: the reveal is gone.
  * @throws what `revealSession` throws
  */
 export const completeReveal = async (
-  parts: Pick<RevealParts, 'store' | 'findSession' | 'savedResult'>,
+  parts: Pick<RevealParts, 'store' | 'findSession' | 'savedResult' | 'enterQueue'>,
   revealId: string,
   context: CommandContext,
 ): Promise<Reveal | null> => {
@@ -146,9 +160,11 @@ export const completeReveal = async (
   const session = await parts.findSession(requested.partner_id, requested.session_id);
   if (typeof session === 'string') return null;
   const result = await resultFor(parts, session, context.at);
-  if (result === null) return known.state;
+  const place = result && (await parts.enterQueue(requested));
+  if (result === null || place === null) return known.state;
   const command = { type: 'Complete', result, at: context.at } as const;
-  const done = await run(parts.store, stream, command, { ...context, expiresAt: session.expires_at }, known);
+  const expiring = { ...context, expiresAt: session.expires_at };
+  const done = await run(parts.store, stream, command, expiring, known, place);
   return done.ok ? done.value : null;
 };
 
@@ -165,11 +181,14 @@ const run = async (
   command: RevealCommand,
   context: CommandContext,
   known: Awaited<ReturnType<typeof load<Reveal, RevealCommand, RevealEvent, RevealRefusal>>>,
+  place: { leave(): void },
 ): Promise<Result<Reveal, NotRevealed>> => {
   try {
     const handled = await handle(store, aggregate, stream, command, context, known);
     return handled.ok ? accept(handled.value.state) : handled;
   } catch (error) {
+    // Of an unknown outcome the place is kept for a while: it may be there.
+    if (!(error instanceof OutcomeUnknown)) place.leave();
     // The key was used for a reveal that has expired: its events are hidden, or deleted, and its name is used up.
     if (error instanceof StreamExpired) return refuse('reveal_expired');
     const hidden = error instanceof WrongExpectedRevision && (await isHidden(store, stream));

@@ -11,6 +11,7 @@ import {
 import { REMEMBERED, type Tab, tab, tabStream, type Visit } from '../../domain/sessions/tab.ts';
 import {
   type EventStore,
+  OutcomeUnknown,
   type Revision,
   StoreBusy,
   StreamExpired,
@@ -18,6 +19,7 @@ import {
 } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, jitter, toNewEvents } from '../handle.ts';
 import { newId } from '../new-id.ts';
+import { createTurns } from '../turns.ts';
 
 /** The keys of days, under which what is personal of a session is sealed. */
 export interface VisitorKeys {
@@ -41,14 +43,23 @@ export interface CapturedVisit {
   readonly custom: CustomParameters;
 }
 
-/** `retry`: the visit was there before, and nothing was written. */
-export type Captured = 'session' | 'visit' | 'retry';
+/** `retry`: the visit was there before, and nothing was written. `full`: it would begin a session, and must not. */
+export type Captured = 'session' | 'visit' | 'retry' | 'full';
+
+/** A place in the queue for whoever is to be told of a session; null: there is none, and it must not begin. */
+export type EnterQueue = (
+  session: Pick<SessionEvent['data'], 'session_id' | 'tracker_id' | 'partner_id'>,
+) => Promise<{ leave(): void } | null>;
 
 /**
- * Finds or begins the session of a visit.
+ * Finds or begins the session of a visit. `admitted` is called, perhaps more than once, as soon as it will not be `full`.
  * @throws OutcomeUnknown, or the port's other errors when nothing was written; the same visit may be sent again
  */
-export type CaptureVisit = (visit: CapturedVisit, context: CommandContext) => Promise<Captured>;
+export type CaptureVisit = (
+  visit: CapturedVisit,
+  context: CommandContext,
+  admitted?: () => void,
+) => Promise<Captured>;
 
 /** A tab's stream as this process knows it. */
 interface KnownTab {
@@ -72,7 +83,11 @@ const UNKNOWN: KnownTab = { generation: 0, state: tab.initial, revision: null };
  * here, on nothing at first, and the append at that exact revision tells whether it was enough. Only then is the end
  * of the stream read.
  */
-export const createVisitCapture = (store: EventStore, keys: VisitorKeys): CaptureVisit => {
+export const createVisitCapture = (
+  store: EventStore,
+  keys: VisitorKeys,
+  enterQueue: EnterQueue,
+): CaptureVisit => {
   const known = new LRUCache<string, KnownTab>({ max: CACHED_TABS });
   const inTurn = createTurns();
 
@@ -80,19 +95,32 @@ export const createVisitCapture = (store: EventStore, keys: VisitorKeys): Captur
     tabId: string,
     visit: CapturedVisit,
     context: CommandContext,
+    admitted: () => void,
     isWanted: () => boolean,
   ): Promise<Captured> => {
     if (!isWanted()) throw new StoreBusy(`others wait to write to tab ${tabId}`);
     const command = await commandOf(keys, visit, context.at);
     let current = known.get(tabId) ?? UNKNOWN;
+    let looked = false;
     for (let attempt = 1; ; attempt += 1) {
       const { generation, state } = current;
       const events = decided(await command(state), state);
       const [event] = events;
       if (event === undefined) {
         known.set(tabId, current);
+        admitted();
         return 'retry';
       }
+      const begins = event.type === 'sessions.SessionCreated.v1';
+      const place = begins ? await enterQueue(event.data) : null;
+      if (begins && place === null) {
+        if (looked) return 'full';
+        // What is not known here may be a session that the visit is of.
+        looked = true;
+        current = await readTab(store, tabId, generation, current.revision);
+        continue;
+      }
+      admitted();
       try {
         const { revision } = await appendSafely(
           store,
@@ -102,9 +130,11 @@ export const createVisitCapture = (store: EventStore, keys: VisitorKeys): Captur
           isWanted,
         );
         known.set(tabId, { generation, state: events.reduce(tab.evolve, state), revision });
-        return event.type === 'sessions.SessionCreated.v1' ? 'session' : 'visit';
+        return begins ? 'session' : 'visit';
       } catch (error) {
         known.delete(tabId);
+        // Of an unknown outcome the place is kept for a while: it may be there.
+        if (!(error instanceof OutcomeUnknown)) place?.leave();
         if (attempt === ATTEMPTS) throw error;
         if (error instanceof StreamExpired) current = { ...UNKNOWN, generation: generation + 1 };
         else if (error instanceof WrongExpectedRevision) {
@@ -115,10 +145,10 @@ export const createVisitCapture = (store: EventStore, keys: VisitorKeys): Captur
     }
   };
 
-  return (visit, context) => {
+  return (visit, context, admitted = () => undefined) => {
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + PATIENCE_MS;
-    return inTurn(tabId, () => capture(tabId, visit, context, () => performance.now() < deadline));
+    return inTurn(tabId, () => capture(tabId, visit, context, admitted, () => performance.now() < deadline));
   };
 };
 
@@ -181,19 +211,4 @@ const readTab = async (
   }, tab.initial);
   const revision = Math.max(back[0]?.revision ?? -1, actual ?? -1);
   return { generation, state, revision: revision < 0 ? null : revision };
-};
-
-/** Runs the work on one tab one after the other: side by side it would only meet at the stream's revision. */
-const createTurns = () => {
-  const turns = new Map<string, Promise<unknown>>();
-  return <T>(tabId: string, work: () => Promise<T>): Promise<T> => {
-    const before = turns.get(tabId);
-    const mine = before === undefined ? work() : before.then(work, work);
-    turns.set(tabId, mine);
-    const leave = (): void => {
-      if (turns.get(tabId) === mine) turns.delete(tabId);
-    };
-    mine.then(leave, leave);
-    return mine;
-  };
 };

@@ -42,6 +42,8 @@ export interface TrackerCommands {
     trackerId: string,
     context: CommandContext,
   ): Outcome;
+  /** A partner's tracker, deleted or not. */
+  find(partnerId: string, trackerId: string): Promise<Tracker | null>;
   /** Why a partner's tracker reveals and collects nothing new; null: it does. */
   refusal(partnerId: string, trackerId: string): Promise<'tracker_disabled' | 'tracker_deleted' | null>;
 }
@@ -64,6 +66,8 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
       run({ type: 'Create', partner_id, tracker_id: uuid(), ...tracker, limit, at: context.at }, context),
     aim: (type, partner_id, tracker_id, context) =>
       run({ type, partner_id, tracker_id, at: context.at }, context),
+    find: (partner_id, tracker_id) =>
+      batcher.look(trackersStream(partner_id), ({ byId }) => byId.get(tracker_id) ?? null),
     refusal: (partner_id, tracker_id) =>
       batcher.look(trackersStream(partner_id), ({ byId }) => {
         const tracker = byId.get(tracker_id);

@@ -1,4 +1,5 @@
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
+import { isText } from '../kernel/text.ts';
 import { isoTime } from '../kernel/time.ts';
 import { TRACKERS_PREFIX, type TrackerEvent } from './events.ts';
 import { isOrigin } from './origin.ts';
@@ -46,16 +47,11 @@ export type TrackerRefusal =
 const LONGEST = 200;
 const MOST_ORIGINS = 50;
 
-const isText = (text: string): boolean => {
-  const length = [...text].length;
-  return length >= 1 && length <= LONGEST && !text.includes('\u0000') && text.isWellFormed();
-};
-
 const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Trackers) => {
   const { partner_id, tracker_id, origins, customer_reference, limit, at } = command;
   const name = command.name.trim();
   if (state.byId.has(tracker_id)) return accept<TrackerEvent[]>([]);
-  if (!isText(name) || (customer_reference !== null && !isText(customer_reference))) {
+  if (!isText(name, LONGEST) || (customer_reference !== null && !isText(customer_reference, LONGEST))) {
     return refuse<TrackerRefusal>('invalid_tracker');
   }
   const different = new Set(origins).size === origins.length;

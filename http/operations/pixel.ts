@@ -10,7 +10,7 @@ export const pixelOperation: ZodOpenApiOperationObject = {
   tags: ['Sessions'],
   summary: 'The pixel',
   description:
-    "The script that a tracker's snippet loads: the same for every tracker, cacheable, with an `ETag`.",
+    "The script that a tracker's snippet loads: the same for every tracker, cacheable, with an `ETag`. Under the service's host and the tracker's active custom domains alone.",
   requestParams: { query: z.object({ tracker_id: z.uuid().meta({ description: 'The tracker.' }) }) },
   responses: {
     '200': {
@@ -22,6 +22,7 @@ export const pixelOperation: ZodOpenApiOperationObject = {
     ...refusalResponses([
       'invalid_query',
       'invalid_tracker',
+      'untrusted_collector',
       'tracker_not_found',
       'method_not_allowed',
       'tracker_deleted',

@@ -39,3 +39,12 @@ export const companySignals = z
     candidates: z.array(companyCandidate),
   })
   .meta({ id: 'CompanySignals', description: 'Optional clues from the last 30 days, for enabled keys.' });
+export type CompanySignals = z.output<typeof companySignals>;
+
+/** Clues could not be read, or not soon enough: that says nothing about the address. */
+export const UNAVAILABLE_SIGNALS: CompanySignals = {
+  status: 'unavailable',
+  window_days: 30,
+  truncated: false,
+  candidates: [],
+};

@@ -33,6 +33,8 @@ export const company = z
   })
   .meta({ id: 'Company', description: 'A company; null means unknown, never zero.' });
 
+export type ShownCompany = z.output<typeof company>;
+
 /** Spec, "the service", which decisions.md names Network. */
 export const network = z
   .object({

@@ -14,6 +14,8 @@ export interface EnrichRevealsParts {
   readonly addressOf: (partnerId: string, sessionId: string) => Promise<string | null>;
   /** Asks for the work on an address; false where the shared intake is full. */
   readonly request: (ip: string, context: CommandContext) => Promise<boolean>;
+  /** Told once a reveal waits: its result may have come before that. By the digest of the address. */
+  readonly onAwaited: (ip: string, digest: string) => Promise<void>;
 }
 
 export const ENRICHING_PROCESSOR = 'enrich-reveals';
@@ -31,6 +33,7 @@ export const enrichReveals = ({
   digest,
   addressOf,
   request,
+  onAwaited,
 }: EnrichRevealsParts): FollowingProcessor => ({
   name: ENRICHING_PROCESSOR,
   prefixes: [REVEAL_PREFIX],
@@ -56,6 +59,7 @@ export const enrichReveals = ({
              on conflict (reveal_id) do update set asked = excluded.asked`,
       values: [reveal_id, session_id, partner_id, digest(ip), asked, expires_at],
     });
+    await onAwaited(ip, digest(ip));
   },
 });
 
@@ -71,7 +75,7 @@ export const askForLeftReveals = async ({
   clock,
   addressOf,
   request,
-}: Omit<EnrichRevealsParts, 'digest'>): Promise<void> => {
+}: Omit<EnrichRevealsParts, 'digest' | 'onAwaited'>): Promise<void> => {
   await pool.query('delete from work.awaited_result where expires_at <= $1', [new Date(clock.now())]);
   const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>(
     `select reveal_id, session_id, partner_id from work.awaited_result

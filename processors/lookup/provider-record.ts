@@ -19,10 +19,16 @@ const providerRecordSchema = z.object({
   fresh_for_days: z.int().min(1).max(3_650).nullable().default(null),
 });
 
+/** Characters of JSON. Several events hold what a record says, each sealed and in one append. */
+const LARGEST_RECORD = 262_144;
+
 /** @throws Error with one line that says what is wrong */
 export const parseProviderRecord = (value: unknown): ProviderRecord => {
   const parsed = providerRecordSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    if (JSON.stringify(parsed.data).length > LARGEST_RECORD) throw new Error('wrong record: it is too large');
+    return parsed.data;
+  }
   const [issue] = parsed.error.issues;
   throw new Error(`wrong record: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
 };

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
   type CapturedVisit,
   type CaptureVisit,
@@ -35,6 +35,19 @@ afterEach(() => {
   house.clock.at = START;
 });
 
+/** Room in the queue of deliveries. */
+let room = true;
+let entered = 0;
+const enterQueue = async () => {
+  if (!room) return null;
+  entered += 1;
+  return {
+    leave: () => {
+      entered -= 1;
+    },
+  };
+};
+
 const partner_id = randomUUID();
 const typesOf = (events: readonly RecordedEvent[]) => events.map(({ type }) => type.split('.')[1]);
 
@@ -42,7 +55,7 @@ const typesOf = (events: readonly RecordedEvent[]) => events.map(({ type }) => t
 const aTab = (store: EventStore = house.store) => {
   const visitor = { tracker_id: randomUUID(), token: randomUUID(), ip: '8.8.8.8', visitor_country: 'US' };
   /** As another process would, which knows nothing of the tab. */
-  const fresh = (by: EventStore = store): CaptureVisit => createVisitCapture(by, dayKeys);
+  const fresh = (by: EventStore = store): CaptureVisit => createVisitCapture(by, dayKeys, enterQueue);
   return {
     capture: fresh(),
     fresh,
@@ -91,6 +104,43 @@ describe('a captured visit', () => {
     const plain = key?.open(Buffer.from(data.sealed, 'base64'), data.session_id);
     expect(JSON.parse(String(plain))).toEqual({ ip: '8.8.8.8', custom: { plan: 'secret plan' } });
     expect(() => key?.open(Buffer.from(data.sealed, 'base64'), randomUUID())).toThrow();
+  });
+
+  it('begins no session where the queue of deliveries is full, and goes on with one that there is', async () => {
+    const [old, fresh] = [aTab(), aTab()];
+    const visit_id = randomUUID();
+    await old.send(old.capture, { visit_id });
+    room = false;
+    onTestFinished(() => {
+      room = true;
+    });
+    expect(await fresh.send(fresh.capture)).toBe('full');
+    expect(await old.send(old.capture)).toBe('visit');
+    expect(await old.send(old.fresh())).toBe('visit');
+    expect(await old.send(old.fresh(), { visit_id })).toBe('retry');
+    expect(await fresh.events()).toEqual([]);
+    room = true;
+    expect(await fresh.send(fresh.capture)).toBe('session');
+  });
+
+  it('gives its place in the queue back where it began no session', async () => {
+    const { capture, send, fresh } = aTab();
+    const before = entered;
+    await send(capture);
+    expect(entered).toBe(before + 1);
+    expect(await send(fresh())).toBe('visit');
+    expect(entered).toBe(before + 1);
+    const failing = (failure: Error): EventStore => ({
+      ...house.store,
+      append: () => Promise.reject(failure),
+    });
+    const elsewhere = { token: randomUUID() };
+    const away = fresh(failing(new StoreUnavailable('away')));
+    await expect(send(away, elsewhere)).rejects.toThrow(StoreUnavailable);
+    expect(entered).toBe(before + 1);
+    const unsure = fresh(failing(new OutcomeUnknown('no answer')));
+    await expect(send(unsure, elsewhere)).rejects.toThrow(OutcomeUnknown);
+    expect(entered).toBe(before + 2);
   });
 
   it('of the same token on another tracker is of another tab', async () => {

@@ -133,8 +133,9 @@ const headerProblem = ({ status, headers, target }: Answered): string | null => 
   if ((status === 429 || status === 503) && !has('retry-after', SECONDS)) return 'no whole Retry-After';
   if (status === 401 && headers['www-authenticate'] !== 'Bearer realm="partner"') return 'no challenge';
   if (status === 405 && !has('allow', /^[A-Z]+(, [A-Z]+)*$/)) return 'no Allow';
-  if (status === 202 && (!has('location', /^\/v1\//) || !has('retry-after', SECONDS)))
-    return 'nowhere to poll';
+  // A test of a webhook is looked for in the history of its endpoint.
+  const polled = status === 202 && !target.startsWith('/v1/webhooks/');
+  if (polled && (!has('location', /^\/v1\//) || !has('retry-after', SECONDS))) return 'nowhere to poll';
   const cacheable = headers['cache-control'] === 'private, max-age=60' && status === 200;
   const stored = target.startsWith('/v1/') && headers['cache-control'] !== 'no-store' && !cacheable;
   return stored ? `Cache-Control: ${headers['cache-control']}` : null;

@@ -1,8 +1,11 @@
 /** Requests as nobody would send them, and as many would: what the API's fuzzing is made of. */
 import fc from 'fast-check';
+import { deliveryRequests } from './delivery-requests.ts';
+import { domainRequests } from './domain-requests.ts';
 import type { Known } from './known.ts';
 import { trackingRequests } from './tracking-requests.ts';
 import { date, ipText } from './values.ts';
+import { webhookRequests } from './webhook-requests.ts';
 
 const percent = (text: string) => encodeURIComponent(text.toWellFormed());
 const parameter = fc.oneof(
@@ -184,6 +187,9 @@ export const requestWith = (known: Known, authorization: fc.Arbitrary<string | n
     { arbitrary: record(fc.constant('/v1/lookup'), fc.constant('POST')), weight: 5 },
     { arbitrary: record(fc.oneof(usage, nextDay, edgesOfUsage), get), weight: 2 },
     { arbitrary: trackingRequests(known, authorization), weight: 16 },
+    { arbitrary: domainRequests(known, authorization), weight: 3 },
+    { arbitrary: webhookRequests(known, authorization), weight: 4 },
+    { arbitrary: deliveryRequests(known, authorization), weight: 3 },
     { arbitrary: record(target, method), weight: 8 },
   );
 };

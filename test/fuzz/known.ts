@@ -7,20 +7,36 @@ export interface Known {
   readonly sessions: string[];
   readonly reveals: string[];
   readonly cursors: string[];
+  readonly webhooks: string[];
+  readonly deliveries: string[];
+  readonly domains: string[];
 }
 
-export const nothingKnown = (): Known => ({ trackers: [], sessions: [], reveals: [], cursors: [] });
+export const nothingKnown = (): Known => ({
+  trackers: [],
+  sessions: [],
+  reveals: [],
+  cursors: [],
+  webhooks: [],
+  deliveries: [],
+  domains: [],
+});
 
 /** The first ones stay, so that some grow old. */
 const STAY = 60;
 const MOST = 300;
 
 /** Takes what an answer names. */
-export const createNoting = ({ sessions, reveals, cursors }: Known): ((text: string) => void) => {
+export const createNoting = (known: Known): ((text: string) => void) => {
+  const { sessions, reveals, cursors, webhooks, deliveries, domains } = known;
   const kinds = [
     { all: sessions, pattern: /"session_id":"([^"]+)"/g },
     { all: reveals, pattern: /"reveal_id":"([^"]+)"/g },
     { all: cursors, pattern: /"next_cursor":"([^"]+)"/g },
+    // The first of a webhook's own fields.
+    { all: webhooks, pattern: /"id":"([^"]+)","name":"[^"]*","url":/g },
+    { all: domains, pattern: /"id":"([^"]+)","tracker_id":"[^"]+","hostname":/g },
+    { all: deliveries, pattern: /"(?:delivery_)?id":"([^"]+)","event_id":/g },
   ].map((kind) => ({ ...kind, seen: new Set<string>() }));
   return (text) => {
     for (const { all, pattern, seen } of kinds) {

@@ -3,6 +3,7 @@ import type { InjectOptions } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
+import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { aCompany, record, scriptedProvider } from '../support/providers.ts';
 import { collect, makeTracker } from '../support/tracking.ts';
 import { type Answered, conformity } from './conformity.ts';
@@ -20,6 +21,7 @@ const LIMIT_MS = 240_000;
 let offset = 0;
 const clock = { now: () => Date.now() + offset };
 let api: TestApi;
+let dns: TestDns;
 let keys: readonly (string | null)[];
 let problemWith: (answered: Answered) => string | null;
 let port: number;
@@ -42,7 +44,13 @@ beforeAll(async () => {
   for (let n = 0; n <= 255; n += 1) provider.says(`9.1.1.${n}`, record_[n % record_.length] ?? null);
   const second = scriptedProvider('second');
   for (let n = 0; n <= 255; n += 7) second.says(`9.1.1.${n}`, 'fails');
-  api = await startApi({ clock, env, providers: [provider, second] });
+  dns = await startTestDns();
+  for (let n = 0; n < 40; n += 2) dns.says(`s${n}.visits.example`, [SERVICE_HOST]);
+  api = await startApi({
+    clock,
+    env: { ...env, PUBLIC_URL: `http://${SERVICE_HOST}`, DNS_SERVERS: dns.address },
+    providers: [provider, second],
+  });
   const made: Key[] = [
     await api.key(),
     await api.key({ company_signals: true }),
@@ -65,7 +73,10 @@ beforeAll(async () => {
   const address = api.app.server.address();
   port = typeof address === 'object' && address ? address.port : 0;
 }, 60_000);
-afterAll(() => api.close());
+afterAll(async () => {
+  await api.close();
+  dns.close();
+});
 
 /** Trackers in every state with some sessions each: on the active one, of every address that the providers know. */
 const setScene = async (key: Key, other: Key): Promise<void> => {
@@ -77,7 +88,10 @@ const setScene = async (key: Key, other: Key): Promise<void> => {
   await api.inject(key, { method: 'POST', url: `/v1/trackers/${deleted}/delete` });
   noting((await api.inject(key, { method: 'GET', url: '/v1/sessions?limit=100' })).body);
   // The first is the likely one.
-  known.trackers.push(...Array<string>(7).fill(active), disabled, deleted, await make(other));
+  const others = await make(other);
+  known.trackers.push(...Array<string>(7).fill(active), disabled, deleted, others);
+  // For the likely key to find taken.
+  for (let n = 0; n < 9; n += 1) await domainsOf(api, other, others).claim(`s${n}.visits.example`);
 };
 
 const authorization = fc.noBias(fc.nat(9_999)).map((n) => keys[n % keys.length] ?? null);
@@ -155,11 +169,19 @@ describe('whatever is sent', () => {
         ...['400 invalid_cursor', '400 invalid_idempotency_key', '403 tracker_origin_denied'],
         ...['404 tracker_not_found', '404 session_not_found', '404 reveal_not_found', '410 tracker_deleted'],
         ...['410 session_expired', '410 reveal_expired'],
+        ...['400 invalid_webhook', '400 invalid_webhook_url', '404 webhook_not_found', '429 webhook_limit'],
+        ...['400 invalid_webhook_query', '404 webhook_delivery_not_found'],
+        ...['400 invalid_domain', '404 domain_not_found'],
       ])
         expect(seen.get(kind) ?? 0, kind).toBeGreaterThan(20);
-      for (const kind of ['403 untrusted_collector', '409 idempotency_conflict', '409 tracker_disabled'])
+      for (const kind of [
+        ...['403 untrusted_collector', '409 idempotency_conflict', '409 tracker_disabled'],
+        ...['409 webhook_rotation_pending', '409 domain_taken'],
+      ])
         expect(seen.get(kind) ?? 0, kind).toBeGreaterThan(5);
       expect(known.reveals.length).toBeGreaterThan(50);
+      expect(known.deliveries.length).toBeGreaterThan(20);
+      expect(known.domains.length).toBeGreaterThan(20);
     },
     LIMIT_MS,
   );

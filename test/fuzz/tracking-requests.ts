@@ -7,6 +7,8 @@ import { date, ipText } from './values.ts';
 export const ORIGIN = 'https://www.example.com';
 /** The service's own, as `startApi` names it. */
 const HOST = 'doorplate.test';
+/** Custom domains that trackers may have; half of them point at the service. */
+export const customHost = fc.nat(39).map((n) => `s${n}.visits.example`);
 const NOBODY = '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61';
 
 const printable = fc.string({ maxLength: 30 });
@@ -25,7 +27,7 @@ const wrongId = fc.oneof(
   fc.constantFrom('', 'x', '00000000-0000-0000-0000-000000000000', '%00', '%', `%${'a'.repeat(300)}`),
 );
 /** Mostly one that is known. */
-const idAmong = (all: readonly string[]) =>
+export const idAmong = (all: readonly string[]) =>
   fc.oneof(
     { arbitrary: oneOf(all, NOBODY), weight: 7 },
     { arbitrary: oneOf(all, NOBODY).map((id) => id.toUpperCase()), weight: 1 },
@@ -55,6 +57,12 @@ const visitor = fc.oneof(
   { arbitrary: printable, weight: 1 },
 );
 
+const host: fc.Arbitrary<string> = fc.oneof(
+  { arbitrary: fc.constant(HOST), weight: 8 },
+  { arbitrary: fc.constantFrom('DOORPLATE.test', 'doorplate.test:80', 'elsewhere.test'), weight: 1 },
+  { arbitrary: customHost, weight: 1 },
+);
+
 const captures = ({ trackers }: Known) => {
   const visit = fc.record(
     {
@@ -77,10 +85,7 @@ const captures = ({ trackers }: Known) => {
         'content-type': fc.constantFrom(
           ...['text/plain', 'text/plain;charset=UTF-8', 'application/json', 'x'],
         ),
-        host: fc.oneof(
-          { arbitrary: fc.constant(HOST), weight: 8 },
-          { arbitrary: fc.constantFrom('DOORPLATE.test', 'doorplate.test:80', 'elsewhere.test'), weight: 1 },
-        ),
+        host,
         origin,
         'x-forwarded-for': visitor,
         'user-agent': fc.constantFrom('Mozilla/5.0', 'Googlebot/2.1'),
@@ -113,7 +118,7 @@ const feed = ({ trackers, cursors }: Known) => {
 };
 
 /** By hand, as a query seldom belongs to a path that has none. */
-const seldomAsking = (path: fc.Arbitrary<string>): fc.Arbitrary<string> =>
+export const seldomAsking = (path: fc.Arbitrary<string>): fc.Arbitrary<string> =>
   fc.tuple(path, fc.nat(14)).map(([at, n]) => (n === 0 ? `${at}?a=1` : at));
 
 /** Requests of all these routes with these keys. */
@@ -121,8 +126,8 @@ export const trackingRequests = (known: Known, authorization: fc.Arbitrary<strin
   const { trackers, sessions, reveals } = known;
   const nothing = fc.constant(Buffer.alloc(0));
   const none: fc.Arbitrary<Record<string, string>> = fc.constant({});
-  const get = (target: fc.Arbitrary<string>) =>
-    fc.record({ method: fc.constant('GET'), target, headers: none, body: nothing, authorization });
+  const get = (target: fc.Arbitrary<string>, headers = none) =>
+    fc.record({ method: fc.constant('GET'), target, headers, body: nothing, authorization });
   const usage = fc
     .tuple(idAmong(trackers), fc.option(fc.tuple(date, date), { freq: 2 }))
     .map(([id, range]) => {
@@ -141,7 +146,13 @@ export const trackingRequests = (known: Known, authorization: fc.Arbitrary<strin
     { arbitrary: get(feed(known)), weight: 4 },
     { arbitrary: get(fc.oneof(preview, receipt)), weight: 6 },
     { arbitrary: get(usage), weight: 3 },
-    { arbitrary: get(script.map((query) => `/tracking/a.js${query}`)), weight: 1 },
+    {
+      arbitrary: get(
+        script.map((query) => `/tracking/a.js${query}`),
+        fc.record({ host }),
+      ),
+      weight: 1,
+    },
     {
       arbitrary: fc.record({
         method: fc.constant('POST'),

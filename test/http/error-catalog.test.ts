@@ -134,11 +134,4 @@ describe('a refusal', () => {
     expect(worded('invalid_tracker')).toBe(message);
     expect(worded('api_busy')).toBe(UNAVAILABLE_MESSAGE);
   });
-
-  it('may carry clues', () => {
-    const clues = { status: 'unavailable', window_days: 30, truncated: false, candidates: [] };
-    const answer = refusal(request, 'not_requested', { company_signals: clues });
-
-    expect(JSON.parse(String(answer.body)).company_signals).toEqual(clues);
-  });
 });

@@ -101,6 +101,18 @@ describe('the OpenAPI document', () => {
     ['GET', '/v1/sessions', ['200', '400', '401', '404', '405', '429', '503']],
     ['GET', '/v1/sessions/{session_id}', ['200', '400', '401', '404', '405', '410', '429', '503']],
     ['POST', '/tracking/collect', ['204', '400', '403', '404', '405', '410', '413', '415', '429', '503']],
+    ['POST', '/v1/webhooks', ['201', '400', '401', '404', '405', '413', '415', '429', '503']],
+    ['GET', '/v1/webhooks/{webhook_id}', ['200', '400', '401', '404', '405', '429', '503']],
+    [
+      'POST',
+      '/v1/trackers/{tracker_id}/domains',
+      ['201', '400', '401', '404', '405', '409', '410', '413', '415', '429', '503'],
+    ],
+    [
+      'GET',
+      '/v1/trackers/{tracker_id}/domains/{domain_id}',
+      ['200', '400', '401', '404', '405', '410', '429', '503'],
+    ],
     ['GET', '/healthz', ['200', '405', '503']],
   ])('lists the statuses of %s %s', (method, path, statuses) => {
     expect(Object.keys(document.paths[path][method.toLowerCase()].responses)).toEqual(statuses);
@@ -110,6 +122,7 @@ describe('the OpenAPI document', () => {
     '/v1/trackers/{tracker_id}/enable',
     '/v1/trackers/{tracker_id}/delete',
     '/v1/sessions/{session_id}/reveal',
+    '/v1/webhooks/{webhook_id}/rotate-secret',
   ])('lets a body of POST %s be `{}` or missing', (path) => {
     const { requestBody } = document.paths[path].post;
     const { schema } = requestBody.content['application/json'];

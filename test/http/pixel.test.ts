@@ -7,6 +7,9 @@ import { createTrackerCommands } from '../../commands/trackers/manage-trackers.t
 import { PIXEL_FILE } from '../../pixel/build.ts';
 import { type Key, NOON, startApi, type TestApi } from '../support/api.ts';
 
+/** The service's own, as `startApi` names it. */
+const HOST = 'doorplate.test';
+
 let api: TestApi;
 let key: Key;
 let tracker: string;
@@ -22,7 +25,7 @@ const newTracker = async (): Promise<string> => {
   return (await api.inject(key, { method: 'POST', url: '/v1/trackers', payload })).json().id;
 };
 const ask = (query: string, headers = {}, method: 'GET' | 'HEAD' = 'GET') =>
-  api.inject(null, { method, url: `/tracking/a.js${query}`, headers });
+  api.inject(null, { method, url: `/tracking/a.js${query}`, headers: { host: HOST, ...headers } });
 const refusalOf = (answer: LightMyRequestResponse) => [answer.statusCode, answer.json().error.code];
 
 describe('GET /tracking/a.js', () => {
@@ -114,6 +117,14 @@ describe('GET /tracking/a.js', () => {
     if (!made.ok) throw new Error(made.refusal);
 
     expect((await ask(`?tracker_id=${made.value.tracker.tracker_id}`)).statusCode).toBe(200);
+  });
+
+  it('is not served where a visit would not be heard', async () => {
+    for (const host of ['elsewhere.test', 'doorplate.test:8443', 'visits.example.com']) {
+      const answer = await ask(`?tracker_id=${tracker}`, { host });
+      expect(refusalOf(answer)).toEqual([403, 'untrusted_collector']);
+      expect(answer.headers['cache-control']).toBe('no-store');
+    }
   });
 
   it('takes no other method', async () => {

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, test } from 'vitest';
 import { type ConfigError, loadConfig } from '../../platform/config.ts';
 
@@ -20,6 +21,9 @@ describe('the configuration', () => {
       ENRICHMENT_PROVIDERS: ['directory'],
       ENRICHMENT_INTAKE_PER_MINUTE: 900,
       RETRY_BASE_SECONDS: 15,
+      WEBHOOK_ALLOW_NETWORKS: [],
+      WEBHOOK_ALLOW_HTTP: false,
+      WEBHOOK_ALLOW_PORTS: [],
       unsafe: [],
     });
   });
@@ -32,6 +36,9 @@ describe('the configuration', () => {
     ['DATABASE_URL', 'mysql://x'],
     ['EVENTSTORE_URL', 'http://x'],
     ['MASTER_KEY', 'c2hvcnQ='],
+    ['MASTER_KEY_PREVIOUS', Buffer.alloc(32).toString('base64')],
+    ['WEBHOOKS_PER_PARTNER', '0'],
+    ['WEBHOOK_MANAGEMENT_PER_MINUTE', 'many'],
     ['TRUSTED_PROXIES', '10.0.0.0/8,nonsense'],
     ['ENRICHMENT_PROVIDERS', 'directory,oracle'],
     ['ENRICHMENT_PROVIDERS', ','],
@@ -40,7 +47,15 @@ describe('the configuration', () => {
     ['API_REQUESTS_PER_SECOND', '0'],
     ['LOOKUP_CAPACITY', '1.5'],
     ['RETRY_BASE_SECONDS', '0'],
+    ['DNS_SERVERS', 'dns.example.com'],
+    ['DNS_SERVERS', '127.0.0.1:0'],
+    ['DNS_SERVERS', '1.2.3'],
     ['LOG_LEVEL', 'loud'],
+    ['WEBHOOK_ALLOW_NETWORKS', '127.0.0.1'],
+    ['WEBHOOK_ALLOW_HTTP', 'true'],
+    ['WEBHOOK_ALLOW_PORTS', '8080,0'],
+    ['WEBHOOK_ALLOW_PORTS', '65536'],
+    ['WEBHOOK_EXTRA_CA_FILE', '/nowhere/at/all'],
   ])('names %s when it is %j', (name, value) => {
     const lines = linesOf({ [name]: value });
     expect(lines).toHaveLength(1);
@@ -61,5 +76,17 @@ describe('the configuration', () => {
 
   it('says what is for tests alone', () => {
     expect(loadConfig({ RETRY_BASE_SECONDS: '0.05' }).unsafe).toEqual(['RETRY_BASE_SECONDS']);
+    const dns = loadConfig({ DNS_SERVERS: '127.0.0.1:5353, 9.9.9.9,::1,[2620:fe::fe]:53' });
+    expect(dns.DNS_SERVERS).toEqual(['127.0.0.1:5353', '9.9.9.9', '::1', '[2620:fe::fe]:53']);
+    expect(dns.unsafe).toEqual(['DNS_SERVERS']);
+    const webhooks = {
+      WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8',
+      WEBHOOK_ALLOW_HTTP: '1',
+      WEBHOOK_ALLOW_PORTS: '8080, 9000',
+      WEBHOOK_EXTRA_CA_FILE: fileURLToPath(import.meta.url),
+    };
+    const config = loadConfig(webhooks);
+    expect(config.unsafe).toEqual(Object.keys(webhooks));
+    expect(config).toMatchObject({ WEBHOOK_ALLOW_HTTP: true, WEBHOOK_ALLOW_PORTS: [8080, 9000] });
   });
 });

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keyedDigest, serviceKey } from '../../platform/keyring.ts';
+import { keyedDigest, resealKeys, serviceKey } from '../../platform/keyring.ts';
 import { loadMasterKey, masterKeyFrom } from '../../platform/master-key.ts';
+import { beginKeyChange, endKeyChange, keyFileIn } from '../../platform/master-key-file.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
@@ -22,24 +23,76 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
+const newKey = () => randomBytes(32);
+const base64 = (key: Buffer) => key.toString('base64');
+
 describe('the master key', () => {
-  it('opens what it sealed, and nothing that was changed or sealed under another', () => {
-    const key = masterKeyFrom(randomBytes(32));
-    const sealed = key.seal(Buffer.from('secret'));
-    expect(key.open(sealed).toString()).toBe('secret');
-    expect(sealed.includes('secret')).toBe(false);
-    const changed = Buffer.from(sealed);
+  it('opens what it sealed, and nothing that was changed, is of something else or is under another key', () => {
+    const key = masterKeyFrom(newKey());
+    const sealed = key.seal(Buffer.from('secret'), 'mine');
+    expect(key.open(sealed, 'mine').toString()).toBe('secret');
+    expect(sealed.sealed.includes('secret')).toBe(false);
+    const changed = Buffer.from(sealed.sealed);
     changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1;
-    expect(() => key.open(changed)).toThrow();
-    expect(() => masterKeyFrom(randomBytes(32)).open(sealed)).toThrow();
+    expect(() => key.open({ ...sealed, sealed: changed }, 'mine')).toThrow();
+    expect(() => key.open(sealed, 'yours')).toThrow();
+    expect(() => masterKeyFrom(newKey()).open(sealed, 'mine')).toThrow(/^MASTER_KEY is not/);
+  });
+
+  it('opens what the key before sealed, and seals under itself', () => {
+    const [old, young] = [newKey(), newKey()];
+    const sealed = masterKeyFrom(old).seal(Buffer.from('secret'));
+    const configured = { MASTER_KEY: base64(young), MASTER_KEY_PREVIOUS: base64(old) };
+    const both = loadMasterKey(configured, folder);
+    expect(both.open(sealed).toString()).toBe('secret');
+    const again = both.seal(both.open(sealed));
+    expect(again.master_key_id).toBe(both.currentId());
+    expect(masterKeyFrom(young).open(again).toString()).toBe('secret');
   });
 
   it('is made once, for its owner alone, and found again', async () => {
-    const both = await Promise.all([loadMasterKey(undefined, folder), loadMasterKey(undefined, folder)]);
-    expect(both[0].id).toBe(both[1].id);
-    expect((await stat(join(folder, 'master.key'))).mode & 0o777).toBe(0o600);
-    const configured = await loadMasterKey(randomBytes(32).toString('base64'), folder);
-    expect(configured.id).not.toBe(both[0].id);
+    const made = [loadMasterKey({}, folder), loadMasterKey({}, folder)].map((key) => key.currentId());
+    expect(made[0]).toBe(made[1]);
+    expect((await stat(keyFileIn(folder))).mode & 0o777).toBe(0o600);
+    expect(await readdir(folder)).toEqual(['master.key']);
+    expect(loadMasterKey({ MASTER_KEY: base64(newKey()) }, folder).currentId()).not.toBe(made[0]);
+  });
+
+  it('is changed in the data folder under those who use it, who open what was sealed before until the end', async () => {
+    const user = loadMasterKey({}, folder);
+    const [before, id] = [user.seal(Buffer.from('secret')), user.currentId()];
+    beginKeyChange(keyFileIn(folder));
+    const other = loadMasterKey({}, folder);
+    expect(user.seal(Buffer.from('x')).master_key_id).toBe(other.currentId());
+    expect(other.currentId()).not.toBe(id);
+    expect(other.open(before).toString()).toBe('secret');
+    // Begun again, it goes on with the same keys.
+    beginKeyChange(keyFileIn(folder));
+    expect(loadMasterKey({}, folder).currentId()).toBe(other.currentId());
+    endKeyChange(keyFileIn(folder));
+    endKeyChange(keyFileIn(folder));
+    expect(loadMasterKey({}, folder).currentId()).toBe(other.currentId());
+    expect(() => loadMasterKey({}, folder).open(before)).toThrow(/^MASTER_KEY is not/);
+    expect((await stat(keyFileIn(folder))).mode & 0o777).toBe(0o600);
+    expect(await readdir(folder)).toEqual(['master.key']);
+  });
+
+  it('opens, in a process that runs for longer, what was sealed after a change', () => {
+    const user = loadMasterKey({}, folder);
+    user.seal(Buffer.from('x'));
+    beginKeyChange(keyFileIn(folder));
+    const sealed = loadMasterKey({}, folder).seal(Buffer.from('secret'));
+    expect(user.open(sealed).toString()).toBe('secret');
+    endKeyChange(keyFileIn(folder));
+  });
+
+  it('is nothing that a file of other things holds', async () => {
+    const other = await mkdtemp(join(tmpdir(), 'doorplate-keys-'));
+    for (const text of ['', 'c2hvcnQ=\n', `${base64(newKey())}\nnonsense\n`]) {
+      await writeFile(keyFileIn(other), text);
+      expect(() => loadMasterKey({}, other)).toThrow('does not hold keys');
+    }
+    await rm(other, { recursive: true });
   });
 });
 
@@ -62,5 +115,19 @@ describe('a key of the service', () => {
     await expect(serviceKey(pool, masterKeyFrom(randomBytes(32)), 'two')).rejects.toThrow(
       /^MASTER_KEY is not/,
     );
+  });
+
+  it('is sealed anew under the master key in use, once, and stays the same', async () => {
+    const [old, young] = [newKey(), newKey()];
+    const keys = ['three', 'four'];
+    await pool.query('delete from work.keyring');
+    const before = await Promise.all(keys.map((name) => serviceKey(pool, masterKeyFrom(old), name)));
+    const both = masterKeyFrom(young, old);
+    await serviceKey(pool, both, 'five');
+    expect(await resealKeys(pool, both)).toBe(2);
+    expect(await resealKeys(pool, both)).toBe(0);
+    const after = await Promise.all(keys.map((name) => serviceKey(pool, masterKeyFrom(young), name)));
+    expect(after).toEqual(before);
+    await expect(resealKeys(pool, masterKeyFrom(newKey()))).rejects.toThrow(/^MASTER_KEY is not/);
   });
 });

@@ -1,0 +1,98 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
+import { addressOf } from './addresses.ts';
+import type { WebhookSink } from './bare-deliveries.ts';
+import type { Bench } from './bench.ts';
+import { type Product, startProduct } from './product.ts';
+import { capture } from './tracking.ts';
+
+const CAME_MS = 120_000;
+const POLL_MS = 20;
+
+/** The product, let send to the sink. */
+export const startDelivering = async (
+  bench: Bench,
+  { port, authority }: WebhookSink,
+  more: Readonly<Record<string, string>>,
+  partners: number,
+): Promise<Product> => {
+  const folder = makeDataFolder();
+  bench.defer(() => removeDataFolder(folder));
+  const ca = join(folder, 'authority.pem');
+  await writeFile(ca, authority);
+  const product = await startProduct(partners, {
+    WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8',
+    WEBHOOK_ALLOW_PORTS: String(port),
+    WEBHOOK_EXTRA_CA_FILE: ca,
+    WEBHOOK_MANAGEMENT_PER_MINUTE: '1000000',
+    ...more,
+  });
+  bench.defer(product.end);
+  return product;
+};
+
+/** An endpoint that is told of the tracker's sessions. @returns its id */
+export const createEndpoint = async (
+  { service }: Product,
+  key: string,
+  url: string,
+  tracker_id: string,
+): Promise<string> => {
+  const body = { name: 'bench', url, events: ['session.created'], tracker_id };
+  const made = await service.call('POST', '/v1/webhooks', { key, body });
+  if (made.status !== 201) throw new Error(`POST /v1/webhooks: ${made.status} ${JSON.stringify(made.body)}`);
+  return made.body.id;
+};
+
+/** Captures of a tracker that one endpoint is told of, so many a second for so long after the warm-up. */
+interface Told {
+  readonly product: Product;
+  readonly sink: WebhookSink;
+  readonly tracker: string;
+  readonly rate: number;
+  readonly seconds: number;
+}
+
+/** Milliseconds from the answer to each capture, over HTTP, until the endpoint has its event. */
+export const captureToReceiver = async (
+  { effort, freshAddresses }: Bench,
+  { product, sink, tracker, rate, seconds }: Told,
+): Promise<Float64Array> => {
+  const total = Math.round(rate * (effort.warmUpSeconds + seconds));
+  const first = freshAddresses(total);
+  const acknowledged = new Map<number, number>();
+  await sink.note();
+  const startedAt = performance.now();
+  const working: Promise<void>[] = [];
+  const one = async (n: number): Promise<void> => {
+    await capture(product, tracker, addressOf(first + n), { n });
+    acknowledged.set(n, performance.timeOrigin + performance.now());
+  };
+  while (working.length < total) {
+    const due = Math.min(total, ((performance.now() - startedAt) * rate) / 1_000);
+    while (working.length < due) working.push(one(working.length));
+    await pause(1);
+  }
+  await Promise.all(working);
+  const came = await allOf(sink, total);
+  const warm = rate * effort.warmUpSeconds;
+  // An event may come before its capture's answer.
+  return Float64Array.from(
+    [...acknowledged]
+      .filter(([n]) => n >= warm)
+      .map(([n, at]) => Math.max(0, (came.get(n) ?? Number.NaN) - at)),
+  );
+};
+
+const allOf = async (sink: WebhookSink, total: number): Promise<Map<number, number>> => {
+  const deadline = performance.now() + CAME_MS;
+  for (;;) {
+    const came = await sink.noted();
+    if (came.size >= total) return came;
+    if (performance.now() > deadline) throw new Error(`${came.size} of ${total} events came`);
+    await pause(POLL_MS);
+  }
+};
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

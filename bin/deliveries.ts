@@ -1,0 +1,109 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout } from 'node:timers/promises';
+import { retryDelivery } from '../commands/webhooks/retry-delivery.ts';
+import type { Position } from '../event-store/port.ts';
+import type { Route } from '../http/route.ts';
+import { createListener } from '../platform/listener.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import { sweepDeliveryClaims } from '../processors/webhooks/claims.ts';
+import { startDeliveries } from '../processors/webhooks/deliver.ts';
+import { createSender } from '../processors/webhooks/sender.ts';
+import { signatureHeaders } from '../processors/webhooks/signature.ts';
+import { allProjections } from '../projections/all.ts';
+import { DELIVERIES_CHANNEL, deliveries } from '../projections/webhooks/deliveries.ts';
+import { webhooks } from '../projections/webhooks/endpoints.ts';
+import { payloads } from '../projections/webhooks/payloads.ts';
+import { createCursors } from '../read-api/cursor.ts';
+import { deliveryReadRoutes, findShownDelivery } from '../read-api/webhook-deliveries.ts';
+import { createBodies } from '../read-api/webhook-payloads.ts';
+import { createTargets } from '../read-api/webhook-targets.ts';
+import { retryDeliveryRoute } from '../write-api/webhook-retry.ts';
+import { destinationPolicy } from './destination-policy.ts';
+import type { Foundation } from './foundation.ts';
+import type { Job } from './periodically.ts';
+import { placeOfDelivery } from './queue-places.ts';
+
+const PROJECTED_MS = 10_000;
+/** What the deliveries have not waited for ends with the process. */
+const SENDER_END_MS = 500;
+
+export interface DeliveryRoutesParts {
+  readonly foundation: Foundation;
+  /** Waits until these read models have all that the store has now, or a time limit is over. */
+  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
+  /** Waits until these read models have a caller's own write, or a short time is over. */
+  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+}
+
+/** What became of deliveries, and the retry. */
+export const deliveryRoutes = ({ foundation, caughtUp, ownWrite }: DeliveryRoutesParts): Route[] => {
+  const { db, pool, clock, store, dayKeys, cursorKey, queue } = foundation;
+  const reads = { db, caughtUp: caughtUp([webhooks.name, deliveries.name, payloads.name]) };
+  const bodyOf = createBodies(pool, dayKeys, clock.now);
+  const retrying = {
+    store,
+    isKept: async (eventId: string) => (await bodyOf(eventId)) !== null,
+    enterQueue: placeOfDelivery(queue),
+  };
+  return [
+    ...deliveryReadRoutes({ ...reads, bodyOf, cursors: createCursors(cursorKey) }),
+    retryDeliveryRoute({
+      find: (...which) => findShownDelivery(reads, ...which),
+      retry: (delivery, context) => retryDelivery(retrying, delivery, context),
+      projected: ownWrite([deliveries.name]),
+      bodyOf,
+    }),
+  ];
+};
+
+export interface Delivering {
+  readonly jobs: readonly Job[];
+  stop(): Promise<void>;
+}
+
+/** Sends what is due; any number of processes may. */
+export const startDelivering = async (foundation: Foundation, metrics: Metrics): Promise<Delivering> => {
+  const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = foundation;
+  const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
+  const sender = createSender({
+    policy: destinationPolicy(config),
+    clock,
+    extraCa: caFile === undefined ? null : await readFile(caFile, 'utf8'),
+  });
+  const projected = async (position: Position | null): Promise<boolean> =>
+    progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');
+  const worker = startDeliveries({
+    store,
+    pool,
+    clock,
+    log,
+    projections: allProjections.map(({ name }) => name),
+    projected,
+    targetsOf: createTargets(foundation),
+    bodyOf: createBodies(pool, dayKeys, clock.now),
+    sign: signatureHeaders,
+    send: sender.send,
+    concurrency: config.WEBHOOK_CONCURRENCY,
+    startsPerSecond: config.WEBHOOK_STARTS_PER_SECOND,
+    retryBaseMs: config.RETRY_BASE_SECONDS * 1_000,
+    random: Math.random,
+    onStart: metrics.deliveries.started,
+    onOutcome: metrics.deliveries.ended,
+    onWatched: metrics.deliveries.watched,
+  });
+  const listener = createListener({
+    url,
+    name: 'doorplate deliveries',
+    channels: [DELIVERIES_CHANNEL],
+    heard: (_channel, payload) => worker.heard(payload),
+  });
+  listener.ensure();
+  return {
+    jobs: [['* * * * *', () => sweepDeliveryClaims(pool, clock.now())]],
+    stop: async () => {
+      await listener.close();
+      await worker.stop();
+      await Promise.race([sender.close(), setTimeout(SENDER_END_MS)]);
+    },
+  };
+};

@@ -1,0 +1,95 @@
+import pg from 'pg';
+import type { CommandContext } from '../commands/handle.ts';
+import { resealSecrets } from '../commands/webhooks/reseal-secrets.ts';
+import { resealKeys } from '../platform/keyring.ts';
+import { openText, sealText } from '../platform/master-key.ts';
+import { beginKeyChange, endKeyChange } from '../platform/master-key-file.ts';
+import { webhooks } from '../projections/webhooks/endpoints.ts';
+import { endpointsSealedOtherwise } from '../read-api/webhook-secrets.ts';
+import type { Foundation } from './foundation.ts';
+
+export type RotationParts = Pick<
+  Foundation,
+  'store' | 'pool' | 'databaseUrl' | 'progress' | 'master' | 'clock'
+> & {
+  /** The data folder's own key; null where the configuration has the keys. */
+  readonly keyFile: string | null;
+  /** Whoever has sealed something under the key before has written it down after so many milliseconds. */
+  readonly settleMs: number;
+};
+
+/** What was sealed anew. */
+export interface Rotated {
+  readonly keys: number;
+  readonly endpoints: number;
+}
+
+export class RotationImpossible extends Error {}
+
+const PROJECTED_MS = 30_000;
+
+/**
+ * Seals everything at rest under the master key in use: the configured one, or a new one that it puts into the data
+ * folder. The key before stays there until nothing is left that it must open. May be killed at any moment: until it is
+ * run to its end everything opens under the one key or the other, and a repeat goes on where it was.
+ * @throws RotationImpossible
+ */
+export const rotateMaster = (parts: RotationParts, context: CommandContext): Promise<Rotated> =>
+  alone(parts.databaseUrl, async () => {
+    const { keyFile, settleMs } = parts;
+    if (keyFile === null) return resealAll(parts, context);
+    beginKeyChange(keyFile);
+    const first = await resealAll(parts, context);
+    await new Promise((resolve) => setTimeout(resolve, settleMs));
+    const late = await resealAll(parts, context);
+    endKeyChange(keyFile);
+    return { keys: first.keys + late.keys, endpoints: first.endpoints + late.endpoints };
+  });
+
+/** Until a pass finds nothing. */
+const resealAll = async (parts: RotationParts, context: CommandContext): Promise<Rotated> => {
+  let [keys, endpoints] = [0, 0];
+  for (;;) {
+    const pass = {
+      keys: await resealKeys(parts.pool, parts.master),
+      endpoints: await resealEndpoints(parts, context),
+    };
+    if (pass.keys === 0 && pass.endpoints === 0) return { keys, endpoints };
+    keys += pass.keys;
+    endpoints += pass.endpoints;
+  }
+};
+
+/** @returns how many were found, whether or not they were changed by somebody else meanwhile */
+const resealEndpoints = async (
+  { store, pool, progress, master, clock }: RotationParts,
+  context: CommandContext,
+): Promise<number> => {
+  if (!(await progress.reached([webhooks.name], await store.head(), PROJECTED_MS))) {
+    throw new RotationImpossible(`the read model ${webhooks.name} is behind: see doorplate projection list`);
+  }
+  const left = await endpointsSealedOtherwise(pool, master.currentId());
+  const resealing = {
+    store,
+    reseal: (secret: Parameters<typeof openText>[1], webhookId: string) =>
+      sealText(master, openText(master, secret, webhookId), webhookId),
+    isCurrent: ({ master_key_id }: { readonly master_key_id: string }) =>
+      master_key_id === master.currentId(),
+  };
+  for (const endpoint of left) await resealSecrets(resealing, endpoint, { ...context, at: clock.now() });
+  return left.length;
+};
+
+/** One at a time over all processes. */
+const alone = async <T>(url: string, work: () => Promise<T>): Promise<T> => {
+  const db = new pg.Client({ connectionString: url, application_name: 'doorplate rotate-master' });
+  db.on('error', () => undefined);
+  await db.connect();
+  try {
+    const { rows } = await db.query(`select pg_try_advisory_lock(72390, hashtext('rotate-master')) as mine`);
+    if (!rows[0]?.mine) throw new RotationImpossible('another rotation is running');
+    return await work();
+  } finally {
+    await db.end();
+  }
+};

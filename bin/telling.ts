@@ -1,0 +1,75 @@
+import { savedForReveal } from '../commands/lookup/saved-for-reveal.ts';
+import { completeReveal } from '../commands/reveals/reveal-session.ts';
+import type { Position } from '../event-store/port.ts';
+import { type FollowOptions, startProcessor } from '../processors/follow.ts';
+import {
+  type CompleteRevealsParts,
+  completeReady,
+  completeReveals,
+  resultIsThere,
+} from '../processors/reveals/complete-reveals.ts';
+import { queueWebhookEvents } from '../processors/webhooks/queue-events.ts';
+import type { createRevealableSessions } from '../read-api/revealable-sessions.ts';
+import { openSecrets } from '../read-api/session-rows.ts';
+import type { Foundation } from './foundation.ts';
+import type { Job } from './periodically.ts';
+import { placesOfReveal } from './queue-places.ts';
+
+export type RevealableSessions = ReturnType<typeof createRevealableSessions>;
+
+export interface Telling {
+  /** A reveal waits for the result of an address, which may have come before that. */
+  readonly onAwaited: (ip: string, digest: string) => Promise<void>;
+  readonly jobs: readonly Job[];
+  stop(): Promise<void>;
+}
+
+const APPLIED_MS = 4_000;
+
+/** Queues what endpoints are told of, and completes pending reveals that somebody is told of. */
+export const startTelling = (
+  { store, pool, clock, digest, dayKeys, progress, queue }: Foundation,
+  following: FollowOptions,
+  sessions: RevealableSessions,
+): Telling => {
+  const applied = (names: readonly string[], position: Position): Promise<boolean> =>
+    progress.reached(names, position, APPLIED_MS);
+  const queueing = startProcessor(
+    queueWebhookEvents({
+      store,
+      pool,
+      clock,
+      dayKeys,
+      applied,
+      labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
+    }),
+    following,
+  );
+  const revealing = {
+    store,
+    findSession: sessions.find,
+    savedResult: (ip: string, partnerId: string, at: number) =>
+      savedForReveal({ store, digest }, ip, partnerId, at),
+    enterQueue: placesOfReveal(queue),
+  };
+  const completing: CompleteRevealsParts = {
+    pool,
+    clock,
+    applied,
+    complete: async (revealId, context) =>
+      (await completeReveal(revealing, revealId, context))?.completed !== null,
+  };
+  const completions = startProcessor(completeReveals(completing), following);
+  return {
+    onAwaited: async (ip, digestOfIp) => {
+      // For any partner alike: whether something is saved does not depend on who asks.
+      const saved = await revealing.savedResult(ip, '', clock.now());
+      if (saved !== null) await resultIsThere(completing, digestOfIp);
+    },
+    jobs: [['*/5 * * * * *', () => completeReady(completing, null)]],
+    stop: async () => {
+      await queueing.stop();
+      await completions.stop();
+    },
+  };
+};

@@ -1,0 +1,76 @@
+import { createEndpointCommands } from '../commands/webhooks/manage-endpoints.ts';
+import { createSendTest } from '../commands/webhooks/send-test.ts';
+import { DAY } from '../domain/kernel/time.ts';
+import { CYCLE_ATTEMPTS, CYCLE_MS } from '../domain/webhooks/schedule.ts';
+import type { Position } from '../event-store/port.ts';
+import type { Route } from '../http/route.ts';
+import type { WebhookLimits } from '../http/schemas/webhooks.ts';
+import type { TotalsOf } from '../http/webhook-answer.ts';
+import { sealText } from '../platform/master-key.ts';
+import { deliveries } from '../projections/webhooks/deliveries.ts';
+import { webhooks } from '../projections/webhooks/endpoints.ts';
+import { payloads } from '../projections/webhooks/payloads.ts';
+import { countDeliveries, countDue } from '../read-api/webhook-counts.ts';
+import { webhookReadRoutes } from '../read-api/webhooks.ts';
+import { webhookTestRoute } from '../write-api/webhook-test.ts';
+import { webhookRoutes } from '../write-api/webhooks.ts';
+import { deliveryRoutes } from './deliveries.ts';
+import { destinationPolicy } from './destination-policy.ts';
+import type { Foundation } from './foundation.ts';
+import { placeOfDelivery } from './queue-places.ts';
+
+export interface WebhooksParts {
+  readonly foundation: Foundation;
+  /** Whether the partner has that tracker, not deleted. */
+  readonly trackerKnown: (partnerId: string, trackerId: string) => Promise<boolean>;
+  /** Waits until these read models have all that the store has now, or a time limit is over. */
+  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
+  /** Waits until these read models have a caller's own write, or a short time is over. */
+  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+}
+
+/** Endpoints of webhooks, and what became of their deliveries. */
+export const buildWebhooks = ({ foundation, ...parts }: WebhooksParts): Route[] => {
+  const { config, clock, db, store, master, dayKeys, queue } = foundation;
+  const commands = createEndpointCommands({
+    store,
+    limit: config.WEBHOOKS_PER_PARTNER,
+    destinations: destinationPolicy(config),
+    seal: (secret, webhookId) => sealText(master, secret, webhookId),
+    trackerKnown: parts.trackerKnown,
+  });
+  const totalsOf: TotalsOf = (webhookIds) => countDeliveries(db, webhookIds, clock.now());
+  return [
+    ...webhookReadRoutes({
+      db,
+      caughtUp: parts.caughtUp([webhooks.name]),
+      limits: limitsOf(config),
+      totalsOf,
+      queueState: (partnerId, now) => countDue(db, partnerId, now),
+    }),
+    ...webhookRoutes({
+      commands,
+      projected: parts.ownWrite([webhooks.name, deliveries.name]),
+      changed: queue.forget,
+      totalsOf,
+    }),
+    webhookTestRoute({
+      sendTest: createSendTest({ store, dayKeys, enterQueue: placeOfDelivery(queue) }),
+      projected: parts.ownWrite([deliveries.name, payloads.name]),
+    }),
+    ...deliveryRoutes({ foundation, ...parts }),
+  ];
+};
+
+/** Spec, Limits; what is not configured is fixed there. */
+const limitsOf = (config: Foundation['config']): WebhookLimits => ({
+  endpoints: config.WEBHOOKS_PER_PARTNER,
+  management_per_minute: config.WEBHOOK_MANAGEMENT_PER_MINUTE,
+  pending_deliveries: config.WEBHOOK_QUEUE_PER_PARTNER,
+  concurrent_per_endpoint: config.WEBHOOK_CONCURRENCY,
+  starts_per_second_per_endpoint: config.WEBHOOK_STARTS_PER_SECOND,
+  event_bytes: 1_048_576,
+  timeout_seconds: 10,
+  attempts: CYCLE_ATTEMPTS,
+  retry_days: CYCLE_MS / DAY,
+});

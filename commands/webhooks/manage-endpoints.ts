@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { v7 as uuid } from 'uuid';
+import { accept, type Result } from '../../domain/kernel/decider.ts';
+import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
+import {
+  cloneEndpoints,
+  type Endpoint,
+  type EndpointCommand,
+  type EndpointRefusal,
+  type Endpoints,
+  endpoints,
+  endpointsStream,
+} from '../../domain/webhooks/endpoints.ts';
+import { type SealedSecret, type WebhookEvent, webhookEvents } from '../../domain/webhooks/events.ts';
+import type { EventStore, Position } from '../../event-store/port.ts';
+import { createBatcher, type SnapshottedAggregate } from '../batcher.ts';
+import type { CommandContext } from '../handle.ts';
+
+export const endpointAggregate: SnapshottedAggregate<
+  Endpoints,
+  EndpointCommand,
+  WebhookEvent,
+  EndpointRefusal
+> = { schemas: webhookEvents, decider: endpoints, clone: cloneEndpoints };
+
+export interface NewEndpoint {
+  readonly name: string;
+  readonly url: string;
+  readonly events: readonly string[];
+  readonly tracker_id: string | null;
+}
+
+/** null: as it is. */
+export interface EndpointChange {
+  readonly name: string | null;
+  readonly events: readonly string[] | null;
+  readonly enabled: boolean | null;
+}
+
+export interface ChangedEndpoint {
+  readonly endpoint: Endpoint;
+  readonly position: Position | null;
+}
+
+/** `signing_secret`: shown this once. */
+export type WithSecret = ChangedEndpoint & { readonly signing_secret: string };
+
+type Outcome<T = ChangedEndpoint> = Promise<Result<T, EndpointRefusal>>;
+
+/** The commands on a partner's endpoints; a repeated change or deletion changes nothing and tells it as it is. */
+export interface EndpointCommands {
+  create(partnerId: string, endpoint: NewEndpoint, context: CommandContext): Outcome<WithSecret>;
+  update(partnerId: string, webhookId: string, change: EndpointChange, context: CommandContext): Outcome;
+  rotate(partnerId: string, webhookId: string, context: CommandContext): Outcome<WithSecret>;
+  delete(partnerId: string, webhookId: string, context: CommandContext): Outcome;
+}
+
+export interface EndpointParts {
+  readonly store: EventStore;
+  /** Endpoints that a partner may have, deleted ones apart. */
+  readonly limit: number;
+  readonly destinations: DestinationPolicy;
+  /** Seals under the master key, bound to the endpoint's id. */
+  readonly seal: (secret: Buffer, webhookId: string) => SealedSecret;
+  /** Whether the partner has that tracker, not deleted. */
+  readonly trackerKnown: (partnerId: string, trackerId: string) => Promise<boolean>;
+}
+
+const SECRET_BYTES = 32;
+const SECRET_PREFIX = 'whsec_';
+
+export const createEndpointCommands = (parts: EndpointParts): EndpointCommands => {
+  const { store, limit, destinations, seal, trackerKnown } = parts;
+  const batcher = createBatcher(store, endpointAggregate);
+
+  const run = async (command: EndpointCommand, context: CommandContext): Outcome => {
+    const { partner_id, webhook_id } = command;
+    const result = await batcher.submit(endpointsStream(partner_id), command, context, ({ byId }) =>
+      byId.get(webhook_id),
+    );
+    if (!result.ok) return result;
+    const { value: endpoint, position } = result.value;
+    if (!endpoint) throw new TypeError('an endpoint that is not there was not refused');
+    return accept({ endpoint, position });
+  };
+
+  /** Runs what gives the endpoint a new secret, and tells it. */
+  const withSecret = async (
+    webhookId: string,
+    work: (secret: SealedSecret) => Outcome,
+  ): Outcome<WithSecret> => {
+    const secret = randomBytes(SECRET_BYTES);
+    const result = await work(seal(secret, webhookId));
+    if (!result.ok) return result;
+    return accept({ ...result.value, signing_secret: `${SECRET_PREFIX}${secret.toString('base64')}` });
+  };
+
+  return {
+    create: async (partner_id, endpoint, context) => {
+      const webhook_id = uuid();
+      const { tracker_id } = endpoint;
+      const tracker_known = tracker_id !== null && (await trackerKnown(partner_id, tracker_id));
+      const known = { partner_id, webhook_id, ...endpoint, tracker_known, limit, destinations };
+      return withSecret(webhook_id, (secret) =>
+        run({ type: 'Create', ...known, secret, at: context.at }, context),
+      );
+    },
+    update: (partner_id, webhook_id, change, context) =>
+      run({ type: 'Update', partner_id, webhook_id, ...change, at: context.at }, context),
+    rotate: (partner_id, webhook_id, context) =>
+      withSecret(webhook_id, (secret) =>
+        run({ type: 'Rotate', partner_id, webhook_id, secret, at: context.at }, context),
+      ),
+    delete: (partner_id, webhook_id, context) =>
+      run({ type: 'Delete', partner_id, webhook_id, at: context.at }, context),
+  };
+};

@@ -1,0 +1,129 @@
+import { v5 as uuidv5 } from 'uuid';
+import type { Envelope } from '../../domain/webhooks/envelope.ts';
+import {
+  DELIVERIES_PREFIX,
+  type DeliveryEvent,
+  deliveryEvents,
+  PAYLOAD_PREFIX,
+  type PayloadEvent,
+  payloadEvents,
+} from '../../domain/webhooks/events.ts';
+import {
+  type EventStore,
+  type Position,
+  StreamExpired,
+  WrongExpectedRevision,
+} from '../../event-store/port.ts';
+import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
+
+/** The keys of days, under which bodies are sealed. */
+export interface BodyKeys {
+  of(day: string): Promise<{ seal(plain: Buffer, about: string): Buffer } | null>;
+}
+
+/** An event and the endpoints that it goes to. */
+export interface Addressed {
+  readonly envelope: Envelope;
+  readonly partner_id: string;
+  readonly webhook_ids: readonly string[];
+  /** UTC day (`YYYY-MM-DD`) whose key seals the body. */
+  readonly day: string;
+  readonly expires_at: string;
+  /** Log position of what it tells of; null for a test. */
+  readonly source_position: string | null;
+  readonly context: CommandContext;
+}
+
+const DELIVERIES = '9e0d1f52-8a2f-4a2d-9c57-5d2c8f0b7a61';
+
+/** One delivery an endpoint and event, so that queueing it again makes no second one. */
+export const deliveryId = (webhookId: string, eventId: string): string =>
+  uuidv5(`${webhookId} ${eventId}`, DELIVERIES);
+
+/** `at`: when the delivery was created (ISO 8601). */
+export const deliveriesStream = (webhookId: string, at: string): string =>
+  `${DELIVERIES_PREFIX}${webhookId}-${at.slice(0, 10)}`;
+
+/**
+ * Stores bodies, then queues them for their endpoints. Repeating it changes nothing; what has expired since is left out.
+ * @returns where the last of them is queued; null where nothing is, or the store does not say
+ * @throws the port's errors: some of it may be done then
+ */
+export const queueDeliveries = async (
+  store: EventStore,
+  keys: BodyKeys,
+  addressed: readonly Addressed[],
+): Promise<Position | null> => {
+  const stored = await Promise.all(addressed.map((one) => storePayload(store, keys, one)));
+  const queued = addressed
+    .filter((_, index) => stored[index])
+    .flatMap((one) => one.webhook_ids.map((webhookId) => ({ one, webhookId })));
+  const streams = Map.groupBy(queued, ({ one, webhookId }) =>
+    deliveriesStream(webhookId, one.envelope.created_at),
+  );
+  const places = await Promise.all([...streams].map(([stream, ofStream]) => queue(store, stream, ofStream)));
+  return places.reduce((last, place) => ((place ?? -1n) > (last ?? -1n) ? place : last), null);
+};
+
+const storePayload = async (
+  store: EventStore,
+  keys: BodyKeys,
+  { envelope, partner_id, day, expires_at, context }: Addressed,
+): Promise<boolean> => {
+  const key = await keys.of(day);
+  if (key === null) return false;
+  const body = Buffer.from(JSON.stringify(envelope));
+  const event: PayloadEvent = {
+    type: 'webhooks.PayloadStored.v1',
+    data: {
+      event_id: envelope.id,
+      partner_id,
+      type: envelope.type,
+      day,
+      sealed: key.seal(body, envelope.id).toString('base64'),
+      bytes: body.length,
+      created_at: envelope.created_at,
+      expires_at,
+    },
+  };
+  const events = toNewEvents(payloadEvents, [event], { ...context, expiresAt: expires_at });
+  try {
+    await appendSafely(store, `${PAYLOAD_PREFIX}${envelope.id}`, 'no_stream', events);
+    return true;
+  } catch (error) {
+    // Stored before: the first body is the one.
+    if (error instanceof WrongExpectedRevision) return true;
+    if (error instanceof StreamExpired) return false;
+    throw error;
+  }
+};
+
+const queue = async (
+  store: EventStore,
+  stream: string,
+  ofStream: readonly { readonly one: Addressed; readonly webhookId: string }[],
+): Promise<Position | null> => {
+  const events = ofStream.flatMap(({ one, webhookId }) => {
+    const { envelope, partner_id, expires_at, source_position, context } = one;
+    const event: DeliveryEvent = {
+      type: 'webhooks.DeliveryQueued.v1',
+      data: {
+        delivery_id: deliveryId(webhookId, envelope.id),
+        webhook_id: webhookId,
+        partner_id,
+        event_id: envelope.id,
+        type: envelope.type,
+        created_at: envelope.created_at,
+        payload_expires_at: expires_at,
+        source_position,
+      },
+    };
+    return toNewEvents(deliveryEvents, [event], context);
+  });
+  try {
+    return (await store.append(stream, 'any', events)).position;
+  } catch (error) {
+    if (error instanceof StreamExpired) return null;
+    throw error;
+  }
+};

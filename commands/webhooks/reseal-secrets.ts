@@ -1,0 +1,48 @@
+import { type Endpoint, endpointsStream } from '../../domain/webhooks/endpoints.ts';
+import type { SealedSecret } from '../../domain/webhooks/events.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { type CommandContext, handle, load } from '../handle.ts';
+import { endpointAggregate } from './manage-endpoints.ts';
+
+export interface ResealingParts {
+  readonly store: EventStore;
+  /** Opens a secret and seals it under the key in use. @throws when no key at hand opens it */
+  readonly reseal: (secret: SealedSecret, webhookId: string) => SealedSecret;
+  /** Whether it is sealed under the key in use. */
+  readonly isCurrent: (secret: SealedSecret) => boolean;
+}
+
+/**
+ * Seals an endpoint's secrets under the master key in use; the receiver sees nothing of it. What is sealed so already, or
+ * belongs to a deleted endpoint, stays as it is.
+ * @returns whether anything changed
+ */
+export const resealSecrets = async (
+  parts: ResealingParts,
+  { partner_id, webhook_id }: { readonly partner_id: string; readonly webhook_id: string },
+  context: CommandContext,
+): Promise<boolean> => {
+  const { store } = parts;
+  const stream = endpointsStream(partner_id);
+  const loaded = await load(store, endpointAggregate, stream);
+  const endpoint = loaded.state.byId.get(webhook_id);
+  const secrets = endpoint && resealed(parts, endpoint, context.at);
+  if (!secrets) return false;
+  const command = { type: 'Reseal', partner_id, webhook_id, ...secrets, at: context.at } as const;
+  const result = await handle(store, endpointAggregate, stream, command, context, loaded);
+  return result.ok && result.value.events.length > 0;
+};
+
+/** null: nothing is to be done. */
+const resealed = ({ reseal, isCurrent }: ResealingParts, endpoint: Endpoint, at: number) => {
+  const { webhook_id, secret, previous, secret_rotation_until } = endpoint;
+  const isDone = isCurrent(secret) && (previous === null || isCurrent(previous));
+  if (endpoint.deleted_at !== null || isDone) return null;
+  // A secret that signs no more is given up.
+  const signs = previous !== null && at < Date.parse(secret_rotation_until ?? '');
+  return {
+    of: secret,
+    secret: reseal(secret, webhook_id),
+    previous: signs ? reseal(previous, webhook_id) : null,
+  };
+};

@@ -1,0 +1,66 @@
+import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
+import { isoTime } from '../../domain/kernel/time.ts';
+import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
+import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
+import { type EventStore, OutcomeUnknown, type Position, StreamExpired } from '../../event-store/port.ts';
+import { appendSafely, type CommandContext, load, toNewEvents } from '../handle.ts';
+import { endpointAggregate } from './manage-endpoints.ts';
+import { deliveriesStream } from './queue-deliveries.ts';
+
+/** A delivery as it is known. */
+export interface RetriableDelivery {
+  readonly delivery_id: string;
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  readonly event_id: string;
+  readonly created_at: string;
+  readonly state: 'pending' | 'delivered' | 'failed' | 'cancelled' | 'expired';
+  readonly cycle: number;
+}
+
+export interface RetryParts {
+  readonly store: EventStore;
+  /** Whether the body of the event is still kept. */
+  readonly isKept: (eventId: string) => Promise<boolean>;
+  /** A place in the partner's queue; null: it is full. */
+  readonly enterQueue: (delivery: {
+    readonly partner_id: string;
+    readonly webhook_id: string;
+    readonly event_id: string;
+  }) => Promise<{ leave(): void } | null>;
+}
+
+export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webhook_queue_full';
+
+/**
+ * Begins a delivery's next cycle; 'unchanged': it is pending. What is known of the delivery may be old by now: the
+ * event names the cycle that it begins, and of those that begin the same one, the first counts.
+ * @throws the port's errors: it may have begun then or not, and a repeat does no harm
+ */
+export const retryDelivery = async (
+  { store, isKept, enterQueue }: RetryParts,
+  delivery: RetriableDelivery,
+  context: CommandContext,
+): Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>> => {
+  const { delivery_id, webhook_id, partner_id, event_id, created_at, state, cycle } = delivery;
+  if (state === 'pending') return accept('unchanged');
+  const { byId } = (await load(store, endpointAggregate, endpointsStream(partner_id))).state;
+  if (!byId.get(webhook_id)?.enabled) return refuse('webhook_disabled');
+  if (state === 'expired' || !(await isKept(event_id))) return refuse('webhook_event_expired');
+  const place = await enterQueue({ partner_id, webhook_id, event_id });
+  if (place === null) return refuse('webhook_queue_full');
+  const event: DeliveryEvent = {
+    type: 'webhooks.DeliveryRetried.v1',
+    data: { delivery_id, webhook_id, partner_id, cycle: cycle + 1, retried_at: isoTime(context.at) },
+  };
+  const stream = deliveriesStream(webhook_id, created_at);
+  try {
+    const events = toNewEvents(deliveryEvents, [event], context);
+    const { position } = await appendSafely(store, stream, 'any', events);
+    return accept({ position });
+  } catch (error) {
+    if (!(error instanceof OutcomeUnknown)) place.leave();
+    if (error instanceof StreamExpired) return refuse('webhook_event_expired');
+    throw error;
+  }
+};

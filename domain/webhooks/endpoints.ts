@@ -1,0 +1,230 @@
+import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
+import { isText } from '../kernel/text.ts';
+import { DAY, isoTime } from '../kernel/time.ts';
+import { type DestinationPolicy, parseDestination } from './destination.ts';
+import {
+  type SealedSecret,
+  type Subscribable,
+  subscribableSchema,
+  WEBHOOKS_PREFIX,
+  type WebhookEvent,
+} from './events.ts';
+
+export interface Endpoint {
+  readonly webhook_id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly events: readonly Subscribable[];
+  /** null: all trackers of the partner. */
+  readonly tracker_id: string | null;
+  readonly enabled: boolean;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly deleted_at: string | null;
+  readonly secret: SealedSecret;
+  /** The secret before that, which signs as well until then. */
+  readonly previous: SealedSecret | null;
+  readonly secret_rotation_until: string | null;
+}
+
+/** All endpoints that a partner ever had. */
+export interface Endpoints {
+  readonly byId: ReadonlyMap<string, Endpoint>;
+  readonly notDeleted: number;
+}
+
+interface Aimed {
+  readonly partner_id: string;
+  readonly webhook_id: string;
+  /** Milliseconds. */
+  readonly at: number;
+}
+
+export type EndpointCommand =
+  | (Aimed & {
+      readonly type: 'Create';
+      readonly name: string;
+      readonly url: string;
+      readonly events: readonly string[];
+      readonly tracker_id: string | null;
+      /** Whether the partner has that tracker, not deleted. */
+      readonly tracker_known: boolean;
+      readonly secret: SealedSecret;
+      /** Endpoints that a partner may have, deleted ones apart. */
+      readonly limit: number;
+      readonly destinations: DestinationPolicy;
+    })
+  /** null: as it is. */
+  | (Aimed & {
+      readonly type: 'Update';
+      readonly name: string | null;
+      readonly events: readonly string[] | null;
+      readonly enabled: boolean | null;
+    })
+  | (Aimed & { readonly type: 'Rotate'; readonly secret: SealedSecret })
+  /** The same secrets under another master key; `of`: the newest one as it was read. */
+  | (Aimed & {
+      readonly type: 'Reseal';
+      readonly of: SealedSecret;
+      readonly secret: SealedSecret;
+      readonly previous: SealedSecret | null;
+    })
+  | (Aimed & { readonly type: 'Delete' });
+
+export type EndpointRefusal =
+  | 'invalid_webhook'
+  | 'invalid_webhook_url'
+  | 'tracker_not_found'
+  | 'webhook_limit'
+  | 'webhook_not_found'
+  | 'webhook_rotation_pending';
+
+const LONGEST_NAME = 100;
+/** Both secrets sign for so long (spec, Limits). */
+const ROTATION_MS = DAY;
+/** A deleted endpoint is told of for so long (decisions, Webhooks). */
+export const DELETED_KEPT_MS = 90 * DAY;
+
+/** In the order they came in; one named twice is refused, as with a tracker's origins. null: not a set of them. */
+const asEvents = (names: readonly string[]): Subscribable[] | null => {
+  const events = names.flatMap((name) => subscribableSchema.safeParse(name).data ?? []);
+  const different = new Set(events).size === names.length;
+  return events.length > 0 && events.length === names.length && different ? events : null;
+};
+
+const isSame = (some: readonly string[], others: readonly string[]): boolean =>
+  some.length === others.length && some.every((name, index) => name === others[index]);
+
+const create = (command: Extract<EndpointCommand, { type: 'Create' }>, state: Endpoints) => {
+  const { partner_id, webhook_id, url, tracker_id, secret, at } = command;
+  const name = command.name.trim();
+  const events = asEvents(command.events);
+  if (state.byId.has(webhook_id)) return accept<WebhookEvent[]>([]);
+  if (!isText(name, LONGEST_NAME) || events === null) return refuse<EndpointRefusal>('invalid_webhook');
+  const destination = parseDestination(url, command.destinations);
+  if (!destination.ok) return destination;
+  if (tracker_id !== null && !command.tracker_known) return refuse<EndpointRefusal>('tracker_not_found');
+  if (state.notDeleted >= command.limit) return refuse<EndpointRefusal>('webhook_limit');
+  return accept<WebhookEvent[]>([
+    {
+      type: 'webhooks.EndpointCreated.v1',
+      data: { webhook_id, partner_id, name, url, events, tracker_id, secret, created_at: isoTime(at) },
+    },
+  ]);
+};
+
+const update = (command: Extract<EndpointCommand, { type: 'Update' }>, state: Endpoints) => {
+  const { partner_id, webhook_id, at } = command;
+  const name = command.name?.trim() ?? null;
+  const events = command.events && asEvents(command.events);
+  const wrong = (name !== null && !isText(name, LONGEST_NAME)) || (command.events !== null && !events);
+  if (wrong) return refuse<EndpointRefusal>('invalid_webhook');
+  const endpoint = state.byId.get(webhook_id);
+  if (!endpoint || endpoint.deleted_at !== null) return refuse<EndpointRefusal>('webhook_not_found');
+  const next = {
+    name: name ?? endpoint.name,
+    events: events ?? [...endpoint.events],
+    enabled: command.enabled ?? endpoint.enabled,
+  };
+  const same =
+    next.name === endpoint.name && next.enabled === endpoint.enabled && isSame(next.events, endpoint.events);
+  if (same) return accept<WebhookEvent[]>([]);
+  return accept<WebhookEvent[]>([
+    {
+      type: 'webhooks.EndpointUpdated.v1',
+      data: { webhook_id, partner_id, ...next, updated_at: isoTime(at) },
+    },
+  ]);
+};
+
+const rotate = ({ partner_id, webhook_id, secret, at }: Aimed & { secret: SealedSecret }, of: Endpoint) => {
+  if (of.secret.sealed === secret.sealed) return accept<WebhookEvent[]>([]);
+  if (of.secret_rotation_until !== null && at < Date.parse(of.secret_rotation_until)) {
+    return refuse<EndpointRefusal>('webhook_rotation_pending');
+  }
+  const rotation_until = isoTime(at + ROTATION_MS);
+  return accept<WebhookEvent[]>([
+    {
+      type: 'webhooks.SecretRotated.v1',
+      data: { webhook_id, partner_id, secret, rotated_at: isoTime(at), rotation_until },
+    },
+  ]);
+};
+
+export const endpoints: Decider<Endpoints, EndpointCommand, WebhookEvent, EndpointRefusal> = {
+  get initial(): Endpoints {
+    return { byId: new Map(), notDeleted: 0 };
+  },
+
+  decide(command, state) {
+    const { partner_id, webhook_id, at } = command;
+    if (command.type === 'Create') return create(command, state);
+    if (command.type === 'Update') return update(command, state);
+    const endpoint = state.byId.get(webhook_id);
+    if (!endpoint || isForgotten(endpoint, at)) return refuse('webhook_not_found');
+    const isDeleted = endpoint.deleted_at !== null;
+    if (isDeleted && command.type !== 'Delete') return refuse('webhook_not_found');
+    const ids = { webhook_id, partner_id };
+    switch (command.type) {
+      case 'Rotate':
+        return rotate(command, endpoint);
+      case 'Reseal': {
+        const { of, secret, previous } = command;
+        // Changed since it was read: whoever reseals reads it again.
+        if (of.sealed !== endpoint.secret.sealed) return accept([]);
+        return accept([{ type: 'webhooks.SecretsResealed.v1', data: { ...ids, secret, previous } }]);
+      }
+      case 'Delete':
+        return isDeleted
+          ? accept([])
+          : accept([{ type: 'webhooks.EndpointDeleted.v1', data: { ...ids, deleted_at: isoTime(at) } }]);
+      default:
+        return unreachable(command);
+    }
+  },
+
+  evolve(state, { type, data }) {
+    switch (type) {
+      case 'webhooks.EndpointCreated.v1': {
+        const { partner_id: _, ...endpoint } = data;
+        const rest = { deleted_at: null, previous: null, secret_rotation_until: null };
+        return put(state, { ...endpoint, ...rest, enabled: true, updated_at: data.created_at }, 1);
+      }
+      case 'webhooks.EndpointUpdated.v1': {
+        const { name, events, enabled, updated_at } = data;
+        return change(state, data.webhook_id, () => ({ name, events, enabled, updated_at }));
+      }
+      case 'webhooks.SecretRotated.v1':
+        return change(state, data.webhook_id, ({ secret }) => ({
+          secret: data.secret,
+          previous: secret,
+          secret_rotation_until: data.rotation_until,
+          updated_at: data.rotated_at,
+        }));
+      case 'webhooks.SecretsResealed.v1':
+        return change(state, data.webhook_id, () => ({ secret: data.secret, previous: data.previous }));
+      case 'webhooks.EndpointDeleted.v1':
+        return change(state, data.webhook_id, () => ({ enabled: false, deleted_at: data.deleted_at }), -1);
+      default:
+        return unreachable(type);
+    }
+  },
+};
+
+const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
+  deleted_at !== null && at >= Date.parse(deleted_at) + DELETED_KEPT_MS;
+
+/** In place: a partner may have deleted very many, and the fold is kept between commands (see `cloneEndpoints`). */
+const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => {
+  (state.byId as Map<string, Endpoint>).set(endpoint.webhook_id, endpoint);
+  return { ...state, notDeleted: state.notDeleted + more };
+};
+
+const change = (state: Endpoints, id: string, over: (of: Endpoint) => Partial<Endpoint>, more = 0) => {
+  const endpoint = state.byId.get(id);
+  return endpoint ? put(state, { ...endpoint, ...over(endpoint) }, more) : state;
+};
+
+export const cloneEndpoints = (state: Endpoints): Endpoints => ({ ...state, byId: new Map(state.byId) });
+
+export const endpointsStream = (partnerId: string): string => `${WEBHOOKS_PREFIX}${partnerId}`;

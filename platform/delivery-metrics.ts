@@ -1,0 +1,61 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+export interface DeliveryMetrics {
+  /** An attempt began; `lagMs`: of a first attempt, the time since its event was created. */
+  started(lagMs: number | null): void;
+  /** null: the receiver took it. */
+  ended(error: string | null): void;
+  /** How endpoints with pending deliveries are, over all processes. */
+  watched(now: {
+    readonly taking: number;
+    readonly held: number;
+    readonly paused: number;
+    readonly oldestDueMs: number;
+  }): void;
+}
+
+/** What `/metrics` shows of deliveries. Each name is documented in docs/operations.md. */
+export const createDeliveryMetrics = (registry: Registry): DeliveryMetrics => {
+  const registers = [registry];
+  const starts = new Counter({
+    name: 'doorplate_webhook_starts_total',
+    help: 'Attempts at deliveries that were begun.',
+    registers,
+  });
+  const outcomes = new Counter({
+    name: 'doorplate_webhook_attempts_total',
+    help: 'Attempts at deliveries by outcome.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const lag = new Histogram({
+    name: 'doorplate_webhook_first_attempt_seconds',
+    help: 'Time from an event to the first attempt at its delivery.',
+    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300],
+    registers,
+  });
+  const oldest = new Gauge({
+    name: 'doorplate_webhook_oldest_due_seconds',
+    help: 'For how long the oldest delivery is due that neither a pause nor a breaker holds back.',
+    registers,
+  });
+  const endpoints = new Gauge({
+    name: 'doorplate_webhook_endpoints',
+    help: 'Endpoints with pending deliveries, by whether they take them.',
+    labelNames: ['state'],
+    registers,
+  });
+  return {
+    started: (lagMs) => {
+      starts.inc();
+      if (lagMs !== null) lag.observe(lagMs / 1_000);
+    },
+    ended: (error) => outcomes.inc({ outcome: error ?? 'delivered' }),
+    watched: ({ taking, held, paused, oldestDueMs }) => {
+      endpoints.set({ state: 'taking' }, taking);
+      endpoints.set({ state: 'held' }, held);
+      endpoints.set({ state: 'paused' }, paused);
+      oldest.set(oldestDueMs / 1_000);
+    },
+  };
+};

@@ -1,0 +1,105 @@
+import type pg from 'pg';
+import { v7 as uuid } from 'uuid';
+import type { CommandContext } from '../../commands/handle.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
+import { WEBHOOKS_PREFIX, webhookEvents } from '../../domain/webhooks/events.ts';
+import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { FollowingProcessor } from '../follow.ts';
+
+export interface CompleteRevealsParts {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  /** Waits until read models have come to a place; false after a time limit. */
+  readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
+  /** Completes a reveal where that is possible; whether it is not pending any more. */
+  readonly complete: (revealId: string, context: CommandContext) => Promise<boolean>;
+}
+
+export const COMPLETING_PROCESSOR = 'complete-reveals';
+
+const BATCH = 200;
+const NEEDED = ['webhooks', 'reveals'];
+
+/**
+ * Completes pending reveals by itself where an endpoint is told of it (decisions, "Sessions and reveals"): when the
+ * result comes, and when endpoints change. Others wait for whoever reads them.
+ */
+export const completeReveals = (parts: CompleteRevealsParts): FollowingProcessor => ({
+  name: COMPLETING_PROCESSOR,
+  prefixes: [ENRICHMENT_PREFIX, WEBHOOKS_PREFIX],
+  async handle(stored) {
+    const enriched = readEvent(enrichmentEvents, stored)?.type === 'lookup.EnrichmentCompleted.v1';
+    const partner = enriched ? null : subscriberOf(stored);
+    if (!enriched && partner === null) return;
+    if (!(await parts.applied(NEEDED, stored.position))) {
+      throw new StoreUnavailable('the read models are behind the log');
+    }
+    if (enriched) await resultIsThere(parts, stored.stream.slice(ENRICHMENT_PREFIX.length));
+    else await completeReady(parts, partner);
+  },
+});
+
+/** The partner whose endpoint may be told of more from now on. */
+const subscriberOf = (stored: RecordedEvent): string | null => {
+  const event = readEvent(webhookEvents, stored);
+  return event?.type === 'webhooks.EndpointCreated.v1' || event?.type === 'webhooks.EndpointUpdated.v1'
+    ? event.data.partner_id
+    : null;
+};
+
+/** Something is saved of an address, by its digest: whoever waits for it may complete. */
+export const resultIsThere = async (parts: CompleteRevealsParts, digest: string): Promise<void> => {
+  const { rows } = await parts.pool.query<{ reveal_id: string }>({
+    name: 'result_is_there',
+    text: 'update work.awaited_result set ready = true where address_digest = $1 returning reveal_id',
+    values: [digest],
+  });
+  const reveals = rows.map(({ reveal_id }) => reveal_id);
+  if (reveals.length > 0) await completeReady(parts, null, reveals);
+};
+
+/**
+ * Completes what is ready and subscribed to, of one partner or of all, oldest first. Where one stays pending, as the
+ * queue of its partner's deliveries is full, that partner's others wait for the next time, and nobody else's.
+ */
+export const completeReady = async (
+  { pool, clock, complete }: CompleteRevealsParts,
+  partner: string | null,
+  reveals: readonly string[] | null = null,
+): Promise<void> => {
+  const full = new Set<string>();
+  for (let after = FIRST; ; ) {
+    const { rows } = await pool.query<{ reveal_id: string; partner_id: string; place: string }>({
+      name: 'ready_reveals',
+      text: READY,
+      values: [new Date(clock.now()), partner, reveals, [...full], after.place, after.reveal_id],
+    });
+    for (const { reveal_id, partner_id } of rows) {
+      if (full.has(partner_id)) continue;
+      const id = uuid();
+      const context = { correlationId: id, causationId: id, at: clock.now() };
+      if (await complete(reveal_id, context)) {
+        await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [reveal_id]);
+      } else full.add(partner_id);
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < BATCH) return;
+    after = last;
+  }
+};
+
+const FIRST = { place: '-infinity', reveal_id: '00000000-0000-0000-0000-000000000000' };
+
+const READY = `
+  select a.reveal_id, a.partner_id, r.created_at::text as place
+  from work.awaited_result a join read.reveal r on r.reveal_id = a.reveal_id
+  where a.ready and a.expires_at > $1 and r.completed_at is null
+    and ($2::uuid is null or a.partner_id = $2) and ($3::uuid[] is null or a.reveal_id = any ($3))
+    and a.partner_id <> all ($4::uuid[]) and (r.created_at, a.reveal_id) > ($5::timestamptz, $6::uuid)
+    and exists (
+      select from read.webhook_subscription s
+      where s.partner_id = a.partner_id and s.to_position is null
+        and (s.tracker_id is null or s.tracker_id = r.tracker_id) and 'reveal.completed' = any (s.events))
+  order by r.created_at, a.reveal_id limit ${BATCH}`;

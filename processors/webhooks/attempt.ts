@@ -1,0 +1,85 @@
+import { isoTime } from '../../domain/kernel/time.ts';
+import type { DeliveryError, DeliveryEvent } from '../../domain/webhooks/events.ts';
+import { afterAttempt } from '../../domain/webhooks/schedule.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { DeliveryClaim } from './claims.ts';
+
+/** Where an endpoint takes its events, and what signs them, the newest secret first. */
+export interface Target {
+  readonly url: string;
+  readonly secrets: readonly Buffer[];
+}
+
+/** What sending came to. */
+export interface Sent {
+  /** null: the receiver did not answer. */
+  readonly http_status: number | null;
+  /** null: it took the event. */
+  readonly error: DeliveryError | null;
+  readonly retry_after_ms: number | null;
+}
+
+export interface AttemptParts {
+  readonly clock: Clock;
+  /** The endpoints' targets as they are now; an endpoint that takes nothing any more is left out. */
+  readonly targetsOf: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
+  /** The bytes of an event's body; null: they are gone. Those asked for at once may share a query. */
+  readonly bodyOf: (eventId: string) => Promise<Buffer | null>;
+  readonly sign: (
+    secrets: readonly Buffer[],
+    eventId: string,
+    at: number,
+    body: Buffer,
+  ) => Record<string, string>;
+  /** Never throws, and ends within the time limit of a delivery. */
+  readonly send: (request: {
+    readonly url: string;
+    readonly headers: Record<string, string>;
+    readonly body: Buffer;
+  }) => Promise<Sent>;
+  readonly retryBaseMs: number;
+  /** 0 to 1. */
+  readonly random: () => number;
+  /** Told of each start; `lagMs`: of a first attempt, the time since its event was created. */
+  readonly onStart: (lagMs: number | null) => void;
+}
+
+type Outcome = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>['data'];
+
+/** Makes one attempt. null: there is nothing to send, or nowhere. @throws what the parts throw */
+export const makeAttempt = async (
+  parts: AttemptParts,
+  claim: DeliveryClaim,
+  target: Target | undefined,
+  claimedAt: number,
+): Promise<Outcome | null> => {
+  const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = parts;
+  const { delivery_id, webhook_id, partner_id, event_id, cycle, attempt } = claim;
+  const body = target === undefined ? null : await bodyOf(event_id);
+  if (target === undefined || body === null) return null;
+
+  const started = clock.now();
+  const isFirst = cycle === 1 && attempt === 1;
+  onStart(isFirst ? Math.max(0, started - Date.parse(claim.created_at)) : null);
+  const headers = sign(target.secrets, event_id, started, body);
+  const { http_status, error, retry_after_ms } = await send({ url: target.url, headers, body });
+  const ended = clock.now();
+
+  const after = afterAttempt(
+    { attempt, ranMs: claim.ran_ms + ended - claimedAt, error, retryAfterMs: retry_after_ms },
+    { baseMs, random: random() },
+  );
+  return {
+    delivery_id,
+    webhook_id,
+    partner_id,
+    cycle,
+    attempt,
+    started_at: isoTime(started),
+    ended_at: isoTime(ended),
+    state: after.state,
+    http_status,
+    error,
+    next_attempt_at: after.delayMs === null ? null : isoTime(ended + after.delayMs),
+  };
+};

@@ -1,0 +1,156 @@
+import type pg from 'pg';
+import { HELD_AFTER } from '../../domain/webhooks/events.ts';
+
+/** One attempt that this worker has taken. */
+export interface DeliveryClaim {
+  readonly delivery_id: string;
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  readonly event_id: string;
+  /** ISO 8601, in PostgreSQL's spelling. */
+  readonly created_at: string;
+  readonly cycle: number;
+  readonly attempt: number;
+  /** For how long its cycle had run when it was claimed, milliseconds. */
+  readonly ran_ms: number;
+}
+
+/** What an endpoint is asked for, and what came of it. */
+export interface Wanted {
+  readonly webhookId: string;
+  readonly count: number;
+}
+export interface Taken {
+  readonly webhookId: string;
+  readonly claims: readonly DeliveryClaim[];
+  /** When to look again, milliseconds; infinity: when something has happened. */
+  readonly againAt: number;
+}
+
+export interface EndedAttempt {
+  readonly claim: DeliveryClaim;
+  /** null: it came to nothing, and says nothing about the endpoint. */
+  readonly succeeded: boolean | null;
+}
+
+export interface ClaimRules {
+  /** Names this worker. */
+  readonly holder: string;
+  /** Longer than the longest attempt. */
+  readonly leaseMs: number;
+  /** All that must have applied the log up to where a delivery was queued. */
+  readonly projections: readonly string[];
+  /** Attempts at once, and starts a second, of one endpoint over all workers. */
+  readonly concurrency: number;
+  readonly startsPerSecond: number;
+  readonly probeEveryMs: number;
+}
+
+/** The claims of one worker, in PostgreSQL: see `work.claim_deliveries`. `now` in milliseconds. */
+export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
+  const { holder, leaseMs, projections, concurrency, startsPerSecond, probeEveryMs } = rules;
+  const keys = (claims: readonly DeliveryClaim[]) => [
+    holder,
+    claims.map((claim) => claim.delivery_id),
+    claims.map((claim) => claim.cycle),
+    claims.map((claim) => claim.attempt),
+  ];
+  return {
+    /** Takes what is due at these endpoints, as far as their limits allow. */
+    take: async (wanted: readonly Wanted[], now: number): Promise<Taken[]> => {
+      const { rows } = await pool.query<{
+        webhook_id: string;
+        claims: Omit<DeliveryClaim, 'webhook_id'>[];
+        again_at: Date | null;
+      }>({
+        name: 'claim_deliveries',
+        text: 'select * from work.claim_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
+        values: [
+          holder,
+          wanted.map(({ webhookId }) => webhookId),
+          wanted.map(({ count }) => count),
+          new Date(now),
+          new Date(now + leaseMs),
+          projections,
+          concurrency,
+          startsPerSecond,
+          HELD_AFTER,
+          probeEveryMs,
+        ],
+      });
+      return rows.map(({ webhook_id, claims, again_at }) => ({
+        webhookId: webhook_id,
+        claims: claims.map((claim) => ({ ...claim, webhook_id })),
+        againAt: again_at?.getTime() ?? Number.POSITIVE_INFINITY,
+      }));
+    },
+
+    /** Frees the places of attempts that have ended; the claims go on. */
+    end: async (ended: readonly EndedAttempt[]): Promise<void> => {
+      const claims = ended.map(({ claim }) => claim);
+      await pool.query({
+        name: 'end_attempts',
+        text: 'select work.end_attempts($1, $2, $3, $4, $5, $6)',
+        values: [
+          ...keys(claims),
+          claims.map((claim) => claim.webhook_id),
+          ended.map(({ succeeded }) => succeeded),
+        ],
+      });
+    },
+
+    /** Gives up claims whose outcomes are projected. */
+    forget: async (claims: readonly DeliveryClaim[]): Promise<void> => {
+      await pool.query({
+        name: 'forget_deliveries',
+        text: `delete from work.delivery_claim c
+               using unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
+               where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
+        values: keys(claims),
+      });
+    },
+
+    renew: async (claims: readonly DeliveryClaim[], now: number): Promise<void> => {
+      await pool.query({
+        name: 'renew_deliveries',
+        text: `update work.delivery_claim c set lease_until = $5
+               from unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
+               where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
+        values: [...keys(claims), new Date(now + leaseMs)],
+      });
+    },
+  };
+};
+export type DeliveryClaims = ReturnType<typeof createDeliveryClaims>;
+
+/** An endpoint for which something waits. */
+export interface Waiting {
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  readonly paused: boolean;
+  readonly held: boolean;
+  /** The earliest of its pending deliveries; null: it is paused. */
+  readonly next_attempt_at: Date | null;
+}
+
+/** All endpoints that have pending deliveries, whichever worker is at them. */
+export const readWaiting = async (pool: pg.Pool): Promise<Waiting[]> => {
+  const { rows } = await pool.query<Waiting>({
+    name: 'waiting_endpoints',
+    text: `select h.webhook_id, h.partner_id, h.paused_at is not null as paused, h.failures_in_row >= $1 as held,
+                  n.next_attempt_at
+           from read.webhook_health h
+           left join lateral (
+             select d.next_attempt_at from read.webhook_delivery d
+             where d.webhook_id = h.webhook_id and d.state = 'pending' and h.paused_at is null
+             order by d.next_attempt_at limit 1) n on true
+           where h.pending > 0 and h.deleted_at is null`,
+    values: [HELD_AFTER],
+  });
+  return rows;
+};
+
+/** Forgets claims that nobody holds any more. `now` in milliseconds. */
+export const sweepDeliveryClaims = async (pool: pg.Pool, now: number): Promise<void> => {
+  await pool.query('delete from work.delivery_claim where lease_until < $1', [new Date(now - 60_000)]);
+};

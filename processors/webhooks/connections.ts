@@ -1,0 +1,104 @@
+import type { LookupFunction } from 'node:net';
+import { createSecureContext, rootCertificates } from 'node:tls';
+import { LRUCache } from 'lru-cache';
+import { buildConnector, Pool } from 'undici';
+import { AttemptFailure } from './attempt-failure.ts';
+
+export interface Connections {
+  /** Kept-alive connections to this origin at these addresses, and at no others. */
+  pool(origin: string, addresses: readonly string[]): Pool;
+  /** Waits for requests under way. */
+  close(): Promise<void>;
+}
+
+/** An idle pool takes 27 KB, a TLS connection of its own 143 KB more. */
+const MOST_POOLS = 500;
+/** Then the next of several addresses is tried. */
+const NEXT_ADDRESS_MS = 1_000;
+const LONGEST_IDLE_MS = 60_000;
+const LARGEST_HEADERS = 16_384;
+
+/**
+ * Connections to vetted addresses. A name's pool is known by its addresses too: a kept-alive connection would outlive a
+ * change in DNS. One connector serves all pools, because it is what remembers TLS sessions.
+ * @param connectMs for TCP and TLS together
+ * @param extraCa PEM: authorities beside the usual ones
+ */
+export const createConnections = ({
+  connectMs,
+  extraCa,
+}: {
+  connectMs: number;
+  extraCa: string | null;
+}): Connections => {
+  const connector = buildConnector({
+    allowH2: false,
+    // Said here, NODE_TLS_REJECT_UNAUTHORIZED=0 does not undo it.
+    rejectUnauthorized: true,
+    timeout: connectMs,
+    lookup: lookUpPinned,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
+    ...(extraCa === null
+      ? {}
+      : { secureContext: createSecureContext({ ca: [...rootCertificates, extraCa] }) }),
+  });
+  // The host to connect to is the addresses: an only one is connected to without a look-up, several are what
+  // `lookUpPinned` reads out of it. SNI, Host and the certificate's check go by the origin's name as ever.
+  const connectorTo =
+    (pinned: string): buildConnector.connector =>
+    (options, done) =>
+      connector({ ...options, hostname: pinned }, (error, socket) =>
+        error ? done(connectFailure(error, options.protocol), null) : done(null, socket),
+      );
+
+  const pools = new LRUCache<string, Pool>({
+    max: MOST_POOLS,
+    dispose: (pool, _key, why) => {
+      if (why === 'evict') void pool.close();
+    },
+  });
+  return {
+    pool: (origin, addresses) => {
+      const pinned = addresses.join(',');
+      const key = `${origin} ${pinned}`;
+      const known = pools.get(key);
+      if (known) return known;
+      const pool = new Pool(origin, {
+        allowH2: false,
+        pipelining: 1,
+        connect: connectorTo(pinned),
+        keepAliveMaxTimeout: LONGEST_IDLE_MS,
+        maxHeaderSize: LARGEST_HEADERS,
+        // An attempt has one limit for all, and is ended by it.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      });
+      pools.set(key, pool);
+      return pool;
+    },
+    close: async () => {
+      const open = [...pools.values()];
+      pools.clear();
+      await Promise.all(open.map((pool) => pool.close()));
+    },
+  };
+};
+
+let turn = 0;
+
+/** Each connection begins at another address: what round-robin DNS means. */
+const lookUpPinned: LookupFunction = (pinned, _options, done) => {
+  const addresses = pinned.split(',').map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+  turn = (turn + 1) % addresses.length;
+  done(null, [...addresses.slice(turn), ...addresses.slice(0, turn)]);
+};
+
+const connectFailure = (error: NodeJS.ErrnoException, protocol: string): AttemptFailure => {
+  if (['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'].includes(error.code ?? '')) {
+    return new AttemptFailure('timeout', { cause: error });
+  }
+  // All that is not TCP's `connect` comes after it, and that is TLS.
+  const tcp = protocol === 'http:' || error.syscall === 'connect' || error instanceof AggregateError;
+  return new AttemptFailure(tcp ? 'connect' : 'tls', { cause: error });
+};

@@ -1,0 +1,66 @@
+import type { Dispatcher, Pool } from 'undici';
+import { AttemptFailure } from './attempt-failure.ts';
+
+export interface Posting {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly retryAfter: string | string[] | undefined;
+}
+
+/** A receiver's body is not kept: so much and so long of it is waited for, that the connection can be used again. */
+const DISCARDED_BYTES = 16_384;
+const DISCARDING_MS = 1_000;
+
+/**
+ * Sends one POST and comes back with its status once nothing of it is left, at the latest after `limitMs`. undici's own
+ * limits would not do: 103 answers, headers and bodies may drip for ever.
+ * @throws AttemptFailure, or undici's own error where the connection broke
+ */
+export const exchange = (pool: Pool, { url, headers, body }: Posting, limitMs: number): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const deadline = performance.now() + limitMs;
+    let controller: Dispatcher.DispatchController | null = null;
+    let answer: Answer | null = null;
+    let late = false;
+    let discarded = 0;
+
+    const settle = (error: Error): void => {
+      clearTimeout(timer);
+      if (answer) resolve(answer);
+      else reject(late ? new AttemptFailure('timeout') : error);
+    };
+    const stop = (): void => {
+      late = true;
+      const failure = new AttemptFailure('timeout');
+      if (controller) controller.abort(failure);
+      else settle(failure);
+    };
+    let timer = setTimeout(stop, limitMs);
+
+    pool.dispatch(
+      { path: url.pathname + url.search, method: 'POST', headers, body },
+      {
+        onRequestStart: (started) => {
+          controller = started;
+          if (late) stop();
+        },
+        onResponseStart: (_controller, status, received) => {
+          if (status < 200) return;
+          answer = { status, retryAfter: received['retry-after'] };
+          clearTimeout(timer);
+          timer = setTimeout(stop, Math.min(DISCARDING_MS, deadline - performance.now()));
+        },
+        onResponseData: (receiving, chunk) => {
+          discarded += chunk.length;
+          if (discarded > DISCARDED_BYTES) receiving.abort(new Error('too long a body'));
+        },
+        onResponseEnd: () => settle(new Error('an end without a beginning')),
+        onResponseError: (_controller, error) => settle(error),
+      },
+    );
+  });

@@ -1,0 +1,107 @@
+import type pg from 'pg';
+import { v7 as uuid } from 'uuid';
+import { toNewEvents } from '../../commands/handle.ts';
+import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
+import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
+import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
+import { type EventStore, type Position, StreamExpired } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { type Consumers, createPassage } from '../consumers.ts';
+
+export interface ExpireDeliveriesOptions {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  /** Waits until the read model of deliveries has come to a place; false after a time limit. */
+  readonly projected: (position: Position | null) => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+interface ExpiredRow {
+  readonly delivery_id: string;
+  /** `payload_expires_at` as PostgreSQL writes it, in full. */
+  readonly place: string;
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  readonly created_at: Date;
+}
+
+const BATCH = 1_000;
+const FIRST = { place: '-infinity', delivery_id: '00000000-0000-0000-0000-000000000000' };
+/** Spec, Limits: metadata. */
+const KEPT_DAYS = 90;
+
+/**
+ * Writes down which deliveries have lost their payload: they were told as expired from that moment on, and their totals
+ * follow. Who dies in between is completed by the next run.
+ */
+export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promise<void> => {
+  const { store, pool, clock, projected, signal } = options;
+  // What the run before has written is still to be found until then.
+  if (!(await projected(await store.head()))) return;
+  for (let after = FIRST; !signal.aborted; ) {
+    const { rows } = await pool.query<ExpiredRow>({
+      name: 'expired_deliveries',
+      text: `select delivery_id, webhook_id, partner_id, created_at, payload_expires_at::text as place
+             from read.webhook_delivery
+             where payload_expires_at <= $1 and state <> 'expired'
+               and (payload_expires_at, delivery_id) > ($2::timestamptz, $3::uuid)
+             order by payload_expires_at, delivery_id limit ${BATCH}`,
+      values: [new Date(clock.now()), after.place, after.delivery_id],
+    });
+    const streams = Map.groupBy(rows, (row) =>
+      deliveriesStream(row.webhook_id, isoTime(row.created_at.getTime())),
+    );
+    for (const [stream, ofStream] of streams) await tell(options, stream, ofStream);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < BATCH) return;
+    after = last;
+  }
+};
+
+const tell = async (
+  { store, clock }: ExpireDeliveriesOptions,
+  stream: string,
+  rows: readonly ExpiredRow[],
+): Promise<void> => {
+  const [first] = rows;
+  if (first === undefined) return;
+  const id = uuid();
+  const { webhook_id, partner_id } = first;
+  const event: DeliveryEvent = {
+    type: 'webhooks.DeliveriesExpired.v1',
+    data: { webhook_id, partner_id, delivery_ids: rows.map(({ delivery_id }) => delivery_id) },
+  };
+  const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
+  try {
+    await store.append(stream, 'any', toNewEvents(deliveryEvents, [event], context));
+  } catch (error) {
+    // The whole day is gone, and its rows go next.
+    if (!(error instanceof StreamExpired)) throw error;
+  }
+};
+
+/**
+ * Deletes what was kept of deliveries for long enough, a day of an endpoint at a time. `forget` drops their rows from
+ * the read model; until then they say which streams there are.
+ */
+export const deleteOldDeliveries = async (
+  { store, pool, clock }: Pick<ExpireDeliveriesOptions, 'store' | 'pool' | 'clock'>,
+  consumers: Consumers,
+  forget: (before: string) => Promise<void>,
+): Promise<void> => {
+  const before = utcDay(clock.now() - KEPT_DAYS * DAY);
+  const passed = await createPassage(pool, consumers).passed();
+  const { rows } = await pool.query<{ webhook_id: string; day: string }>(
+    'select distinct webhook_id, day::text from read.webhook_total where day < $1::date',
+    [before],
+  );
+  for (const { webhook_id, day } of rows) {
+    const stream = deliveriesStream(webhook_id, day);
+    for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
+      if (passed === null || last.position > passed) throw new Error(`${stream} has not been read by all`);
+      await store.expire(stream, last.revision);
+    }
+  }
+  await forget(before);
+};

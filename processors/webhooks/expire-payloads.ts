@@ -1,0 +1,23 @@
+import type { EventOf } from '../../domain/kernel/events.ts';
+import { PAYLOAD_PREFIX, payloadExpiryEvents } from '../../domain/webhooks/events.ts';
+import type { Expiring } from '../expiry.ts';
+
+/** Bodies leave with the session that they tell of. */
+export const expiringPayloads: Expiring = {
+  name: 'payloads',
+  due: `
+    select event_id as id, partner_id, '${PAYLOAD_PREFIX}' || event_id as stream, expires_at,
+           expires_at::text as place, last_revision, false as lives, true as ready
+    from read.webhook_payload
+    where expires_at <= $1 and last_position <= $2 and $3::date is not null
+      and (expires_at, event_id) > ($4::timestamptz, $5::text)
+    order by expires_at, event_id limit $6`,
+  overdue: `
+    select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
+    from read.webhook_payload where expires_at <= $1 and $2::date is not null`,
+  schemas: payloadExpiryEvents,
+  tell: (partner_id, events): EventOf<typeof payloadExpiryEvents> => ({
+    type: 'webhooks.PayloadsExpired.v1',
+    data: { partner_id, events },
+  }),
+};

@@ -1,0 +1,195 @@
+import type pg from 'pg';
+import { type Addressed, type BodyKeys, queueDeliveries } from '../../commands/webhooks/queue-deliveries.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
+import { type CustomParameters, sessionEvents, TAB_PREFIX } from '../../domain/sessions/events.ts';
+import { type Envelope, revealEnvelope, sessionEnvelope } from '../../domain/webhooks/envelope.ts';
+import { type Subscribable, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
+import {
+  type EventStore,
+  type Position,
+  type RecordedEvent,
+  StoreUnavailable,
+} from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { FollowingProcessor } from '../follow.ts';
+import { loadSubscriptions, type Subscriptions } from './subscriptions.ts';
+
+export interface QueueEventsParts {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly dayKeys: BodyKeys;
+  /** Waits until read models have come to a place, and makes them hurry; false after a time limit. */
+  readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
+  /** The labels of sessions; null: they are gone. */
+  readonly labelsOf: (sessions: readonly SealedSession[]) => Promise<(CustomParameters | null)[]>;
+}
+
+export interface SealedSession {
+  readonly session_id: string;
+  readonly first_seen_at: string;
+  readonly sealed: string;
+}
+
+export const QUEUEING_PROCESSOR = 'queue-webhook-events';
+
+/** What the deliverers wait for. */
+const QUEUED = ['deliveries', 'payloads'];
+/** Receivers want to hear of it at once. */
+const GATHER_MS = 2;
+
+/** Something that endpoints may be told of. */
+interface Source {
+  readonly stored: RecordedEvent;
+  readonly partner_id: string;
+  readonly tracker_id: string;
+  readonly session_id: string;
+  readonly type: Subscribable;
+  readonly expires_at: string;
+  /** The session, where the event itself says all of it. */
+  readonly session: SealedSession | null;
+  /** Its body, once the session's labels and the tracker's reference are known. */
+  readonly envelope: (custom: CustomParameters, reference: string | null) => Envelope;
+}
+
+/**
+ * Queues what happened for the endpoints that were enabled and subscribed at its place in the log, so that a replay
+ * comes out the same. Whatever is queued again is known by its id. It waits for no read model: endpoints it follows
+ * itself, and trackers and the sessions of reveals were in theirs before anybody could come by them.
+ */
+export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor => {
+  const { pool, store, dayKeys, applied } = parts;
+  let subscriptions: Subscriptions | null = null;
+  const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
+    const known = subscriptions;
+    const [first] = events;
+    if (known === null || first === undefined) throw new TypeError('not begun');
+    for (const event of events) known.apply(event);
+    const told = events.flatMap(sourceOf).flatMap((source) => {
+      const webhook_ids = known.takers(source, source.stored.position);
+      return webhook_ids.length === 0 ? [] : [{ source, webhook_ids }];
+    });
+    if (told.length > 0) {
+      const queued = await queueDeliveries(store, dayKeys, await address(parts, told));
+      if (queued !== null) void applied(QUEUED, queued);
+    }
+    known.forgetBefore(first.position);
+  };
+  return {
+    name: QUEUEING_PROCESSOR,
+    prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
+    gatherMs: GATHER_MS,
+    lane: () => 'all',
+    begin: async (after) => {
+      if (after !== null && !(await applied(['webhooks'], after))) {
+        throw new StoreUnavailable('the read models are behind the log');
+      }
+      subscriptions = await loadSubscriptions(pool, after);
+    },
+    handle: (event) => handleAll([event]),
+    handleAll,
+  };
+};
+
+const sourceOf = (stored: RecordedEvent): Source[] => {
+  const created = readEvent(sessionEvents, stored);
+  if (created?.type === 'sessions.SessionCreated.v1') {
+    const { data: session } = created;
+    const envelope: Source['envelope'] = (custom, reference) => sessionEnvelope(session, reference, custom);
+    return [{ ...session, stored, type: 'session.created', session, envelope }];
+  }
+  const completed = readEvent(revealEvents, stored);
+  if (completed?.type === 'reveals.RevealCompleted.v1') {
+    const { data: reveal } = completed;
+    const envelope: Source['envelope'] = (custom) => revealEnvelope(reveal, custom);
+    return [{ ...reveal, stored, type: 'reveal.completed', session: null, envelope }];
+  }
+  return [];
+};
+
+const address = async (
+  parts: QueueEventsParts,
+  told: readonly { readonly source: Source; readonly webhook_ids: readonly string[] }[],
+): Promise<Addressed[]> => {
+  const to = told.at(-1)?.source.stored.position as Position;
+  const sources = told.map(({ source }) => source);
+  const references = await allOf(parts, 'trackers', to, referencesOf, ids(sources, 'tracker_id'));
+  const revealed = sources.filter(({ session }) => session === null);
+  const stored = await allOf(parts, 'sessions', to, storedSessions, ids(revealed, 'session_id'));
+  const sessions = told.map(({ source }) => source.session ?? stored.get(source.session_id) ?? null);
+  const there = sessions.filter((session) => session !== null);
+  const labels = await parts.labelsOf(there);
+  const customOf = new Map(there.map(({ session_id }, index) => [session_id, labels[index] ?? {}]));
+  return told.flatMap(({ source, webhook_ids }, index): Addressed[] => {
+    const session = sessions[index];
+    // It has expired, and its events with it.
+    if (!session) return [];
+    const { stored: event, partner_id, tracker_id, expires_at, envelope } = source;
+    return [
+      {
+        envelope: envelope(customOf.get(session.session_id) ?? {}, references.get(tracker_id) ?? null),
+        partner_id,
+        webhook_ids,
+        day: session.first_seen_at.slice(0, 10),
+        expires_at,
+        source_position: String(event.position),
+        context: {
+          correlationId: event.metadata.$correlationId,
+          causationId: event.id,
+          at: parts.clock.now(),
+          partnerId: partner_id,
+        },
+      },
+    ];
+  });
+};
+
+const ids = (sources: readonly Source[], of: 'tracker_id' | 'session_id'): string[] => [
+  ...new Set(sources.map((source) => source[of])),
+];
+
+/**
+ * What a read model has of these. It had them before anybody could come by their ids, but a crash of its server may have
+ * taken rows back: then it is waited for.
+ */
+const allOf = async <Row>(
+  { pool, applied }: Pick<QueueEventsParts, 'pool' | 'applied'>,
+  name: string,
+  to: Position,
+  read: (pool: pg.Pool, wanted: readonly string[]) => Promise<Map<string, Row>>,
+  wanted: readonly string[],
+): Promise<Map<string, Row>> => {
+  if (wanted.length === 0) return new Map();
+  const rows = await read(pool, wanted);
+  if (rows.size === wanted.length) return rows;
+  if (!(await applied([name], to))) throw new StoreUnavailable('the read models are behind the log');
+  return read(pool, wanted);
+};
+
+/** What customers call the trackers; it never changes. */
+const referencesOf = async (
+  pool: pg.Pool,
+  trackerIds: readonly string[],
+): Promise<Map<string, string | null>> => {
+  const { rows } = await pool.query<{ tracker_id: string; customer_reference: string | null }>({
+    name: 'tracker_references',
+    text: 'select tracker_id, customer_reference from read.tracker where tracker_id = any ($1)',
+    values: [trackerIds],
+  });
+  return new Map(rows.map((row) => [row.tracker_id, row.customer_reference]));
+};
+
+const storedSessions = async (
+  pool: pg.Pool,
+  sessionIds: readonly string[],
+): Promise<Map<string, SealedSession>> => {
+  const { rows } = await pool.query<SealedSession>({
+    name: 'told_sessions',
+    text: `select session_id, sealed,
+                  to_char(first_seen_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as first_seen_at
+           from read.session where session_id = any ($1)`,
+    values: [sessionIds],
+  });
+  return new Map(rows.map((row) => [row.session_id, row]));
+};

@@ -1,0 +1,101 @@
+import { Resolver as DnsResolver } from 'node:dns/promises';
+import { type DestinationPolicy, isOwnOrigin, parseDestination } from '../../domain/webhooks/destination.ts';
+import type { DeliveryError } from '../../domain/webhooks/events.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { AttemptFailure } from './attempt-failure.ts';
+import { createConnections } from './connections.ts';
+import { type Answer, exchange } from './exchange.ts';
+import { parseRetryAfter } from './retry-after.ts';
+import { type Resolver, vet } from './vet.ts';
+
+export interface SendRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** What became of an attempt. */
+export interface SendOutcome {
+  /** null: the receiver did not answer. */
+  readonly http_status: number | null;
+  /** null: any 2xx. */
+  readonly error: DeliveryError | null;
+  /** How long the receiver asks to be left alone, at most 24 hours. */
+  readonly retry_after_ms: number | null;
+}
+
+export interface Sender {
+  /** One attempt. Never throws; comes back when nothing of it is left, within ten seconds. */
+  send(request: SendRequest): Promise<SendOutcome>;
+  /** Waits for attempts under way. */
+  close(): Promise<void>;
+}
+
+export interface SenderLimits {
+  /** A whole attempt (spec, Limits). */
+  readonly totalMs: number;
+  /** Of these, DNS and then TCP with TLS take less together: no attempt's connection comes after its end. */
+  readonly dnsMs: number;
+  readonly connectMs: number;
+}
+
+const LIMITS: SenderLimits = { totalMs: 10_000, dnsMs: 3_000, connectMs: 5_000 };
+const DNS = { timeout: 1_000, tries: 3 } as const;
+
+/**
+ * Sends webhooks to where the policy allows. On every attempt the name is resolved, every address is vetted, and the
+ * connection goes to one of these addresses.
+ * @param extraCa PEM: authorities beside the usual ones, for tests
+ */
+export const createSender = ({
+  policy,
+  clock,
+  extraCa = null,
+  resolver = new DnsResolver(DNS),
+  limits = LIMITS,
+}: {
+  policy: DestinationPolicy;
+  clock: Clock;
+  extraCa?: string | null;
+  resolver?: Resolver;
+  limits?: SenderLimits;
+}): Sender => {
+  const connections = createConnections({ connectMs: limits.connectMs, extraCa });
+
+  const attempt = async ({ url: text, headers, body }: SendRequest): Promise<Answer> => {
+    const deadline = performance.now() + limits.totalMs;
+    const url = destination(text, policy);
+    const addresses = await vet(url, policy, resolver, limits.dnsMs);
+    const pool = connections.pool(url.origin, addresses);
+    return exchange(pool, { url, headers, body }, deadline - performance.now());
+  };
+
+  return {
+    send: (request) =>
+      attempt(request).then(
+        (answer) => outcomeOf(answer, clock.now()),
+        (error: unknown) => ({ http_status: null, error: kindOf(error), retry_after_ms: null }),
+      ),
+    close: connections.close,
+  };
+};
+
+/** The endpoint's URL, once more: it may have been created under another policy. */
+const destination = (text: string, policy: DestinationPolicy): URL => {
+  const parsed = parseDestination(text, policy);
+  if (parsed.ok) return parsed.value;
+  const own = URL.canParse(text) && isOwnOrigin(new URL(text), policy);
+  throw new AttemptFailure(own ? 'own_origin' : 'blocked_address');
+};
+
+const outcomeOf = ({ status, retryAfter }: Answer, now: number): SendOutcome => {
+  if (status < 300) return { http_status: status, error: null, retry_after_ms: null };
+  return {
+    http_status: status,
+    error: status < 400 ? 'redirect' : 'http_status',
+    retry_after_ms: parseRetryAfter(retryAfter, now),
+  };
+};
+
+/** What undici itself finds wrong comes after the connection was made: it broke, or what came over it was not HTTP. */
+const kindOf = (error: unknown): DeliveryError => (error instanceof AttemptFailure ? error.kind : 'connect');

@@ -1,0 +1,111 @@
+import type pg from 'pg';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { type Subscribable, webhookEvents } from '../../domain/webhooks/events.ts';
+import type { Position, RecordedEvent } from '../../event-store/port.ts';
+
+interface Endpoint {
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  /** null: all trackers of the partner. */
+  readonly tracker_id: string | null;
+  /** When it was enabled, with which events: by log position, `to` null where that goes on. */
+  readonly spans: Map<bigint, { readonly events: readonly string[]; to: bigint | null }>;
+}
+
+interface Row {
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  readonly tracker_id: string | null;
+  readonly spans: readonly { readonly from: string; readonly to: string | null; readonly events: string[] }[];
+}
+
+/** Which endpoints take what, at every place of the log that a follower may come to. */
+export interface Subscriptions {
+  /** An event of endpoints; the same one again changes nothing. */
+  apply(stored: RecordedEvent): void;
+  takers(
+    what: { readonly partner_id: string; readonly tracker_id: string; readonly type: Subscribable },
+    position: Position,
+  ): string[];
+  /** No place before this one will be asked for again. */
+  forgetBefore(position: Position): void;
+}
+
+/** As they were at a place that the read model has applied; what came after it there is applied again. */
+export const loadSubscriptions = async (pool: pg.Pool, after: Position | null): Promise<Subscriptions> => {
+  const { rows } = await pool.query<Row>({
+    name: 'load_subscriptions',
+    text: `select e.webhook_id, e.partner_id, e.tracker_id,
+                  coalesce(json_agg(json_build_object(
+                    'from', s.from_position::text, 'to', s.to_position::text, 'events', s.events))
+                    filter (where s.webhook_id is not null), '[]') as spans
+           from read.webhook_endpoint e
+           left join read.webhook_subscription s
+             on s.webhook_id = e.webhook_id and (s.to_position is null or s.to_position > $1)
+           where e.deleted_at is null or s.webhook_id is not null
+           group by e.webhook_id`,
+    values: [after ?? -1n],
+  });
+  return createSubscriptions(rows);
+};
+
+const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
+  const endpoints = new Map<string, Endpoint>();
+  const ofPartner = new Map<string, Set<Endpoint>>();
+  const add = (endpoint: Endpoint): void => {
+    endpoints.set(endpoint.webhook_id, endpoint);
+    const mine = ofPartner.get(endpoint.partner_id) ?? new Set();
+    ofPartner.set(endpoint.partner_id, mine.add(endpoint));
+  };
+  for (const { spans, ...endpoint } of rows) {
+    const each = spans.map(
+      ({ from, to, events }) => [BigInt(from), { events, to: to === null ? null : BigInt(to) }] as const,
+    );
+    add({ ...endpoint, spans: new Map(each) });
+  }
+
+  /** From that place on it takes these, or nothing. */
+  const change = ({ spans }: Endpoint, position: bigint, events: readonly string[] | null): void => {
+    for (const [from, span] of spans) {
+      if (from < position && (span.to === null || span.to > position)) span.to = position;
+    }
+    // What was loaded may know of it, and of its end.
+    if (events !== null && !spans.has(position)) spans.set(position, { events, to: null });
+  };
+
+  return {
+    apply: (stored) => {
+      const event = readEvent(webhookEvents, stored);
+      if (event === null) return;
+      const { type, data } = event;
+      if (type === 'webhooks.EndpointCreated.v1' && !endpoints.has(data.webhook_id)) {
+        const { webhook_id, partner_id, tracker_id } = data;
+        add({ webhook_id, partner_id, tracker_id, spans: new Map() });
+      }
+      const endpoint = endpoints.get(data.webhook_id);
+      if (endpoint === undefined) return;
+      if (type === 'webhooks.EndpointCreated.v1') change(endpoint, stored.position, data.events);
+      if (type === 'webhooks.EndpointUpdated.v1') {
+        change(endpoint, stored.position, data.enabled ? data.events : null);
+      }
+      if (type === 'webhooks.EndpointDeleted.v1') change(endpoint, stored.position, null);
+    },
+    takers: ({ partner_id, tracker_id, type }, position) =>
+      [...(ofPartner.get(partner_id) ?? [])]
+        .filter(
+          (endpoint) =>
+            (endpoint.tracker_id ?? tracker_id) === tracker_id &&
+            [...endpoint.spans].some(
+              ([from, { to, events }]) =>
+                from < position && (to === null || position < to) && events.includes(type),
+            ),
+        )
+        .map(({ webhook_id }) => webhook_id)
+        .sort(),
+    forgetBefore: (position) => {
+      for (const { spans } of endpoints.values()) {
+        for (const [from, { to }] of spans) if (to !== null && to <= position) spans.delete(from);
+      }
+    },
+  };
+};

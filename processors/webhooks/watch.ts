@@ -1,0 +1,72 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { createAlarm } from '../../platform/alarm.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { readWaiting } from './claims.ts';
+
+/** How endpoints with pending deliveries are, over all processes. */
+export interface Watched {
+  /** By whether they take deliveries, are held by their breaker, or are paused. */
+  readonly taking: number;
+  readonly held: number;
+  readonly paused: number;
+  /** For how long the oldest delivery is due that nothing holds back, milliseconds. */
+  readonly oldestDueMs: number;
+}
+
+export interface WatchOptions {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Something may be due at an endpoint from then on (milliseconds). */
+  readonly look: (webhookId: string, partnerId: string, at: number) => void;
+  readonly onWatched: (watched: Watched) => void;
+}
+
+/** The safety net under lost notifications, ended leases, and what waits for another projection. */
+const EVERY_MS = 2_000;
+
+/** Finds out at which endpoints something is or comes due: told by the read model, and by looking now and then. */
+export const startWatch = ({ pool, clock, log, look, onWatched }: WatchOptions) => {
+  const stopping = new AbortController();
+  const alarm = createAlarm();
+
+  const lookAround = async (): Promise<void> => {
+    const waiting = await readWaiting(pool);
+    const now = clock.now();
+    let oldestDueMs = 0;
+    for (const { webhook_id, partner_id, held, next_attempt_at } of waiting) {
+      if (next_attempt_at === null) continue;
+      look(webhook_id, partner_id, next_attempt_at.getTime());
+      if (!held) oldestDueMs = Math.max(oldestDueMs, now - next_attempt_at.getTime());
+    }
+    const paused = waiting.filter((endpoint) => endpoint.paused).length;
+    const held = waiting.filter((endpoint) => endpoint.held && !endpoint.paused).length;
+    onWatched({ taking: waiting.length - paused - held, held, paused, oldestDueMs });
+  };
+
+  const loop = (async () => {
+    while (!stopping.signal.aborted) {
+      await lookAround().catch((error: unknown) =>
+        log.warn({ error: String(error) }, 'what is due could not be read'),
+      );
+      await alarm.wait(EVERY_MS, stopping.signal);
+    }
+  })();
+
+  return {
+    heard: (notification: string): void => {
+      if (notification === '') {
+        alarm.ring();
+        return;
+      }
+      for (const [webhookId, partnerId, from] of JSON.parse(notification) as [string, string, string][]) {
+        look(webhookId, partnerId, from === '' ? clock.now() : Date.parse(from));
+      }
+    },
+    stop: async (): Promise<void> => {
+      stopping.abort();
+      await loop;
+    },
+  };
+};

@@ -1,0 +1,171 @@
+import type pg from 'pg';
+import { readEvent } from '../../domain/kernel/events.ts';
+import {
+  type DeliveryEvent,
+  deliveryEvents,
+  type WebhookEvent,
+  webhookEvents,
+} from '../../domain/webhooks/events.ts';
+import type { Projection } from '../projection.ts';
+import { type DeliveryRow, type Fold, foldDelivery } from './delivery-fold.ts';
+import { foldEndpoint, type HealthRow } from './endpoint-health.ts';
+
+/** Notified when something may have become due: with a JSON array of `Due`, or with '' where that would be too long. */
+export const DELIVERIES_CHANNEL = 'doorplate_deliveries';
+/** Bytes of a notification: PostgreSQL takes less than 8,000. */
+const LONGEST_NOTIFICATION = 7_900;
+
+type Told =
+  | { readonly delivery: DeliveryEvent; readonly position: bigint }
+  | { readonly endpoint: WebhookEvent; readonly position: bigint };
+
+/**
+ * Deliveries and what became of them, how many are in which state, and whether their endpoints take them. Pausing,
+ * enabling or deleting an endpoint touches its one row of health and no delivery.
+ */
+export const deliveries: Projection = {
+  name: 'deliveries',
+  tables: ['webhook_delivery', 'webhook_total', 'webhook_health'],
+  async apply(events, db) {
+    const told = events.flatMap((stored): Told[] => {
+      const { position } = stored;
+      const delivery = readEvent(deliveryEvents, stored);
+      if (delivery) return [{ delivery, position }];
+      const endpoint = readEvent(webhookEvents, stored);
+      return endpoint ? [{ endpoint, position }] : [];
+    });
+    if (told.length === 0) return;
+    const fold = await load(told, db);
+    for (const one of told) {
+      if ('delivery' in one) foldDelivery(fold, one.delivery, one.position);
+      else foldEndpoint(fold, one.endpoint, one.position);
+    }
+    await write(fold, db);
+  },
+};
+
+const ISO = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
+const iso = (...columns: string[]): string =>
+  columns.map((column) => `to_char(${column} at time zone 'UTC', ${ISO}) as ${column}`).join(', ');
+
+const DELIVERIES = `
+  select delivery_id, webhook_id, partner_id, state, cycle, attempts, cycle_attempts,
+         stood_still_ms::float8 as stood_still_ms, http_status, error,
+         ${iso('created_at', 'cycle_started_at', 'last_attempt_at', 'delivered_at', 'next_attempt_at')}
+  from webhook_delivery where delivery_id = any ($1)`;
+const HEALTH = `
+  select webhook_id, partner_id, pending::float8 as pending, failures_in_row, still_ms::float8 as still_ms,
+         fanned_out_to::text as fanned_out_to, last_position::text as last_position,
+         ${iso('last_attempt_at', 'paused_at', 'deleted_at', 'still_since')}
+  from webhook_health where webhook_id = any ($1)`;
+
+/** The rows that the batch speaks of, as they are before it. */
+const load = async (told: readonly Told[], db: pg.ClientBase): Promise<Fold> => {
+  const ids = new Set<string>();
+  const webhooks = new Set<string>();
+  for (const one of told) {
+    const { data } = 'delivery' in one ? one.delivery : one.endpoint;
+    webhooks.add(data.webhook_id);
+    if ('delivery_id' in data) ids.add(data.delivery_id);
+    if ('delivery_ids' in data) for (const id of data.delivery_ids) ids.add(id);
+  }
+  const known =
+    ids.size === 0
+      ? []
+      : (await db.query<DeliveryRow>({ name: 'known_deliveries', text: DELIVERIES, values: [[...ids]] }))
+          .rows;
+  const health = await db.query<HealthRow>({ name: 'known_health', text: HEALTH, values: [[...webhooks]] });
+  return {
+    deliveries: new Map(known.map((row) => [row.delivery_id, row])),
+    health: new Map(health.rows.map((row) => [row.webhook_id, row])),
+    added: new Map(),
+    changed: new Set(),
+    changedHealth: new Set(),
+    totals: new Map(),
+    due: new Map(),
+  };
+};
+
+const write = async (fold: Fold, db: pg.ClientBase): Promise<void> => {
+  const { added, changed, changedHealth, due } = fold;
+  const totals = [...fold.totals.values()].filter((total) => total.deliveries !== 0);
+  if (added.size + changed.size + changedHealth.size === 0) return;
+  const json = (rows: Iterable<object>): string => JSON.stringify([...rows]);
+  const named = JSON.stringify([...due.values()]);
+  await db.query({
+    name: 'apply_deliveries',
+    text: APPLY,
+    values: [
+      json(added.values()),
+      json(changed),
+      json(totals),
+      json(changedHealth),
+      DELIVERIES_CHANNEL,
+      due.size === 0 ? null : Buffer.byteLength(named) > LONGEST_NOTIFICATION ? '' : named,
+    ],
+  });
+};
+
+const ADDED = `delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts, cycle_attempts, cycle_started_at,
+               stood_still_ms, created_at, position, payload_expires_at, last_attempt_at, delivered_at, next_attempt_at,
+               http_status, error`;
+const CHANGED = `state, cycle, attempts, cycle_attempts, cycle_started_at, stood_still_ms, last_attempt_at, delivered_at,
+                 next_attempt_at, http_status, error`;
+const OF_HEALTH = `pending, failures_in_row, last_attempt_at, paused_at, deleted_at, still_since, still_ms, fanned_out_to,
+                   last_position`;
+const from = (alias: string, columns: string): string =>
+  columns
+    .split(',')
+    .map((column) => `${alias}.${column.trim()}`)
+    .join(', ');
+
+/** All of a batch in one statement; no part meets a row that another part writes. */
+const APPLY = `
+  with added as (
+    insert into webhook_delivery (${ADDED})
+    select ${ADDED} from json_populate_recordset(null::webhook_delivery, $1)),
+  changed as (
+    update webhook_delivery d set (${CHANGED}) = row (${from('n', CHANGED)})
+    from json_populate_recordset(null::webhook_delivery, $2) n where d.delivery_id = n.delivery_id),
+  totals as (
+    insert into webhook_total as t (webhook_id, partner_id, day, state, deliveries)
+    select webhook_id, partner_id, day, state, deliveries from json_populate_recordset(null::webhook_total, $3)
+    on conflict (webhook_id, day, state) do update set deliveries = t.deliveries + excluded.deliveries),
+  health as (
+    insert into webhook_health (webhook_id, partner_id, ${OF_HEALTH})
+    select webhook_id, partner_id, ${OF_HEALTH} from json_populate_recordset(null::webhook_health, $4)
+    on conflict (webhook_id) do update set (${OF_HEALTH}) = row (${from('excluded', OF_HEALTH)}))
+  select pg_notify($5, $6::text) where $6 is not null`;
+
+const FORGOTTEN_AT_ONCE = 2_000;
+
+/**
+ * Removes what the event store no longer tells of: deliveries made before `day` (`YYYY-MM-DD`, UTC), endpoint by
+ * endpoint, the oldest first.
+ */
+export const forgetDeliveriesBefore = async (db: pg.Pool, day: string): Promise<void> => {
+  const { rows } = await db.query<{ webhook_id: string }>(
+    'select distinct webhook_id from read.webhook_total where day < $1::date',
+    [day],
+  );
+  for (const { webhook_id } of rows) {
+    // Whatever became of them: all have lost their payloads long ago.
+    for (const state of ['expired', 'pending', 'delivered', 'failed']) {
+      for (let deleted = FORGOTTEN_AT_ONCE; deleted === FORGOTTEN_AT_ONCE; ) {
+        const { rowCount } = await db.query(FORGET, [webhook_id, day, FORGOTTEN_AT_ONCE, state]);
+        deleted = rowCount ?? 0;
+      }
+    }
+    await db.query('delete from read.webhook_total where webhook_id = $1 and day < $2::date', [
+      webhook_id,
+      day,
+    ]);
+  }
+};
+
+const FORGET = `
+  delete from read.webhook_delivery where delivery_id in (
+    select delivery_id from (
+      select delivery_id, created_at from read.webhook_delivery
+      where webhook_id = $1 and state = $4 order by position limit $3) oldest
+    where created_at < $2::date::timestamp at time zone 'UTC')`;

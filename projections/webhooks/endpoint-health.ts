@@ -1,0 +1,115 @@
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { HELD_AFTER, type WebhookEvent } from '../../domain/webhooks/events.ts';
+
+/** A row of `webhook_health`; positions as text. */
+export interface HealthRow {
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  pending: number;
+  failures_in_row: number;
+  last_attempt_at: string | null;
+  paused_at: string | null;
+  deleted_at: string | null;
+  still_since: string | null;
+  still_ms: number;
+  fanned_out_to: string | null;
+  last_position: string | null;
+}
+
+/** An endpoint, its partner, and from when on something may be due there (ISO 8601; '': at once). */
+export type Due = readonly [webhookId: string, partnerId: string, from: string];
+
+/** The endpoints that a batch concerns, as they are at each of its events. */
+export interface Health {
+  readonly health: Map<string, HealthRow>;
+  readonly changedHealth: Set<HealthRow>;
+  /** By endpoint. */
+  readonly due: Map<string, Due>;
+}
+
+/** What an event of an endpoint changes of its health. */
+export const foldEndpoint = (fold: Health, { type, data }: WebhookEvent, position: bigint): void => {
+  const known = healthOf(fold, data);
+  if (known.last_position !== null && BigInt(known.last_position) >= position) return;
+  const last_position = position.toString();
+  switch (type) {
+    case 'webhooks.EndpointUpdated.v1':
+      changeHealth(fold, data, data.updated_at, ({ paused_at }) => ({
+        last_position,
+        paused_at: data.enabled ? null : (paused_at ?? data.updated_at),
+      }));
+      return;
+    case 'webhooks.EndpointDeleted.v1':
+      changeHealth(fold, data, data.deleted_at, () => ({ last_position, deleted_at: data.deleted_at }));
+      return;
+    case 'webhooks.EndpointCreated.v1':
+    case 'webhooks.SecretRotated.v1':
+    case 'webhooks.SecretsResealed.v1':
+      Object.assign(known, { last_position });
+      fold.changedHealth.add(known);
+      return;
+    default:
+      unreachable(type);
+  }
+};
+
+/** Its row, or that of an endpoint of which nothing is known yet. */
+export const healthOf = (
+  fold: Health,
+  { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
+): HealthRow => {
+  const known = fold.health.get(webhook_id);
+  if (known) return known;
+  const fresh: HealthRow = {
+    webhook_id,
+    partner_id,
+    pending: 0,
+    failures_in_row: 0,
+    last_attempt_at: null,
+    paused_at: null,
+    deleted_at: null,
+    still_since: null,
+    still_ms: 0,
+    fanned_out_to: null,
+    last_position: null,
+  };
+  fold.health.set(webhook_id, fresh);
+  return fresh;
+};
+
+/** Begins or ends, at `at` (ISO 8601), the time in which the endpoint stands still: once, though it be paused and held. */
+export const changeHealth = (
+  fold: Health,
+  of: { readonly webhook_id: string; readonly partner_id: string },
+  at: string,
+  to: (health: HealthRow) => Partial<HealthRow>,
+): void => {
+  const health = healthOf(fold, of);
+  const before = standsStill(health);
+  Object.assign(health, to(health));
+  const after = standsStill(health);
+  if (!before && after) health.still_since = at;
+  if (before && !after) {
+    health.still_ms = stoodStill(health, at);
+    health.still_since = null;
+    isDue(fold, health, '');
+  }
+  fold.changedHealth.add(health);
+};
+
+const standsStill = ({ paused_at, failures_in_row }: HealthRow): boolean =>
+  paused_at !== null || failures_in_row >= HELD_AFTER;
+
+/** Milliseconds. Clocks of processes differ: never less for that. */
+export const stoodStill = ({ still_ms, still_since }: HealthRow, at: string): number =>
+  still_ms + (still_since === null ? 0 : Math.max(0, Date.parse(at) - Date.parse(still_since)));
+
+/** `from` in ISO 8601; '': at once. */
+export const isDue = (
+  fold: Health,
+  { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
+  from: string,
+): void => {
+  const known = fold.due.get(webhook_id)?.[2];
+  if (known === undefined || from < known) fold.due.set(webhook_id, [webhook_id, partner_id, from]);
+};

@@ -1,0 +1,135 @@
+import type pg from 'pg';
+import { unreachable } from '../../domain/kernel/decider.ts';
+import { type EventOf, readEvent } from '../../domain/kernel/events.ts';
+import { type WebhookEvent, webhookEvents } from '../../domain/webhooks/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
+import type { Projection } from '../projection.ts';
+
+/** Endpoints as they are now, and when each was enabled with which events. Rare events: row by row. */
+export const webhooks: Projection = {
+  name: 'webhooks',
+  tables: ['webhook_endpoint', 'webhook_subscription'],
+  async apply(events, db) {
+    for (const stored of events) {
+      const event = readEvent(webhookEvents, stored);
+      if (event) await applyOne(event, stored, db);
+    }
+  },
+};
+
+type Place = Pick<RecordedEvent, 'revision' | 'position'>;
+type Data<Name extends WebhookEvent['type']> = EventOf<Pick<typeof webhookEvents, Name>>['data'];
+
+const applyOne = async ({ type, data }: WebhookEvent, place: Place, db: pg.ClientBase): Promise<void> => {
+  switch (type) {
+    case 'webhooks.EndpointCreated.v1':
+      return created(data, place, db);
+    case 'webhooks.EndpointUpdated.v1':
+      return updated(data, place, db);
+    case 'webhooks.SecretRotated.v1':
+      await set(
+        'previous_secret = secret, secret = $4, secret_rotation_until = $5, updated_at = $6',
+        [data.secret, data.rotation_until, data.rotated_at],
+        { ...place, webhook_id: data.webhook_id },
+        db,
+      );
+      return;
+    case 'webhooks.SecretsResealed.v1':
+      await set(
+        'secret = $4, previous_secret = $5',
+        [data.secret, data.previous],
+        { ...place, webhook_id: data.webhook_id },
+        db,
+      );
+      return;
+    case 'webhooks.EndpointDeleted.v1':
+      return deleted(data, place, db);
+    default:
+      unreachable(type);
+  }
+};
+
+/** Changes the endpoint's row (parameters from $4 on), unless that has this event already. @returns whether it did */
+const set = async (
+  assignments: string,
+  values: readonly unknown[],
+  { webhook_id, revision, position }: Place & { readonly webhook_id: string },
+  db: pg.ClientBase,
+): Promise<boolean> => {
+  const { rowCount } = await db.query(
+    `update webhook_endpoint set ${assignments}, last_revision = $2, last_position = $3
+     where webhook_id = $1 and last_revision < $2`,
+    [webhook_id, revision, String(position), ...values],
+  );
+  return rowCount === 1;
+};
+
+const created = async (
+  data: Data<'webhooks.EndpointCreated.v1'>,
+  { revision, position }: Place,
+  db: pg.ClientBase,
+): Promise<void> => {
+  const { webhook_id, partner_id, name, url, events, tracker_id, secret, created_at } = data;
+  const { rowCount } = await db.query(
+    `insert into webhook_endpoint (webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at, updated_at,
+                                   secret, last_revision, last_position)
+     values ($1, $2, $3, $4, $5, $6, true, $7, $7, $8, $9, $10)
+     on conflict (webhook_id) do nothing`,
+    [webhook_id, partner_id, name, url, events, tracker_id, created_at, secret, revision, String(position)],
+  );
+  if (rowCount === 1) await subscribe(db, webhook_id, position);
+};
+
+const updated = async (
+  { webhook_id, name, events, enabled, updated_at }: Data<'webhooks.EndpointUpdated.v1'>,
+  place: Place,
+  db: pg.ClientBase,
+): Promise<void> => {
+  const isNew = await set(
+    'name = $4, events = $5, enabled = $6, updated_at = $7',
+    [name, events, enabled, updated_at],
+    { ...place, webhook_id },
+    db,
+  );
+  if (!isNew) return;
+  await unsubscribe(db, webhook_id, place.position, enabled ? events : null);
+  if (enabled) await subscribe(db, webhook_id, place.position);
+};
+
+/** What signed for it is not needed any more. */
+const deleted = async (
+  { webhook_id, deleted_at }: Data<'webhooks.EndpointDeleted.v1'>,
+  place: Place,
+  db: pg.ClientBase,
+): Promise<void> => {
+  const isNew = await set(
+    `enabled = false, deleted_at = $4, secret = null, previous_secret = null, secret_rotation_until = null`,
+    [deleted_at],
+    { ...place, webhook_id },
+    db,
+  );
+  if (isNew) await unsubscribe(db, webhook_id, place.position, null);
+};
+
+/** As the endpoint's row has it, unless that goes on already. */
+const subscribe = (db: pg.ClientBase, webhookId: string, position: bigint) =>
+  db.query(
+    `insert into webhook_subscription (webhook_id, partner_id, tracker_id, events, from_position)
+     select webhook_id, partner_id, tracker_id, events, $2 from webhook_endpoint e
+     where webhook_id = $1
+       and not exists (select from webhook_subscription s where s.webhook_id = e.webhook_id and to_position is null)`,
+    [webhookId, String(position)],
+  );
+
+/** Ends what goes on, unless it is for just these events. */
+const unsubscribe = (
+  db: pg.ClientBase,
+  webhookId: string,
+  position: bigint,
+  unless: readonly string[] | null,
+) =>
+  db.query(
+    `update webhook_subscription set to_position = $2
+     where webhook_id = $1 and to_position is null and events is distinct from $3::text[]`,
+    [webhookId, String(position), unless],
+  );

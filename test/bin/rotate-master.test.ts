@@ -1,0 +1,209 @@
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Foundation, openFoundation } from '../../bin/foundation.ts';
+import { type RotationParts, rotateMaster } from '../../bin/rotate-master.ts';
+import { utcDay } from '../../domain/kernel/time.ts';
+import { serviceKey } from '../../platform/keyring.ts';
+import { masterKeyFrom } from '../../platform/master-key.ts';
+import { keyFileIn } from '../../platform/master-key-file.ts';
+import { createSigningSecrets } from '../../read-api/webhook-secrets.ts';
+import { type Key, startApi, type TestApi } from '../support/api.ts';
+import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { eventually } from '../support/eventually.ts';
+import { Killed } from '../support/other-stores.ts';
+
+let folder: string;
+let api: TestApi;
+let webhooks: readonly string[];
+
+const call = async (key: Key, method: 'POST' | 'DELETE', path: string, payload?: object): Promise<string> => {
+  const given = payload === undefined ? {} : { payload };
+  const answer = await api.inject(key, { method, url: `/v1/webhooks${path}`, ...given });
+  expect(answer.statusCode, answer.body).toBeLessThan(300);
+  return answer.json().id;
+};
+
+/** Endpoints of two partners: with one secret, with two, and deleted; and the key of a day. */
+const open = async (env: Readonly<Record<string, string>>): Promise<void> => {
+  api = await startApi({ env: { DATA_DIR: folder, ...env } });
+  const [anna, bert] = [await api.key(), await api.key()];
+  const valid = { name: 'receiver', url: 'https://hooks.example.com/', events: ['session.created'] };
+  const one = await call(anna, 'POST', '', valid);
+  const two = await call(bert, 'POST', '', valid);
+  await call(bert, 'POST', `/${two}/rotate-secret`);
+  await call(bert, 'DELETE', `/${await call(bert, 'POST', '', valid)}`);
+  webhooks = [one, two];
+  await api.foundation.dayKeys.of(utcDay(api.foundation.clock.now()));
+  await api.caughtUp();
+};
+beforeEach(() => {
+  folder = makeDataFolder();
+});
+afterEach(async () => {
+  await api.close();
+  await removeDataFolder(folder);
+});
+
+const KEYS = ['address-digest', 'cursor'];
+/** What everything opens to. */
+const opened = async (foundation: Foundation) => {
+  const secretsOf = createSigningSecrets(foundation);
+  const { pool, master } = foundation;
+  return {
+    secrets: await Promise.all(webhooks.map(secretsOf)),
+    keys: await Promise.all(KEYS.map((name) => serviceKey(pool, master, name))),
+  };
+};
+/** The same, as a process sees it that starts now. */
+const openedAnew = async (env: Readonly<Record<string, string>> = {}) => {
+  const { config, log, clock } = api.foundation;
+  const foundation = await openFoundation({ ...config, ...env }, log, 'join', { clock });
+  try {
+    return await opened(foundation);
+  } finally {
+    await foundation.close();
+  }
+};
+const sealedUnder = async (): Promise<string[]> => {
+  const { rows } = await api.sql.query(
+    `select master_key_id as id from work.keyring
+     union select secret->>'master_key_id' from read.webhook_endpoint where secret is not null
+     union select previous_secret->>'master_key_id' from read.webhook_endpoint where previous_secret is not null`,
+  );
+  return rows.map(({ id }) => id);
+};
+const context = { correlationId: 'c', causationId: 'c', at: 0 };
+const partsOf = (over: Partial<RotationParts> = {}): RotationParts => ({
+  ...api.foundation,
+  keyFile: keyFileIn(folder),
+  settleMs: 0,
+  ...over,
+});
+const keyLines = async () => (await readFile(keyFileIn(folder), 'utf8')).trimEnd().split('\n');
+
+/** Dies when its n-th effect, counted from 0, is done: a call of the store, a query, or a key written. */
+const dying = (n: number) => {
+  let effects = 0;
+  const done = <T>(result: T): T => {
+    effects += 1;
+    if (effects > n) throw new Killed();
+    return result;
+  };
+  const { store, pool } = api.foundation;
+  const counted = new Proxy(store, {
+    get: (of, name: 'append' | 'head') =>
+      name === 'append' || name === 'head'
+        ? async (...args: never[]) =>
+            done(await (of[name] as (...given: never[]) => Promise<unknown>)(...args))
+        : of[name],
+  });
+  const countedPool = {
+    query: async (...args: never[]) =>
+      done(await (pool.query as (...given: never[]) => Promise<unknown>)(...args)),
+    connect: async () => {
+      const client = await pool.connect();
+      return {
+        query: async (text: string, values?: unknown[]) => {
+          const result = await client.query(text, values);
+          return text === 'commit' ? done(result) : result;
+        },
+        release: (destroy?: boolean) => client.release(destroy),
+      };
+    },
+  } as unknown as pg.Pool;
+  return { parts: partsOf({ store: counted, pool: countedPool }), effects: () => effects };
+};
+
+describe("a change of the data folder's master key", () => {
+  it('seals everything under a new key, and leaves what is sealed as it was to those who open it', async () => {
+    await open({ MASTER_KEY: '' });
+    const before = await opened(api.foundation);
+    expect(before.secrets.map(({ length }) => length)).toEqual([1, 2]);
+    const [old] = await keyLines();
+    expect(await rotateMaster(partsOf(), context)).toEqual({ keys: 3, endpoints: 2 });
+    const lines = await keyLines();
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toBe(old);
+    await api.caughtUp();
+    expect(await sealedUnder()).toEqual([api.foundation.master.currentId()]);
+    expect(await opened(api.foundation)).toEqual(before);
+    expect(await openedAnew()).toEqual(before);
+  });
+
+  it('may be killed after any of its steps, and is taken up again', async () => {
+    await open({ MASTER_KEY: '' });
+    const before = await opened(api.foundation);
+    let steps = 0;
+    for (let n = 0; ; n += 1) {
+      const { parts, effects } = dying(n);
+      const outcome = await rotateMaster(parts, context).catch((error: unknown) => error);
+      if (!(outcome instanceof Killed)) break;
+      expect(effects(), `killed at ${n}`).toBe(n + 1);
+      expect(await keyLines()).toHaveLength(2);
+      expect(await opened(api.foundation), `killed at ${n}`).toEqual(before);
+      expect(await openedAnew(), `killed at ${n}`).toEqual(before);
+      await rotateMaster(partsOf(), context);
+      expect(await keyLines()).toHaveLength(1);
+      await api.caughtUp();
+      expect(await sealedUnder(), `killed at ${n}`).toEqual([api.foundation.master.currentId()]);
+      expect(await openedAnew(), `killed at ${n}`).toEqual(before);
+      steps += 1;
+    }
+    expect(steps).toBeGreaterThan(12);
+  }, 120_000);
+
+  it('takes what a process seals under the key before until it has ended', async () => {
+    await open({ MASTER_KEY: '' });
+    const old = masterKeyFrom(Buffer.from((await keyLines())[0] ?? '', 'base64'));
+    const rotating = rotateMaster(partsOf({ settleMs: 2_000 }), context);
+    await eventually('all is sealed anew', async () => {
+      const ids = await sealedUnder();
+      return ids.length === 1 && ids[0] !== old.currentId();
+    });
+    const late = await serviceKey(api.foundation.pool, old, 'late');
+    expect(await rotating).toEqual({ keys: 4, endpoints: 2 });
+    expect(await serviceKey(api.foundation.pool, api.foundation.master, 'late')).toEqual(late);
+  });
+
+  it('is one at a time', async () => {
+    await open({ MASTER_KEY: '' });
+    const other = new pg.Client({ connectionString: api.foundation.databaseUrl });
+    await other.connect();
+    await other.query(`select pg_advisory_lock(72390, hashtext('rotate-master'))`);
+    await expect(rotateMaster(partsOf(), context)).rejects.toThrow('another rotation is running');
+    expect(await keyLines()).toHaveLength(1);
+    await other.end();
+  });
+
+  it('ends nowhere, with both keys, where something is sealed under a third', async () => {
+    await open({ MASTER_KEY: '' });
+    await serviceKey(api.foundation.pool, masterKeyFrom(randomBytes(32)), 'foreign');
+    await expect(rotateMaster(partsOf(), context)).rejects.toThrow('MASTER_KEY is not the one');
+    expect(await keyLines()).toHaveLength(2);
+  });
+});
+
+describe('a change of the configured master key', () => {
+  it('lets processes run that have either key, as long as they know the other', async () => {
+    const [MASTER_KEY, NEXT] = [randomBytes(32), randomBytes(32)].map((key) => key.toString('base64')) as [
+      string,
+      string,
+    ];
+    await open({ MASTER_KEY, MASTER_KEY_PREVIOUS: NEXT });
+    const before = await opened(api.foundation);
+    const after = { MASTER_KEY: NEXT, MASTER_KEY_PREVIOUS: MASTER_KEY };
+    expect(await openedAnew(after)).toEqual(before);
+    const { config, log, clock } = api.foundation;
+    const command = await openFoundation({ ...config, ...after }, log, 'join', { clock });
+    const parts = { ...command, keyFile: null, settleMs: 0 };
+    expect(await rotateMaster(parts, context)).toEqual({ keys: 3, endpoints: 2 });
+    expect(await rotateMaster(parts, context)).toEqual({ keys: 0, endpoints: 0 });
+    await command.close();
+    await api.caughtUp();
+    expect(await opened(api.foundation)).toEqual(before);
+    expect(await openedAnew({ MASTER_KEY: NEXT, MASTER_KEY_PREVIOUS: '' })).toEqual(before);
+    await expect(openedAnew({ MASTER_KEY, MASTER_KEY_PREVIOUS: '' })).rejects.toThrow('MASTER_KEY is not');
+  });
+});

@@ -1,0 +1,270 @@
+import { describe, expect, it } from 'vitest';
+import { DAY, isoTime } from '../../domain/kernel/time.ts';
+import {
+  type Endpoint,
+  type EndpointCommand,
+  type Endpoints,
+  endpoints,
+} from '../../domain/webhooks/endpoints.ts';
+import type { WebhookEvent } from '../../domain/webhooks/events.ts';
+import { given } from './deciding.ts';
+import { ANNA, AT } from './lookup-events.ts';
+
+const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
+const TRACKER = id(99);
+const URL = 'https://hooks.example.com/doorplate';
+const secret = (of: string, master_key_id = 'old') => ({ master_key_id, sealed: of });
+
+const created = (nth: number): WebhookEvent => ({
+  type: 'webhooks.EndpointCreated.v1',
+  data: {
+    webhook_id: id(nth),
+    partner_id: ANNA,
+    name: `receiver ${nth}`,
+    url: URL,
+    events: ['session.created'],
+    tracker_id: null,
+    secret: secret('first'),
+    created_at: isoTime(AT),
+  },
+});
+const updated = (
+  nth: number,
+  over: Partial<Extract<WebhookEvent, { type: 'webhooks.EndpointUpdated.v1' }>['data']>,
+): WebhookEvent => ({
+  type: 'webhooks.EndpointUpdated.v1',
+  data: {
+    webhook_id: id(nth),
+    partner_id: ANNA,
+    name: `receiver ${nth}`,
+    events: ['session.created'],
+    enabled: true,
+    updated_at: isoTime(AT),
+    ...over,
+  },
+});
+const rotated = (nth: number, to: string, at = AT): WebhookEvent => ({
+  type: 'webhooks.SecretRotated.v1',
+  data: {
+    webhook_id: id(nth),
+    partner_id: ANNA,
+    secret: secret(to),
+    rotated_at: isoTime(at),
+    rotation_until: isoTime(at + DAY),
+  },
+});
+const deleted = (nth: number): WebhookEvent => ({
+  type: 'webhooks.EndpointDeleted.v1',
+  data: { webhook_id: id(nth), partner_id: ANNA, deleted_at: isoTime(AT) },
+});
+
+type Of<Type extends EndpointCommand['type']> = Extract<EndpointCommand, { type: Type }>;
+const create = (nth: number, over: Partial<Of<'Create'>> = {}): Of<'Create'> => ({
+  type: 'Create',
+  partner_id: ANNA,
+  webhook_id: id(nth),
+  name: `receiver ${nth}`,
+  url: URL,
+  events: ['session.created'],
+  tracker_id: null,
+  tracker_known: false,
+  secret: secret('first'),
+  limit: 2,
+  destinations: { allowHttp: false, allowPorts: [], allowNetworks: [], ownOrigins: [] },
+  at: AT,
+  ...over,
+});
+const update = (nth: number, over: Partial<Of<'Update'>>): Of<'Update'> => ({
+  type: 'Update',
+  partner_id: ANNA,
+  webhook_id: id(nth),
+  name: null,
+  events: null,
+  enabled: null,
+  at: AT,
+  ...over,
+});
+const rotate = (nth: number, to: string, at = AT): Of<'Rotate'> => ({
+  type: 'Rotate',
+  partner_id: ANNA,
+  webhook_id: id(nth),
+  secret: secret(to),
+  at,
+});
+const remove = (nth: number, at = AT): Of<'Delete'> => ({
+  type: 'Delete',
+  partner_id: ANNA,
+  webhook_id: id(nth),
+  at,
+});
+const fold = (...events: WebhookEvent[]): Endpoints => events.reduce(endpoints.evolve, endpoints.initial);
+const one = (...events: WebhookEvent[]): Endpoint | undefined => fold(...events).byId.get(id(1));
+
+describe('a webhook endpoint', () => {
+  it('is created below the limit, of which deleted ones take nothing and paused ones do', () => {
+    given(endpoints, [])
+      .when(create(1))
+      .thenEvents([created(1)]);
+    given(endpoints, [created(1), created(2), updated(2, { enabled: false })])
+      .when(create(3))
+      .thenRefused('webhook_limit');
+    given(endpoints, [created(1), created(2), deleted(2)])
+      .when(create(3))
+      .thenEvents([created(3)]);
+    expect(one(created(1))).toMatchObject({ enabled: true, deleted_at: null, updated_at: isoTime(AT) });
+  });
+
+  it('has a name of 1 to 100 characters after trimming', () => {
+    given(endpoints, [])
+      .when(create(1, { name: '  receiver 1 ' }))
+      .thenEvents([created(1)]);
+    expect(endpoints.decide(create(1, { name: '😀'.repeat(100) }), endpoints.initial).ok).toBe(true);
+    for (const name of ['', '   ', 'x'.repeat(101), 'a\u0000', '\ud800']) {
+      given(endpoints, []).when(create(1, { name })).thenRefused('invalid_webhook');
+      given(endpoints, [created(1)])
+        .when(update(1, { name }))
+        .thenRefused('invalid_webhook');
+    }
+  });
+
+  it('subscribes to one or both of two events, none of them twice', () => {
+    for (const events of [['reveal.completed'], ['reveal.completed', 'session.created']]) {
+      given(endpoints, [])
+        .when(create(1, { events }))
+        .thenEvents([{ ...created(1), data: { ...created(1).data, events } }]);
+    }
+    for (const events of [
+      [],
+      ['webhook.test'],
+      ['session.created', 'x'],
+      ['session.created', 'session.created'],
+    ]) {
+      given(endpoints, []).when(create(1, { events })).thenRefused('invalid_webhook');
+      given(endpoints, [created(1)])
+        .when(update(1, { events }))
+        .thenRefused('invalid_webhook');
+    }
+  });
+
+  it('goes to a public place, and is of a tracker that is there', () => {
+    given(endpoints, [])
+      .when(create(1, { url: 'http://hooks.example.com/' }))
+      .thenRefused('invalid_webhook_url');
+    given(endpoints, [])
+      .when(create(1, { tracker_id: TRACKER }))
+      .thenRefused('tracker_not_found');
+    given(endpoints, [])
+      .when(create(1, { tracker_id: TRACKER, tracker_known: true }))
+      .thenEvents([{ ...created(1), data: { ...created(1).data, tracker_id: TRACKER } }]);
+  });
+
+  it('is refused for what stands in its fields before anything else', () => {
+    const wrong = { tracker_id: TRACKER, limit: 0 };
+    given(endpoints, [])
+      .when(create(1, { ...wrong, url: 'x', name: '' }))
+      .thenRefused('invalid_webhook');
+    given(endpoints, [])
+      .when(create(1, { ...wrong, url: 'x' }))
+      .thenRefused('invalid_webhook_url');
+    given(endpoints, []).when(create(1, wrong)).thenRefused('tracker_not_found');
+    given(endpoints, [])
+      .when(update(1, { name: '' }))
+      .thenRefused('invalid_webhook');
+  });
+
+  it('changes in what is given, and not at all where nothing is, or nothing new', () => {
+    given(endpoints, [created(1)])
+      .when(update(1, { enabled: false }))
+      .thenEvents([updated(1, { enabled: false })]);
+    given(endpoints, [created(1)])
+      .when(update(1, { name: ' other ', events: ['reveal.completed'] }))
+      .thenEvents([updated(1, { name: 'other', events: ['reveal.completed'] })]);
+    given(endpoints, [created(1)])
+      .when(update(1, {}))
+      .thenEvents([]);
+    given(endpoints, [created(1)])
+      .when(update(1, { name: 'receiver 1', events: ['session.created'], enabled: true }))
+      .thenEvents([]);
+    given(endpoints, [created(1), updated(1, { enabled: false })])
+      .when(update(1, { enabled: true }))
+      .thenEvents([updated(1, { enabled: true })]);
+  });
+
+  it('is deleted once, paused or not, and answers to nothing else from then on', () => {
+    given(endpoints, [created(1), updated(1, { enabled: false })])
+      .when(remove(1))
+      .thenEvents([deleted(1)]);
+    given(endpoints, [created(1), deleted(1)])
+      .when(remove(1, AT + DAY))
+      .thenEvents([]);
+    expect(one(created(1), deleted(1))).toMatchObject({ enabled: false, deleted_at: isoTime(AT) });
+    for (const command of [update(1, {}), update(1, { enabled: true }), rotate(1, 'second')]) {
+      given(endpoints, [created(1), deleted(1)])
+        .when(command)
+        .thenRefused('webhook_not_found');
+      given(endpoints, []).when(command).thenRefused('webhook_not_found');
+    }
+    given(endpoints, []).when(remove(1)).thenRefused('webhook_not_found');
+  });
+
+  it('is forgotten 90 days after its deletion', () => {
+    const events = [created(1), deleted(1)];
+    given(endpoints, events)
+      .when(remove(1, AT + 90 * DAY - 1))
+      .thenEvents([]);
+    given(endpoints, events)
+      .when(remove(1, AT + 90 * DAY))
+      .thenRefused('webhook_not_found');
+  });
+});
+
+describe("a webhook endpoint's secret", () => {
+  it('is replaced, paused or not, and signs on for 24 hours', () => {
+    given(endpoints, [created(1), updated(1, { enabled: false })])
+      .when(rotate(1, 'second'))
+      .thenEvents([rotated(1, 'second')]);
+    expect(one(created(1), rotated(1, 'second'))).toMatchObject({
+      secret: secret('second'),
+      previous: secret('first'),
+      secret_rotation_until: isoTime(AT + DAY),
+    });
+  });
+
+  it('is not replaced again before the overlap is over', () => {
+    const events = [created(1), rotated(1, 'second')];
+    given(endpoints, events)
+      .when(rotate(1, 'third', AT + DAY - 1))
+      .thenRefused('webhook_rotation_pending');
+    given(endpoints, events)
+      .when(rotate(1, 'third', AT + DAY))
+      .thenEvents([rotated(1, 'third', AT + DAY)]);
+    expect(one(...events, rotated(1, 'third', AT + DAY))?.previous).toEqual(secret('second'));
+  });
+
+  it('is sealed anew as it was read, and not where it was replaced since', () => {
+    const resealed = { secret: secret('second anew', 'new'), previous: secret('first anew', 'new') };
+    const reseal = (of: string): Of<'Reseal'> => ({
+      type: 'Reseal',
+      partner_id: ANNA,
+      webhook_id: id(1),
+      of: secret(of),
+      ...resealed,
+      at: AT,
+    });
+    const event: WebhookEvent = {
+      type: 'webhooks.SecretsResealed.v1',
+      data: { webhook_id: id(1), partner_id: ANNA, ...resealed },
+    };
+    const events = [created(1), rotated(1, 'second')];
+    given(endpoints, events).when(reseal('second')).thenEvents([event]);
+    given(endpoints, events).when(reseal('first')).thenEvents([]);
+    given(endpoints, [...events, deleted(1)])
+      .when(reseal('second'))
+      .thenRefused('webhook_not_found');
+    expect(one(...events, event)).toMatchObject({
+      ...resealed,
+      secret_rotation_until: isoTime(AT + DAY),
+      updated_at: isoTime(AT),
+    });
+  });
+});

@@ -1,0 +1,83 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { type AttemptEnded, afterAttempt, probeEveryMs } from '../../domain/webhooks/schedule.ts';
+
+const BASE = 15_000;
+const failed = (over: Partial<AttemptEnded> = {}): AttemptEnded => ({
+  attempt: 1,
+  ranMs: 0,
+  error: 'http_status',
+  retryAfterMs: null,
+  ...over,
+});
+const outcomeOf = (over: Partial<AttemptEnded>, random = 0.5) =>
+  afterAttempt(failed(over), { baseMs: BASE, random });
+
+describe('after an attempt', () => {
+  it('that succeeded, the delivery is delivered, whichever attempt it was', () => {
+    expect(outcomeOf({ error: null, attempt: 12, ranMs: 8 * DAY })).toEqual({
+      state: 'delivered',
+      delayMs: null,
+    });
+  });
+
+  it.each([
+    [1, 15_000],
+    [2, MINUTE],
+    [3, 4 * MINUTE],
+    [6, 15_000 * 4 ** 5],
+    [7, 6 * HOUR],
+    [11, 6 * HOUR],
+  ])('number %d that failed, it waits for %d ms', (attempt, delayMs) => {
+    expect(outcomeOf({ attempt })).toEqual({ state: 'pending', delayMs });
+  });
+
+  it('the delay varies by a fifth at most', () => {
+    expect(outcomeOf({}, 0).delayMs).toBe(12_000);
+    expect(outcomeOf({}, 1).delayMs).toBe(18_000);
+    expect(outcomeOf({ attempt: 9 }, 1).delayMs).toBe(6 * HOUR * 1.2);
+  });
+
+  it('a longer wish of the receiver is followed, up to a day; a shorter one is not', () => {
+    expect(outcomeOf({ retryAfterMs: 90_000 }).delayMs).toBe(90_000);
+    expect(outcomeOf({ retryAfterMs: 30 * DAY }).delayMs).toBe(DAY);
+    expect(outcomeOf({ retryAfterMs: 1_000 }).delayMs).toBe(15_000);
+  });
+
+  it('number twelve that failed, it has failed', () => {
+    expect(outcomeOf({ attempt: 12, retryAfterMs: 5 })).toEqual({ state: 'failed', delayMs: null });
+  });
+
+  it('that leaves no time for another within seven days, it has failed', () => {
+    expect(outcomeOf({ attempt: 8, ranMs: 7 * DAY - 6 * HOUR }).state).toBe('pending');
+    expect(outcomeOf({ attempt: 8, ranMs: 7 * DAY - 6 * HOUR + 1 })).toEqual({
+      state: 'failed',
+      delayMs: null,
+    });
+    expect(outcomeOf({ ranMs: 6 * DAY + 1, retryAfterMs: DAY }).state).toBe('failed');
+  });
+
+  it('it never waits for more than a day, and never for less than its base less a fifth', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 11 }),
+        fc.option(fc.nat(), { nil: null }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (attempt, retryAfterMs, random) => {
+          const { delayMs } = outcomeOf({ attempt, retryAfterMs }, random);
+          expect(delayMs).toBeGreaterThanOrEqual(BASE * 0.8);
+          expect(delayMs).toBeLessThanOrEqual(DAY);
+        },
+      ),
+    );
+  });
+});
+
+describe('the probes of an endpoint whose breaker holds', () => {
+  it('are a minute apart, or less where retries are quicker', () => {
+    expect(probeEveryMs(15_000)).toBe(60_000);
+    expect(probeEveryMs(60_000)).toBe(60_000);
+    expect(probeEveryMs(100)).toBe(400);
+  });
+});

@@ -1,0 +1,377 @@
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { DAY, isoTime } from '../../domain/kernel/time.ts';
+import { OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
+import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { type Deliverer, openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
+import { anEndpoint, created, enabled, removed, retried, type TestEndpoint } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
+import { faultyStore } from '../support/faulty-store.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+let deliverer: Deliverer;
+const faults = faultyStore();
+const workers: { stop(): Promise<void> }[] = [];
+beforeAll(async () => {
+  house = await openHouse();
+  house.project([deliveries]);
+  deliverer = openDeliverer(house, faults.around(house.store));
+});
+afterEach(async () => {
+  faults.heal();
+  for (const worker of workers.splice(0)) await worker.stop();
+});
+afterAll(() => house.close());
+
+const start = (...[receive, over]: Parameters<Deliverer['start']>) => {
+  const worker = deliverer.start(receive, over);
+  workers.push(worker);
+  return worker;
+};
+const taken: Receive = () => TAKEN;
+/** What other tests have left is taken without a word. */
+const of =
+  ({ webhook_id }: TestEndpoint, receive: Receive): Receive =>
+  (eventId, webhookId) =>
+    webhookId === webhook_id ? receive(eventId, webhookId) : TAKEN;
+/** Long enough for what must not happen. */
+const quiet = (ms: number) => setTimeout(ms);
+const until = (what: string, endpoint: TestEndpoint, wanted: Record<string, number>) =>
+  eventually(
+    what,
+    () => deliverer.states(endpoint),
+    (is) => JSON.stringify(is) === JSON.stringify(wanted),
+    20_000,
+  );
+
+describe('deliveries', () => {
+  it('are made once by several workers, soon after they are queued', async () => {
+    const endpoint = anEndpoint();
+    const sent: string[] = [];
+    const receive = of(endpoint, (eventId) => {
+      sent.push(eventId);
+      return TAKEN;
+    });
+    for (let n = 0; n < 3; n += 1) start(receive);
+    const queued = await deliverer.queue(endpoint, 100);
+    await until('all are delivered', endpoint, { delivered: 100 });
+    expect(sent.toSorted()).toEqual(queued.map((d) => d.event_id).toSorted());
+    const [first] = queued;
+    expect(first && (await deliverer.row(first))).toMatchObject({
+      attempts: 1,
+      http_status: 200,
+      error: null,
+    });
+  });
+
+  it('never pass 32 at once of one endpoint, though two workers are at it', async () => {
+    const endpoint = anEndpoint();
+    let now = 0;
+    let most = 0;
+    const receive: Receive = async () => {
+      now += 1;
+      most = Math.max(most, now);
+      await setTimeout(15);
+      now -= 1;
+      return TAKEN;
+    };
+    await deliverer.queue(endpoint, 400);
+    start(receive);
+    start(receive);
+    await until('all are delivered', endpoint, { delivered: 400 });
+    expect(most).toBeLessThanOrEqual(32);
+    expect(most).toBeGreaterThan(20);
+  });
+
+  it('never begin more often than 200 times in any second at one endpoint', async () => {
+    const endpoint = anEndpoint();
+    const starts: number[] = [];
+    const receive: Receive = () => {
+      starts.push(performance.now());
+      return TAKEN;
+    };
+    await deliverer.queue(endpoint, 500);
+    start(receive, { startsPerSecond: 200 });
+    start(receive, { startsPerSecond: 200 });
+    await until('all are delivered', endpoint, { delivered: 500 });
+    const inSecondFrom = (from: number) => starts.filter((at) => at >= from && at < from + 1_000).length;
+    // Some begin a moment later than they were let.
+    expect(Math.max(...starts.map(inSecondFrom))).toBeLessThanOrEqual(208);
+    const last = starts.at(-1) ?? 0;
+    expect(last - (starts[0] ?? 0)).toBeLessThan(3_500);
+  });
+
+  it('to an endpoint that hangs delay no other', async () => {
+    const [hanging, other] = [anEndpoint(), anEndpoint()];
+    const release = Promise.withResolvers<void>();
+    let waiting = 0;
+    const receive: Receive = async (_event, webhookId) => {
+      if (webhookId !== hanging.webhook_id) return TAKEN;
+      waiting += 1;
+      await release.promise;
+      return TIMED_OUT;
+    };
+    start(receive);
+    await deliverer.queue(hanging, 100);
+    await eventually('it hangs', () => waiting === 32);
+    await deliverer.queue(other, 50);
+    await until('the others are delivered', other, { delivered: 50 });
+    expect(waiting).toBe(32);
+    release.resolve();
+    await until('its failures are written down', hanging, { pending: 100 });
+  });
+
+  it('wait until all read models have what they speak of', async () => {
+    await house.rows(`insert into read.projection (name, position) values ('other', 0)`);
+    const endpoint = anEndpoint();
+    let sent = 0;
+    const receive = of(endpoint, () => {
+      sent += 1;
+      return TAKEN;
+    });
+    start(receive, { projections: ['deliveries', 'other'] });
+    await deliverer.queue(endpoint, 3);
+    await quiet(300);
+    expect(sent).toBe(0);
+    await house.rows(`update read.projection set position = 1000000 where name = 'other'`);
+    await until('they are delivered', endpoint, { delivered: 3 });
+  });
+
+  it('whose body is gone are not attempted', async () => {
+    const endpoint = anEndpoint();
+    const [gone, there] = await deliverer.queue(endpoint, 2);
+    start(taken, { bodyOf: async (id) => (id === gone?.event_id ? null : Buffer.from('x')) });
+    await until('the other is delivered', endpoint, { delivered: 1, pending: 1 });
+    expect(there && (await deliverer.row(there))).toMatchObject({ state: 'delivered' });
+    expect(gone && (await deliverer.row(gone))).toMatchObject({ attempts: 0 });
+  });
+
+  it('are written down, however often the store fails or does not say', async () => {
+    const endpoint = anEndpoint();
+    const failures = [new StoreUnavailable('away'), new OutcomeUnknown('no answer')];
+    let failed = 0;
+    faults.failAppends('deliveries-', () => {
+      const failure = failures[failed] ?? failures[1];
+      failed += 1;
+      if (failed > 6) faults.heal();
+      return failure as Error;
+    });
+    let sent = 0;
+    start(
+      of(endpoint, () => {
+        sent += 1;
+        return TAKEN;
+      }),
+    );
+    await deliverer.queue(endpoint, 20);
+    await until('all are delivered', endpoint, { delivered: 20 });
+    expect(sent).toBe(20);
+    expect(failed).toBeGreaterThan(6);
+  });
+});
+
+describe('a delivery that fails', () => {
+  it('is attempted again when its delay is over, not before, and has failed after twelve', async () => {
+    const endpoint = anEndpoint();
+    let sent = 0;
+    start(
+      of(endpoint, () => {
+        sent += 1;
+        return { http_status: 500, error: 'http_status', retry_after_ms: null };
+      }),
+      { retryBaseMs: 20_000 },
+    );
+    const [d] = await deliverer.queue(endpoint, 1);
+    if (!d) throw new Error('nothing was queued');
+    for (let attempt = 1; attempt < 12; attempt += 1) {
+      const row = await eventually(
+        `attempt ${attempt}`,
+        () => deliverer.row(d),
+        (is) => is.attempts === attempt,
+      );
+      expect(row).toMatchObject({ state: 'pending', http_status: 500, error: 'http_status' });
+      const delay = Number(row.next_attempt_at) - deliverer.clock.now();
+      expect(delay).toBeGreaterThan(attempt === 1 ? 15_000 : 60_000);
+      expect(sent).toBe(attempt);
+      deliverer.clock.skip(delay + 1_000);
+    }
+    const last = await eventually(
+      'it has failed',
+      () => deliverer.row(d),
+      (is) => is.state === 'failed',
+    );
+    expect(last).toMatchObject({ attempts: 12, next_attempt_at: null });
+  });
+
+  it('begins anew with a retry, once however often it is asked for', async () => {
+    const endpoint = anEndpoint();
+    const [d] = await deliverer.queue(endpoint, 1);
+    if (!d) throw new Error('nothing was queued');
+    let sent = 0;
+    start(
+      of(endpoint, () => {
+        sent += 1;
+        return TAKEN;
+      }),
+    );
+    await until('it is delivered', endpoint, { delivered: 1 });
+    await deliverer.append(retried(d, 2, deliverer.clock.now()), retried(d, 2, deliverer.clock.now()));
+    await eventually(
+      'it is delivered again',
+      () => deliverer.row(d),
+      (is) => is.state === 'delivered' && is.attempts === 2,
+    );
+    expect(sent).toBe(2);
+  });
+
+  it('has seven days, which stand still while its endpoint is paused', async () => {
+    const [paused, going] = [anEndpoint(), anEndpoint()];
+    await deliverer.append(created(paused, deliverer.clock.now()), created(going, deliverer.clock.now()));
+    await deliverer.append(enabled(paused, false, deliverer.clock.now()));
+    await deliverer.queue(paused, 1);
+    await deliverer.queue(going, 1);
+    deliverer.clock.skip(8 * DAY);
+    await deliverer.append(enabled(paused, true, deliverer.clock.now()));
+    start(() => TIMED_OUT);
+    await until('the one has failed', going, { failed: 1 });
+    const [row] = await eventually(
+      'the other was attempted',
+      () => house.rows('select * from read.webhook_delivery where webhook_id = $1', [paused.webhook_id]),
+      ([is]) => is?.attempts === 1,
+    );
+    expect(row).toMatchObject({ state: 'pending' });
+  });
+});
+
+describe('an endpoint', () => {
+  it('that is paused takes nothing, until it is enabled; one that is deleted never again', async () => {
+    const [paused, gone] = [anEndpoint(), anEndpoint()];
+    const sent: string[] = [];
+    start((_event, webhookId) => {
+      sent.push(webhookId);
+      return TAKEN;
+    });
+    await deliverer.append(
+      enabled(paused, false, deliverer.clock.now()),
+      removed(gone, deliverer.clock.now()),
+    );
+    await deliverer.queue(paused, 5);
+    await deliverer.queue(gone, 5);
+    await quiet(200);
+    expect(sent).toEqual([]);
+    await deliverer.append(enabled(paused, true, deliverer.clock.now()));
+    await until('all are delivered', paused, { delivered: 5 });
+    expect(sent).not.toContain(gone.webhook_id);
+    expect(await deliverer.states(gone)).toEqual({ pending: 5 });
+  });
+
+  it('that failed ten times is probed by one delivery at a time, also after a restart, until one succeeds', async () => {
+    const endpoint = anEndpoint();
+    let well = false;
+    let now = 0;
+    let most = 0;
+    let sent = 0;
+    const receive = of(endpoint, async () => {
+      sent += 1;
+      now += 1;
+      most = Math.max(most, now);
+      await setTimeout(5);
+      now -= 1;
+      return well ? TAKEN : TIMED_OUT;
+    });
+    const options = { retryBaseMs: 5_000, concurrency: 8 };
+    const first = start(receive, options);
+    await deliverer.queue(endpoint, 200);
+    const broken = await eventually(
+      'its breaker holds',
+      () => house.rows('select * from read.webhook_health where webhook_id = $1', [endpoint.webhook_id]),
+      ([row]) => Number(row?.failures_in_row) >= 10,
+    );
+    expect(broken).toMatchObject([{ pending: '200' }]);
+    await quiet(100);
+    expect(sent).toBeLessThan(10 + 2 * 8);
+    most = 0;
+    const probe = async (): Promise<void> => {
+      const before = sent;
+      deliverer.clock.skip(20_000);
+      await eventually('a probe', () => sent > before);
+      await quiet(100);
+      expect(sent).toBe(before + 1);
+    };
+    await probe();
+    await probe();
+    workers.splice(0);
+    await first.stop();
+    // As after a crash of the server.
+    await house.rows('truncate work.webhook_slot, work.delivery_claim');
+    start(receive, options);
+    const before = sent;
+    await quiet(300);
+    expect(sent).toBe(before);
+    await probe();
+    expect(most).toBe(1);
+    well = true;
+    deliverer.clock.skip(20_000);
+    await eventually(
+      'it takes all again',
+      () => deliverer.states(endpoint),
+      (is) => Number(is.delivered) > 150,
+    );
+  });
+});
+
+describe('a worker that is cut off', () => {
+  it('loses no delivery, and its late time-out takes no success back', async () => {
+    const endpoint = anEndpoint();
+    const release = Promise.withResolvers<void>();
+    let began = false;
+    start(
+      of(endpoint, async () => {
+        began = true;
+        await release.promise;
+        return TIMED_OUT;
+      }),
+    );
+    const [d] = await deliverer.queue(endpoint, 1);
+    if (!d) throw new Error('nothing was queued');
+    await eventually('it began', () => began);
+    deliverer.clock.skip(60_000);
+    start(taken);
+    await until('another one delivered it', endpoint, { delivered: 1 });
+    release.resolve();
+    await eventually(
+      'the time-out stands in the log too',
+      async () => {
+        const stream = `deliveries-${endpoint.webhook_id}-${isoTime(deliverer.clock.now()).slice(0, 10)}`;
+        const events = await Array.fromAsync(house.store.readStream(stream));
+        return events.filter(({ type }) => type === 'webhooks.DeliveryAttempted.v1').length;
+      },
+      (n) => n === 2,
+    );
+    await house.caughtUp([deliveries]);
+    expect(await deliverer.row(d)).toMatchObject({ state: 'delivered', attempts: 1, error: null });
+  });
+
+  it('and is ended while its receiver hangs leaves the attempt to another', async () => {
+    const endpoint = anEndpoint();
+    const release = Promise.withResolvers<void>();
+    let began = false;
+    const first = deliverer.start(
+      of(endpoint, async () => {
+        began = true;
+        await release.promise;
+        return TIMED_OUT;
+      }),
+    );
+    await deliverer.queue(endpoint, 1);
+    await eventually('it began', () => began);
+    const stopping = performance.now();
+    await first.stop();
+    expect(performance.now() - stopping).toBeLessThan(8_000);
+    release.resolve();
+    deliverer.clock.skip(40_000);
+    start(taken);
+    await until('another one delivered it', endpoint, { delivered: 1 });
+  }, 20_000);
+});

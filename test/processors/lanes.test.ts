@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import type { DeliveryClaim } from '../../processors/webhooks/claims.ts';
+import { createLanes } from '../../processors/webhooks/lanes.ts';
+
+const CONCURRENCY = 32;
+const PLACES = 2_048;
+const NOW = 1_000_000;
+const NEVER = Number.POSITIVE_INFINITY;
+
+const claimsOf = (webhook_id: string, count: number): DeliveryClaim[] =>
+  Array.from({ length: count }, () => ({
+    webhook_id,
+    partner_id: 'p',
+    delivery_id: 'd',
+    event_id: 'e',
+    created_at: '',
+    cycle: 1,
+    attempt: 1,
+    ran_ms: 0,
+  }));
+
+/** Endpoints that always have more, and give their places back only when told. */
+const scene = (partnerOf: (webhookId: string) => string = (id) => id) => {
+  const made = createLanes(CONCURRENCY, PLACES);
+  const lanes = {
+    ...made,
+    look: (webhookId: string, at: number) => made.look(webhookId, partnerOf(webhookId), at),
+  };
+  const running = new Map<string, number>();
+  const serve = (): void => {
+    for (let more = true; more; ) {
+      const wanted = lanes.plan(NOW);
+      more = wanted.length > 0;
+      for (const { webhookId, count } of wanted) {
+        running.set(webhookId, (running.get(webhookId) ?? 0) + count);
+        lanes.taken({ webhookId, claims: claimsOf(webhookId, count), againAt: NOW });
+      }
+    }
+  };
+  return { lanes, running, serve };
+};
+const names = (count: number, prefix: string) => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
+
+describe('the places of a worker', () => {
+  it('give each of twenty busy endpoints all that it may have', () => {
+    const { lanes, running, serve } = scene();
+    for (const name of names(20, 'e')) lanes.look(name, NOW);
+    serve();
+    expect([...running.values()]).toEqual(Array(20).fill(CONCURRENCY));
+  });
+
+  it('are not used up by hundreds of endpoints that hang: the next one still has some', () => {
+    for (const count of [1, 30, 100, 200, 350]) {
+      const { lanes, running, serve } = scene();
+      for (const name of names(count, 'hanging')) lanes.look(name, NOW);
+      serve();
+      lanes.look('next', NOW);
+      serve();
+      expect(running.get('next') ?? 0, `beside ${count}`).toBeGreaterThan(0);
+    }
+  });
+
+  it('nor by one partner with very many', () => {
+    const { lanes, running, serve } = scene((id) => (id.startsWith('greedy') ? 'greedy' : id));
+    for (const name of names(900, 'greedy')) lanes.look(name, NOW);
+    serve();
+    for (const name of names(5, 'e')) lanes.look(name, NOW);
+    serve();
+    for (const name of names(5, 'e')) expect(running.get(name) ?? 0).toBe(CONCURRENCY);
+  });
+
+  it('are free again when attempts end', () => {
+    const { lanes, running, serve } = scene();
+    lanes.look('a', NOW);
+    serve();
+    expect(lanes.nextIn(NOW)).toBe(NEVER);
+    lanes.ended('a');
+    expect(lanes.nextIn(NOW)).toBe(0);
+    serve();
+    expect(running.get('a')).toBe(CONCURRENCY + 1);
+    expect(lanes.running()).toBe(CONCURRENCY);
+  });
+});
+
+describe('an endpoint', () => {
+  it('is looked at when something is due, and not before', () => {
+    const { lanes } = scene();
+    lanes.look('a', NOW + 50);
+    lanes.look('a', NOW + 500);
+    expect(lanes.plan(NOW)).toEqual([]);
+    expect(lanes.nextIn(NOW)).toBe(50);
+    expect(lanes.plan(NOW + 50)).toEqual([{ webhookId: 'a', count: CONCURRENCY }]);
+    lanes.taken({ webhookId: 'a', claims: [], againAt: NEVER });
+    expect(lanes.nextIn(NOW)).toBe(NEVER);
+  });
+
+  it('of which something is told while it is looked at is looked at again', () => {
+    const { lanes } = scene();
+    lanes.look('a', NOW);
+    lanes.plan(NOW);
+    lanes.look('a', NOW);
+    lanes.taken({ webhookId: 'a', claims: [], againAt: NEVER });
+    expect(lanes.nextIn(NOW)).toBe(0);
+  });
+
+  it('waits its turn: those that were served come last', () => {
+    const { lanes } = scene();
+    const all = names(100, 'e');
+    for (const name of all) lanes.look(name, NOW);
+    const first = lanes.plan(NOW).map(({ webhookId }) => webhookId);
+    for (const webhookId of first) lanes.taken({ webhookId, claims: [], againAt: NOW });
+    const second = lanes.plan(NOW).map(({ webhookId }) => webhookId);
+    expect(new Set([...first, ...second]).size).toBeGreaterThan(first.length);
+    expect(second[0]).toBe(all.find((name) => !first.includes(name)));
+  });
+});

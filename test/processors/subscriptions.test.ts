@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Position } from '../../event-store/port.ts';
+import { loadSubscriptions } from '../../processors/webhooks/subscriptions.ts';
+import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { anEndpoint, created, enabled, removed } from '../support/deliveries.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+  house.project([webhooks]);
+});
+afterAll(() => house.close());
+
+const AT = Date.parse('2026-03-01T12:00:00.000Z');
+
+const append = async (stream: string, event: { type: string; data: object }): Promise<Position> => {
+  const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(AT).toISOString() };
+  const { position } = await house.store.append(stream, 'any', [{ ...event, id: randomUUID(), metadata }]);
+  return position as Position;
+};
+
+it('say at every place who took what, from wherever they begin and however often events come again', async () => {
+  const one = anEndpoint();
+  const stream = `webhooks-${one.partner_id}`;
+  const places: { readonly event: Position; readonly source: Position }[] = [];
+  const life = [created, enabled, enabled, enabled, removed] as const;
+  const is = [true, false, true, true, false];
+  for (const [n, event] of life.entries()) {
+    const data = event === enabled ? enabled(one, is[n] === true, AT) : (event as typeof created)(one, AT);
+    places.push({
+      event: await append(stream, data),
+      source: await append('source', { type: 'test.Happened.v1', data: {} }),
+    });
+  }
+  await house.caughtUp([webhooks]);
+  const stored = await Array.fromAsync(house.store.readStream(stream));
+  expect(stored).toHaveLength(life.length);
+
+  for (let begun = -1; begun < places.length; begun += 1) {
+    const known = await loadSubscriptions(house.pool, places[begun]?.event ?? null);
+    const taken = stored.map((event, n) => {
+      if (n <= begun) return null;
+      known.apply(event);
+      known.apply(event);
+      const source = places[n]?.source as Position;
+      return known.takers({ ...one, tracker_id: 'any', type: 'session.created' }, source).length === 1;
+    });
+    expect(taken).toEqual(is.map((on, n) => (n <= begun ? null : on)));
+    const [first] = places;
+    if (begun < 0 && first) {
+      const what = { ...one, tracker_id: 'any' } as const;
+      // A batch that failed is gone through again.
+      expect(known.takers({ ...what, type: 'session.created' }, first.source)).toEqual([one.webhook_id]);
+      expect(known.takers({ ...what, type: 'reveal.completed' }, first.source)).toEqual([]);
+    }
+  }
+});

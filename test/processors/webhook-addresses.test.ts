@@ -1,0 +1,261 @@
+import { afterEach, describe, expect, it, test } from 'vitest';
+import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
+import { createSender, type Sender } from '../../processors/webhooks/sender.ts';
+import type { Resolver } from '../../processors/webhooks/vet.ts';
+import { type DnsAnswer, startDnsServer } from '../support/dns-server.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+
+const CLOCK = { now: () => 0 };
+const LIMITS = { totalMs: 3_000, dnsMs: 1_000, connectMs: 1_000 };
+const REQUEST = { headers: { 'content-type': 'application/json' }, body: Buffer.from('{}') };
+const failed = (error: string) => ({ http_status: null, error, retry_after_ms: null });
+const DELIVERED = { http_status: 204, error: null, retry_after_ms: null };
+
+const undoing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const undo of undoing.splice(0).reverse()) await undo();
+});
+
+const receiver = async (host?: string, port?: number): Promise<Receiver> => {
+  const started = await startReceiver({ ...(host && { host }), ...(port && { port }) });
+  undoing.push(started.close);
+  return started;
+};
+
+const NO_RESOLVER: Resolver = {
+  resolve4: () => Promise.reject(new Error('nobody is to be asked')),
+  resolve6: () => Promise.reject(new Error('nobody is to be asked')),
+};
+
+/** Everything but networks is allowed, so that these alone are what refuses. */
+const senderTo = (
+  { port }: Receiver,
+  allowNetworks: readonly string[],
+  { resolver = NO_RESOLVER, ownOrigins = [] }: { resolver?: Resolver; ownOrigins?: readonly string[] } = {},
+): Sender => {
+  const policy: DestinationPolicy = { allowHttp: true, allowPorts: [port], allowNetworks, ownOrigins };
+  const sender = createSender({ policy, clock: CLOCK, resolver, limits: LIMITS });
+  undoing.push(sender.close);
+  return sender;
+};
+
+/** Answers in turn, the last one for ever; families apart by their look. */
+const answering = (...answers: readonly (readonly string[])[]): Resolver & { asked: () => number } => {
+  let asked = 0;
+  const next = (answer: readonly string[], six: boolean) => {
+    const some = answer.filter((ip) => ip.includes(':') === six);
+    const none = Object.assign(new Error('no data'), { code: 'ENODATA' });
+    return some.length > 0 ? Promise.resolve([...some]) : Promise.reject(none);
+  };
+  return {
+    asked: () => asked,
+    resolve4: () => {
+      asked += 1;
+      return next(answers[Math.min(asked, answers.length) - 1] ?? [], false);
+    },
+    resolve6: () => next(answers[Math.min(Math.max(asked, 1), answers.length) - 1] ?? [], true),
+  };
+};
+
+describe('an address that is not allowed', () => {
+  test.each([
+    '127.0.0.1',
+    '127.1',
+    '127.0.1',
+    '2130706433',
+    '0x7f000001',
+    '0x7f.0.0.1',
+    '0177.0.0.1',
+    '017700000001',
+    '127.0.0.1.',
+    '127.0.0.01',
+    '127%2e0.0.1',
+    '１２７.0.0.1',
+    '127。0。0。1',
+    '①②⑦.0.0.1',
+    '0',
+    '0.0.0.0',
+    '[::1]',
+    '[::]',
+    '[0:0:0:0:0:0:0:1]',
+    '[::ffff:127.0.0.1]',
+    '[::FFFF:7F00:1]',
+    '[::127.0.0.1]',
+    '[64:ff9b::127.0.0.1]',
+    '[2002:7f00:1::]',
+    'localhost',
+    'LOCALHOST',
+    'localhost.',
+    'a.localhost',
+    'user@127.0.0.1',
+    'example.com@127.0.0.1',
+  ])('is not connected to where a URL spells it %s', async (host) => {
+    const target = await receiver();
+    const sender = senderTo(target, ['203.0.113.0/24']);
+    expect(await sender.send({ ...REQUEST, url: `http://${host}:${target.port}/` })).toEqual(
+      failed('blocked_address'),
+    );
+    expect(await target.connections()).toBe(0);
+  });
+
+  test.each([
+    ['127.0.0.2'],
+    ['127.0.0.1', '127.0.0.2'],
+    ['127.0.0.2', '127.0.0.1'],
+    ['127.0.0.1', '8.8.8.8', '10.0.0.1'],
+    ['127.0.0.1', '::1'],
+    ['127.0.0.1', '::ffff:10.0.0.1'],
+    ['127.0.0.1', '64:ff9b::808:808'],
+    ['127.0.0.1', 'fe80::1%eth0'],
+    ['127.0.0.1', 'no address'],
+    ['0.0.0.0'],
+    ['::'],
+  ])('is not connected to, nor another beside it, where a name leads to %s %s %s', async (...answer) => {
+    const target = await receiver();
+    const second = await receiver('127.0.0.2', target.port);
+    const sender = senderTo(target, ['127.0.0.1/32'], { resolver: answering(answer) });
+    expect(await sender.send({ ...REQUEST, url: `http://hooks.example:${target.port}/` })).toEqual(
+      failed('blocked_address'),
+    );
+    expect(await target.connections()).toBe(0);
+    expect(await second.connections()).toBe(0);
+  });
+
+  it('is not reached over a redirect', async () => {
+    const target = await receiver();
+    const first = await startReceiver({
+      answer: (_request, response) =>
+        void response.writeHead(307, { location: `http://127.0.0.1:${target.port}/` }).end(),
+    });
+    undoing.push(first.close);
+    const sender = senderTo(first, ['127.0.0.0/8']);
+    expect(await sender.send({ ...REQUEST, url: `http://127.0.0.1:${first.port}/` })).toEqual({
+      ...failed('redirect'),
+      http_status: 307,
+    });
+    expect(await target.connections()).toBe(0);
+  });
+});
+
+describe('an answer that changes', () => {
+  it('between the check and the connection has no effect: one question an attempt', async () => {
+    const target = await receiver();
+    const second = await receiver('127.0.0.2', target.port);
+    const resolver = answering(['127.0.0.1'], ['127.0.0.2']);
+    const sender = senderTo(target, ['127.0.0.1/32'], { resolver });
+    expect(await sender.send({ ...REQUEST, url: `http://hooks.example:${target.port}/` })).toEqual(DELIVERED);
+    expect(resolver.asked()).toBe(1);
+    expect(target.requests).toHaveLength(1);
+    expect(await second.connections()).toBe(0);
+  });
+
+  it('to an address that is not allowed is refused, a connection kept alive or not', async () => {
+    const target = await receiver();
+    const sender = senderTo(target, ['127.0.0.1/32'], { resolver: answering(['127.0.0.1'], ['10.0.0.1']) });
+    const url = `http://hooks.example:${target.port}/`;
+    expect(await sender.send({ ...REQUEST, url })).toEqual(DELIVERED);
+    expect(await sender.send({ ...REQUEST, url })).toEqual(failed('blocked_address'));
+    expect(target.requests).toHaveLength(1);
+  });
+
+  it('to another allowed address is followed', async () => {
+    const target = await receiver();
+    const second = await receiver('127.0.0.2', target.port);
+    const sender = senderTo(target, ['127.0.0.0/8'], { resolver: answering(['127.0.0.1'], ['127.0.0.2']) });
+    const url = `http://hooks.example:${target.port}/`;
+    expect(await sender.send({ ...REQUEST, url })).toEqual(DELIVERED);
+    expect(await sender.send({ ...REQUEST, url })).toEqual(DELIVERED);
+    expect([target.requests.length, second.requests.length]).toEqual([1, 1]);
+  });
+});
+
+describe('a name with several addresses', () => {
+  it('is delivered to as long as one of them listens', async () => {
+    const target = await receiver('127.0.0.3');
+    const resolver = answering(['127.0.0.1', '127.0.0.2', '127.0.0.3']);
+    const sender = senderTo(target, ['127.0.0.0/8'], { resolver });
+    const url = `http://hooks.example:${target.port}/`;
+    expect(await Promise.all([1, 2, 3].map(() => sender.send({ ...REQUEST, url })))).toEqual([
+      DELIVERED,
+      DELIVERED,
+      DELIVERED,
+    ]);
+  });
+
+  it('has its connections spread over them', async () => {
+    const one = await receiver();
+    const other = await receiver('127.0.0.2', one.port);
+    const sender = senderTo(one, ['127.0.0.0/8'], { resolver: answering(['127.0.0.1', '127.0.0.2']) });
+    const url = `http://hooks.example:${one.port}/`;
+    await Promise.all([1, 2, 3, 4].map(() => sender.send({ ...REQUEST, url })));
+    expect([one.requests.length, other.requests.length]).toEqual([2, 2]);
+  });
+});
+
+describe('localhost', () => {
+  test.each(['localhost', 'hooks.localhost'])(
+    '%s is the loopback that is allowed, with no DNS',
+    async (name) => {
+      const target = await receiver();
+      const sender = senderTo(target, ['127.0.0.0/8']);
+      expect(await sender.send({ ...REQUEST, url: `http://${name}:${target.port}/` })).toEqual(DELIVERED);
+      expect(target.requests[0]?.headers.host).toBe(`${name}:${target.port}`);
+    },
+  );
+});
+
+describe("the service's own origin", () => {
+  test.each([
+    ['the same text', 'http://127.0.0.1', []],
+    ['another name of the loopback', 'http://localhost', []],
+    ['another spelling', 'http://[::ffff:127.0.0.1]', []],
+    ['a name that leads there', 'http://hooks.example', ['127.0.0.1']],
+  ] as const)('is refused by %s', async (_, origin, answer) => {
+    const target = await receiver();
+    const sender = senderTo(target, ['127.0.0.0/8', '::1/128'], {
+      resolver: answering(answer),
+      ownOrigins: [`http://127.0.0.1:${target.port}`],
+    });
+    expect(await sender.send({ ...REQUEST, url: `${origin}:${target.port}/` })).toEqual(failed('own_origin'));
+    expect(await target.connections()).toBe(0);
+  });
+});
+
+describe('DNS', () => {
+  const asked = async (a: DnsAnswer, aaaa: DnsAnswer) => {
+    const dns = await startDnsServer((type) => (type === 'A' ? a : aaaa));
+    undoing.push(dns.close);
+    const target = await receiver();
+    const sender = senderTo(target, ['127.0.0.1/32'], { resolver: dns.resolver });
+    const outcome = await sender.send({ ...REQUEST, url: `http://hooks.example:${target.port}/` });
+    return { outcome, connections: await target.connections(), questions: dns.questions };
+  };
+
+  test.each([
+    ['an address of one family', ['127.0.0.1'], []],
+    ['no such name for the other family', ['127.0.0.1'], 'NXDOMAIN'],
+  ] as const)('may know %s', async (_, a, aaaa) => {
+    const { outcome, questions } = await asked(a, aaaa);
+    expect(outcome).toEqual(DELIVERED);
+    expect(questions.toSorted()).toEqual(['A hooks.example', 'AAAA hooks.example']);
+  });
+
+  test.each([
+    ['no address', [], []],
+    ['no such name', 'NXDOMAIN', 'NXDOMAIN'],
+    ['a failure for one family', ['127.0.0.1'], 'SERVFAIL'],
+    ['a failure for the other', 'SERVFAIL', ['::1']],
+    ['a refusal', 'REFUSED', 'REFUSED'],
+    ['nothing for one family', ['127.0.0.1'], 'silence'],
+    ['nothing', 'silence', 'silence'],
+  ] as const)('fails the attempt with %s', async (_, a, aaaa) => {
+    const { outcome, connections } = await asked(a, aaaa);
+    expect(outcome).toEqual(failed('dns'));
+    expect(connections).toBe(0);
+  });
+
+  it('may know an address that is not allowed', async () => {
+    expect((await asked(['127.0.0.1'], ['::1'])).outcome).toEqual(failed('blocked_address'));
+    expect((await asked(['10.0.0.1'], [])).outcome).toEqual(failed('blocked_address'));
+  });
+});

@@ -1,0 +1,470 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { afterEach, beforeAll, describe, expect, it, test, vi } from 'vitest';
+import { createSender, type Sender, type SenderLimits } from '../../processors/webhooks/sender.ts';
+import type { Resolver } from '../../processors/webhooks/vet.ts';
+import { type Authority, type Certificate, makeAuthority } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Listening, type Received, startRawReceiver, startReceiver } from '../support/receiver.ts';
+
+const NOON = Date.UTC(2026, 2, 14, 12);
+const DAY_MS = 86_400_000;
+const LIMITS: SenderLimits = { totalMs: 400, dnsMs: 200, connectMs: 200 };
+const BODY = Buffer.from(JSON.stringify({ id: 'evt_test_1', text: 'é' }));
+const HEADERS = { 'content-type': 'application/json', 'webhook-id': 'evt_test_1' };
+const NAME = 'hooks.example';
+
+/** The name leads to the loopback and nowhere else. */
+const RESOLVER: Resolver = { resolve4: async () => ['127.0.0.1'], resolve6: async () => [] };
+
+let authority: Authority;
+let certificate: Certificate;
+beforeAll(async () => {
+  authority = await makeAuthority();
+  certificate = await authority.issue([NAME, '127.0.0.1']);
+});
+
+const undoing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const undo of undoing.splice(0).reverse()) await undo();
+});
+
+const senderTo = (
+  { port }: { port: number },
+  { limits = LIMITS, resolver = RESOLVER, extraCa = authority.cert as string | null } = {},
+): Sender => {
+  const policy = { allowHttp: true, allowPorts: [port], allowNetworks: ['127.0.0.0/8'], ownOrigins: [] };
+  const sender = createSender({ policy, clock: { now: () => NOON }, resolver, limits, extraCa });
+  undoing.push(sender.close);
+  return sender;
+};
+
+const urlOf = ({ port }: { port: number }) => `https://${NAME}:${port}/hooks/1?a=b`;
+const post = (sender: Sender, target: { port: number }) =>
+  sender.send({ url: urlOf(target), headers: HEADERS, body: BODY });
+
+const receiver = async (answer?: (request: Received, response: ServerResponse) => void) => {
+  const started = await startReceiver({ tls: certificate, ...(answer && { answer }) });
+  undoing.push(started.close);
+  return started;
+};
+
+const raw = async (treat: (socket: Socket) => void): Promise<Listening> => {
+  const started = await startRawReceiver(treat, { tls: certificate });
+  undoing.push(started.close);
+  return started;
+};
+
+const outcome = (http_status: number | null, error: string | null, retry_after_ms: number | null = null) => ({
+  http_status,
+  error,
+  retry_after_ms,
+});
+
+/** Writes a piece again and again until the other side has had enough. */
+const drip = (socket: Socket, piece: string, everyMs: number): void => {
+  const timer = setInterval(() => socket.writable && socket.write(piece), everyMs);
+  socket.on('close', () => clearInterval(timer));
+};
+
+describe('an answer', () => {
+  test.each([
+    [200, outcome(200, null)],
+    [201, outcome(201, null)],
+    [202, outcome(202, null)],
+    [204, outcome(204, null)],
+    [299, outcome(299, null)],
+    [300, outcome(300, 'redirect')],
+    [301, outcome(301, 'redirect')],
+    [304, outcome(304, 'redirect')],
+    [308, outcome(308, 'redirect')],
+    [400, outcome(400, 'http_status')],
+    [410, outcome(410, 'http_status')],
+    [500, outcome(500, 'http_status')],
+    [503, outcome(503, 'http_status')],
+    [999, outcome(999, 'http_status')],
+  ])('of %i is told as it is', async (status, expected) => {
+    const target = await receiver((_request, response) => {
+      const { port } = target;
+      response.writeHead(status, { location: `https://${NAME}:${port}/elsewhere` }).end();
+    });
+    expect(await post(senderTo(target), target)).toEqual(expected);
+    expect(target.requests).toHaveLength(1);
+  });
+
+  test.each([
+    ['120', 120_000],
+    ['999999', DAY_MS],
+    ['Sat, 14 Mar 2026 12:02:00 GMT', 120_000],
+    ['Mon, 16 Mar 2026 12:00:00 GMT', DAY_MS],
+    ['tomorrow', null],
+  ])('of 429 may ask to wait for %s', async (wait, ms) => {
+    const target = await receiver(
+      (_request, response) => void response.writeHead(429, { 'retry-after': wait }).end(),
+    );
+    expect(await post(senderTo(target), target)).toEqual(outcome(429, 'http_status', ms));
+  });
+
+  it('of success asks for nothing', async () => {
+    const target = await receiver(
+      (_request, response) => void response.writeHead(200, { 'retry-after': '120' }).end(),
+    );
+    expect(await post(senderTo(target), target)).toEqual(outcome(200, null));
+  });
+
+  it('may come after others that say nothing yet', async () => {
+    const target = await receiver((_request, response) => {
+      response.writeEarlyHints({ link: '</a>; rel=preload' });
+      response.writeProcessing();
+      response.writeHead(204).end();
+    });
+    expect(await post(senderTo(target), target)).toEqual(outcome(204, null));
+  });
+});
+
+describe('what is sent', () => {
+  it('is the body byte for byte, under the name of the URL', async () => {
+    const target = await receiver();
+    await post(senderTo(target), target);
+    expect(target.requests).toEqual([
+      {
+        method: 'POST',
+        path: '/hooks/1?a=b',
+        headers: {
+          ...HEADERS,
+          host: `${NAME}:${target.port}`,
+          connection: 'keep-alive',
+          'content-length': String(BODY.length),
+        },
+        body: BODY,
+        servername: NAME,
+        resumed: false,
+      },
+    ]);
+  });
+
+  it('goes to an address without a name as well', async () => {
+    const target = await receiver();
+    const url = `https://127.0.0.1:${target.port}`;
+    expect(await senderTo(target).send({ url, headers: HEADERS, body: BODY })).toEqual(outcome(204, null));
+    expect(target.requests[0]).toMatchObject({ path: '/', servername: null });
+  });
+});
+
+describe('a connection', () => {
+  it('is kept for the next attempt', async () => {
+    const target = await receiver(
+      (_request, response) => void response.writeHead(200).end('x'.repeat(10_000)),
+    );
+    const sender = senderTo(target);
+    for (const _ of [1, 2, 3, 4, 5, 6]) expect(await post(sender, target)).toEqual(outcome(200, null));
+    // undici lets a turn of the event loop pass before it uses a connection again.
+    expect(await target.connections()).toBeLessThanOrEqual(2);
+  });
+
+  it('is one for each of the attempts at a time: none waits for another', async () => {
+    const held: ServerResponse[] = [];
+    const target = await receiver((_request, response) => {
+      if (held.push(response) === 32) for (const one of held) one.writeHead(204).end();
+    });
+    const sender = senderTo(target, { limits: { totalMs: 5_000, dnsMs: 1_000, connectMs: 3_000 } });
+    const outcomes = await Promise.all(Array.from({ length: 32 }, () => post(sender, target)));
+    expect(outcomes.every(({ http_status }) => http_status === 204)).toBe(true);
+    expect(await target.connections()).toBe(32);
+  });
+
+  it('takes up the TLS session of another, at whatever address', async () => {
+    const target = await receiver(
+      (_request, response) => void response.writeHead(204, { connection: 'close' }).end(),
+    );
+    const addresses = [['127.0.0.1'], ['127.0.0.1', '127.0.0.9']];
+    const resolver = { ...RESOLVER, resolve4: async () => addresses.shift() ?? [] };
+    const limits = { totalMs: 5_000, dnsMs: 1_000, connectMs: 3_000 };
+    const sender = senderTo(target, { resolver, limits });
+    for (const _ of [1, 2]) expect(await post(sender, target)).toEqual(outcome(204, null));
+    expect(target.requests.map(({ resumed }) => resumed)).toEqual([false, true]);
+  });
+
+  it('that was lost is made anew', async () => {
+    const target = await receiver(
+      (_request, response) => void response.writeHead(204).end(() => response.socket?.destroy()),
+    );
+    const sender = senderTo(target);
+    expect(await post(sender, target)).toEqual(outcome(204, null));
+    await eventually(
+      'the loss is noticed',
+      () => post(sender, target),
+      ({ http_status }) => http_status === 204,
+    );
+  });
+});
+
+describe('a certificate', () => {
+  const presenting = async (own: Certificate) => {
+    const target = await startReceiver({ tls: own });
+    undoing.push(target.close);
+    return target;
+  };
+
+  it('must come from an authority that counts', async () => {
+    const target = await presenting(await (await makeAuthority()).issue([NAME]));
+    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'tls'));
+    expect(target.requests).toEqual([]);
+  });
+
+  it('of a test counts with its authority alone', async () => {
+    const target = await receiver();
+    expect(await post(senderTo(target, { extraCa: null }), target)).toEqual(outcome(null, 'tls'));
+  });
+
+  it('must be of the name', async () => {
+    const target = await presenting(await authority.issue(['other.example', '127.0.0.1']));
+    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'tls'));
+  });
+
+  it('must be of the address, where there is no name', async () => {
+    const target = await presenting(await authority.issue([NAME]));
+    const url = `https://127.0.0.1:${target.port}/`;
+    expect(await senderTo(target).send({ url, headers: HEADERS, body: BODY })).toEqual(outcome(null, 'tls'));
+  });
+
+  it('must not have expired', async () => {
+    const validity = { from: new Date('2020-01-01'), to: new Date('2020-02-01') };
+    const target = await presenting(await authority.issue([NAME], validity));
+    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'tls'));
+  });
+
+  it('is checked whatever the environment says', async () => {
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
+    undoing.push(() => vi.unstubAllEnvs());
+    const target = await presenting(await (await makeAuthority()).issue([NAME]));
+    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'tls'));
+  });
+});
+
+describe('a receiver that cannot be reached', () => {
+  it('does not listen', async () => {
+    const target = await receiver();
+    await undoing.pop()?.();
+    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'connect'));
+  });
+
+  it('speaks no TLS', async () => {
+    const target = await startRawReceiver((socket) => void socket.end('HTTP/1.1 204 No Content\r\n\r\n'));
+    undoing.push(target.close);
+    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'tls'));
+  });
+
+  it('ends the connection before TLS is agreed', async () => {
+    const target = await startRawReceiver(
+      (socket) => void socket.once('data', () => socket.resetAndDestroy()),
+    );
+    undoing.push(target.close);
+    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'tls'));
+  });
+
+  test.each([
+    ['closes the connection', (socket: Socket) => void socket.once('data', () => socket.end())],
+    [
+      'wants to be sent what it was sent',
+      (socket: Socket) => void socket.write('HTTP/1.1 100 Continue\r\n\r\n'),
+    ],
+    ['speaks something else', (socket: Socket) => void socket.end('220 mail.example ESMTP\r\n')],
+    [
+      'changes the protocol',
+      (socket: Socket) =>
+        void socket.once('data', () =>
+          socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
+        ),
+    ],
+    [
+      'breaks off within its headers',
+      (socket: Socket) => void socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-le')),
+    ],
+    [
+      'sends headers without end',
+      (socket: Socket) => drip(socket, `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}`, 1),
+    ],
+  ])('%s', async (_, treat) => {
+    const target = await raw(treat);
+    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'connect'));
+  });
+});
+
+it('a receiver that resets the connection cannot be reached', async () => {
+  const target = await startRawReceiver((socket) => void socket.once('data', () => socket.resetAndDestroy()));
+  undoing.push(target.close);
+  const url = `http://${NAME}:${target.port}/`;
+  const sent = senderTo(target).send({ url, headers: HEADERS, body: BODY });
+  expect(await sent).toEqual(outcome(null, 'connect'));
+});
+
+/** Runs the attempt; its limit is 400 ms, and it may not take a second more. */
+const inTime = async (sender: Sender, target: { port: number }) => {
+  const began = performance.now();
+  const result = await post(sender, target);
+  expect(performance.now() - began).toBeLessThan(LIMITS.totalMs + 1_000);
+  return result;
+};
+
+describe('a receiver that takes too long', () => {
+  test.each<[string, ((socket: Socket) => void) | null]>([
+    ['to agree on TLS', null],
+    ['to answer', () => undefined],
+    [
+      'with its headers',
+      (socket: Socket) => {
+        socket.write('HTTP/1.1 200 OK\r\n');
+        drip(socket, 'x: y\r\n', 20);
+      },
+    ],
+    ['with its status line', (socket: Socket) => void socket.write('HTTP/1.1 20')],
+    [
+      'with hints for ever',
+      (socket: Socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n', 10),
+    ],
+  ])('%s has timed out, and its connection is closed', async (_, treat) => {
+    const sockets: Socket[] = [];
+    const target = treat
+      ? await raw((socket) => {
+          sockets.push(socket);
+          treat(socket);
+        })
+      : await startRawReceiver(() => undefined);
+    undoing.push(target.close);
+    const sender = senderTo(target);
+    expect(await inTime(sender, target)).toEqual(outcome(null, 'timeout'));
+    for (const socket of sockets) {
+      socket.resume();
+      await eventually('the connection is closed', () => socket.destroyed);
+    }
+  });
+
+  it('to agree on TLS has timed out by the limit of the whole, where that is the shorter one', async () => {
+    const target = await startRawReceiver(() => undefined);
+    undoing.push(target.close);
+    const sender = senderTo(target, { limits: { ...LIMITS, connectMs: 2_500 } });
+    expect(await inTime(sender, target)).toEqual(outcome(null, 'timeout'));
+  });
+
+  it('to take the body has timed out', async () => {
+    const target = await raw((socket) => void socket.pause());
+    const sent = senderTo(target).send({
+      url: urlOf(target),
+      headers: HEADERS,
+      body: Buffer.alloc(32 * 1_048_576),
+    });
+    expect(await sent).toEqual(outcome(null, 'timeout'));
+  });
+
+  it('keeps no other attempt from timing out as well', async () => {
+    const target = await raw(() => undefined);
+    const sender = senderTo(target);
+    const outcomes = await Promise.all(Array.from({ length: 40 }, () => inTime(sender, target)));
+    expect(outcomes).toEqual(outcomes.map(() => outcome(null, 'timeout')));
+  });
+
+  it('lets the sender be closed when its time is over', async () => {
+    const target = await raw(() => undefined);
+    const sender = senderTo(target);
+    const pending = post(sender, target);
+    await eventually('it is connected', () => target.connections());
+    await sender.close();
+    expect(await pending).toEqual(outcome(null, 'timeout'));
+  });
+});
+
+describe('a DNS server that takes too long', () => {
+  it('is a failure of DNS', async () => {
+    const target = await receiver();
+    const resolver = { ...RESOLVER, resolve6: () => new Promise<string[]>(() => undefined) };
+    expect(await inTime(senderTo(target, { resolver }), target)).toEqual(outcome(null, 'dns'));
+    expect(await target.connections()).toBe(0);
+  });
+});
+
+describe('a body', () => {
+  const head = (status: string) => `HTTP/1.1 ${status}\r\ncontent-type: text/plain\r\n`;
+
+  test.each([
+    ['never comes', (socket: Socket) => void socket.write(`${head('200 OK')}content-length: 5\r\n\r\n`)],
+    [
+      'drips',
+      (socket: Socket) => {
+        socket.write(`${head('200 OK')}transfer-encoding: chunked\r\n\r\n`);
+        drip(socket, '1\r\nx\r\n', 20);
+      },
+    ],
+    [
+      'never ends',
+      (socket: Socket) => {
+        socket.write(`${head('200 OK')}\r\n`);
+        drip(socket, 'x'.repeat(8_192), 1);
+      },
+    ],
+    ['breaks off', (socket: Socket) => void socket.end(`${head('200 OK')}content-length: 5\r\n\r\nx`)],
+    [
+      'is broken',
+      (socket: Socket) =>
+        void socket.write(`${head('200 OK')}transfer-encoding: chunked\r\n\r\nnonsense\r\n`),
+    ],
+  ])('that %s changes nothing about the status, and is left', async (_, treat) => {
+    const sockets: Socket[] = [];
+    const target = await raw((socket) => {
+      sockets.push(socket);
+      socket.once('data', () => treat(socket));
+    });
+    expect(await inTime(senderTo(target), target)).toEqual(outcome(200, null));
+    for (const socket of sockets) await eventually('the connection is closed', () => socket.destroyed);
+  });
+
+  it('of a failure is left as well', async () => {
+    const target = await raw((socket) => {
+      socket.once('data', () => socket.write(`${head('500 Oops')}content-length: 5\r\n\r\n`));
+    });
+    expect(await inTime(senderTo(target), target)).toEqual(outcome(500, 'http_status'));
+  });
+
+  it('is read for a few kilobytes at most', async () => {
+    let written = 0;
+    const target = await raw((socket) => {
+      socket.once('data', () => {
+        socket.write(`${head('200 OK')}content-length: 1000000000000\r\n\r\n`);
+        const more = (): void => {
+          while (!socket.destroyed && socket.write(Buffer.alloc(65_536))) written += 65_536;
+        };
+        socket.on('drain', more);
+        more();
+      });
+    });
+    const sender = senderTo(target, { limits: { totalMs: 5_000, dnsMs: 1_000, connectMs: 3_000 } });
+    const began = performance.now();
+    expect(await post(sender, target)).toEqual(outcome(200, null));
+    // Less than what a body may take, and than what the buffers on the way take.
+    expect(performance.now() - began).toBeLessThan(900);
+    expect(written).toBeLessThan(20_000_000);
+  });
+});
+
+describe('nothing', () => {
+  test.each([
+    '',
+    'nonsense',
+    'https://',
+    'ftp://hooks.example/',
+    'https://hooks.example:1/',
+    'https://[::1]/',
+  ])('is thrown for %j', async (url) => {
+    const sender = senderTo({ port: 9 });
+    expect(await sender.send({ url, headers: HEADERS, body: BODY })).toEqual(
+      outcome(null, 'blocked_address'),
+    );
+  });
+
+  it('is thrown for headers that cannot be sent', async () => {
+    const target = await receiver();
+    const sent = senderTo(target).send({ url: urlOf(target), headers: { 'webhook-id': 'a\nb' }, body: BODY });
+    expect(await sent).toMatchObject({ http_status: null });
+    expect(target.requests).toEqual([]);
+  });
+});

@@ -1,0 +1,121 @@
+/** Workers that deliver to a receiver of the test's own, over a real store, read model and claims. */
+import { setTimeout } from 'node:timers/promises';
+import { toNewEvents } from '../../commands/handle.ts';
+import { isoTime } from '../../domain/kernel/time.ts';
+import { deliveryEvents, webhookEvents } from '../../domain/webhooks/events.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createListener } from '../../platform/listener.ts';
+import type { Sent, Target } from '../../processors/webhooks/attempt.ts';
+import { type DeliverOptions, startDeliveries } from '../../processors/webhooks/deliver.ts';
+import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
+import { aDelivery, queued, type TestDelivery, type TestEndpoint } from './deliveries.ts';
+import type { House } from './house.ts';
+
+export const TAKEN: Sent = { http_status: 200, error: null, retry_after_ms: null };
+export const TIMED_OUT: Sent = { http_status: null, error: 'timeout', retry_after_ms: null };
+
+/** What a receiver makes of an event; by default it takes it. */
+export type Receive = (eventId: string, webhookId: string) => Sent | Promise<Sent>;
+
+/** Goes on by itself, and may be put forward. */
+export interface RunningClock extends Clock {
+  skip(ms: number): void;
+}
+
+const runningClock = (from: number): RunningClock => {
+  const begun = performance.now();
+  let ahead = 0;
+  return {
+    now: () => Math.round(from + ahead + performance.now() - begun),
+    skip: (ms) => {
+      ahead += ms;
+    },
+  };
+};
+
+export interface Deliverer {
+  readonly clock: RunningClock;
+  append(...events: { type: string; data: object }[]): Promise<void>;
+  /** Queues so many for an endpoint. */
+  queue(of: TestEndpoint, count: number): Promise<TestDelivery[]>;
+  start(receive: Receive, over?: Partial<DeliverOptions>): { stop(): Promise<void> };
+  row(of: TestDelivery): Promise<Record<string, unknown>>;
+  /** How many of the endpoint's deliveries are in which state. */
+  states(of: TestEndpoint): Promise<Record<string, number>>;
+}
+
+const context = (clock: Clock) => ({ correlationId: 'c', causationId: 'c', at: clock.now() });
+
+/** The house projects `deliveries`; `clock` is the workers' own. */
+export const openDeliverer = (house: House, store: EventStore = house.store): Deliverer => {
+  const clock = runningClock(house.clock.at);
+  const append = async (...events: { type: string; data: object }[]): Promise<void> => {
+    const made = toNewEvents({ ...webhookEvents, ...deliveryEvents }, events, context(clock));
+    await house.store.append(`deliveries-${isoTime(clock.now()).slice(0, 10)}`, 'any', made);
+    await house.caughtUp([deliveries]);
+  };
+  return {
+    clock,
+    append,
+    queue: async (of, count) => {
+      const made = Array.from({ length: count }, () => aDelivery(of));
+      await append(...made.map((d) => queued(d, clock.now())));
+      return made;
+    },
+    start: (receive, over = {}) => {
+      const worker = startDeliveries({
+        store,
+        pool: house.pool,
+        clock,
+        log: house.log,
+        projections: ['deliveries'],
+        projected: (position) => house.progress.reached(['deliveries'], position, 5_000, 'patient'),
+        targetsOf: async (ids) =>
+          new Map(ids.map((id): [string, Target] => [id, { url: id, secrets: [Buffer.from('s')] }])),
+        bodyOf: async (eventId) => Buffer.from(eventId),
+        sign: (_secrets, eventId) => ({ 'webhook-id': eventId }),
+        send: async ({ url, headers }) => {
+          await setTimeout(0);
+          return receive(headers['webhook-id'] ?? '', url);
+        },
+        concurrency: 32,
+        startsPerSecond: 100_000,
+        retryBaseMs: 15_000,
+        random: () => 0.5,
+        onStart: () => undefined,
+        onOutcome: () => undefined,
+        onWatched: () => undefined,
+        ...over,
+      });
+      const listener = createListener({
+        url: house.url,
+        name: 'test deliveries',
+        channels: [DELIVERIES_CHANNEL],
+        heard: (_channel, payload) => worker.heard(payload),
+      });
+      listener.ensure();
+      return {
+        stop: async () => {
+          await listener.close();
+          await worker.stop();
+        },
+      };
+    },
+    row: async ({ delivery_id }) => {
+      const [row] = await house.rows('select * from read.webhook_delivery where delivery_id = $1', [
+        delivery_id,
+      ]);
+      if (!row) throw new Error('no such delivery');
+      return row;
+    },
+    states: async ({ webhook_id }) => {
+      const rows = await house.rows(
+        `select state, sum(deliveries)::int as n from read.webhook_total
+         where webhook_id = $1 and deliveries > 0 group by state`,
+        [webhook_id],
+      );
+      return Object.fromEntries(rows.map(({ state, n }) => [state, n]));
+    },
+  };
+};

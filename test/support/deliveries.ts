@@ -1,0 +1,110 @@
+/** Events of endpoints and deliveries, as tests below the HTTP level write them down. */
+import { randomUUID } from 'node:crypto';
+import { DAY, isoTime } from '../../domain/kernel/time.ts';
+import type { DeliveryError, DeliveryEvent, WebhookEvent } from '../../domain/webhooks/events.ts';
+
+export interface TestEndpoint {
+  readonly webhook_id: string;
+  readonly partner_id: string;
+}
+
+export interface TestDelivery extends TestEndpoint {
+  readonly delivery_id: string;
+  readonly event_id: string;
+}
+
+export const anEndpoint = (partner_id: string = randomUUID()): TestEndpoint => ({
+  webhook_id: randomUUID(),
+  partner_id,
+});
+
+export const aDelivery = ({ webhook_id, partner_id }: TestEndpoint): TestDelivery => ({
+  webhook_id,
+  partner_id,
+  delivery_id: randomUUID(),
+  event_id: `evt_session_${randomUUID()}`,
+});
+
+const idsOf = ({ delivery_id, webhook_id, partner_id }: TestDelivery) => ({
+  delivery_id,
+  webhook_id,
+  partner_id,
+});
+
+export const created = (of: TestEndpoint, at: number): WebhookEvent => ({
+  type: 'webhooks.EndpointCreated.v1',
+  data: {
+    ...of,
+    name: 'endpoint',
+    url: 'https://hooks.example.com/',
+    events: ['session.created'],
+    tracker_id: null,
+    secret: { master_key_id: 'k', sealed: '' },
+    created_at: isoTime(at),
+  },
+});
+
+export const enabled = (of: TestEndpoint, is: boolean, at: number): WebhookEvent => ({
+  type: 'webhooks.EndpointUpdated.v1',
+  data: { ...of, name: 'endpoint', events: ['session.created'], enabled: is, updated_at: isoTime(at) },
+});
+
+export const removed = (of: TestEndpoint, at: number): WebhookEvent => ({
+  type: 'webhooks.EndpointDeleted.v1',
+  data: { ...of, deleted_at: isoTime(at) },
+});
+
+export const queued = (of: TestDelivery, at: number, source: string | null = null): DeliveryEvent => ({
+  type: 'webhooks.DeliveryQueued.v1',
+  data: {
+    ...idsOf(of),
+    event_id: of.event_id,
+    type: 'session.created',
+    created_at: isoTime(at),
+    payload_expires_at: isoTime(at + 30 * DAY),
+    source_position: source,
+  },
+});
+
+export interface Attempt {
+  readonly cycle?: number;
+  readonly attempt?: number;
+  /** When it ended. */
+  readonly at: number;
+  readonly error?: DeliveryError | null;
+  readonly final?: boolean;
+}
+
+/** A failed one is tried again a minute later unless it is `final`. */
+export const attempted = (of: TestDelivery, made: Attempt): DeliveryEvent => {
+  const { cycle = 1, attempt = 1, at, error = null, final = false } = made;
+  const state = error === null ? 'delivered' : final ? 'failed' : 'pending';
+  return {
+    type: 'webhooks.DeliveryAttempted.v1',
+    data: {
+      ...idsOf(of),
+      cycle,
+      attempt,
+      started_at: isoTime(at - 100),
+      ended_at: isoTime(at),
+      state,
+      http_status: error === null ? 200 : error === 'http_status' ? 500 : null,
+      error,
+      next_attempt_at: state === 'pending' ? isoTime(at + 60_000) : null,
+    },
+  };
+};
+
+export const retried = (of: TestDelivery, cycle: number, at: number): DeliveryEvent => ({
+  type: 'webhooks.DeliveryRetried.v1',
+  data: { ...idsOf(of), cycle, retried_at: isoTime(at) },
+});
+
+export const expired = (of: TestEndpoint, deliveries: readonly TestDelivery[]): DeliveryEvent => ({
+  type: 'webhooks.DeliveriesExpired.v1',
+  data: {
+    webhook_id: of.webhook_id,
+    partner_id: of.partner_id,
+    delivery_ids: deliveries.map(({ delivery_id }) => delivery_id),
+  },
+});

@@ -1,0 +1,78 @@
+import { createSocket } from 'node:dgram';
+import { Resolver } from 'node:dns/promises';
+import { once } from 'node:events';
+import ipaddr from 'ipaddr.js';
+
+/** Addresses of the family asked for, or the name that a CNAME gives; or how the server fails to tell any. */
+export type DnsAnswer = readonly string[] | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED' | 'silence';
+
+export interface DnsServer {
+  /** Asks this server alone. */
+  readonly resolver: Resolver;
+  /** Questions so far, as `A name`, `AAAA name` or `CNAME name`. */
+  readonly questions: readonly string[];
+  close(): void;
+}
+
+const HEADER_BYTES = 12;
+export type DnsType = 'A' | 'AAAA' | 'CNAME';
+const NUMBERS: Readonly<Record<DnsType, number>> = { A: 1, CNAME: 5, AAAA: 28 };
+const TYPES = new Map(Object.entries(NUMBERS).map(([type, number]) => [number, type as DnsType]));
+const CODES = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const;
+
+/** A DNS server (RFC 1035) on the loopback, which answers as `answer` says. */
+export const startDnsServer = async (
+  answer: (type: DnsType, name: string) => DnsAnswer,
+): Promise<DnsServer> => {
+  const questions: string[] = [];
+  const socket = createSocket('udp4');
+  socket.on('message', (query, from) => {
+    const { name, type, end } = questionOf(query);
+    questions.push(`${type} ${name}`);
+    const found = answer(type, name);
+    if (found !== 'silence') socket.send(reply(query.subarray(0, end), type, found), from.port, from.address);
+  });
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const resolver = new Resolver({ timeout: 200, tries: 1 });
+  resolver.setServers([`127.0.0.1:${socket.address().port}`]);
+  return { resolver, questions, close: () => socket.close() };
+};
+
+const questionOf = (query: Buffer): { name: string; type: DnsType; end: number } => {
+  const labels: string[] = [];
+  let at = HEADER_BYTES;
+  for (let length = query.readUInt8(at); length > 0; length = query.readUInt8(at)) {
+    labels.push(query.toString('latin1', at + 1, at + 1 + length));
+    at += 1 + length;
+  }
+  const type = TYPES.get(query.readUInt16BE(at + 1));
+  if (type === undefined) throw new Error('a question that tests do not ask');
+  return { name: labels.join('.'), type, end: at + 5 };
+};
+
+const reply = (question: Buffer, type: DnsType, found: Exclude<DnsAnswer, 'silence'>): Buffer => {
+  const values = typeof found === 'string' ? [] : found;
+  const head = Buffer.from(question);
+  // A response, recursion desired and available; one question, so many answers, nothing else.
+  head.writeUInt16BE(0x8180 | (typeof found === 'string' ? CODES[found] : 0), 2);
+  head.writeUInt16BE(values.length, 6);
+  head.writeUInt32BE(0, 8);
+  return Buffer.concat([head, ...values.map((value) => record(type, value))]);
+};
+
+/** A record of the name in the question, good for no time at all. */
+const record = (type: DnsType, value: string): Buffer => {
+  const data = type === 'CNAME' ? encodedName(value) : Buffer.from(ipaddr.parse(value).toByteArray());
+  const head = Buffer.from([0xc0, HEADER_BYTES, 0, NUMBERS[type], 0, 1, 0, 0, 0, 0, 0, data.length]);
+  return Buffer.concat([head, data]);
+};
+
+/** Labels, each behind its length, and the root. */
+const encodedName = (name: string): Buffer => {
+  const labels = name.replace(/\.$/, '').split('.');
+  return Buffer.concat([
+    ...labels.map((label) => Buffer.from([label.length, ...Buffer.from(label, 'latin1')])),
+    Buffer.of(0),
+  ]);
+};
