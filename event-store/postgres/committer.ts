@@ -132,8 +132,9 @@ export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions
       const before = performance.now();
       await commit(batch);
       pace += 0.1 * (batch.length / Math.max(0.1, performance.now() - before) - pace);
-      // What has arrived by now, and the next appends of those just told, share a commit instead of taking one each.
-      await nextTurn();
+      // In a crowd, what has arrived by now and the next appends of those just told share a commit instead of taking one
+      // each. Whoever appends alone goes on at once: it has gathered its crowd itself.
+      if (batch.length > 1) await nextTurn();
     }
     running = null;
   };
