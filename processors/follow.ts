@@ -21,8 +21,8 @@ export interface FollowingProcessor {
   lane?(event: RecordedEvent): string;
   /** Events that have expired and are not deleted yet come too: for who must not miss one, however late it is. */
   readonly includeExpired?: boolean;
-  /** How long it waits for company before the next batch, in milliseconds. */
-  readonly gatherMs?: number;
+  /** How long it waits for company before the next batch, in milliseconds; asked after each. */
+  gatherMs?(): number;
   /** Called with the place that it goes on from, before the events after that, each time that it begins. */
   begin?(after: Position | null): Promise<void>;
   /** Must be harmless when the event comes again: it may have been handled up to its last line. */
@@ -68,7 +68,7 @@ const run = async (
     prefixes,
     lane,
     includeExpired = false,
-    gatherMs = GATHER_MS,
+    gatherMs = () => GATHER_MS,
     begin,
     handle,
     handleAll,
@@ -111,7 +111,7 @@ const run = async (
     if (batch.events.length > 0) await save();
     else later ??= setTimer(() => void save().catch(() => undefined), PASSED_MS);
     onPassed(name, batch.position);
-    await pause(gatherMs, signal);
+    await pause(gatherMs(), signal);
   }
 
   async function handleLane(events: readonly RecordedEvent[]): Promise<void> {

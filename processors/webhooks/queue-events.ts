@@ -36,8 +36,8 @@ export const QUEUEING_PROCESSOR = 'queue-webhook-events';
 
 /** What the deliverers wait for. */
 const QUEUED = ['deliveries', 'payloads'];
-/** Receivers want to hear of it at once. */
-const GATHER_MS = 2;
+/** Receivers want to hear of it at once; while nobody is told of anything, looking often would only cost. */
+const GATHER_MS = { told: 4, nobody: 50 } as const;
 
 /** Something that endpoints may be told of. */
 interface Source {
@@ -61,6 +61,7 @@ interface Source {
 export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor => {
   const { pool, store, dayKeys, applied } = parts;
   let subscriptions: Subscriptions | null = null;
+  let gatherMs: number = GATHER_MS.nobody;
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
     const known = subscriptions;
     const [first] = events;
@@ -70,6 +71,7 @@ export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor 
       const webhook_ids = known.takers(source, source.stored.position);
       return webhook_ids.length === 0 ? [] : [{ source, webhook_ids }];
     });
+    gatherMs = told.length > 0 ? GATHER_MS.told : GATHER_MS.nobody;
     if (told.length > 0) {
       const queued = await queueDeliveries(store, dayKeys, await address(parts, told));
       if (queued !== null) void applied(QUEUED, queued);
@@ -79,7 +81,7 @@ export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor 
   return {
     name: QUEUEING_PROCESSOR,
     prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
-    gatherMs: GATHER_MS,
+    gatherMs: () => gatherMs,
     lane: () => 'all',
     begin: async (after) => {
       if (after !== null && !(await applied(['webhooks'], after))) {
