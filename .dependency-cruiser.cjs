@@ -83,9 +83,18 @@ module.exports = {
     ),
     never(
       'browser-code-knows-http-alone',
-      { path: '^(pixel|dashboard)/' },
-      { path: '^(domain|commands|projections|processors|read-api|write-api|event-store|platform|http)/' },
+      { path: '^(pixel|dashboard/browser)/' },
+      {
+        path: '^(domain|commands|projections|processors|read-api|write-api|event-store|platform|http|dashboard)/',
+        pathNot: '^dashboard/browser/',
+      },
       'What runs in a browser speaks to the service like any other client.',
+    ),
+    only(
+      'pages-know-http-alone',
+      'dashboard',
+      ['^http/'],
+      "A page calls the API's routes and what bin/ hands it: no second way to change or to read.",
     ),
     never(
       'nobody-imports-the-root-or-tests',
@@ -100,7 +109,7 @@ module.exports = {
     // TypeScript 7 has no JavaScript API that the cruiser could parse with.
     parser: 'swc',
     doNotFollow: { path: PACKAGES },
-    exclude: { path: '^(coverage|\\.doorplate)/' },
+    exclude: { path: ['^(coverage|\\.doorplate)/', '^clients/[^/]+/(dist|node_modules)/'] },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],

@@ -4,6 +4,7 @@ import { createTrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import { createLookupCounter } from '../commands/usage/count-lookups.ts';
 import { createTrackerCallCounter } from '../commands/usage/count-tracker-calls.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
+import type { Position } from '../event-store/port.ts';
 import { docsRoutes } from '../http/docs-page.ts';
 import type { ErrorCode } from '../http/error-catalog.ts';
 import { TrackingUnavailable } from '../http/failures.ts';
@@ -18,6 +19,7 @@ import type { Presence } from '../platform/presence.ts';
 import { createRateLimiter, type Verdict } from '../platform/rate-limit.ts';
 import { createAuthenticate } from '../read-api/calling-keys.ts';
 import { createDomainDirectory } from '../read-api/domain-directory.ts';
+import { createKeyUses } from '../read-api/key-uses.ts';
 import { createFreshLookups, createInFlight, getLookupRoute } from '../read-api/lookup.ts';
 import { pixelRoute } from '../read-api/pixel.ts';
 import { createTrackerDirectory } from '../read-api/tracker-directory.ts';
@@ -27,6 +29,7 @@ import { getUsageRoute } from '../read-api/usage.ts';
 import { postLookupRoute } from '../write-api/lookup.ts';
 import { trackerRoutes } from '../write-api/trackers.ts';
 import { enrichmentCapacity } from './capacity.ts';
+import { buildDashboard } from './dashboard.ts';
 import { buildDomains } from './domains.ts';
 import type { Foundation } from './foundation.ts';
 import { openClues } from './signals.ts';
@@ -61,8 +64,11 @@ export const buildApi = async (
   /** Waits for all that the store has now; a projection that an event has stopped holds up its own reads alone. */
   const caughtUp = (names: readonly string[]) => async (): Promise<boolean> =>
     progress.reached(names, await store.head(), CAUGHT_UP_MS);
-  const projected = (position: Parameters<typeof progress.reached>[1]) =>
-    progress.reached(['lookups'], position, OWN_WRITE_MS);
+  /** Waits for a caller's own write in these read models, for a moment. */
+  const ownWrite = (names: readonly string[]) => (position: Position | null) =>
+    progress.reached(names, position, OWN_WRITE_MS);
+  const admit = admission(limiter.admit, config);
+  const keyUses = createKeyUses(foundation);
 
   const trackerCommands = createTrackerCommands(store, config.TRACKERS_PER_PARTNER);
   const trackers = createTrackerDirectory({ pool, caughtUp: caughtUp(['trackers']) });
@@ -77,10 +83,13 @@ export const buildApi = async (
     trackerRefusal: trackerCommands.refusal,
     caughtUp: async () => progress.reached(['sessions', 'reveals'], await store.head(), FEED_MS),
     countCapture: calls.capture,
-    countCall: (trackerId, call = { completed: true, company: false }) =>
-      calls.call(trackerId, call).catch((cause) => {
+    countCall: async ({ userId }, trackerId, call = { completed: true, company: false }) => {
+      // What a person reads in the dashboard is no request of the API.
+      if (userId !== undefined) return;
+      await calls.call(trackerId, call).catch((cause) => {
         throw new TrackingUnavailable('a call was not counted', { cause });
-      }),
+      });
+    },
     metrics,
   });
 
@@ -104,7 +113,7 @@ export const buildApi = async (
       fresh,
       inFlight,
       submit: (request, context) => submitLookup(lookupParts, request, context),
-      projected,
+      projected: ownWrite(['lookups']),
     }),
     getLookupRoute({
       pool,
@@ -123,7 +132,7 @@ export const buildApi = async (
     ...trackerRoutes({
       commands: trackerCommands,
       publicUrl,
-      projected: (position) => progress.reached(['trackers'], position, OWN_WRITE_MS),
+      projected: ownWrite(['trackers']),
       changed: trackers.forget,
     }),
     ...trackingRoutes,
@@ -134,22 +143,30 @@ export const buildApi = async (
       findTracker: trackerCommands.find,
       changed: domainNames.forget,
       caughtUp,
-      ownWrite: (names) => (position) => progress.reached(names, position, OWN_WRITE_MS),
+      ownWrite,
     }),
     ...buildWebhooks({
       foundation,
       trackerKnown: async (partnerId, trackerId) =>
         (await trackerCommands.refusal(partnerId, trackerId)) !== 'tracker_deleted',
       caughtUp,
-      ownWrite: (names) => (position) => progress.reached(names, position, OWN_WRITE_MS),
+      ownWrite,
     }),
     pixelRoute(trackers, served.collectsOn),
     healthRoute(healthy),
   ];
   const app = buildServer({
-    routes: [...routes, openApiRoute(openApiDocument(routes, { publicUrl })), ...docsRoutes()],
+    routes: [
+      ...routes,
+      openApiRoute(openApiDocument(routes, { publicUrl })),
+      ...docsRoutes(),
+      ...buildDashboard({ foundation, limiter, routes, admit, ownWrite }),
+    ],
     authenticate: createAuthenticate(pool, clock),
-    admit: admission(limiter.admit, config),
+    admit: (key, route) => {
+      keyUses.note(key);
+      return admit(key, route);
+    },
     isCustomDomain: served.isCustomDomain,
     clock,
     log,
@@ -163,6 +180,7 @@ export const buildApi = async (
       await counter.close();
       await calls.close();
       await clues.close();
+      await keyUses.close();
     },
   };
 };

@@ -7,6 +7,7 @@ import { addLookupCommand } from './cli/lookup.ts';
 import { addPartnerCommands } from './cli/partner.ts';
 import { addProjectionCommands } from './cli/projection.ts';
 import { Refused } from './cli/session.ts';
+import { addUserCommands } from './cli/user.ts';
 import type { Role } from './serve.ts';
 
 const REFUSED = 1;
@@ -27,6 +28,7 @@ export const main = async (argv: readonly string[]): Promise<void> => {
     .action(async ({ role }: { role: Role }) => (await import('./serve.ts')).serve(role, process.env));
   addPartnerCommands(program);
   addKeyCommands(program);
+  addUserCommands(program);
   addMasterKeyCommands(program);
   addProjectionCommands(program);
   addAuditCommands(program);

@@ -5,7 +5,7 @@ import { accept } from '../domain/kernel/decider.ts';
 import type { Reveal } from '../domain/reveals/reveal.ts';
 import type { ServedHosts } from '../http/own-host.ts';
 import type { Receipt } from '../http/reveal-answer.ts';
-import type { Route } from '../http/route.ts';
+import type { ApiRequest, Route } from '../http/route.ts';
 import { createVisitorAddress } from '../http/visitor.ts';
 import { createCountries } from '../platform/country.ts';
 import type { Metrics } from '../platform/metrics.ts';
@@ -30,6 +30,7 @@ export interface TrackingParts {
   readonly caughtUp: () => Promise<boolean>;
   readonly countCapture: (trackerId: string) => Promise<void>;
   readonly countCall: (
+    request: ApiRequest,
     trackerId: string,
     call?: { readonly completed: boolean; readonly company: boolean },
   ) => Promise<void>;

@@ -25,6 +25,7 @@ export interface CommandContext {
   readonly expiresAt?: string;
   readonly partnerId?: string;
   readonly keyId?: string;
+  readonly userId?: string;
 }
 
 interface DomainEvent {
@@ -144,6 +145,7 @@ export const toNewEvents = (
     ...(context.expiresAt === undefined ? {} : { expires_at: context.expiresAt }),
     ...(context.partnerId === undefined ? {} : { partner_id: context.partnerId }),
     ...(context.keyId === undefined ? {} : { key_id: context.keyId }),
+    ...(context.userId === undefined ? {} : { user_id: context.userId }),
   };
   return events.map(({ type, data }) => {
     schemas[type]?.parse(data);

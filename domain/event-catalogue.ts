@@ -2,7 +2,7 @@ import { billingEvents } from './billing/events.ts';
 import { domainEvents, domainPlaceEvents } from './domains/events.ts';
 import type { EventSchemas } from './kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from './lookup/events.ts';
-import { partnerEvents } from './partners/events.ts';
+import { partnerEvents, userEvents } from './partners/events.ts';
 import { revealEvents, revealExpiryEvents } from './reveals/events.ts';
 import { sessionEvents, sessionExpiryEvents } from './sessions/events.ts';
 import { signalEvents } from './signals/events.ts';
@@ -24,6 +24,12 @@ export const eventCatalogue: readonly CataloguedStream[] = [
     about: 'A partner account and its API keys, of which only the SHA-256 is known.',
     lives: 'for ever',
     events: partnerEvents,
+  },
+  {
+    stream: 'user-<uuidv5 of the name>',
+    about: 'A user of the dashboard: the boundary of the name, which is given once. Passwords are no events.',
+    lives: 'for ever',
+    events: userEvents,
   },
   {
     stream: 'intake-<partner id>',

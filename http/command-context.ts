@@ -1,6 +1,6 @@
 import type { ApiRequest, CallingKey } from './route.ts';
 
-/** What a command carries of the request with a key that gave it: the request is its own cause. */
+/** What a command carries of the request that gave it, and of who sent that: the request is its own cause. */
 export const commandContext = (request: ApiRequest) => {
   const { partner_id, key_id } = request.key as CallingKey;
   return {
@@ -8,6 +8,6 @@ export const commandContext = (request: ApiRequest) => {
     causationId: request.id,
     at: request.receivedAt,
     partnerId: partner_id,
-    keyId: key_id,
+    ...(request.userId === undefined ? { keyId: key_id } : { userId: request.userId }),
   };
 };

@@ -8,6 +8,7 @@ import type { Route } from './route.ts';
 const DISCARDED_BYTES = 262_144;
 
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
+const FORM_MEDIA_TYPE = /^application\/x-www-form-urlencoded[ \t]*(;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
 const TEXT_MEDIA_TYPE = /^(application\/json|text\/plain)[ \t]*(;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -33,8 +34,11 @@ function acceptableMediaType(route: Route, raw: IncomingMessage): boolean {
     // A chunked body may prove empty, which needs no type: `parseBody` decides.
     return route.body === 'optional' && Number(raw.headers['content-length'] ?? 0) === 0;
   }
-  return type !== null && (route.body === 'text' ? TEXT_MEDIA_TYPE : JSON_MEDIA_TYPE).test(type);
+  return type !== null && mediaTypeOf(route.body).test(type);
 }
+
+const mediaTypeOf = (body: Route['body']): RegExp =>
+  body === 'form' ? FORM_MEDIA_TYPE : body === 'text' ? TEXT_MEDIA_TYPE : JSON_MEDIA_TYPE;
 
 /** The body that the route may see, or why not. `typed`: the request had a Content-Type. */
 export function parseBody(
@@ -46,6 +50,7 @@ export function parseBody(
   if (policy === 'optional' && !typed) {
     return bytes.length === 0 ? { value: undefined } : { refused: 'unsupported_media_type' };
   }
+  if (policy === 'form') return { value: new URLSearchParams(bytes.toString('utf8')) };
   let value: unknown;
   try {
     value = JSON.parse(utf8.decode(bytes));

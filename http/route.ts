@@ -22,6 +22,8 @@ export interface ApiRequest {
   readonly startedAt: number;
   /** null on public routes alone. */
   readonly key: CallingKey | null;
+  /** A user of the dashboard, who calls as if with a key: what `key` says then holds, and it is nobody's key. */
+  readonly userId?: string;
   /** Path parameters by name, decoded. */
   readonly params: Readonly<Record<string, string>>;
   /** What follows the first `?` of the request target; '' without one. */
@@ -51,9 +53,10 @@ export interface Route {
   readonly access: 'public' | 'key';
   /**
    * none: a body is ignored on GET and OPTIONS, refused elsewhere. optional: `{}` or nothing. json: required. text:
-   * JSON too, also as `text/plain`, which a browser sends to another origin without asking first.
+   * JSON too, also as `text/plain`, which a browser sends to another origin without asking first. form: what an HTML
+   * form sends, as URLSearchParams.
    */
-  readonly body: 'none' | 'optional' | 'json' | 'text';
+  readonly body: 'none' | 'optional' | 'json' | 'text' | 'form';
   /** Bytes; more is 413. */
   readonly bodyLimit: number;
   /** Characters of the request target; more is 414 (lookup and usage: 512). */

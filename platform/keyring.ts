@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import { durably } from './durably.ts';
 import type { MasterKey, Sealed } from './master-key.ts';
 
 /**
@@ -40,21 +41,6 @@ export const resealKeys = async (pool: pg.Pool, master: MasterKey): Promise<numb
     );
   }
   return left.length;
-};
-
-/** Whatever the pool's sessions do otherwise: a key that is used must not be lost with the server. */
-const durably = async (pool: pg.Pool, text: string, values: unknown[]): Promise<void> => {
-  const client = await pool.connect();
-  try {
-    await client.query('begin; set local synchronous_commit to on');
-    await client.query(text, values);
-    await client.query('commit');
-  } catch (error) {
-    // Not back to the others with a transaction that has failed.
-    client.release(true);
-    throw error;
-  }
-  client.release();
 };
 
 /** A digest that nobody without the key can guess back, for names of streams (architecture, rule 13). */

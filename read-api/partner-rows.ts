@@ -40,3 +40,32 @@ export const findKey = (db: DatabasePool, keyId: string): Promise<KeyRow | null>
     select key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
            company_signals, expires_at, created_at, revoked_at
     from read.api_key where key_id = ${keyId}`);
+
+const userRow = z.object({
+  user_id: z.string(),
+  partner_id: z.string(),
+  name: z.string(),
+  created_at: z.string(),
+  removed_at: z.string().nullable(),
+});
+export type UserRow = z.output<typeof userRow>;
+
+/** The users of the dashboard, of one partner or (null) of all. */
+export const listUsers = (db: DatabasePool, partnerId: string | null): Promise<readonly UserRow[]> =>
+  db.any(sql.type(userRow)`
+    select user_id, partner_id, name, created_at, removed_at
+    from read.user_account where ${partnerId}::uuid is null or partner_id = ${partnerId}::uuid
+    order by created_at, name`);
+
+const useRow = z.object({ key_id: z.string(), used_at: z.string() });
+
+/** When each key of a partner was last seen on a request. */
+export const listKeyUses = async (
+  db: DatabasePool,
+  partnerId: string,
+): Promise<ReadonlyMap<string, string>> => {
+  const rows = await db.any(sql.type(useRow)`
+    select u.key_id, u.used_at from work.key_use u join read.api_key k using (key_id)
+    where k.partner_id = ${partnerId}`);
+  return new Map(rows.map(({ key_id, used_at }) => [key_id, used_at]));
+};

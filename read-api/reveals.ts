@@ -16,7 +16,11 @@ export interface GetRevealParts {
   /** Completes a pending reveal where its result is there (architecture, rule 14); null: it is gone. */
   readonly complete: (revealId: string, context: CommandContext) => Promise<Receipt | null>;
   readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
-  readonly countCall: (trackerId: string, call: { completed: boolean; company: boolean }) => Promise<void>;
+  readonly countCall: (
+    request: ApiRequest,
+    trackerId: string,
+    call: { completed: boolean; company: boolean },
+  ) => Promise<void>;
 }
 
 /** GET /v1/reveals/{reveal_id}: the receipt, completed first if it can be. */
@@ -42,7 +46,7 @@ const read = async (parts: GetRevealParts, request: ApiRequest): Promise<Answer>
   if (receipt === null) return refusal(request, 'reveal_expired');
   const [custom] = await Promise.all([
     parts.customOf(partner_id, receipt.session_id),
-    parts.countCall(receipt.tracker_id, callOf(receipt)),
+    parts.countCall(request, receipt.tracker_id, callOf(receipt)),
   ]);
   return receiptAnswer(request, receipt, custom);
 };

@@ -16,7 +16,7 @@ export interface SessionRouteParts {
   /** Waits until the read models have all that the store has now, or a time limit is over. */
   readonly caughtUp: () => Promise<boolean>;
   /** Counts a successful call that concerned one tracker, durably. */
-  readonly countCall: (trackerId: string) => Promise<void>;
+  readonly countCall: (request: ApiRequest, trackerId: string) => Promise<void>;
 }
 
 const MOST = 100;
@@ -72,7 +72,7 @@ const feed = async (parts: SessionRouteParts, request: ApiRequest): Promise<Answ
     has_more: found.length > limit,
     request_id: request.id,
   };
-  if (trackerId !== null) await parts.countCall(trackerId);
+  if (trackerId !== null) await parts.countCall(request, trackerId);
   return { status: 200, body: JSON.stringify(body) };
 };
 
@@ -101,6 +101,6 @@ const preview = async (parts: SessionRouteParts, request: ApiRequest): Promise<A
   const row = await findSession(parts, partnerId, sessionId, request.receivedAt);
   if (typeof row === 'string') return refusal(request, row);
   const [body] = await toSessionBodies([row], parts.dayKeys);
-  await parts.countCall(row.tracker_id);
+  await parts.countCall(request, row.tracker_id);
   return { status: 200, body: JSON.stringify({ ...body, request_id: request.id }) };
 };

@@ -14,7 +14,11 @@ export interface RevealRouteParts {
   /** The labels of a session of the partner's. */
   readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
   /** Counts a successful call that concerned one tracker, durably. */
-  readonly countCall: (trackerId: string, call: { completed: boolean; company: boolean }) => Promise<void>;
+  readonly countCall: (
+    request: ApiRequest,
+    trackerId: string,
+    call: { completed: boolean; company: boolean },
+  ) => Promise<void>;
 }
 
 /** RFC 9562, version 4. */
@@ -38,15 +42,17 @@ const reveal = async (parts: RevealRouteParts, request: ApiRequest): Promise<Ans
   if (!UUID_V4.test(key)) return refusal(request, 'invalid_idempotency_key');
   if (sessionId === null) return refusal(request, 'session_not_found');
   const { partner_id, key_id } = request.key as CallingKey;
+  const { userId = null } = request;
+  const asker = { partnerId: partner_id, keyId: userId === null ? key_id : null, userId };
   const result = await parts.reveal(
-    { partnerId: partner_id, keyId: key_id, userId: null, sessionId, idempotencyKey: key.toLowerCase() },
+    { ...asker, sessionId, idempotencyKey: key.toLowerCase() },
     commandContext(request),
   );
   if (!result.ok) return refusal(request, result.refusal);
   const receipt = result.value;
   const [custom] = await Promise.all([
     parts.customOf(partner_id, sessionId),
-    parts.countCall(receipt.tracker_id, callOf(receipt)),
+    parts.countCall(request, receipt.tracker_id, callOf(receipt)),
   ]);
   return receiptAnswer(request, receipt, custom);
 };

@@ -40,4 +40,32 @@ export const partnerEvents = {
 } as const;
 export type PartnerEvent = EventOf<typeof partnerEvents>;
 
+/** Stream `user-<uuidv5 of the name>`, whose UUID is the user's id: a person who logs in to the dashboard. */
+export const userEvents = {
+  'partners.UserCreated.v1': z.object({
+    user_id: z.uuid(),
+    partner_id: z.uuid(),
+    name: z.string(),
+    created_at: z.iso.datetime(),
+  }),
+  /** An operator gave the user a new first password. No event holds a password, in whatever form. */
+  'partners.UserPasswordReset.v1': z.object({
+    user_id: z.uuid(),
+    partner_id: z.uuid(),
+    reset_at: z.iso.datetime(),
+  }),
+  'partners.UserPasswordChanged.v1': z.object({
+    user_id: z.uuid(),
+    partner_id: z.uuid(),
+    changed_at: z.iso.datetime(),
+  }),
+  'partners.UserRemoved.v1': z.object({
+    user_id: z.uuid(),
+    partner_id: z.uuid(),
+    removed_at: z.iso.datetime(),
+  }),
+} as const;
+export type UserEvent = EventOf<typeof userEvents>;
+
 export const PARTNER_PREFIX = 'partner-';
+export const USER_PREFIX = 'user-';

@@ -46,7 +46,8 @@ export type PartnerRefusal =
   | 'key_not_found'
   | 'key_revoked';
 
-const nameIsValid = (name: string): boolean => {
+/** 1-100 characters, nothing invisible at either end, no control characters. */
+export const nameIsValid = (name: string): boolean => {
   const length = [...name].length;
   return name === name.trim() && length >= 1 && length <= 100 && !/\p{Cc}|\p{Cs}/u.test(name);
 };

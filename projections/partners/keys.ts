@@ -1,17 +1,19 @@
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { type PartnerEvent, partnerEvents } from '../../domain/partners/events.ts';
+import { type PartnerEvent, partnerEvents, type UserEvent, userEvents } from '../../domain/partners/events.ts';
 import type { Projection } from '../projection.ts';
 
-/** Partners and their keys. Rare events: row by row. */
+/** Partners, their keys and users. Rare events: row by row. */
 export const partners: Projection = {
   name: 'partners',
-  tables: ['partner', 'api_key'],
+  tables: ['partner', 'api_key', 'user_account'],
   async apply(events, db) {
     for (const stored of events) {
       const event = readEvent(partnerEvents, stored);
       if (event) await applyOne(event, db);
+      const ofUser = readEvent(userEvents, stored);
+      if (ofUser) await applyToUser(ofUser, db);
     }
   },
 };
@@ -45,6 +47,28 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
       return;
     case 'partners.KeyRevoked.v1':
       await db.query('update api_key set revoked_at = $2 where key_id = $1', [data.key_id, data.revoked_at]);
+      return;
+    default:
+      unreachable(type);
+  }
+};
+
+const applyToUser = async ({ type, data }: UserEvent, db: pg.ClientBase): Promise<void> => {
+  switch (type) {
+    case 'partners.UserCreated.v1':
+      await db.query(
+        'insert into user_account (user_id, partner_id, name, created_at) values ($1, $2, $3, $4)',
+        [data.user_id, data.partner_id, data.name, data.created_at],
+      );
+      return;
+    case 'partners.UserRemoved.v1':
+      await db.query('update user_account set removed_at = $2 where user_id = $1', [
+        data.user_id,
+        data.removed_at,
+      ]);
+      return;
+    case 'partners.UserPasswordReset.v1':
+    case 'partners.UserPasswordChanged.v1':
       return;
     default:
       unreachable(type);

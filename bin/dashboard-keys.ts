@@ -1,0 +1,77 @@
+import { createKey, newApiKey, revokeKey, updateKey } from '../commands/partners/manage-partner.ts';
+import type { DashboardKey, KeyLimitValues, KeyParts } from '../dashboard/pages/keys.ts';
+import { keyLimitsSchema } from '../domain/partners/events.ts';
+import type { PartnerRefusal } from '../domain/partners/partner.ts';
+import type { Position } from '../event-store/port.ts';
+import { listKeys, listKeyUses } from '../read-api/partner-rows.ts';
+import { visitContext } from './dashboard-context.ts';
+import type { Foundation } from './foundation.ts';
+import { DEFAULT_LIMITS } from './key-limits.ts';
+
+const MESSAGES: Record<PartnerRefusal | 'invalid_limits', string> = {
+  invalid_name: 'A name has 1 to 100 characters.',
+  invalid_limits: 'A limit is no whole number in its range, or the time is none.',
+  key_name_taken: 'Another key has this name.',
+  key_not_found: 'There is no such key.',
+  key_revoked: 'The key is revoked.',
+  partner_exists: 'There is such a partner.',
+  partner_not_found: 'There is no such partner.',
+};
+
+const refused = (code: PartnerRefusal | 'invalid_limits') => {
+  const status = code === 'key_not_found' ? 404 : code.startsWith('invalid') ? 400 : 409;
+  return { ok: false, status, code, message: MESSAGES[code] } as const;
+};
+
+/** What the command line does with keys, for the dashboard: the same commands. */
+export const dashboardKeys = (
+  { store, db }: Foundation,
+  ownWrite: (position: Position | null) => Promise<unknown>,
+): KeyParts => ({
+  usualLimits: DEFAULT_LIMITS,
+
+  list: async (partnerId): Promise<DashboardKey[]> => {
+    const [keys, uses] = await Promise.all([listKeys(db, partnerId), listKeyUses(db, partnerId)]);
+    return keys.map((key) => ({ ...key, used_at: uses.get(key.key_id) ?? null }));
+  },
+
+  create: async (visit, { name, limits }) => {
+    const checked = checkedLimits(limits);
+    if (checked === null) return refused('invalid_limits');
+    const wanted = { partner_id: visit.user.partner_id, name, limits: checked, api_key: newApiKey() };
+    const made = await createKey(store, wanted, visitContext(visit));
+    if (!made.ok) return refused(made.refusal);
+    await ownWrite(made.value.position);
+    return { ok: true, api_key: made.value.api_key };
+  },
+
+  update: async (visit, key_id, limits) => {
+    const checked = checkedLimits(limits);
+    if (checked === null) return refused('invalid_limits');
+    const { partner_id } = visit.user;
+    const updated = await updateKey(store, { partner_id, key_id, limits: checked }, visitContext(visit));
+    if (!updated.ok) return refused(updated.refusal);
+    await ownWrite(updated.value.position);
+    return { ok: true };
+  },
+
+  revoke: async (visit, key_id) => {
+    const { partner_id } = visit.user;
+    const revoked = await revokeKey(store, { partner_id, key_id }, visitContext(visit));
+    if (!revoked.ok) return refused(revoked.refusal);
+    await ownWrite(revoked.value.position);
+    return { ok: true };
+  },
+});
+
+/** As the command line bounds them. */
+const LARGEST = 1_000_000_000;
+
+const checkedLimits = (limits: KeyLimitValues): KeyLimitValues | null => {
+  const checked = keyLimitsSchema.safeParse(limits);
+  if (!checked.success) return null;
+  const { requests_per_second, new_enrichments_per_day, pending_enrichments, expires_at } = checked.data;
+  const numbers = [requests_per_second, new_enrichments_per_day ?? 0, pending_enrichments];
+  if (numbers.some((number) => number > LARGEST)) return null;
+  return { ...checked.data, expires_at: expires_at && new Date(expires_at).toISOString() };
+};

@@ -1,0 +1,96 @@
+import { changeUser, userIdOf } from '../commands/partners/manage-user.ts';
+import type { ApiParts } from '../dashboard/api.ts';
+import { type AccountParts, accountPages } from '../dashboard/pages/account.ts';
+import { keyPages } from '../dashboard/pages/keys.ts';
+import { type LoginParts, loginPages, logoutAction } from '../dashboard/pages/login.ts';
+import { trackerPages } from '../dashboard/pages/trackers.ts';
+import { dashboardRoutes } from '../dashboard/routes.ts';
+import { MINUTE } from '../domain/kernel/time.ts';
+import type { Position } from '../event-store/port.ts';
+import type { Route } from '../http/route.ts';
+import { createVisitorAddress } from '../http/visitor.ts';
+import { createLogins, type Logins, passwordOf, setPassword } from '../platform/logins.ts';
+import { hashPassword, isPassword } from '../platform/passwords.ts';
+import type { RateLimiter } from '../platform/rate-limit.ts';
+import { visitContext } from './dashboard-context.ts';
+import { dashboardKeys } from './dashboard-keys.ts';
+import type { Foundation } from './foundation.ts';
+
+export interface DashboardWiring extends ApiParts {
+  readonly foundation: Foundation;
+  readonly limiter: RateLimiter;
+  /** Waits until these read models have a caller's own write, or a short time is over. */
+  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+}
+
+/** The dashboard: pages over the API's own routes, with logins of its own. */
+export const buildDashboard = ({ foundation, limiter, ownWrite, ...api }: DashboardWiring): Route[] => {
+  const logins = createLogins(foundation);
+  const login = loginParts(foundation, limiter, logins);
+  return dashboardRoutes({
+    ...api,
+    findLogin: logins.find,
+    open: loginPages(login),
+    pages: [
+      logoutAction(login),
+      ...accountPages(accountParts(foundation, limiter, logins)),
+      ...keyPages(dashboardKeys(foundation, ownWrite(['partners']))),
+      ...trackerPages,
+    ],
+  });
+};
+
+const WINDOW = 15 * MINUTE;
+/** Tries in the window, of one name from one place, of one name, and from one place. */
+const FROM_HERE = 10;
+const OF_A_NAME = 50;
+const OF_A_PLACE = 100;
+
+/** By digests, since the limits' names are written down. */
+const createThrottle = ({ digest }: Foundation, { admit }: RateLimiter) => {
+  return async (userId: string, place: string): Promise<number | null> => {
+    const rates = [
+      [`login ${userId} ${digest(place)}`, FROM_HERE],
+      [`login ${userId}`, OF_A_NAME],
+      [`login from ${digest(place)}`, OF_A_PLACE],
+    ] as const;
+    for (const [name, ceiling] of rates) {
+      const verdict = await admit(name, ceiling, WINDOW);
+      if (verdict !== null) return Math.ceil(verdict.retryMs / 1_000);
+    }
+    return null;
+  };
+};
+
+const loginParts = (foundation: Foundation, limiter: RateLimiter, logins: Logins): LoginParts => {
+  const throttle = createThrottle(foundation, limiter);
+  const placeOf = createVisitorAddress(foundation.config.TRUSTED_PROXIES);
+  return {
+    tooMany: (name, request) => throttle(userIdOf(name), placeOf(request)),
+    logIn: async (name, password) => {
+      const userId = userIdOf(name);
+      const known = await passwordOf(foundation.pool, userId);
+      return (await isPassword(password, known)) ? logins.begin(userId) : null;
+    },
+    logOut: logins.end,
+  };
+};
+
+const accountParts = (foundation: Foundation, limiter: RateLimiter, logins: Logins): AccountParts => {
+  const { pool, store, clock } = foundation;
+  const throttle = createThrottle(foundation, limiter);
+  const placeOf = createVisitorAddress(foundation.config.TRUSTED_PROXIES);
+  return {
+    tooMany: ({ user, request }) => throttle(user.user_id, placeOf(request)),
+    isPassword: async (userId, password) => isPassword(password, await passwordOf(pool, userId)),
+    changePassword: async (visit, password) => {
+      const { user_id: userId } = visit.user;
+      const hash = await hashPassword(password);
+      await setPassword(pool, { userId, hash, isFirst: false, at: clock.now() });
+      await changeUser(store, 'ChangePassword', userId, visitContext(visit));
+      return logins.begin(userId);
+    },
+    countLogins: logins.count,
+    endLogins: logins.endAll,
+  };
+};

@@ -1,0 +1,47 @@
+import { v5 as uuidOf } from 'uuid';
+import type { Result } from '../../domain/kernel/decider.ts';
+import { type UserEvent, userEvents } from '../../domain/partners/events.ts';
+import {
+  type User,
+  type UserCommand,
+  type UserRefusal,
+  user,
+  userStream,
+} from '../../domain/partners/user.ts';
+import type { EventStore, Position } from '../../event-store/port.ts';
+import { type Aggregate, type CommandContext, handle } from '../handle.ts';
+
+const aggregate: Aggregate<User, UserCommand, UserEvent, UserRefusal> = {
+  schemas: userEvents,
+  decider: user,
+};
+
+/** Of Doorplate's users: a name makes its user's id, so that a name is given once. */
+const USERS = '6b6f7f0a-6a0e-4b53-9f41-0c6a0f2f8f11';
+
+/** The id that a user of this name has, however it is spelled in upper and lower case. */
+export const userIdOf = (name: string): string => uuidOf(name.normalize('NFKC').toLowerCase(), USERS);
+
+type Outcome = Promise<Result<{ readonly user_id: string; readonly position: Position | null }, UserRefusal>>;
+
+const run = async (store: EventStore, command: UserCommand, context: CommandContext): Outcome => {
+  const { user_id } = command;
+  const handled = await handle(store, aggregate, userStream(user_id), command, context);
+  return handled.ok ? { ok: true, value: { user_id, position: handled.value.position } } : handled;
+};
+
+/** A user of the dashboard. Refused where the name is or was taken. */
+export const createUser = (
+  store: EventStore,
+  { partner_id, name }: { readonly partner_id: string; readonly name: string },
+  context: CommandContext,
+): Outcome =>
+  run(store, { type: 'CreateUser', user_id: userIdOf(name), partner_id, name, at: context.at }, context);
+
+/** Records that a user has another password, which stands elsewhere, or is a user no longer. */
+export const changeUser = (
+  store: EventStore,
+  type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser',
+  userId: string,
+  context: CommandContext,
+): Outcome => run(store, { type, user_id: userId, at: context.at }, context);

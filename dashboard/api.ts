@@ -1,0 +1,104 @@
+/**
+ * The partners' API as the dashboard calls it: the very routes, with the same limits and refusals, in the name of a
+ * user. There is no second way to change or to read what a partner has.
+ */
+import { refusal } from '../http/error-catalog.ts';
+import type { Inadmissible } from '../http/pipeline.ts';
+import type { Answer, ApiRequest, CallingKey, Route, RouteTable } from '../http/route.ts';
+
+/** Who is logged in. */
+export interface DashboardUser {
+  readonly user_id: string;
+  readonly partner_id: string;
+  readonly name: string;
+  readonly partner_name: string;
+  /** The password is an operator's: it must be changed before anything else. */
+  readonly is_first: boolean;
+}
+
+export interface ErrorAnswer {
+  readonly ok: false;
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+export type ApiAnswer<T> = { readonly ok: true; readonly status: number; readonly body: T } | ErrorAnswer;
+
+export interface CallOptions {
+  /** Of the path, by name. */
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly body?: unknown;
+  readonly idempotencyKey?: string;
+}
+
+/** Calls a route by its method and the path that it was registered with, `/v1/trackers/:tracker_id` for example. */
+export type Api = <T>(method: Route['method'], path: string, options?: CallOptions) => Promise<ApiAnswer<T>>;
+
+export interface ApiParts {
+  /** The API's own. */
+  readonly routes: RouteTable;
+  /** Spends the rates that the call needs, as for a key. */
+  readonly admit: (key: CallingKey, route: Route) => Inadmissible | null | Promise<Inadmissible | null>;
+}
+
+/** A person at a browser needs no more; a page makes a few calls. */
+const CALLS_PER_SECOND = 50;
+
+/** The API for one request of a page. */
+export const createApi = ({ routes, admit }: ApiParts) => {
+  const table = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]));
+  return (page: ApiRequest, user: DashboardUser): Api => {
+    const key: CallingKey = {
+      key_id: `user ${user.user_id}`,
+      partner_id: user.partner_id,
+      name: user.name,
+      requests_per_second: CALLS_PER_SECOND,
+      new_enrichments_per_day: 0,
+      pending_enrichments: 0,
+      company_signals: false,
+    };
+    return async (method, path, options = {}) => {
+      const route = table.get(`${method} ${path}`);
+      if (route === undefined) throw new TypeError(`the API has no ${method} ${path}`);
+      const refused = await admit(key, route);
+      if (refused !== null) {
+        return toApiAnswer(refusal(page, refused.code, { retryAfter: refused.retryAfter }));
+      }
+      return toApiAnswer(await route.handle(requestOf(page, key, user, options)));
+    };
+  };
+};
+
+const requestOf = (
+  { id, receivedAt, startedAt, peer }: ApiRequest,
+  key: CallingKey,
+  { user_id }: DashboardUser,
+  { params = {}, query = {}, body, idempotencyKey }: CallOptions,
+): ApiRequest => ({
+  id,
+  receivedAt,
+  startedAt,
+  peer,
+  key,
+  userId: user_id,
+  params,
+  query: queryOf(query),
+  body,
+  header: (name) => (name === 'idempotency-key' ? idempotencyKey : undefined),
+});
+
+const queryOf = (query: Readonly<Record<string, string | undefined>>): string => {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== '') given.set(name, value);
+  }
+  return given.toString();
+};
+
+const toApiAnswer = <T>({ status, body }: Answer): ApiAnswer<T> => {
+  const told = body === null ? null : JSON.parse(body.toString());
+  if (status < 400) return { ok: true, status, body: told as T };
+  return { ok: false, status, ...told.error };
+};

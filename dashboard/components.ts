@@ -1,0 +1,108 @@
+import { type Content, type Html, html } from './html.ts';
+import type { Visit } from './visit.ts';
+
+/** Why something was not done, told at once to who cannot see it. */
+export const alert = ({ message, code }: { readonly message: string; readonly code: string }): Html =>
+  html`<p class="alert" role="alert">${message} <small>(${code})</small></p>`;
+
+/** A form that changes something. */
+export const form = (visit: Pick<Visit, 'csrf'>, action: string, content: Content, className = ''): Html =>
+  html`<form method="post" action="${action}" class="${className}">
+    <input type="hidden" name="csrf" value="${visit.csrf}">${content}</form>`;
+
+export interface FieldOptions {
+  readonly type?: 'text' | 'url' | 'number' | 'password' | 'date' | 'datetime-local';
+  readonly value?: string;
+  readonly hint?: Content;
+  readonly required?: boolean;
+  readonly autocomplete?: string;
+  readonly min?: number;
+  readonly maxlength?: number;
+}
+
+/** A labelled input with its hint. */
+export const field = (label: string, name: string, options: FieldOptions = {}): Html => {
+  const { type = 'text', value = '', hint, required = false, autocomplete = 'off', min, maxlength } = options;
+  return html`<div class="field"><label for="${name}">${label}</label>
+    <input id="${name}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
+      ${required && html`required`} ${min !== undefined && html`min="${min}"`}
+      ${maxlength !== undefined && html`maxlength="${maxlength}"`}
+      ${hint !== undefined && html`aria-describedby="${name}-hint"`}>
+    ${hint !== undefined && html`<small id="${name}-hint">${hint}</small>`}</div>`;
+};
+
+export const checkbox = (label: string, name: string, value: string, checked: boolean): Html =>
+  html`<label class="check"><input type="checkbox" name="${name}" value="${value}" ${checked && html`checked`}>
+    ${label}</label>`;
+
+/** A choice of one; `''` stands for all. */
+export const select = (
+  label: string,
+  name: string,
+  options: readonly (readonly [value: string, text: string])[],
+  chosen: string,
+): Html => html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">
+  ${options.map(([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`)}
+  </select></div>`;
+
+/** A table that scrolls by itself on a narrow screen, and that the keyboard reaches then. */
+export const table = (
+  caption: string,
+  heads: readonly string[],
+  rows: readonly (readonly Content[])[],
+): Html => html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
+  <caption>${caption}</caption>
+  <thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+  <tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
+  </table></div>`;
+
+/** Names and values of one thing. */
+export const facts = (pairs: readonly (readonly [name: string, value: Content])[]): Html =>
+  html`<dl class="facts">${pairs.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+
+/** Where there is nothing yet: what to do next. */
+export const nothingYet = (title: string, next: Content): Html =>
+  html`<section class="empty"><h2>${title}</h2><p>${next}</p></section>`;
+
+/** An instant in UTC; the script puts the reader's own time beside it. null: never. */
+export const time = (iso: string | null, never = 'never'): Content =>
+  iso === null ? never : html`<time datetime="${new Date(iso).toISOString()}">${utcText(iso)}</time>`;
+
+const utcText = (iso: string): string => `${new Date(iso).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+
+/** A number as people read it. */
+export const count = (value: number): string => value.toLocaleString('en');
+
+/** A state in one word, told by more than its colour. */
+export const badge = (state: string, tone: 'good' | 'bad' | 'wait' | 'off'): Html =>
+  html`<span class="badge ${tone}">${state}</span>`;
+
+/** Text to take along, with a button for it where there is a script. */
+export const copyable = (label: string, text: string): Html =>
+  html`<div class="copy"><pre tabindex="0" aria-label="${label}"><code>${text}</code></pre></div>`;
+
+/** The only time that a secret shows. */
+export const secretOnce = (label: string, secret: string): Html =>
+  html`<section class="secret"><h2>${label}</h2>
+    <p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
+    ${copyable(label, secret)}</section>`;
+
+export interface Question {
+  /** What will be done and what comes of it. */
+  readonly text: Content;
+  readonly action: string;
+  readonly button: string;
+  readonly back: string;
+  /** Further hidden fields. */
+  readonly fields?: Readonly<Record<string, string>>;
+}
+
+/** Asks before something that is not taken back. */
+export const confirmation = (visit: Visit, { text, action, button, back, fields = {} }: Question): Html =>
+  html`<section class="confirm"><div>${text}</div>${form(
+    visit,
+    action,
+    html`${Object.entries(fields).map(
+      ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+    )}<button class="danger">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
+  )}</section>`;

@@ -1,0 +1,111 @@
+import type { Answer } from '../../http/route.ts';
+import { loginCookie, noLoginCookie, see } from '../answers.ts';
+import { alert, count, facts, field, form } from '../components.ts';
+import { html } from '../html.ts';
+import { show, showBare } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import type { Visit } from '../visit.ts';
+
+export interface AccountParts {
+  /** Seconds until this user may try passwords again; null: now. */
+  readonly tooMany: (visit: Visit) => Promise<number | null>;
+  readonly isPassword: (userId: string, password: string) => Promise<boolean>;
+  /** Ends every login of the user and begins one. @returns its token */
+  readonly changePassword: (visit: Visit, password: string) => Promise<string>;
+  readonly countLogins: (userId: string) => Promise<number>;
+  readonly endLogins: (userId: string) => Promise<void>;
+}
+
+const LEAST = 12;
+const MOST = 200;
+
+/** Who one is, one's password and one's logins. */
+export const accountPages = (parts: AccountParts): PageRoute[] => [
+  { method: 'GET', path: '/dashboard/account', handle: (visit) => account(parts, visit) },
+  { method: 'GET', path: '/dashboard/password', beforeAll: true, handle: (visit) => passwordPage(visit) },
+  {
+    method: 'POST',
+    path: '/dashboard/password',
+    beforeAll: true,
+    handle: (visit) => changePassword(parts, visit),
+  },
+  {
+    method: 'POST',
+    path: '/dashboard/logout-everywhere',
+    handle: async ({ user }) => {
+      await parts.endLogins(user.user_id);
+      return see('/dashboard/login', 'logged-out', noLoginCookie);
+    },
+  },
+];
+
+const account = async ({ countLogins }: AccountParts, visit: Visit): Promise<Answer> => {
+  const { user } = visit;
+  const logins = await countLogins(user.user_id);
+  return show(visit, {
+    title: 'Account',
+    section: 'Account',
+    content: html`${facts([
+      ['User', user.name],
+      ['Partner', user.partner_name],
+      ['Partner id', html`<code>${user.partner_id}</code>`],
+      ['Logged in', `${count(logins)} ${logins === 1 ? 'time: here' : 'times, this one included'}`],
+    ])}
+    <p><a class="button" href="/dashboard/password">Change the password</a></p>
+    <section><h2>Log out everywhere</h2>
+      <p>Ends all your logins, on every device, this one too.</p>
+      ${form(visit, '/dashboard/logout-everywhere', html`<button class="danger">Log out everywhere</button>`)}
+    </section>`,
+  });
+};
+
+const passwordPage = (visit: Visit, error?: string): Answer => {
+  const { is_first, name } = visit.user;
+  return showBare(
+    is_first ? 'Choose your password' : 'Change the password',
+    html`${error && alert({ message: error, code: 'password_refused' })}
+    ${is_first && html`<p>The password that you have was made by an operator. Choose one that nobody else knows.</p>`}
+    ${form(
+      visit,
+      '/dashboard/password',
+      html`<input type="text" name="name" value="${name}" autocomplete="username" readonly hidden>
+      ${field('Password until now', 'current', { type: 'password', required: true, autocomplete: 'current-password' })}
+      ${field('New password', 'password', {
+        type: 'password',
+        required: true,
+        autocomplete: 'new-password',
+        hint: `At least ${LEAST} characters. Several words are easier to remember than signs.`,
+      })}
+      ${field('New password again', 'again', { type: 'password', required: true, autocomplete: 'new-password' })}
+      <button>Change the password</button> ${!is_first && html`<a class="button quiet" href="/dashboard/account">Cancel</a>`}`,
+    )}
+    ${is_first && form(visit, '/dashboard/logout', html`<button class="quiet">Log out</button>`)}`,
+    error === undefined ? 200 : 400,
+  );
+};
+
+const changePassword = async (parts: AccountParts, visit: Visit): Promise<Answer> => {
+  const { form: given, user } = visit;
+  const current = given.get('current') ?? '';
+  const password = given.get('password') ?? '';
+  const wrong = wrongWith(password, given.get('again') ?? '', current, user.name);
+  if (wrong !== null) return passwordPage(visit, wrong);
+  const wait = await parts.tooMany(visit);
+  if (wait !== null) {
+    return passwordPage(visit, `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`);
+  }
+  if (!(await parts.isPassword(user.user_id, current))) {
+    return passwordPage(visit, 'The password until now is wrong.');
+  }
+  const token = await parts.changePassword(visit, password);
+  return see('/dashboard/account', 'password-changed', loginCookie(token));
+};
+
+const wrongWith = (password: string, again: string, current: string, name: string): string | null => {
+  const { length } = [...password];
+  if (password !== again) return 'The two new passwords differ.';
+  if (length < LEAST || length > MOST) return `The new password must have ${LEAST} to ${MOST} characters.`;
+  if (password === current) return 'The new password is the one until now.';
+  if (password.toLowerCase().includes(name.toLowerCase())) return 'The new password holds your user name.';
+  return null;
+};

@@ -1,0 +1,204 @@
+import type { Answer } from '../../http/route.ts';
+import { see } from '../answers.ts';
+import type { ErrorAnswer } from '../api.ts';
+import {
+  badge,
+  checkbox,
+  confirmation,
+  count,
+  field,
+  form,
+  nothingYet,
+  secretOnce,
+  table,
+  time,
+} from '../components.ts';
+import { html } from '../html.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { type Refused, textOf, type Visit } from '../visit.ts';
+
+export interface KeyLimitValues {
+  readonly requests_per_second: number;
+  readonly new_enrichments_per_day: number | null;
+  readonly pending_enrichments: number;
+  readonly company_signals: boolean;
+  readonly expires_at: string | null;
+}
+
+export interface DashboardKey extends KeyLimitValues {
+  readonly key_id: string;
+  readonly name: string;
+  readonly created_at: string;
+  readonly revoked_at: string | null;
+  readonly used_at: string | null;
+}
+
+export interface KeyParts {
+  readonly list: (partnerId: string) => Promise<readonly DashboardKey[]>;
+  readonly create: (
+    visit: Visit,
+    key: { readonly name: string; readonly limits: KeyLimitValues },
+  ) => Promise<{ readonly ok: true; readonly api_key: string } | ErrorAnswer>;
+  readonly update: (
+    visit: Visit,
+    keyId: string,
+    limits: KeyLimitValues,
+  ) => Promise<{ readonly ok: true } | ErrorAnswer>;
+  readonly revoke: (visit: Visit, keyId: string) => Promise<{ readonly ok: true } | ErrorAnswer>;
+  readonly usualLimits: KeyLimitValues;
+}
+
+const PATH = '/dashboard/keys';
+
+/** The partner's API keys. */
+export const keyPages = (parts: KeyParts): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => list(parts, visit) },
+  { method: 'POST', path: PATH, handle: (visit) => create(parts, visit) },
+  { method: 'GET', path: `${PATH}/:key_id`, handle: (visit) => one(parts, visit) },
+  { method: 'POST', path: `${PATH}/:key_id`, handle: (visit) => update(parts, visit) },
+  { method: 'GET', path: `${PATH}/:key_id/revoke`, handle: (visit) => askRevoke(parts, visit) },
+  { method: 'POST', path: `${PATH}/:key_id/revoke`, handle: (visit) => revoke(parts, visit) },
+];
+
+const list = async (
+  { list, usualLimits }: KeyParts,
+  visit: Visit,
+  refused: Refused = null,
+): Promise<Answer> => {
+  const keys = await list(visit.user.partner_id);
+  return show(visit, {
+    title: 'Keys',
+    section: 'Keys',
+    refused,
+    content: html`${
+      keys.length === 0
+        ? nothingYet('No keys yet', 'Your servers call the API with a key. Create the first one below.')
+        : table(
+            'API keys',
+            ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Created', ''],
+            keys.map((key) => [
+              key.name,
+              stateOf(key, visit),
+              count(key.requests_per_second),
+              key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
+              time(key.used_at),
+              time(key.created_at),
+              html`<a href="${PATH}/${key.key_id}" aria-label="Key ${key.name}">Limits</a>`,
+            ]),
+          )
+    }
+    <section><h2>Create a key</h2>${form(
+      visit,
+      PATH,
+      html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}
+      ${limitFields(refused ? limitsIn(visit) : usualLimits)}<button>Create the key</button>`,
+    )}</section>`,
+  });
+};
+
+const stateOf = ({ revoked_at, expires_at }: DashboardKey, { request }: Visit) => {
+  if (revoked_at !== null) return badge('revoked', 'off');
+  if (expires_at !== null && Date.parse(expires_at) <= request.receivedAt) return badge('expired', 'off');
+  return badge('active', 'good');
+};
+
+const limitFields = (limits: KeyLimitValues) => html`
+  ${field('Requests a second', 'requests_per_second', { type: 'number', min: 1, value: shown(limits.requests_per_second), required: true })}
+  ${field('New enrichments a day', 'new_enrichments_per_day', {
+    type: 'number',
+    min: 0,
+    value: limits.new_enrichments_per_day === null ? '' : shown(limits.new_enrichments_per_day),
+    hint: 'Empty: no cap. 0: saved addresses only.',
+  })}
+  ${field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: shown(limits.pending_enrichments), required: true, hint: 'Unfinished ones of all keys together.' })}
+  ${field('Expires', 'expires_at', { type: 'datetime-local', value: limits.expires_at?.slice(0, 16) ?? '', hint: 'UTC. Empty: never.' })}
+  ${checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
+
+const shown = (value: number): string => (Number.isNaN(value) ? '' : String(value));
+
+/** What the form says; NaN and an impossible time are left to the command's own refusal. */
+const limitsIn = (visit: Visit): KeyLimitValues => {
+  const cap = textOf(visit, 'new_enrichments_per_day');
+  const expires = textOf(visit, 'expires_at');
+  return {
+    requests_per_second: wholeIn(visit, 'requests_per_second'),
+    new_enrichments_per_day: cap === '' ? null : wholeIn(visit, 'new_enrichments_per_day'),
+    pending_enrichments: wholeIn(visit, 'pending_enrichments'),
+    company_signals: visit.form.get('company_signals') === 'yes',
+    expires_at: expires === '' ? null : `${expires}Z`,
+  };
+};
+
+const wholeIn = (visit: Visit, name: string): number => {
+  const text = textOf(visit, name);
+  return /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+};
+
+const create = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
+  const name = textOf(visit, 'name');
+  const made = await parts.create(visit, { name, limits: limitsIn(visit) });
+  if (!made.ok) return list(parts, visit, made);
+  return show(visit, {
+    title: 'Your new key',
+    section: 'Keys',
+    status: 201,
+    content: html`${secretOnce(`Key “${name}”`, made.api_key)}
+      <p><a class="button" href="${PATH}">I have kept it</a></p>`,
+  });
+};
+
+const find = async ({ list }: KeyParts, { user, request }: Visit): Promise<DashboardKey | null> =>
+  (await list(user.partner_id)).find(({ key_id }) => key_id === request.params.key_id) ?? null;
+
+const missing = (parts: KeyParts, visit: Visit): Promise<Answer> =>
+  list(parts, visit, { ok: false, status: 404, code: 'key_not_found', message: 'There is no such key.' });
+
+const one = async (parts: KeyParts, visit: Visit, refused: Refused = null): Promise<Answer> => {
+  const key = await find(parts, visit);
+  if (key === null) return missing(parts, visit);
+  return show(visit, {
+    title: `Key “${key.name}”`,
+    section: 'Keys',
+    refused,
+    content: html`<p>${stateOf(key, visit)} <code>${key.key_id}</code>, created ${time(key.created_at)}, last used ${time(key.used_at)}.</p>
+    ${
+      key.revoked_at === null
+        ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key)}<button>Change the limits</button>`)}
+          <section><h2>Revoke</h2><p>Ends the key for ever.
+          <a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
+        : html`<p>Revoked ${time(key.revoked_at)}.</p>`
+    }
+    <p><a href="${PATH}">All keys</a></p>`,
+  });
+};
+
+const update = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
+  const key = await find(parts, visit);
+  if (key === null) return missing(parts, visit);
+  const updated = await parts.update(visit, key.key_id, limitsIn(visit));
+  return updated.ok ? see(PATH, 'key-updated') : one(parts, visit, updated);
+};
+
+const askRevoke = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
+  const key = await find(parts, visit);
+  if (key === null) return missing(parts, visit);
+  return show(visit, {
+    title: `Revoke the key “${key.name}”?`,
+    section: 'Keys',
+    content: confirmation(visit, {
+      text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
+        ${time(key.used_at)}.</p>`,
+      action: `${PATH}/${key.key_id}/revoke`,
+      button: 'Revoke the key',
+      back: PATH,
+    }),
+  });
+};
+
+const revoke = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
+  const key = await find(parts, visit);
+  if (key === null) return missing(parts, visit);
+  const revoked = await parts.revoke(visit, key.key_id);
+  return revoked.ok ? see(PATH, 'key-revoked') : one(parts, visit, revoked);
+};

@@ -1,0 +1,84 @@
+import type { Answer, ApiRequest } from '../../http/route.ts';
+import { loginCookie, noLoginCookie, see } from '../answers.ts';
+import { alert, field } from '../components.ts';
+import { html } from '../html.ts';
+import { showBare } from '../layout.ts';
+import { formOf, type OpenRoute, type PageRoute } from '../routes.ts';
+import { whatWasDone } from '../said.ts';
+
+export interface LoginParts {
+  /** Seconds until this name or this visitor may try again; null: now. */
+  readonly tooMany: (name: string, request: ApiRequest) => Promise<number | null>;
+  /** Begins a login. @returns its token; null where name and password are nobody's */
+  readonly logIn: (name: string, password: string) => Promise<string | null>;
+  readonly logOut: (token: string) => Promise<void>;
+}
+
+interface Shown {
+  readonly next: string;
+  readonly name?: string;
+  readonly error?: { readonly message: string; readonly code: string };
+  readonly said?: string | null;
+  readonly status?: number;
+}
+
+/** The way in. */
+export const loginPages = (parts: LoginParts): OpenRoute[] => [
+  {
+    method: 'GET',
+    path: '/dashboard/login',
+    handle: ({ query }) => {
+      const given = new URLSearchParams(query);
+      return loginPage({ next: ownPath(given.get('next')), said: whatWasDone(given.get('said')) });
+    },
+  },
+  { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(parts, request) },
+];
+
+/** The way out. */
+export const logoutAction = ({ logOut }: LoginParts): PageRoute => ({
+  method: 'POST',
+  path: '/dashboard/logout',
+  beforeAll: true,
+  handle: async ({ token }) => {
+    await logOut(token);
+    return see('/dashboard/login', 'logged-out', noLoginCookie);
+  },
+});
+
+const loginPage = ({ next, name = '', error, said, status = 200 }: Shown): Answer =>
+  showBare(
+    'Log in',
+    html`${error && alert(error)}${said && html`<p class="said" role="status">${said}</p>`}
+    <form method="post" action="/dashboard/login">
+      <input type="hidden" name="next" value="${next}">
+      ${field('User name', 'name', { value: name, required: true, autocomplete: 'username' })}
+      ${field('Password', 'password', { type: 'password', required: true, autocomplete: 'current-password' })}
+      <button>Log in</button>
+    </form>
+    <p><small>No login yet? Whoever runs this service makes one with
+      <code>doorplate user create</code>. The dashboard needs https, or a browser on the same machine.</small></p>`,
+    status,
+  );
+
+const logIn = async ({ tooMany, logIn }: LoginParts, request: ApiRequest): Promise<Answer> => {
+  const form = formOf(request);
+  const name = form.get('name') ?? '';
+  const next = ownPath(form.get('next'));
+  const wait = await tooMany(name, request);
+  if (wait !== null) {
+    const message = `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`;
+    const page = loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429 });
+    return { ...page, headers: { ...page.headers, 'retry-after': String(wait) } };
+  }
+  const token = await logIn(name, form.get('password') ?? '');
+  if (token === null) {
+    const message = 'User name or password are wrong.';
+    return loginPage({ next, name, error: { message, code: 'login_refused' }, status: 401 });
+  }
+  return see(next, undefined, loginCookie(token));
+};
+
+/** A page of the dashboard, and no other place that a link may have named. */
+const ownPath = (wanted: string | null): string =>
+  wanted !== null && /^\/dashboard(\/[A-Za-z0-9/_-]*)?(\?[^#\\\s]*)?$/.test(wanted) ? wanted : '/dashboard';

@@ -1,0 +1,227 @@
+import type { Answer } from '../../http/route.ts';
+import type { TrackerBody, TrackerUsageBody } from '../../http/schemas/trackers.ts';
+import { see } from '../answers.ts';
+import { barChart } from '../charts.ts';
+import {
+  badge,
+  confirmation,
+  copyable,
+  count,
+  facts,
+  field,
+  form,
+  nothingYet,
+  table,
+  time,
+} from '../components.ts';
+import { daysBack } from '../days.ts';
+import { html } from '../html.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { type Refused, textOf, type Visit } from '../visit.ts';
+
+const PATH = '/dashboard/trackers';
+const TRACKER = '/v1/trackers/:tracker_id';
+
+/** The partner's trackers: pixels on customers' websites. */
+export const trackerPages: readonly PageRoute[] = [
+  { method: 'GET', path: PATH, handle: (visit) => list(visit) },
+  { method: 'POST', path: PATH, handle: (visit) => create(visit) },
+  { method: 'GET', path: `${PATH}/:tracker_id`, handle: (visit) => one(visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:tracker_id/disable`,
+    handle: (visit) => change(visit, 'DELETE', TRACKER, 'tracker-disabled'),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/:tracker_id/enable`,
+    handle: (visit) => change(visit, 'POST', `${TRACKER}/enable`, 'tracker-enabled'),
+  },
+  { method: 'GET', path: `${PATH}/:tracker_id/delete`, handle: (visit) => askDelete(visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:tracker_id/delete`,
+    handle: (visit) => change(visit, 'POST', `${TRACKER}/delete`, 'tracker-deleted'),
+  },
+];
+
+interface TrackerList {
+  readonly trackers: readonly TrackerBody[];
+}
+
+const list = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
+  const listed = await visit.api<TrackerList>('GET', '/v1/trackers');
+  const trackers = listed.ok ? listed.body.trackers : [];
+  return show(visit, {
+    title: 'Trackers',
+    section: 'Trackers',
+    refused: refused ?? (listed.ok ? null : listed),
+    content: html`${
+      trackers.length === 0
+        ? nothingYet(
+            'No trackers yet',
+            'A tracker is the pixel of one website. Create the first one below, then put its snippet on the pages.',
+          )
+        : table(
+            'Trackers',
+            ['Name', 'State', 'Websites', 'Your reference', 'Created'],
+            trackers.map((tracker) => [
+              html`<a href="${PATH}/${tracker.id}">${tracker.name}</a>`,
+              stateOf(tracker),
+              tracker.origins.join(', '),
+              tracker.customer_reference,
+              time(tracker.created_at),
+            ]),
+          )
+    }
+    <section><h2>Create a tracker</h2>${form(
+      visit,
+      PATH,
+      html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 200 })}
+      <div class="field"><label for="origins">Websites</label>
+        <textarea id="origins" name="origins" rows="3" required aria-describedby="origins-hint">${textOf(visit, 'origins')}</textarea>
+        <small id="origins-hint">One origin a line: <code>https://www.example.com</code>, or
+        <code>https://*.example.com</code> for every subdomain.</small></div>
+      ${field('Your reference', 'customer_reference', { value: textOf(visit, 'customer_reference'), maxlength: 200, hint: 'Optional: what you call this customer.' })}
+      <button>Create the tracker</button>`,
+    )}</section>`,
+  });
+};
+
+const stateOf = ({ disabled_at }: TrackerBody) =>
+  disabled_at === null ? badge('enabled', 'good') : badge('disabled', 'off');
+
+const create = async (visit: Visit): Promise<Answer> => {
+  const reference = textOf(visit, 'customer_reference');
+  const origins = textOf(visit, 'origins').split(/\s+/).filter(Boolean);
+  const made = await visit.api<TrackerBody>('POST', '/v1/trackers', {
+    body: { name: textOf(visit, 'name'), origins, customer_reference: reference === '' ? null : reference },
+  });
+  return made.ok ? see(`${PATH}/${made.body.id}`, 'tracker-created') : list(visit, made);
+};
+
+const paramsOf = ({ request }: Visit) => ({ tracker_id: request.params.tracker_id ?? '' });
+
+const find = async (visit: Visit): Promise<TrackerBody | null> => {
+  const listed = await visit.api<TrackerList>('GET', '/v1/trackers');
+  const { tracker_id } = paramsOf(visit);
+  return (listed.ok && listed.body.trackers.find(({ id }) => id === tracker_id)) || null;
+};
+
+const missing = (visit: Visit): Promise<Answer> =>
+  list(visit, {
+    ok: false,
+    status: 404,
+    code: 'tracker_not_found',
+    message: 'There is no such tracker, or it is deleted.',
+  });
+
+const DAYS = 30;
+
+const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
+  const days = daysBack(visit.request.receivedAt, DAYS);
+  const [tracker, usage] = await Promise.all([
+    find(visit),
+    visit.api<TrackerUsageBody>('GET', `${TRACKER}/usage`, {
+      params: paramsOf(visit),
+      query: { from: days[0], to: days.at(-1) },
+    }),
+  ]);
+  if (tracker === null) return missing(visit);
+  const at = `${PATH}/${tracker.id}`;
+  return show(visit, {
+    title: tracker.name,
+    section: 'Trackers',
+    refused: refused ?? (usage.ok ? null : usage),
+    content: html`${facts([
+      ['State', stateOf(tracker)],
+      ['Websites', tracker.origins.join(', ')],
+      ['Your reference', tracker.customer_reference ?? '–'],
+      ['Created', time(tracker.created_at)],
+      ['Id', html`<code>${tracker.id}</code>`],
+    ])}
+    <p><a class="button" href="/dashboard/sessions?tracker_id=${tracker.id}">Its sessions</a>
+      <a class="button quiet" href="/dashboard/domains?tracker_id=${tracker.id}">Its domains</a></p>
+    <section><h2>Install</h2>
+      <p>Put this into every page, before <code>&lt;/body&gt;</code> for example:</p>
+      ${copyable('Snippet', tracker.snippet)}
+      ${usage.ok && installCheck(tracker, usage.body)}</section>
+    ${usage.ok && usageOf(usage.body, days)}
+    <section><h2>${tracker.disabled_at === null ? 'Disable' : 'Enable or delete'}</h2>${
+      tracker.disabled_at === null
+        ? form(
+            visit,
+            `${at}/disable`,
+            html`<p>A disabled tracker takes no visits. Its sessions stay.</p>
+          <button class="danger">Disable the tracker</button>`,
+          )
+        : html`${form(visit, `${at}/enable`, html`<button>Enable the tracker</button>`)}
+          <p><a class="button danger" href="${at}/delete">Delete the tracker…</a></p>`
+    }</section>
+    <p><a href="${PATH}">All trackers</a></p>`,
+  });
+};
+
+/** From what has arrived: nobody's page is called for it. */
+const installCheck = ({ disabled_at, origins }: TrackerBody, { hourly, totals }: TrackerUsageBody) => {
+  const last = hourly.findLast(({ capture_requests }) => capture_requests > 0);
+  if (last !== undefined) {
+    return html`<p class="said">Installed: ${count(totals.capture_requests)} visits reported in ${DAYS} days, the last in
+      the hour of ${time(last.hour)}.</p>`;
+  }
+  return html`<div class="notice"><p><strong>No visit has arrived yet.</strong> Open a page that has the snippet, then
+    <a href="">check again</a>. If still nothing comes:</p><ul>
+    ${disabled_at !== null && html`<li>The tracker is disabled.</li>`}
+    <li>The page must be on ${origins.join(' or ')}, spelled so, with its port if it has one.</li>
+    <li>A content security policy of the page must allow the script and its calls.</li>
+    <li>Crawlers, and browsers that ask not to be tracked, report nothing.</li></ul></div>`;
+};
+
+const usageOf = ({ hourly, totals, pending_reveals }: TrackerUsageBody, days: readonly string[]) => {
+  const of = (day: string) => hourly.filter(({ hour }) => hour.startsWith(day));
+  const sum = (day: string, name: 'sessions' | 'reveals') =>
+    of(day).reduce((total, row) => total + row[name], 0);
+  return html`<section><h2>Last ${DAYS} days</h2>
+    ${facts([
+      ['Visits reported', count(totals.capture_requests)],
+      ['Sessions', count(totals.sessions)],
+      ['Reveals', count(totals.reveals)],
+      ['Units', count(totals.billable_reveals)],
+      ['Reveals pending', count(pending_reveals)],
+      ['API requests', count(totals.api_requests)],
+    ])}
+    ${barChart({
+      title: 'Sessions and reveals a day',
+      series: ['Sessions', 'Reveals'],
+      days: days.map((day) => ({ day, values: [sum(day, 'sessions'), sum(day, 'reveals')] })),
+    })}</section>`;
+};
+
+const change = async (
+  visit: Visit,
+  method: 'POST' | 'DELETE',
+  path: string,
+  done: string,
+): Promise<Answer> => {
+  const params = paramsOf(visit);
+  const changed = await visit.api(method, path, { params });
+  if (!changed.ok) return one(visit, changed);
+  return see(done === 'tracker-deleted' ? PATH : `${PATH}/${params.tracker_id}`, done);
+};
+
+const askDelete = async (visit: Visit): Promise<Answer> => {
+  const tracker = await find(visit);
+  if (tracker === null) return missing(visit);
+  return show(visit, {
+    title: `Delete “${tracker.name}”?`,
+    section: 'Trackers',
+    content: confirmation(visit, {
+      text: html`<p>Its pixel collects nothing more, and it cannot be brought back. Sessions, receipts and usage stay
+        readable until they expire.</p>`,
+      action: `${PATH}/${tracker.id}/delete`,
+      button: 'Delete the tracker',
+      back: `${PATH}/${tracker.id}`,
+    }),
+  });
+};

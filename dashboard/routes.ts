@@ -1,0 +1,140 @@
+import { timingSafeEqual } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Answer, ApiRequest, Route } from '../http/route.ts';
+import { staticRoute } from '../http/static-route.ts';
+import { csrfOf, see, tokenIn } from './answers.ts';
+import { type ApiParts, createApi, type DashboardUser } from './api.ts';
+import { html } from './html.ts';
+import { showBare } from './layout.ts';
+import type { Visit } from './visit.ts';
+
+/** What a page or an action is: a path and what it answers to somebody who is logged in. */
+export interface PageRoute {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** Open to who must change a first password. */
+  readonly beforeAll?: boolean;
+  handle(visit: Visit): Answer | Promise<Answer>;
+}
+
+/** A page or action for anybody. */
+export interface OpenRoute {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  handle(request: ApiRequest): Answer | Promise<Answer>;
+}
+
+export interface DashboardParts extends ApiParts {
+  /** Who has begun a login that this token stands for; null when it has ended. */
+  readonly findLogin: (token: string) => Promise<DashboardUser | null>;
+  readonly open: readonly OpenRoute[];
+  readonly pages: readonly PageRoute[];
+}
+
+/** Bytes of a form. */
+const FORM_LIMIT = 65_536;
+const ASSET_SECONDS = 300;
+
+/** The dashboard's routes: its pages, its actions and what their look needs. */
+export const dashboardRoutes = (parts: DashboardParts): Route[] => {
+  const apiOf = createApi(parts);
+  const visitOf = async (request: ApiRequest): Promise<Visit | null> => {
+    const token = tokenIn(request.header('cookie'));
+    const user = token === null ? null : await parts.findLogin(token);
+    if (token === null || user === null) return null;
+    return {
+      request,
+      user,
+      token,
+      csrf: csrfOf(token),
+      query: new URLSearchParams(request.query),
+      form: formOf(request),
+      api: apiOf(request, user),
+    };
+  };
+
+  const guarded = ({ method, path, beforeAll = false, handle }: PageRoute) =>
+    toRoute(method, path, async (request) => {
+      const visit = await visitOf(request);
+      if (visit === null) return see(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
+      if (method === 'POST' && !isOwnForm(visit)) return strange();
+      if (visit.user.is_first && !beforeAll) return see('/dashboard/password');
+      return handle(visit);
+    });
+
+  const open = ({ method, path, handle }: OpenRoute) =>
+    toRoute(method, path, (request) =>
+      method === 'POST' && !isFromHere(request) ? strange() : handle(request),
+    );
+
+  return [...parts.open.map(open), ...parts.pages.map(guarded), ...assets()];
+};
+
+export const formOf = ({ body }: ApiRequest): URLSearchParams =>
+  body instanceof URLSearchParams ? body : new URLSearchParams();
+
+const toRoute = (method: 'GET' | 'POST', path: string, handle: Route['handle']): Route => ({
+  method,
+  path,
+  access: 'public',
+  body: method === 'GET' ? 'none' : 'form',
+  bodyLimit: FORM_LIMIT,
+  handle,
+  answered: readable,
+});
+
+/** What the shared rules refused or what failed, in words for a person. */
+const readable = (_request: ApiRequest, answer: Answer): Answer => {
+  if (answer.code === undefined) return answer;
+  const { error } = JSON.parse(String(answer.body));
+  const page = showBare(
+    answer.status === 503 ? 'Not just now' : 'That did not work',
+    html`<p role="alert">${error.message} <small>(${error.code})</small></p>
+      <p>If you were changing something, look whether it was done before you repeat it.
+      <a href="/dashboard">Back to the overview</a></p>`,
+    answer.status,
+  );
+  return { ...page, headers: { ...answer.headers, ...page.headers }, code: answer.code };
+};
+
+/** Browsers name where a form comes from; whoever does not is no browser that another site could use. */
+const isFromHere = (request: ApiRequest): boolean => {
+  const origin = request.header('origin');
+  const site = request.header('sec-fetch-site');
+  if (site !== undefined && site !== 'same-origin') return false;
+  return origin === undefined || hostOf(origin) === request.header('host');
+};
+
+const hostOf = (origin: string): string | null => (URL.canParse(origin) ? new URL(origin).host : null);
+
+const isOwnForm = ({ request, form, csrf }: Visit): boolean => {
+  const given = Buffer.from(form.get('csrf') ?? '');
+  const wanted = Buffer.from(csrf);
+  return isFromHere(request) && given.length === wanted.length && timingSafeEqual(given, wanted);
+};
+
+const strange = (): Answer =>
+  showBare(
+    'Please try again',
+    html`<p role="alert">This form is not from a page of your login, so nothing was done.
+      <a href="/dashboard">Back to the overview</a></p>`,
+    403,
+  );
+
+/** So that a login leads where its user wanted to go. */
+const nextOf = ({ params, query }: ApiRequest, path: string): string => {
+  const wanted = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
+  if (wanted === '/dashboard') return '';
+  return `?${new URLSearchParams({ next: query === '' ? wanted : `${wanted}?${query}` })}`;
+};
+
+const assets = (): Route[] => [
+  asset('style.css', 'text/css; charset=utf-8'),
+  asset('app.js', 'text/javascript; charset=utf-8'),
+];
+
+const asset = (name: string, type: string): Route =>
+  staticRoute(`/dashboard/assets/${name}`, ASSET_SECONDS, {
+    body: readFileSync(new URL(`./browser/${name}`, import.meta.url)),
+    headers: { 'content-type': type, 'x-content-type-options': 'nosniff' },
+  });

@@ -1,0 +1,68 @@
+import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
+import { isoTime } from '../kernel/time.ts';
+import { USER_PREFIX, type UserEvent } from './events.ts';
+import { nameIsValid } from './partner.ts';
+
+export interface User {
+  /** null: there never was a user of this name. */
+  readonly partner_id: string | null;
+  readonly removed: boolean;
+}
+
+interface OfUser {
+  readonly user_id: string;
+  readonly at: number;
+}
+
+export type UserCommand =
+  | (OfUser & { readonly type: 'CreateUser'; readonly partner_id: string; readonly name: string })
+  | (OfUser & { readonly type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser' });
+
+export type UserRefusal = 'invalid_name' | 'user_exists' | 'user_not_found';
+
+/** The life of one user of the dashboard. A name is given once: a removed user's is not given again. */
+export const user: Decider<User, UserCommand, UserEvent, UserRefusal> = {
+  initial: { partner_id: null, removed: false },
+
+  decide(command, { partner_id, removed }) {
+    const { type, user_id, at } = command;
+    if (type === 'CreateUser') {
+      if (!nameIsValid(command.name)) return refuse('invalid_name');
+      if (partner_id !== null) return refuse('user_exists');
+      const { name } = command;
+      const data = { user_id, partner_id: command.partner_id, name, created_at: isoTime(at) };
+      return accept([{ type: 'partners.UserCreated.v1', data }]);
+    }
+    if (partner_id === null) return refuse('user_not_found');
+    if (removed) return type === 'RemoveUser' ? accept([]) : refuse('user_not_found');
+    const of = { user_id, partner_id };
+    switch (type) {
+      case 'ResetPassword':
+        return accept([{ type: 'partners.UserPasswordReset.v1', data: { ...of, reset_at: isoTime(at) } }]);
+      case 'ChangePassword':
+        return accept([
+          { type: 'partners.UserPasswordChanged.v1', data: { ...of, changed_at: isoTime(at) } },
+        ]);
+      case 'RemoveUser':
+        return accept([{ type: 'partners.UserRemoved.v1', data: { ...of, removed_at: isoTime(at) } }]);
+      default:
+        return unreachable(type);
+    }
+  },
+
+  evolve(state, { type, data }) {
+    switch (type) {
+      case 'partners.UserCreated.v1':
+        return { ...state, partner_id: data.partner_id };
+      case 'partners.UserPasswordReset.v1':
+      case 'partners.UserPasswordChanged.v1':
+        return state;
+      case 'partners.UserRemoved.v1':
+        return { ...state, removed: true };
+      default:
+        return unreachable(type);
+    }
+  },
+};
+
+export const userStream = (userId: string): string => `${USER_PREFIX}${userId}`;

@@ -1,0 +1,129 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type pg from 'pg';
+import type { Clock } from './clock.ts';
+import { durably } from './durably.ts';
+
+/** Who is logged in, as a request of the dashboard needs it. */
+export interface LoggedIn {
+  readonly user_id: string;
+  readonly partner_id: string;
+  readonly name: string;
+  readonly partner_name: string;
+  /** The password is an operator's: it must be changed first. */
+  readonly is_first: boolean;
+}
+
+export interface Logins {
+  /** @returns the token that the browser keeps */
+  begin(userId: string): Promise<string>;
+  find(token: string): Promise<LoggedIn | null>;
+  end(token: string): Promise<void>;
+  endAll(userId: string): Promise<void>;
+  count(userId: string): Promise<number>;
+}
+
+const MINUTE = 60_000;
+/** A login that nobody has used for so long, or that is so old, is over. */
+const IDLE = 12 * 60 * MINUTE;
+const LONGEST = 7 * 24 * 60 * MINUTE;
+
+const TOKEN = /^[A-Za-z0-9_-]{43}$/;
+const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+/** Logins of the dashboard in PostgreSQL, by a digest: who reads the table can log in as nobody. */
+export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }): Logins => ({
+  begin: async (userId) => {
+    const token = randomBytes(32).toString('base64url');
+    const now = clock.now();
+    await pool.query('delete from work.login where used_at < $1 or began_at < $2', [
+      new Date(now - IDLE),
+      new Date(now - LONGEST),
+    ]);
+    await pool.query('insert into work.login (digest, user_id, began_at, used_at) values ($1, $2, $3, $3)', [
+      digestOf(token),
+      userId,
+      new Date(now),
+    ]);
+    return token;
+  },
+
+  find: async (token) => {
+    if (!TOKEN.test(token)) return null;
+    const now = clock.now();
+    const { rows } = await pool.query<LoggedIn & { used_at: Date }>(
+      `select u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first, l.used_at
+       from work.login l
+       join read.user_account u using (user_id)
+       join read.partner p using (partner_id)
+       join work.user_password w using (user_id)
+       where l.digest = $1 and l.used_at >= $2 and l.began_at >= $3 and u.removed_at is null`,
+      [digestOf(token), new Date(now - IDLE), new Date(now - LONGEST)],
+    );
+    const [found] = rows;
+    if (!found) return null;
+    const { used_at, ...user } = found;
+    if (now - used_at.getTime() > MINUTE) {
+      await pool.query('update work.login set used_at = $2 where digest = $1', [
+        digestOf(token),
+        new Date(now),
+      ]);
+    }
+    return user;
+  },
+
+  end: async (token) => {
+    await durably(pool, 'delete from work.login where digest = $1', [digestOf(token)]);
+  },
+
+  endAll: async (userId) => {
+    await durably(pool, 'delete from work.login where user_id = $1', [userId]);
+  },
+
+  count: async (userId) => {
+    const now = clock.now();
+    const { rows } = await pool.query<{ logins: number }>(
+      `select count(*)::int as logins from work.login
+       where user_id = $1 and used_at >= $2 and began_at >= $3`,
+      [userId, new Date(now - IDLE), new Date(now - LONGEST)],
+    );
+    return rows[0]?.logins ?? 0;
+  },
+});
+
+/** The hash of a user's password; null: nobody of this id logs in. */
+export const passwordOf = async (pool: pg.Pool, userId: string): Promise<string | null> => {
+  const { rows } = await pool.query<{ hash: string }>(
+    `select w.hash from work.user_password w join read.user_account u using (user_id)
+     where w.user_id = $1 and u.removed_at is null`,
+    [userId],
+  );
+  return rows[0]?.hash ?? null;
+};
+
+export interface NewPassword {
+  readonly userId: string;
+  readonly hash: string;
+  /** Given by an operator: it must be changed before anything else. */
+  readonly isFirst: boolean;
+  readonly at: number;
+}
+
+/** Puts a password into the place of the one before, and ends every login that began with that. */
+export const setPassword = (pool: pg.Pool, { userId, hash, isFirst, at }: NewPassword): Promise<void> =>
+  durably(
+    pool,
+    `with ended as (delete from work.login where user_id = $1)
+     insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
+     on conflict (user_id) do update
+       set hash = excluded.hash, is_first = excluded.is_first, set_at = excluded.set_at`,
+    [userId, hash, isFirst, new Date(at)],
+  );
+
+/** Nobody logs in as this user any more. */
+export const forgetPassword = (pool: pg.Pool, userId: string): Promise<void> =>
+  durably(
+    pool,
+    `with ended as (delete from work.login where user_id = $1)
+     delete from work.user_password where user_id = $1`,
+    [userId],
+  );

@@ -1,0 +1,46 @@
+import type pg from 'pg';
+import type { CallingKey } from '../http/route.ts';
+import type { Clock } from '../platform/clock.ts';
+
+export interface KeyUses {
+  /** Takes down that the key was used now. */
+  note(key: CallingKey): void;
+  close(): Promise<void>;
+}
+
+const FLUSH_MS = 5_000;
+
+/** When keys were last used, written down now and then: it tells an owner which key nothing uses, and decides nothing. */
+export const createKeyUses = ({
+  pool,
+  clock,
+}: {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+}): KeyUses => {
+  const used = new Set<string>();
+  const flush = async (): Promise<void> => {
+    if (used.size === 0) return;
+    const keys = [...used];
+    used.clear();
+    await pool
+      .query(
+        `insert into work.key_use (key_id, used_at) select key_id, $2 from unnest($1::text[]) as k (key_id)
+         order by key_id
+         on conflict (key_id) do update set used_at = greatest(key_use.used_at, excluded.used_at)`,
+        [keys, new Date(clock.now())],
+      )
+      // Said again at the key's next use.
+      .catch(() => undefined);
+  };
+  const timer = setInterval(flush, FLUSH_MS).unref();
+  return {
+    note: ({ key_id }) => {
+      used.add(key_id);
+    },
+    close: async () => {
+      clearInterval(timer);
+      await flush();
+    },
+  };
+};
