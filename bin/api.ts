@@ -155,12 +155,13 @@ export const buildApi = async (
     pixelRoute(trackers, served.collectsOn),
     healthRoute(healthy),
   ];
+  const dashboard = buildDashboard({ foundation, limiter, routes, admit, ownWrite, caughtUp });
   const app = buildServer({
     routes: [
       ...routes,
       openApiRoute(openApiDocument(routes, { publicUrl })),
       ...docsRoutes(),
-      ...buildDashboard({ foundation, limiter, routes, admit, ownWrite }),
+      ...dashboard.routes,
     ],
     authenticate: createAuthenticate(pool, clock),
     admit: (key, route) => {
@@ -181,6 +182,7 @@ export const buildApi = async (
       await calls.close();
       await clues.close();
       await keyUses.close();
+      await dashboard.close();
     },
   };
 };

@@ -1,9 +1,16 @@
 import { changeUser, userIdOf } from '../commands/partners/manage-user.ts';
 import type { ApiParts } from '../dashboard/api.ts';
 import { type AccountParts, accountPages } from '../dashboard/pages/account.ts';
+import { billingPages } from '../dashboard/pages/billing.ts';
+import { deliveryPages } from '../dashboard/pages/deliveries.ts';
+import { domainPages } from '../dashboard/pages/domains.ts';
 import { keyPages } from '../dashboard/pages/keys.ts';
 import { type LoginParts, loginPages, logoutAction } from '../dashboard/pages/login.ts';
+import { overviewPage } from '../dashboard/pages/overview.ts';
+import { revealPages } from '../dashboard/pages/reveals.ts';
+import { sessionPages } from '../dashboard/pages/sessions.ts';
 import { trackerPages } from '../dashboard/pages/trackers.ts';
+import { webhookPages } from '../dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../dashboard/routes.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import type { Position } from '../event-store/port.ts';
@@ -12,8 +19,11 @@ import { createVisitorAddress } from '../http/visitor.ts';
 import { createLogins, type Logins, passwordOf, setPassword } from '../platform/logins.ts';
 import { hashPassword, isPassword } from '../platform/passwords.ts';
 import type { RateLimiter } from '../platform/rate-limit.ts';
+import { listDomainsOfPartner } from '../read-api/domain-rows.ts';
 import { visitContext } from './dashboard-context.ts';
 import { dashboardKeys } from './dashboard-keys.ts';
+import { dashboardBilling, dashboardOverview, dashboardSessions } from './dashboard-reads.ts';
+import { dashboardRetries } from './dashboard-retries.ts';
 import type { Foundation } from './foundation.ts';
 
 export interface DashboardWiring extends ApiParts {
@@ -21,23 +31,41 @@ export interface DashboardWiring extends ApiParts {
   readonly limiter: RateLimiter;
   /** Waits until these read models have a caller's own write, or a short time is over. */
   readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+  /** Waits until these read models have all that the store has now, or a time limit is over. */
+  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
+}
+
+export interface Dashboard {
+  readonly routes: readonly Route[];
+  close(): Promise<void>;
 }
 
 /** The dashboard: pages over the API's own routes, with logins of its own. */
-export const buildDashboard = ({ foundation, limiter, ownWrite, ...api }: DashboardWiring): Route[] => {
+export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
+  const { foundation, limiter, ownWrite, caughtUp, ...api } = wiring;
   const logins = createLogins(foundation);
   const login = loginParts(foundation, limiter, logins);
-  return dashboardRoutes({
+  const sessions = dashboardSessions(foundation, caughtUp(['sessions', 'reveals']));
+  const billing = dashboardBilling(foundation, caughtUp(['reveal-units']));
+  const routes = dashboardRoutes({
     ...api,
     findLogin: logins.find,
     open: loginPages(login),
     pages: [
       logoutAction(login),
       ...accountPages(accountParts(foundation, limiter, logins)),
-      ...keyPages(dashboardKeys(foundation, ownWrite(['partners']))),
+      overviewPage(dashboardOverview(foundation, caughtUp(['usage', 'reveal-units']))),
+      ...sessionPages(sessions),
+      ...revealPages(sessions),
       ...trackerPages,
+      ...keyPages(dashboardKeys(foundation, ownWrite(['partners']))),
+      ...webhookPages,
+      ...deliveryPages(dashboardRetries(foundation, caughtUp(['webhooks', 'deliveries', 'payloads']))),
+      ...domainPages({ list: (partnerId) => listDomainsOfPartner(foundation.db, partnerId) }),
+      ...billingPages(billing),
     ],
   });
+  return { routes, close: billing.close };
 };
 
 const WINDOW = 15 * MINUTE;

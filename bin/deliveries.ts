@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
-import { retryDelivery } from '../commands/webhooks/retry-delivery.ts';
+import { type RetryParts, retryDelivery } from '../commands/webhooks/retry-delivery.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Route } from '../http/route.ts';
 import { createListener } from '../platform/listener.ts';
@@ -37,14 +37,10 @@ export interface DeliveryRoutesParts {
 
 /** What became of deliveries, and the retry. */
 export const deliveryRoutes = ({ foundation, caughtUp, ownWrite }: DeliveryRoutesParts): Route[] => {
-  const { db, pool, clock, store, dayKeys, cursorKey, queue } = foundation;
+  const { db, pool, clock, dayKeys, cursorKey } = foundation;
+  const retrying = retryParts(foundation);
   const reads = { db, caughtUp: caughtUp([webhooks.name, deliveries.name, payloads.name]) };
   const bodyOf = createBodies(pool, dayKeys, clock.now);
-  const retrying = {
-    store,
-    isKept: async (eventId: string) => (await bodyOf(eventId)) !== null,
-    enterQueue: placeOfDelivery(queue),
-  };
   return [
     ...deliveryReadRoutes({ ...reads, bodyOf, cursors: createCursors(cursorKey) }),
     retryDeliveryRoute({
@@ -54,6 +50,16 @@ export const deliveryRoutes = ({ foundation, caughtUp, ownWrite }: DeliveryRoute
       bodyOf,
     }),
   ];
+};
+
+/** What a retry stands on. */
+export const retryParts = ({ store, pool, dayKeys, clock, queue }: Foundation): RetryParts => {
+  const bodyOf = createBodies(pool, dayKeys, clock.now);
+  return {
+    store,
+    isKept: async (eventId) => (await bodyOf(eventId)) !== null,
+    enterQueue: placeOfDelivery(queue),
+  };
 };
 
 export interface Delivering {

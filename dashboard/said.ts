@@ -8,6 +8,15 @@ const DONE: Readonly<Record<string, string>> = {
   'tracker-disabled': 'The tracker is disabled: it takes no visits until it is enabled again.',
   'tracker-enabled': 'The tracker is enabled.',
   'tracker-deleted': 'The tracker is deleted. Its sessions stay readable until they expire.',
+  'webhook-changed': 'The endpoint is changed.',
+  'webhook-paused': 'The endpoint is paused. What is pending waits.',
+  'webhook-enabled': 'The endpoint is enabled.',
+  'webhook-tested': 'A test is queued. It stands here as soon as it is under way.',
+  'webhook-deleted': 'The endpoint is deleted. Its history stays for 90 days.',
+  'delivery-retried': 'The delivery is being attempted anew.',
+  'domain-added': 'The domain is added. It becomes active once its DNS points here.',
+  'domain-given-up': 'The domain is given up.',
+  'audit-begun': 'The audit has begun. Its verdict stands here as soon as it is done.',
 };
 
 export const whatWasDone = (said: string | null): string | null =>

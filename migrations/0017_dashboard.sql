@@ -36,3 +36,13 @@ create table work.key_use (
   used_at timestamptz not null
 );
 comment on table work.key_use is 'When each API key was last seen on a request, give or take some seconds.';
+
+create table work.audit_verdict (
+  partner_id uuid primary key,
+  began_at timestamptz not null,
+  ended_at timestamptz,
+  report json
+);
+comment on table work.audit_verdict is 'What the last audit of a partner''s ledger found that was asked for in the dashboard.';
+comment on column work.audit_verdict.ended_at is 'Null: it runs, or its process has ended.';
+comment on column work.audit_verdict.report is 'As doorplate audit billing prints it; null where it came to no end.';

@@ -60,6 +60,31 @@ export const countUnits = (
     from read.reveal_unit where partner_id = ${partnerId} and ${during} and ${until(upTo)}`);
 };
 
+const monthRow = z.object({ month: z.string(), completed: z.number(), units: z.number() });
+export type UnitsOfMonth = z.output<typeof monthRow>;
+
+/** A partner's completed reveals and their units by UTC month (`YYYY-MM`), the newest first. */
+export const listMonths = (db: DatabasePool, partnerId: string): Promise<readonly UnitsOfMonth[]> =>
+  db.any(sql.type(monthRow)`
+    select to_char(completed_at at time zone 'UTC', 'YYYY-MM') as month, count(*)::int as completed,
+           sum(units)::int as units
+    from read.reveal_unit where partner_id = ${partnerId}
+    group by month order by month desc`);
+
+const dayRow = z.object({ day: z.string(), completed: z.number(), units: z.number() });
+
+/** The same by UTC day (`YYYY-MM-DD`) since an instant (ISO 8601), days without any left out. */
+export const listDays = (
+  db: DatabasePool,
+  partnerId: string,
+  since: string,
+): Promise<readonly z.output<typeof dayRow>[]> =>
+  db.any(sql.type(dayRow)`
+    select to_char(completed_at at time zone 'UTC', 'YYYY-MM-DD') as day, count(*)::int as completed,
+           sum(units)::int as units
+    from read.reveal_unit where partner_id = ${partnerId} and completed_at >= ${since}::timestamptz
+    group by day order by day`);
+
 /** The first instant of a UTC month `YYYY-MM`, and that of the next. */
 export const monthStart = (month: string): string => `${month}-01T00:00:00.000Z`;
 export const monthEnd = (month: string): string => {

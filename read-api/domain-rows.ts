@@ -24,6 +24,11 @@ export const listDomains = (db: DatabasePool, trackerId: string): Promise<readon
   db.any(sql.type(domainRow)`
     ${rows} where d.tracker_id = ${trackerId} order by d.created_at, d.domain_id`);
 
+/** The domains of all trackers of a partner. */
+export const listDomainsOfPartner = (db: DatabasePool, partnerId: string): Promise<readonly DomainRow[]> =>
+  db.any(sql.type(domainRow)`
+    ${rows} where d.partner_id = ${partnerId} order by d.hostname`);
+
 export interface DomainReads {
   readonly db: DatabasePool;
   /** Waits until the read models have all that the store has now; false after the time limit. */

@@ -39,3 +39,25 @@ export const findReveal = async (
   const found = await findKept(reads, now);
   return found === 'gone' ? 'reveal_expired' : found === 'unknown' ? 'reveal_not_found' : found;
 };
+
+const revealOfSession = z.object({
+  reveal_id: z.string(),
+  session_id: z.string(),
+  created_at: z.string(),
+  completed_at: z.string().nullable(),
+  billable: z.boolean().nullable(),
+  company: z.string().nullable(),
+});
+export type RevealOfSession = z.output<typeof revealOfSession>;
+
+/** What has been revealed of these sessions of the partner's, the oldest first. */
+export const listRevealsOf = (
+  db: DatabasePool,
+  partnerId: string,
+  sessionIds: readonly string[],
+): Promise<readonly RevealOfSession[]> =>
+  db.any(sql.type(revealOfSession)`
+    select reveal_id, session_id, created_at, completed_at, billable, result -> 'company' ->> 'name' as company
+    from read.reveal
+    where session_id = any(${sql.array([...sessionIds], 'uuid')}) and partner_id = ${partnerId}
+    order by created_at, reveal_id`);

@@ -51,6 +51,24 @@ export const readFeed = (
     order by s.position limit ${limit}`);
 };
 
+/** The sessions before a place (null: the end), newest first, without those that have expired: what a person looks at. */
+export const readRecent = (
+  db: DatabasePool,
+  { partnerId, trackerId, before, limit, now }: Omit<FeedQuery, 'after'> & { readonly before: bigint | null },
+): Promise<readonly SessionRow[]> => {
+  const place =
+    before === null ? sql.fragment`true` : sql.fragment`s.position < ${before.toString()}::bigint`;
+  // The partner's own, also where the tracker was named by somebody who guessed it.
+  const whose =
+    trackerId === null
+      ? sql.fragment`s.partner_id = ${partnerId}`
+      : sql.fragment`s.tracker_id = ${trackerId} and s.partner_id = ${partnerId}`;
+  return db.any(sql.type(sessionRow)`
+    select ${COLUMNS} ${FROM}
+    where ${whose} and ${place} and s.expires_at > ${new Date(now).toISOString()}::timestamptz
+    order by s.position desc limit ${limit}`);
+};
+
 /** One session of the partner's, expired or not. */
 const readSession = (db: DatabasePool, partnerId: string, sessionId: string): Promise<SessionRow | null> =>
   db.maybeOne(sql.type(sessionRow)`

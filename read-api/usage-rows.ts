@@ -64,3 +64,24 @@ export const hasRevealed = (db: DatabasePool, keyId: string): Promise<boolean> =
   db.oneFirst(sql.type(z.object({ revealed: z.boolean() }))`
     select exists (select from read.reveal where key_id = ${keyId})
         or exists (select from read.reveal_unit where key_id = ${keyId}) as revealed`);
+
+const dayRow = z.object({
+  day: z.string(),
+  outcome: z.string(),
+  requests: z.number(),
+  cache_hits: z.number(),
+});
+
+/** The answers to all keys of a partner by UTC day (`YYYY-MM-DD`) and outcome, since an instant (ISO 8601). */
+export const readDays = (
+  db: DatabasePool,
+  partnerId: string,
+  since: string,
+): Promise<readonly z.output<typeof dayRow>[]> =>
+  db.any(sql.type(dayRow)`
+    select to_char(h.hour at time zone 'UTC', 'YYYY-MM-DD') as day, h.outcome, sum(h.requests)::bigint as requests,
+           sum(h.cache_hits)::bigint as cache_hits
+    from read.usage_hour h
+    join read.api_key k using (key_id)
+    where k.partner_id = ${partnerId} and h.hour >= ${since}::timestamptz
+    group by day, h.outcome order by day, h.outcome collate "C"`);

@@ -38,3 +38,10 @@ for (const form of document.querySelectorAll('form[method=post]')) {
 addEventListener('pageshow', () => {
   for (const form of document.querySelectorAll('form[data-sent]')) delete form.dataset.sent;
 });
+
+/** What is under way is looked at again by itself, while somebody looks. */
+if (document.querySelector('.reload')) {
+  setInterval(() => {
+    if (!document.hidden) location.replace(location.pathname);
+  }, 5000);
+}

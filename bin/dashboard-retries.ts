@@ -1,0 +1,66 @@
+import { retryDelivery } from '../commands/webhooks/retry-delivery.ts';
+import type { DeliveryParts, RetriedAll } from '../dashboard/pages/deliveries.ts';
+import { refusal } from '../http/error-catalog.ts';
+import { listDeliveries } from '../read-api/webhook-delivery-rows.ts';
+import { findEndpoint } from '../read-api/webhook-rows.ts';
+import { visitContext } from './dashboard-context.ts';
+import { retryParts } from './deliveries.ts';
+import type { Foundation } from './foundation.ts';
+
+const PAGE = 50;
+/** Of a page's time; the rest is for showing what came of it. */
+const MOMENT_MS = 2_500;
+
+/** What the API's retry does to one delivery, to all that failed. */
+export const dashboardRetries = (foundation: Foundation, caughtUp: () => Promise<boolean>): DeliveryParts => {
+  const { db } = foundation;
+  const retrying = retryParts(foundation);
+  return {
+    retryFailedSince: async (visit, webhookId, day): Promise<RetriedAll> => {
+      const { request, user } = visit;
+      const refusedAs = (code: Parameters<typeof refusal>[1], retried: number): RetriedAll => ({
+        retried,
+        all: false,
+        refused: { ok: false, ...told(refusal(request, code)) },
+      });
+      const now = request.receivedAt;
+      const endpoint = await findEndpoint({ db, caughtUp }, user.partner_id, webhookId, now);
+      if (endpoint === null) return refusedAs('webhook_not_found', 0);
+      await caughtUp();
+      const since = new Date(day).toISOString();
+      let retried = 0;
+      let before: bigint | null = null;
+      const until = performance.now() + MOMENT_MS;
+      for (;;) {
+        const deleted = endpoint.deleted_at !== null;
+        const page = await listDeliveries(db, {
+          webhookId,
+          deleted,
+          status: 'failed',
+          before,
+          limit: PAGE,
+          now,
+        });
+        const due = page.filter(({ created_at }) => created_at >= since);
+        const outcomes = await Promise.all(
+          due.map((row) => retryDelivery(retrying, row, visitContext(visit))),
+        );
+        retried += outcomes.filter(({ ok }) => ok).length;
+        // A payload that is gone takes only its own delivery with it.
+        const stopped = outcomes.find(
+          (outcome) => !outcome.ok && outcome.refusal !== 'webhook_event_expired',
+        );
+        if (stopped && !stopped.ok) return refusedAs(stopped.refusal, retried);
+        const last = page.at(-1);
+        if (due.length < PAGE || last === undefined) return { retried, all: true, refused: null };
+        if (performance.now() > until) return { retried, all: false, refused: null };
+        before = BigInt(last.position);
+      }
+    },
+  };
+};
+
+const told = ({ status, body }: ReturnType<typeof refusal>) => {
+  const { error } = JSON.parse(String(body));
+  return { status, code: error.code as string, message: error.message as string };
+};

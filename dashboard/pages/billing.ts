@@ -1,0 +1,128 @@
+import type { Answer } from '../../http/route.ts';
+import { fileAnswer, see } from '../answers.ts';
+import { count, form, nothingYet, table, time } from '../components.ts';
+import { html } from '../html.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import type { Visit } from '../visit.ts';
+
+/** What the last audit of the ledger found. */
+export interface Verdict {
+  readonly began_at: string;
+  /** null: it runs still, or was ended by a restart. */
+  readonly ended_at: string | null;
+  /** null: it could not be brought to its end. */
+  readonly report: null | {
+    readonly months: readonly {
+      readonly month: string;
+      readonly entries: number;
+      readonly units: number;
+      readonly head_digest: string | null;
+    }[];
+    readonly units: number;
+    readonly differences: readonly {
+      readonly kind: string;
+      readonly stream: string;
+      readonly detail: string;
+    }[];
+  };
+}
+
+export interface BillingParts {
+  readonly months: (
+    partnerId: string,
+  ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
+  readonly verdict: (partnerId: string) => Promise<Verdict | null>;
+  /** Begins an audit and waits for a moment. */
+  readonly audit: (partnerId: string) => Promise<void>;
+}
+
+const PATH = '/dashboard/billing';
+
+/** Units by month, and whether the ledger proves them. */
+export const billingPages = (parts: BillingParts): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => billing(parts, visit) },
+  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(parts, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/audit`,
+    handle: async ({ user }) => {
+      await parts.audit(user.partner_id);
+      return see(PATH, 'audit-begun');
+    },
+  },
+];
+
+const billing = async ({ months, verdict }: BillingParts, visit: Visit): Promise<Answer> => {
+  const { partner_id } = visit.user;
+  const [listed, audited] = await Promise.all([months(partner_id), verdict(partner_id)]);
+  return show(visit, {
+    title: 'Billing',
+    section: 'Billing',
+    content: html`${
+      listed.length === 0
+        ? nothingYet(
+            'No units yet',
+            html`A unit is recorded when a reveal finds something. Reveal a
+            <a href="/dashboard/sessions">session</a>, here or through the API.`,
+          )
+        : html`${table(
+            'Units by month (UTC) in which the reveal completed',
+            ['Month', 'Reveals completed', 'Units'],
+            listed.map(({ month, completed, units }) => [month, count(completed), count(units)]),
+          )}<p><a class="button quiet" href="${PATH}.csv">Download as CSV</a></p>`
+    }
+    <section><h2>Audit</h2>
+      <p>Replays your ledger entry by entry and holds it against receipts and usage. Whoever runs the service can do the
+        same with <code>doorplate audit billing</code>.</p>
+      ${audited === null ? html`<p>Not audited yet.</p>` : verdictOf(audited)}
+      ${form(visit, `${PATH}/audit`, html`<button>Audit now</button>`)}
+    </section>`,
+  });
+};
+
+const verdictOf = ({ began_at, ended_at, report }: Verdict) => {
+  if (ended_at === null) {
+    return html`<p class="notice">An audit began ${time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
+  }
+  if (report === null) {
+    return html`<p class="alert">The audit of ${time(began_at)} did not come to its end. Try it again.</p>`;
+  }
+  const { differences, units, months } = report;
+  return html`${
+    differences.length === 0
+      ? html`<p class="said"><strong>No differences.</strong> ${count(units)} units proven, ${time(ended_at)}.</p>`
+      : html`<p class="alert"><strong>${count(differences.length)} differences</strong> found, ${time(ended_at)}. Tell whoever
+          runs the service.</p>${table(
+            'Differences',
+            ['Kind', 'Stream', 'Detail'],
+            differences
+              .slice(0, 100)
+              .map(({ kind, stream, detail }) => [kind, html`<code>${stream}</code>`, detail]),
+          )}`
+  }
+  ${
+    months.length > 0 &&
+    html`<details><summary>The ledger by month, with digests to note down</summary>${table(
+      'Ledger by month',
+      ['Month', 'Entries', 'Units', 'Digest of its last entry'],
+      months.map(({ month, entries, units, head_digest }) => [
+        month,
+        count(entries),
+        count(units),
+        html`<code>${head_digest ?? '–'}</code>`,
+      ]),
+    )}</details>`
+  }`;
+};
+
+const csv = async ({ months }: BillingParts, { user }: Visit): Promise<Answer> => {
+  const rows = (await months(user.partner_id)).map(
+    ({ month, completed, units }) => `${month},${completed},${units}`,
+  );
+  return fileAnswer(
+    'doorplate-units.csv',
+    'text/csv; charset=utf-8',
+    `${['month,completed_reveals,units', ...rows].join('\r\n')}\r\n`,
+  );
+};

@@ -1,0 +1,180 @@
+import type { Answer } from '../../http/route.ts';
+import type { DomainBody } from '../../http/schemas/domains.ts';
+import type { TrackerBody } from '../../http/schemas/trackers.ts';
+import { see } from '../answers.ts';
+import {
+  badge,
+  confirmation,
+  copyable,
+  facts,
+  field,
+  form,
+  nothingYet,
+  select,
+  table,
+  time,
+} from '../components.ts';
+import { html } from '../html.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { type Refused, textOf, type Visit } from '../visit.ts';
+
+export interface DomainParts {
+  /** Of all the partner's trackers. */
+  readonly list: (partnerId: string) => Promise<
+    readonly (Pick<DomainBody, 'tracker_id' | 'hostname' | 'status' | 'created_at' | 'last_error'> & {
+      readonly domain_id: string;
+    })[]
+  >;
+}
+
+const PATH = '/dashboard/domains';
+const DOMAIN = '/v1/trackers/:tracker_id/domains/:domain_id';
+
+/** Host names of customers under which their pixel runs. */
+export const domainPages = (parts: DomainParts): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => list(parts, visit) },
+  { method: 'POST', path: PATH, handle: (visit) => create(parts, visit) },
+  { method: 'GET', path: `${PATH}/:tracker_id/:domain_id`, handle: (visit) => one(parts, visit) },
+  {
+    method: 'GET',
+    path: `${PATH}/:tracker_id/:domain_id/delete`,
+    handle: (visit) => askDelete(parts, visit),
+  },
+  { method: 'POST', path: `${PATH}/:tracker_id/:domain_id/delete`, handle: (visit) => remove(parts, visit) },
+];
+
+const list = async (parts: DomainParts, visit: Visit, refused: Refused = null): Promise<Answer> => {
+  const [listed, domains] = await Promise.all([
+    visit.api<{ trackers: readonly TrackerBody[] }>('GET', '/v1/trackers'),
+    parts.list(visit.user.partner_id),
+  ]);
+  const trackers = listed.ok ? listed.body.trackers : [];
+  const name = (id: string): string =>
+    trackers.find((tracker) => tracker.id === id)?.name ?? 'deleted tracker';
+  const chosen = textOf(visit, 'tracker_id') || (visit.query.get('tracker_id') ?? '');
+  const shown = chosen === '' ? domains : domains.filter(({ tracker_id }) => tracker_id === chosen);
+  return show(visit, {
+    title: 'Domains',
+    section: 'Domains',
+    refused: refused ?? (listed.ok ? null : listed),
+    content: html`${
+      shown.length === 0
+        ? nothingYet(
+            'No domains yet',
+            'A host name of your customer’s own, under which the pixel is a part of the website. Add the first one below.',
+          )
+        : table(
+            'Domains',
+            ['Host name', 'State', 'Tracker', 'What is wrong', 'Added'],
+            shown.map((domain) => [
+              html`<a href="${PATH}/${domain.tracker_id}/${domain.domain_id}">${domain.hostname}</a>`,
+              stateOf(domain),
+              name(domain.tracker_id),
+              trouble(domain.last_error),
+              time(domain.created_at),
+            ]),
+          )
+    }
+    ${
+      trackers.length === 0
+        ? html`<p>A domain belongs to a tracker: <a href="/dashboard/trackers">create one first</a>.</p>`
+        : html`<section><h2>Add a domain</h2>${form(
+            visit,
+            PATH,
+            html`${select(
+              'Tracker',
+              'tracker_id',
+              trackers.map(({ id, name }) => [id, name] as const),
+              chosen,
+            )}
+            ${field('Host name', 'hostname', { value: textOf(visit, 'hostname'), required: true, maxlength: 253, hint: html`<code>visits.example.com</code>, for example. The next page says where it must point.` })}
+            <button>Add the domain</button>`,
+          )}</section>`
+    }`,
+  });
+};
+
+const TONES = { pending: 'wait', active: 'good', failed: 'bad' } as const;
+const stateOf = ({ status }: Pick<DomainBody, 'status'>) => badge(status, TONES[status]);
+
+const TROUBLES: Readonly<Record<string, string>> = {
+  no_such_name: 'The name does not exist yet.',
+  no_cname: 'The name has no CNAME record.',
+  points_elsewhere: 'The CNAME points elsewhere.',
+  cname_loop: 'The CNAME records lead in a circle.',
+  cname_too_long: 'Too many CNAME records follow each other.',
+  dns_timeout: 'Its name server did not answer in time.',
+  dns_error: 'Its name server answered with an error.',
+};
+const trouble = (error: string | null): string => (error === null ? '–' : (TROUBLES[error] ?? error));
+
+const create = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
+  const params = { tracker_id: textOf(visit, 'tracker_id') };
+  const body = { hostname: textOf(visit, 'hostname') };
+  const made = await visit.api<DomainBody>('POST', '/v1/trackers/:tracker_id/domains', { params, body });
+  if (!made.ok) return list(parts, visit, made);
+  return see(`${PATH}/${made.body.tracker_id}/${made.body.id}`, 'domain-added');
+};
+
+const paramsOf = ({ request: { params } }: Visit) => ({
+  tracker_id: params.tracker_id ?? '',
+  domain_id: params.domain_id ?? '',
+});
+const pathOf = ({ tracker_id, id }: DomainBody): string => `${PATH}/${tracker_id}/${id}`;
+
+const one = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
+  const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
+  if (!found.ok) return list(parts, visit, found);
+  const domain = found.body;
+  return show(visit, {
+    title: domain.hostname,
+    section: 'Domains',
+    content: html`${facts([
+      ['State', stateOf(domain)],
+      ['Added', time(domain.created_at)],
+      ['Active since', time(domain.activated_at, 'not yet')],
+      ['Last looked at', time(domain.checked_at, 'not yet')],
+      ['What is wrong', trouble(domain.last_error)],
+    ])}
+    <section><h2>DNS</h2><p>Whoever keeps the domain makes this record:</p>
+      ${copyable('DNS record', `${domain.hostname}. CNAME ${domain.cname_target}.`)}
+      ${
+        domain.status === 'pending' &&
+        html`<p class="notice">It is looked for again and again, for seven days.
+        <a class="reload" href="">Look again</a></p>`
+      }
+      ${
+        domain.status === 'failed' &&
+        form(
+          visit,
+          PATH,
+          html`<input type="hidden" name="tracker_id" value="${domain.tracker_id}">
+        <input type="hidden" name="hostname" value="${domain.hostname}"><button>Try again</button>`,
+        )
+      }</section>
+    ${domain.snippet !== null && html`<section><h2>Install</h2>${copyable('Snippet', domain.snippet)}</section>`}
+    <p><a class="button danger" href="${pathOf(domain)}/delete">Give the domain up…</a></p>
+    <p><a href="${PATH}">All domains</a></p>`,
+  });
+};
+
+const askDelete = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
+  const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
+  if (!found.ok) return list(parts, visit, found);
+  return show(visit, {
+    title: `Give up ${found.body.hostname}?`,
+    section: 'Domains',
+    content: confirmation(visit, {
+      text: html`<p>Snippets with this name stop working. Change them to the tracker's own snippet first.</p>`,
+      action: `${pathOf(found.body)}/delete`,
+      button: 'Give the domain up',
+      back: pathOf(found.body),
+    }),
+  });
+};
+
+const remove = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
+  const removed = await visit.api('DELETE', DOMAIN, { params: paramsOf(visit) });
+  return removed.ok ? see(PATH, 'domain-given-up') : list(parts, visit, removed);
+};

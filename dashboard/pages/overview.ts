@@ -1,0 +1,107 @@
+import type { Answer } from '../../http/route.ts';
+import { barChart } from '../charts.ts';
+import { count, facts, nothingYet, table } from '../components.ts';
+import { daysBack } from '../days.ts';
+import { html } from '../html.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import type { Visit } from '../visit.ts';
+
+export interface OverviewParts {
+  /** Of all keys, since a UTC day (`YYYY-MM-DD`), days without any left out. */
+  readonly requests: (
+    partnerId: string,
+    since: string,
+  ) => Promise<
+    readonly {
+      readonly day: string;
+      readonly outcome: string;
+      readonly requests: number;
+      readonly cache_hits: number;
+    }[]
+  >;
+  readonly reveals: (
+    partnerId: string,
+    since: string,
+  ) => Promise<readonly { readonly day: string; readonly completed: number; readonly units: number }[]>;
+}
+
+const DAYS = 30;
+
+/** What the partner's keys, trackers and users did lately. */
+export const overviewPage = (parts: OverviewParts): PageRoute => ({
+  method: 'GET',
+  path: '/dashboard',
+  handle: (visit) => overview(parts, visit),
+});
+
+const overview = async (parts: OverviewParts, visit: Visit): Promise<Answer> => {
+  const { partner_id } = visit.user;
+  const days = daysBack(visit.request.receivedAt, DAYS);
+  const since = days[0] ?? '';
+  const [requests, reveals] = await Promise.all([
+    parts.requests(partner_id, since),
+    parts.reveals(partner_id, since),
+  ]);
+  const all = sum(requests, ({ requests }) => requests);
+  const hits = sum(requests, ({ cache_hits }) => cache_hits);
+  const outcomes = [...Map.groupBy(requests, ({ outcome }) => outcome)]
+    .map(([outcome, rows]) => [outcome, sum(rows, ({ requests }) => requests)] as const)
+    .sort(([, a], [, b]) => b - a);
+  return show(visit, {
+    title: 'Overview',
+    section: 'Overview',
+    content: html`<p>The last ${DAYS} days, all keys together.</p>
+    ${facts([
+      ['Lookup requests', count(all)],
+      [
+        'Answered from saved results',
+        all === 0 ? '–' : `${count(hits)} (${Math.round((hits / all) * 100)} %)`,
+      ],
+      ['Reveals completed', count(sum(reveals, ({ completed }) => completed))],
+      ['Units', count(sum(reveals, ({ units }) => units))],
+    ])}
+    ${all === 0 && reveals.length === 0 && firstSteps}
+    ${barChart({
+      title: 'Lookup requests and cache hits a day',
+      series: ['Requests', 'Cache hits'],
+      days: days.map((day) => {
+        const of = requests.filter((row) => row.day === day);
+        return {
+          day,
+          values: [sum(of, ({ requests }) => requests), sum(of, ({ cache_hits }) => cache_hits)],
+        };
+      }),
+    })}
+    ${barChart({
+      title: 'Reveals and units a day',
+      series: ['Reveals', 'Units'],
+      days: days.map((day) => {
+        const of = reveals.find((row) => row.day === day);
+        return { day, values: [of?.completed ?? 0, of?.units ?? 0] };
+      }),
+    })}
+    ${
+      outcomes.length > 0 &&
+      html`<section><h2>Outcomes</h2>${table(
+        'Lookup requests by outcome',
+        ['Outcome', 'Requests', 'Share'],
+        outcomes.map(([outcome, n]) => [
+          outcome.replaceAll('_', ' '),
+          count(n),
+          `${((n / all) * 100).toFixed(1)} %`,
+        ]),
+      )}</section>`
+    }`,
+  });
+};
+
+const sum = <T>(rows: readonly T[], of: (row: T) => number): number =>
+  rows.reduce((total, row) => total + of(row), 0);
+
+const firstSteps = nothingYet(
+  'Nothing has happened yet',
+  html`<a href="/dashboard/keys">Create a key</a> and ask for an address as the
+    <a href="/docs">documentation</a> shows, or <a href="/dashboard/trackers">create a tracker</a> to see who visits
+    a website.`,
+);

@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto';
+import type { Answer } from '../../http/route.ts';
+import type { RevealBody } from '../../http/schemas/reveals.ts';
+import { see } from '../answers.ts';
+import { badge, confirmation, facts, time } from '../components.ts';
+import { html } from '../html.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { type Refused, textOf, type Visit } from '../visit.ts';
+import type { RevealOfSession } from './sessions.ts';
+
+export interface RevealParts {
+  readonly revealsOf: (
+    partnerId: string,
+    sessionIds: readonly string[],
+  ) => Promise<readonly RevealOfSession[]>;
+}
+
+/** Asking for a company, and what came of it. */
+export const revealPages = (parts: RevealParts): PageRoute[] => [
+  {
+    method: 'GET',
+    path: '/dashboard/sessions/:session_id/reveal',
+    handle: (visit) => ask(parts, visit, randomUUID()),
+  },
+  { method: 'POST', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => reveal(parts, visit) },
+  { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
+];
+
+/** The page has the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
+const ask = async (
+  { revealsOf }: RevealParts,
+  visit: Visit,
+  idempotencyKey: string,
+  refused: Refused = null,
+): Promise<Answer> => {
+  const session_id = visit.request.params.session_id ?? '';
+  const known = await visit.api('GET', '/v1/sessions/:session_id', { params: { session_id } });
+  const at = `/dashboard/sessions/${encodeURIComponent(session_id)}`;
+  if (!known.ok) {
+    return show(visit, {
+      title: 'No such session',
+      section: 'Sessions',
+      refused: known,
+      content: html`<p><a href="/dashboard/sessions">All sessions</a></p>`,
+    });
+  }
+  const earlier = await revealsOf(visit.user.partner_id, [session_id]);
+  return show(visit, {
+    title: 'Reveal the company?',
+    section: 'Sessions',
+    refused,
+    content: confirmation(visit, {
+      text: html`<p>This costs <strong>one unit</strong> if anything is found about the visitor's company or network, and
+        nothing if not.</p>
+        ${
+          earlier.length > 0 &&
+          html`<p><strong>This session has been revealed before.</strong> Its receipts stay free to
+        read; a new reveal may cost another unit.</p>`
+        }`,
+      action: `${at}/reveal`,
+      button: 'Reveal, for one unit',
+      back: at,
+      fields: { idempotency_key: idempotencyKey },
+    }),
+  });
+};
+
+const reveal = async (parts: RevealParts, visit: Visit): Promise<Answer> => {
+  const session_id = visit.request.params.session_id ?? '';
+  const idempotencyKey = textOf(visit, 'idempotency_key');
+  const revealed = await visit.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', {
+    params: { session_id },
+    idempotencyKey,
+  });
+  if (revealed.ok) return see(`/dashboard/reveals/${revealed.body.reveal_id}`);
+  return ask(parts, visit, idempotencyKey, revealed);
+};
+
+const receipt = async (visit: Visit): Promise<Answer> => {
+  const reveal_id = visit.request.params.reveal_id ?? '';
+  const found = await visit.api<RevealBody>('GET', '/v1/reveals/:reveal_id', { params: { reveal_id } });
+  if (!found.ok) {
+    return show(visit, {
+      title: 'No receipt',
+      section: 'Sessions',
+      refused: found,
+      content: html`<p><a href="/dashboard/sessions">All sessions</a></p>`,
+    });
+  }
+  const { body } = found;
+  return show(visit, {
+    title: 'Receipt',
+    section: 'Sessions',
+    showsCountry: true,
+    content: html`${facts([
+      ['State', body.status === 'complete' ? badge('complete', 'good') : badge('pending', 'wait')],
+      ['Units', String(body.billable_units)],
+      ['Asked', time(body.created_at)],
+      ['Completed', time(body.completed_at, 'not yet')],
+      ['Kept until', time(body.expires_at)],
+      ['Id', html`<code>${body.reveal_id}</code>`],
+    ])}
+    ${
+      body.result === null
+        ? html`<p class="notice">The enrichment is under way. <a class="reload" href="">Look again</a></p>`
+        : html`${known('Company', body.result.company)}${known('Network', body.result.network)}`
+    }
+    <p><a href="/dashboard/sessions/${body.session_id}">Its session</a></p>`,
+  });
+};
+
+/** The fields that are known; null for an object where nothing is. */
+const known = (title: string, fields: Readonly<Record<string, unknown>> | null) => {
+  const pairs = Object.entries(fields ?? {}).filter(([, value]) => value !== null);
+  return html`<section><h2>${title}</h2>${
+    pairs.length === 0
+      ? html`<p>Nothing was found.</p>`
+      : facts(pairs.map(([name, value]) => [wordsOf(name), textOfValue(name, String(value))]))
+  }</section>`;
+};
+
+const wordsOf = (name: string): string => {
+  const words = name.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
+const textOfValue = (name: string, value: string) =>
+  /^(website|linkedin_url)$/.test(name) && /^https?:\/\/\S+$/.test(value)
+    ? html`<a href="${value}" rel="noreferrer nofollow">${value}</a>`
+    : value;

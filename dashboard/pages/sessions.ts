@@ -1,0 +1,146 @@
+import type { Answer } from '../../http/route.ts';
+import type { SessionBody } from '../../http/schemas/sessions.ts';
+import type { TrackerBody } from '../../http/schemas/trackers.ts';
+import { badge, facts, nothingYet, select, table, time } from '../components.ts';
+import { type Content, html } from '../html.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import type { Refused, Visit } from '../visit.ts';
+
+/** What has been revealed of a session. */
+export interface RevealOfSession {
+  readonly reveal_id: string;
+  readonly session_id: string;
+  readonly created_at: string;
+  readonly completed_at: string | null;
+  readonly billable: boolean | null;
+  readonly company: string | null;
+}
+
+export interface SessionParts {
+  /** Newest first. `before` is an `older` of the same list; null: it is none. */
+  readonly recent: (
+    visit: Visit,
+    trackerId: string | null,
+    before: string | null,
+  ) => Promise<{ readonly sessions: readonly SessionBody[]; readonly older: string | null } | null>;
+  readonly revealsOf: (
+    partnerId: string,
+    sessionIds: readonly string[],
+  ) => Promise<readonly RevealOfSession[]>;
+}
+
+const PATH = '/dashboard/sessions';
+
+/** Who visited. */
+export const sessionPages = (parts: SessionParts): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => feed(parts, visit) },
+  { method: 'GET', path: `${PATH}/:session_id`, handle: (visit) => one(parts, visit) },
+];
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+const feed = async (parts: SessionParts, visit: Visit, refused: Refused = null): Promise<Answer> => {
+  const asked = visit.query.get('tracker_id') ?? '';
+  const trackerId = UUID.test(asked) ? asked : null;
+  const before = visit.query.get('before');
+  const [listed, page] = await Promise.all([
+    visit.api<{ trackers: readonly TrackerBody[] }>('GET', '/v1/trackers'),
+    parts.recent(visit, trackerId, before),
+  ]);
+  const trackers = listed.ok ? listed.body.trackers : [];
+  const { sessions, older } = page ?? { sessions: [], older: null };
+  const reveals = await parts.revealsOf(
+    visit.user.partner_id,
+    sessions.map(({ session_id }) => session_id),
+  );
+  const name = (id: string): string =>
+    trackers.find((tracker) => tracker.id === id)?.name ?? 'deleted tracker';
+  return show(visit, {
+    title: 'Sessions',
+    section: 'Sessions',
+    showsCountry: true,
+    refused: refused ?? (listed.ok ? null : listed),
+    content: html`<form class="filter" method="get" action="${PATH}">
+      ${select('Tracker', 'tracker_id', [['', 'All trackers'], ...trackers.map(({ id, name }) => [id, name] as const)], trackerId ?? '')}
+      <button class="quiet">Show</button></form>
+    ${
+      sessions.length === 0
+        ? nothingYet(
+            before === null ? 'No sessions yet' : 'No older sessions',
+            before === null
+              ? html`Sessions appear as soon as a page with the snippet of a <a href="/dashboard/trackers">tracker</a> is visited.`
+              : html`<a href="${PATH}">Back to the newest</a>`,
+          )
+        : table(
+            'Sessions, the newest first',
+            ['First seen', 'Last seen', 'Tracker', 'Country', 'Labels', 'Company'],
+            sessions.map((session) => [
+              html`<a href="${PATH}/${session.session_id}">${time(session.first_seen_at)}</a>`,
+              time(session.last_seen_at),
+              name(session.tracker_id),
+              session.visitor_country ?? 'unknown',
+              labelsOf(session),
+              companyOf(reveals.filter(({ session_id }) => session_id === session.session_id)),
+            ]),
+          )
+    }
+    ${older !== null && html`<p><a class="button quiet" href="${PATH}?${new URLSearchParams({ tracker_id: trackerId ?? '', before: older }).toString()}">Older sessions</a></p>`}`,
+  });
+};
+
+const labelsOf = ({ custom = {} }: SessionBody): Content =>
+  Object.entries(custom)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join(', ');
+
+const companyOf = (reveals: readonly RevealOfSession[]): Content => {
+  const done = reveals.find(({ completed_at }) => completed_at !== null);
+  if (done) return done.company ?? 'no company found';
+  return reveals.length > 0 ? badge('pending', 'wait') : badge('not revealed', 'off');
+};
+
+const one = async (parts: SessionParts, visit: Visit): Promise<Answer> => {
+  const session_id = visit.request.params.session_id ?? '';
+  const found = await visit.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } });
+  if (!found.ok) return feed(parts, visit, found);
+  const session = found.body;
+  const reveals = await parts.revealsOf(visit.user.partner_id, [session.session_id]);
+  const done = reveals.some(({ completed_at }) => completed_at !== null);
+  return show(visit, {
+    title: 'Session',
+    section: 'Sessions',
+    showsCountry: true,
+    content: html`${facts([
+      ['First seen', time(session.first_seen_at)],
+      ['Last seen', time(session.last_seen_at)],
+      ['Kept until', time(session.expires_at)],
+      ['Country of the visitor', session.visitor_country ?? 'unknown'],
+      [
+        'Tracker',
+        html`<a href="/dashboard/trackers/${session.tracker_id}"><code>${session.tracker_id}</code></a>`,
+      ],
+      ['Your reference', session.customer_reference ?? '–'],
+      ['Labels', labelsOf(session) || '–'],
+      ['Id', html`<code>${session.session_id}</code>`],
+    ])}
+    <section><h2>Company</h2>
+      ${
+        reveals.length > 0 &&
+        table(
+          'Reveals of this session',
+          ['Asked', 'Completed', 'Company', 'Units', ''],
+          reveals.map((reveal) => [
+            time(reveal.created_at),
+            time(reveal.completed_at, 'pending'),
+            reveal.completed_at === null ? '–' : (reveal.company ?? 'no company found'),
+            reveal.completed_at === null ? '–' : reveal.billable ? '1' : '0',
+            html`<a href="/dashboard/reveals/${reveal.reveal_id}">Receipt</a>`,
+          ]),
+        )
+      }
+      <p><a class="button${done && ' quiet'}" href="${PATH}/${session.session_id}/reveal">${done ? 'Reveal once more…' : 'Reveal the company…'}</a></p>
+    </section>
+    <p><a href="${PATH}">All sessions</a></p>`,
+  });
+};
