@@ -1,0 +1,41 @@
+import { describe, it } from 'vitest';
+import type { UserEvent } from '../../domain/partners/events.ts';
+import { user } from '../../domain/partners/user.ts';
+import { given } from './deciding.ts';
+import { ANNA, AT } from './lookup-events.ts';
+
+const at = new Date(AT).toISOString();
+const user_id = '5f0c3f0e-3f0e-4f0e-8f0e-3f0e3f0e3f0e';
+const ofUser = { user_id, partner_id: ANNA };
+const made: UserEvent = { type: 'partners.UserCreated.v1', data: { ...ofUser, name: 'Ada', created_at: at } };
+const removed: UserEvent = { type: 'partners.UserRemoved.v1', data: { ...ofUser, removed_at: at } };
+const create = (name = 'Ada') => ({ type: 'CreateUser', user_id, partner_id: ANNA, name, at: AT }) as const;
+const change = (type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser') =>
+  ({ type, user_id, at: AT }) as const;
+
+describe('a user of the dashboard', () => {
+  it.each(['', ' Ada', 'a'.repeat(101), 'A\u0000da'])('has no name like %j', (name) => {
+    given(user, []).when(create(name)).thenRefused('invalid_name');
+  });
+
+  it('has a name that is given once, also after the end of the user', () => {
+    given(user, [made]).when(create()).thenRefused('user_exists');
+    given(user, [made, removed]).when(create()).thenRefused('user_exists');
+  });
+
+  it('is removed once', () => {
+    given(user, [made]).when(change('RemoveUser')).thenEvents([removed]);
+  });
+
+  it.each(['ResetPassword', 'ChangePassword', 'RemoveUser'] as const)(
+    'is not there for %s before it is made',
+    (type) => {
+      given(user, []).when(change(type)).thenRefused('user_not_found');
+    },
+  );
+
+  it('has no password any more once it is removed', () => {
+    given(user, [made, removed]).when(change('ResetPassword')).thenRefused('user_not_found');
+    given(user, [made, removed]).when(change('ChangePassword')).thenRefused('user_not_found');
+  });
+});

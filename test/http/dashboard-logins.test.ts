@@ -1,0 +1,251 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { changeUser } from '../../commands/partners/manage-user.ts';
+import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { forgetPassword } from '../../platform/logins.ts';
+import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
+import {
+  browse,
+  cookieOf,
+  loggedIn,
+  logIn,
+  makeUser,
+  PASSWORD,
+  type TestUser,
+} from '../support/dashboard.ts';
+
+const clock = manualClock();
+let api: TestApi;
+let key: Key;
+let user: TestUser;
+
+beforeAll(async () => {
+  api = await startApi({ clock });
+  key = await api.key();
+  user = await makeUser(api, key.partner_id);
+});
+afterAll(() => api.close());
+// Past the window that attempts are counted in.
+beforeEach(() => clock.advance(16 * MINUTE));
+
+const isLoggedIn = async (cookie: string): Promise<boolean> =>
+  (await browse(api, 'GET', '/dashboard/account', { cookie })).statusCode === 200;
+
+describe('a login', () => {
+  it('gives a cookie that scripts, other hosts and plain http do not see', async () => {
+    const answer = await logIn(api, user.name);
+    expect(answer.statusCode).toBe(303);
+    expect(answer.headers.location).toBe('/dashboard');
+    expect(answer.headers['set-cookie']).toMatch(
+      /^__Host-doorplate=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Lax$/,
+    );
+  });
+
+  it('takes the name in upper and lower case', async () => {
+    expect((await logIn(api, user.name.toUpperCase())).statusCode).toBe(303);
+  });
+
+  it('is refused in the same words for a wrong password and for nobody', async () => {
+    const wrong = await logIn(api, user.name, 'not the password');
+    const nobody = await logIn(api, 'nobody at all', PASSWORD);
+    expect([wrong.statusCode, nobody.statusCode]).toEqual([401, 401]);
+    const without = (body: string) => body.replace(/value="[^"]*"/g, '');
+    expect(without(wrong.body)).toBe(without(nobody.body));
+    expect(cookieOf(wrong)).toBeNull();
+  });
+
+  it('leads to the page that was wanted, and to no other host', async () => {
+    const wanted = await browse(api, 'GET', '/dashboard/keys?said=x');
+    expect(wanted.statusCode).toBe(303);
+    expect(wanted.headers.location).toBe('/dashboard/login?next=%2Fdashboard%2Fkeys%3Fsaid%3Dx');
+    const to = async (next: string) => {
+      const form = { name: user.name, password: PASSWORD, next };
+      return (await browse(api, 'POST', '/dashboard/login', { form })).headers.location;
+    };
+    expect(await to('/dashboard/keys?said=x')).toBe('/dashboard/keys?said=x');
+    expect(await to('https://evil.example/dashboard')).toBe('/dashboard');
+    expect(await to('/dashboard/../v1/usage')).toBe('/dashboard');
+    expect(await to('//evil.example')).toBe('/dashboard');
+  });
+
+  it('is no API credential, and an API key is no login', async () => {
+    const { cookie } = await loggedIn(api, user);
+    const token = cookie.split('=')[1] ?? '';
+    const usage = (headers: Record<string, string>) =>
+      api.app.inject({ method: 'GET', url: '/v1/usage', headers });
+    expect((await usage({ cookie })).statusCode).toBe(401);
+    expect((await usage({ authorization: `Bearer ${token}` })).statusCode).toBe(401);
+    const headers = { authorization: `Bearer ${key.api_key}` };
+    expect((await browse(api, 'GET', '/dashboard/keys', { headers })).statusCode).toBe(303);
+    const asCookie = `__Host-doorplate=${key.api_key}`;
+    expect((await browse(api, 'GET', '/dashboard/keys', { cookie: asCookie })).statusCode).toBe(303);
+  });
+
+  it('ends with log-out, here alone or everywhere', async () => {
+    const [one, two, three] = await Promise.all([
+      loggedIn(api, user),
+      loggedIn(api, user),
+      loggedIn(api, user),
+    ]);
+    const out = await one.send('/logout');
+    expect(out.headers['set-cookie']).toContain('Max-Age=0');
+    expect(await Promise.all([one, two, three].map(({ cookie }) => isLoggedIn(cookie)))).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    await two.send('/logout-everywhere');
+    expect(await isLoggedIn(three.cookie)).toBe(false);
+  });
+
+  it('ends when it is not used for twelve hours, and after seven days however it is used', async () => {
+    const idle = await loggedIn(api, user);
+    const busy = await loggedIn(api, user);
+    for (let hours = 0; hours < 11; hours += 10) {
+      clock.advance(10 * 60 * MINUTE);
+      expect(await isLoggedIn(busy.cookie)).toBe(true);
+    }
+    expect(await isLoggedIn(idle.cookie)).toBe(false);
+    for (let day = 0; day < 14; day += 1) {
+      clock.advance(DAY / 2 - MINUTE);
+      await isLoggedIn(busy.cookie);
+    }
+    expect(await isLoggedIn(busy.cookie)).toBe(false);
+  });
+
+  it('ends with its user', async () => {
+    const gone = await makeUser(api, key.partner_id);
+    const { cookie } = await loggedIn(api, gone);
+    const context = { correlationId: 'a', causationId: 'a', at: clock.now() };
+    await changeUser(api.foundation.store, 'RemoveUser', gone.user_id, context);
+    await api.caughtUp();
+    expect(await isLoggedIn(cookie)).toBe(false);
+    expect((await logIn(api, gone.name)).statusCode).toBe(401);
+    await forgetPassword(api.foundation.pool, gone.user_id);
+    expect((await logIn(api, gone.name)).statusCode).toBe(401);
+  });
+});
+
+describe('attempts to log in', () => {
+  it('are limited by name and place, whatever the password, until time has passed', async () => {
+    const target = await makeUser(api, key.partner_id);
+    const from = (ip: string) => ({ headers: { 'x-forwarded-for': ip } });
+    for (let n = 0; n < 10; n += 1) {
+      expect((await logIn(api, target.name, 'wrong', from('5.9.1.1'))).statusCode).toBe(401);
+    }
+    const refused = await logIn(api, target.name, PASSWORD, from('5.9.1.1'));
+    expect(refused.statusCode).toBe(429);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    // Who is elsewhere is not locked out by them.
+    expect((await logIn(api, target.name, PASSWORD, from('5.9.1.2'))).statusCode).toBe(303);
+    clock.advance(16 * MINUTE);
+    expect((await logIn(api, target.name, PASSWORD, from('5.9.1.1'))).statusCode).toBe(303);
+  });
+
+  it('are limited by name over all places', async () => {
+    const target = await makeUser(api, key.partner_id);
+    const statuses = new Set<number>();
+    for (let n = 0; n < 55; n += 1) {
+      const headers = { 'x-forwarded-for': `5.10.${n}.1` };
+      statuses.add((await logIn(api, target.name, 'wrong', { headers })).statusCode);
+    }
+    expect(statuses).toEqual(new Set([401, 429]));
+  });
+});
+
+describe('a first password', () => {
+  it('opens nothing but its own change', async () => {
+    const fresh = await makeUser(api, key.partner_id, { isFirst: true });
+    const { get, send } = await loggedIn(api, fresh);
+    for (const path of ['', '/keys', '/account', '/sessions', '/billing.csv']) {
+      const answer = await get(path);
+      expect([answer.statusCode, answer.headers.location], path).toEqual([303, '/dashboard/password']);
+    }
+    const made = await send('/keys', { name: 'sneaked in' });
+    expect(made.headers.location).toBe('/dashboard/password');
+    const change = { current: PASSWORD, password: 'four words are better', again: 'four words are better' };
+    const changed = await send('/password', change);
+    expect(changed.headers.location).toBe('/dashboard/account?said=password-changed');
+    const cookie = cookieOf(changed) ?? '';
+    expect(await isLoggedIn(cookie)).toBe(true);
+    expect((await logIn(api, fresh.name)).statusCode).toBe(401);
+    expect((await logIn(api, fresh.name, 'four words are better')).statusCode).toBe(303);
+  });
+
+  it.each([
+    [{ password: 'short', again: 'short' }, '12 to 200 characters'],
+    [{ password: 'long enough, but', again: 'spelled otherwise' }, 'differ'],
+    [{ password: PASSWORD, again: PASSWORD }, 'the one until now'],
+    [{ current: 'wrong', password: 'four words are better', again: 'four words are better' }, 'is wrong'],
+  ])('is not changed by %j', async (form, why) => {
+    const fresh = await makeUser(api, key.partner_id, { isFirst: true });
+    const { send } = await loggedIn(api, fresh);
+    const answer = await send('/password', { current: PASSWORD, ...form });
+    expect(answer.statusCode).toBe(400);
+    expect(answer.body).toContain(why);
+    expect((await logIn(api, fresh.name)).statusCode).toBe(303);
+  });
+
+  it('ends every other login when it is changed', async () => {
+    const someone = await makeUser(api, key.partner_id);
+    const other = await loggedIn(api, someone);
+    const here = await loggedIn(api, someone);
+    const words = 'four words are better';
+    await here.send('/password', { current: PASSWORD, password: words, again: words });
+    expect(await isLoggedIn(other.cookie)).toBe(false);
+    expect(await isLoggedIn(here.cookie)).toBe(false);
+  });
+});
+
+describe('a form', () => {
+  it.each([
+    ['no token', { form: { csrf: '' } }],
+    ['the token of another login', { form: { csrf: 'x'.repeat(43) } }],
+  ])('with %s does nothing', async (_what, { form }) => {
+    const { cookie } = await loggedIn(api, user);
+    const answer = await browse(api, 'POST', '/dashboard/logout-everywhere', { cookie, form });
+    expect(answer.statusCode).toBe(403);
+    expect(await isLoggedIn(cookie)).toBe(true);
+  });
+
+  it.each([
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: 'https://dashboard.test.evil.example' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+  ])('from elsewhere (%j) does nothing, not even with its token', async (headers) => {
+    const { cookie, get } = await loggedIn(api, user);
+    const csrf = /name="csrf" value="([^"]+)"/.exec((await get('/account')).body)?.[1] ?? '';
+    const answer = await browse(api, 'POST', '/dashboard/logout-everywhere', {
+      cookie,
+      form: { csrf },
+      headers,
+    });
+    expect(answer.statusCode).toBe(403);
+    expect(await isLoggedIn(cookie)).toBe(true);
+    expect((await logIn(api, user.name, PASSWORD, { headers })).statusCode).toBe(403);
+  });
+});
+
+describe('a page', () => {
+  it('allows nothing inline, nothing from elsewhere, no frame and no copy in a cache', async () => {
+    const { get } = await loggedIn(api, user);
+    const { headers, body } = await get('/keys');
+    expect(headers['content-security-policy']).toMatch(/default-src 'none'.*frame-ancestors 'none'/);
+    expect(headers['content-security-policy']).not.toContain('unsafe');
+    expect(headers['cache-control']).toBe('no-store');
+    expect(headers['x-content-type-options']).toBe('nosniff');
+    expect(body).not.toMatch(/<script(?! defer src="\/dashboard\/assets\/app\.js")|\son\w+=|style="/);
+  });
+
+  it('is told in words when it fails', async () => {
+    const { cookie } = await loggedIn(api, user);
+    const answer = await browse(api, 'POST', '/dashboard/keys', {
+      cookie,
+      form: { csrf: 'x'.repeat(70_000) },
+    });
+    expect(answer.statusCode).toBe(413);
+    expect(answer.headers['content-type']).toContain('text/html');
+    expect(answer.body).toContain('body_too_large');
+  });
+});

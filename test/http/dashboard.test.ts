@@ -1,0 +1,264 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { auditBilling } from '../../bin/audit-billing.ts';
+import { DAY } from '../../domain/kernel/time.ts';
+import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
+import { type LoggedIn, loggedIn, makeUser, type TestUser } from '../support/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+import { aCompany, scriptedProvider } from '../support/providers.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { collect, feed, makeTracker } from '../support/tracking.ts';
+
+const clock = manualClock();
+const provider = scriptedProvider();
+let api: TestApi;
+let key: Key;
+let user: TestUser;
+let page: LoggedIn;
+/** A user of another partner's. */
+let stranger: LoggedIn;
+let strangersUser: TestUser;
+let receiver: Receiver;
+/** The receiver's, to every request. */
+let answer = 500;
+
+beforeAll(async () => {
+  receiver = await startReceiver({ answer: (_request, response) => void response.writeHead(answer).end() });
+  api = await startApi({
+    clock,
+    providers: [provider],
+    env: {
+      WEBHOOK_ALLOW_NETWORKS: '127.0.0.1/32',
+      WEBHOOK_ALLOW_HTTP: '1',
+      WEBHOOK_ALLOW_PORTS: String(receiver.port),
+    },
+  });
+  key = await api.key();
+  user = await makeUser(api, key.partner_id);
+  page = await loggedIn(api, user);
+  strangersUser = await makeUser(api, (await api.key()).partner_id);
+  stranger = await loggedIn(api, strangersUser);
+});
+afterAll(async () => {
+  await api.close();
+  await receiver.close();
+});
+
+const statusOf = async (answer: Promise<{ statusCode: number }>) => (await answer).statusCode;
+const usageOf = (api_key: string) =>
+  statusOf(
+    api.app.inject({ method: 'GET', url: '/v1/usage', headers: { authorization: `Bearer ${api_key}` } }),
+  );
+const LIMITS = { requests_per_second: '7', pending_enrichments: '100', new_enrichments_per_day: '3' };
+
+/** A session from an address that a provider knows. */
+const visit = async (tracker: string, ip: string, custom: object = {}): Promise<string> => {
+  provider.says(ip, aCompany('Acme <script>'));
+  await collect(api, tracker, { ip, body: { custom } });
+  const { sessions } = await feed(api, key, `tracker_id=${tracker}&limit=100`);
+  return sessions.at(-1)?.session_id as string;
+};
+const idempotencyKeyIn = (body: string) => /name="idempotency_key" value="([^"]+)"/.exec(body)?.[1] ?? '';
+
+describe('keys', () => {
+  it('are created with their limits, shown once, changed and revoked', async () => {
+    const made = await page.send('/keys', { name: 'from a page', ...LIMITS });
+    expect(made.statusCode, made.body).toBe(201);
+    const api_key = /dp_[\w-]{40,}/.exec(made.body)?.[0] ?? '';
+    expect(await usageOf(api_key)).toBe(200);
+    const list = (await page.get('/keys')).body;
+    expect(list).toContain('from a page');
+    expect(list).not.toContain(api_key);
+
+    const id = /\/dashboard\/keys\/(key_\w+)" aria-label="Key from a page"/.exec(list)?.[1] ?? '';
+    const changed = await page.send(`/keys/${id}`, {
+      ...LIMITS,
+      new_enrichments_per_day: '',
+      company_signals: 'yes',
+    });
+    expect(changed.headers.location).toBe('/dashboard/keys?said=key-updated');
+    const { rows } = await api.sql.query('select * from read.api_key where key_id = $1', [id]);
+    expect(rows[0]).toMatchObject({
+      requests_per_second: 7,
+      new_enrichments_per_day: null,
+      company_signals: true,
+    });
+
+    expect((await page.get(`/keys/${id}/revoke`)).body).toContain('Revoke the key');
+    expect(await usageOf(api_key)).toBe(200);
+    expect(await statusOf(page.send(`/keys/${id}/revoke`))).toBe(303);
+    await eventually(
+      'the key is refused',
+      () => usageOf(api_key),
+      (status) => status === 401,
+    );
+  });
+
+  it.each([
+    [{ name: '' }, 'invalid_name'],
+    [{ name: 'a', requests_per_second: '0' }, 'invalid_limits'],
+    [{ name: 'a', requests_per_second: '1.5' }, 'invalid_limits'],
+    [{ name: 'a', requests_per_second: '9999999999' }, 'invalid_limits'],
+    [{ name: 'a', expires_at: '2026-02-30T10:00' }, 'invalid_limits'],
+  ])('are not created of %j', async (form, code) => {
+    const answer = await page.send('/keys', { ...LIMITS, ...form });
+    expect(answer.statusCode).toBe(400);
+    expect(answer.body).toContain(code);
+  });
+
+  it("of another partner's are not there", async () => {
+    for (const path of [`/keys/${key.key_id}`, `/keys/${key.key_id}/revoke`]) {
+      expect((await stranger.get(path)).statusCode).toBe(404);
+      expect((await stranger.send(path, LIMITS)).statusCode).toBe(404);
+    }
+    expect(await usageOf(key.api_key)).toBe(200);
+  });
+
+  it('tell when they were last used', async () => {
+    const mine = await api.key({}, key.partner_id);
+    await usageOf(mine.api_key);
+    await eventually(
+      'it is written down',
+      async () => (await page.get(`/keys/${mine.key_id}`)).body,
+      (body) => /last used <time/.test(body),
+    );
+  });
+});
+
+describe('a session', () => {
+  it('is revealed for one unit, which stands in the ledger as the user’s, however often the form is sent', async () => {
+    const tracker = await makeTracker(api, key);
+    const session = await visit(tracker, '5.9.3.1', { plan: '<b>pro</b>' });
+    const shown = (await page.get(`/sessions/${session}`)).body;
+    expect(shown).toContain('plan: &lt;b&gt;pro&lt;/b&gt;');
+    const asked = (await page.get(`/sessions/${session}/reveal`)).body;
+    expect(asked).toContain('one unit');
+    const form = { idempotency_key: idempotencyKeyIn(asked) };
+    const [one, two] = await Promise.all([
+      page.send(`/sessions/${session}/reveal`, form),
+      page.send(`/sessions/${session}/reveal`, form),
+    ]);
+    expect(one.statusCode, one.body).toBe(303);
+    expect(two.headers.location).toBe(one.headers.location);
+    const path = String(one.headers.location).replace('/dashboard', '');
+    const receipt = await eventually(
+      'it is complete',
+      () => page.get(path),
+      ({ body }) => body.includes('Acme'),
+    );
+    expect(receipt.body).toContain('Acme &lt;script&gt;');
+
+    const { foundation } = api;
+    const audited = await eventually(
+      'the ledger has it',
+      () => auditBilling(foundation, { partnerId: key.partner_id, patienceMs: 5_000 }),
+      ({ report }) => report.units === 1,
+    );
+    expect(audited.report.differences).toEqual([]);
+    const { rows } = await api.sql.query(
+      'select key_id, user_id, units from read.reveal_unit where tracker_id = $1',
+      [tracker],
+    );
+    expect(rows).toEqual([{ key_id: null, user_id: user.user_id, units: 1 }]);
+  });
+
+  it('that is looked at in the dashboard is no request of the API', async () => {
+    const tracker = await makeTracker(api, key);
+    const session = await visit(tracker, '5.9.3.2');
+    await page.get(`/sessions/${session}`);
+    await page.get(`/sessions?tracker_id=${tracker}`);
+    const asked = (await page.get(`/sessions/${session}/reveal`)).body;
+    await page.send(`/sessions/${session}/reveal`, { idempotency_key: idempotencyKeyIn(asked) });
+    const usage = await api.inject(key, { method: 'GET', url: `/v1/trackers/${tracker}/usage` });
+    // The one page of the feed that this test has read with a key.
+    expect(usage.json().totals).toMatchObject({ api_requests: 1, sessions: 1, reveals: 1 });
+  });
+
+  it("of another partner's is not there, by whatever path", async () => {
+    const tracker = await makeTracker(api, key);
+    const session = await visit(tracker, '5.9.3.3');
+    expect((await stranger.get(`/sessions/${session}`)).statusCode).toBe(404);
+    expect((await stranger.get(`/sessions/${session}/reveal`)).statusCode).toBe(404);
+    expect((await stranger.get(`/sessions?tracker_id=${tracker}`)).body).not.toContain(session);
+    const form = { idempotency_key: randomUUID() };
+    expect((await stranger.send(`/sessions/${session}/reveal`, form)).statusCode).toBe(404);
+    expect((await stranger.get(`/trackers/${tracker}`)).statusCode).toBe(404);
+    expect((await stranger.send(`/trackers/${tracker}/disable`)).statusCode).toBe(404);
+  });
+
+  it('stands on a page of fifty, the newest first, and older ones on the next', async () => {
+    const tracker = await makeTracker(api, key);
+    for (let n = 0; n < 51; n += 1)
+      await collect(api, tracker, { ip: `5.9.4.${n}`, body: { custom: { n } } });
+    const first = (await page.get(`/sessions?tracker_id=${tracker}`)).body;
+    expect(first.indexOf('n: 50')).toBeLessThan(first.indexOf('n: 1<'));
+    expect(first).not.toContain('n: 0<');
+    const older =
+      /href="\/dashboard(\/sessions\?[^"]+)">Older/.exec(first)?.[1]?.replaceAll('&amp;', '&') ?? '';
+    const second = (await page.get(older)).body;
+    expect(second).toContain('n: 0<');
+    expect(second).not.toContain('n: 1<');
+  });
+});
+
+describe('billing', () => {
+  it('says what the audit found, and gives the months as CSV', async () => {
+    expect((await page.get('/billing')).body).toContain('Not audited yet');
+    expect(await statusOf(page.send('/billing/audit'))).toBe(303);
+    await eventually(
+      'it has its verdict',
+      () => page.get('/billing'),
+      ({ body }) => body.includes('No differences'),
+    );
+    const csv = await page.get('/billing.csv');
+    expect(csv.headers['content-type']).toContain('text/csv');
+    expect(csv.body).toMatch(/^month,completed_reveals,units\r\n2026-03,\d+,\d+\r\n$/);
+  });
+});
+
+describe('failed deliveries', () => {
+  it('are all retried that were queued since a day, and no others', async () => {
+    const url = `http://127.0.0.1:${receiver.port}/`;
+    const payload = { name: 'down', url, events: ['session.created'] };
+    const made = await api.inject(key, { method: 'POST', url: '/v1/webhooks', payload });
+    expect(made.statusCode, made.body).toBe(201);
+    const { id } = made.json();
+    const sendTest = async (): Promise<string> => {
+      const sent = await api.inject(key, { method: 'POST', url: `/v1/webhooks/${id}/test` });
+      return sent.json().delivery_id;
+    };
+    const states = async () => {
+      const listed = await api.inject(key, { method: 'GET', url: `/v1/webhooks/${id}/deliveries` });
+      return Object.fromEntries(
+        listed
+          .json()
+          .deliveries.map((delivery: { id: string; state: string }) => [delivery.id, delivery.state]),
+      );
+    };
+    const old = await sendTest();
+    clock.advance(3 * DAY);
+    const recent = await sendTest();
+    const day = new Date(clock.now()).toISOString().slice(0, 10);
+    const isFailed = (all: object) => Object.values(all).every((state) => state === 'failed');
+    const passing = async () => {
+      clock.advance(DAY / 8);
+      return states();
+    };
+    await eventually('both have failed', passing, isFailed, 20_000);
+
+    page = await loggedIn(api, user);
+    const at = `/webhooks/${id}/deliveries`;
+    expect((await page.get(`${at}?status=failed`)).body).toContain('Retry all failed');
+    expect((await page.send(`${at}/retry`, { since: 'yesterday' })).statusCode).toBe(400);
+    stranger = await loggedIn(api, strangersUser);
+    expect((await stranger.send(`${at}/retry`, { since: day })).statusCode).toBe(404);
+    expect(await states()).toEqual({ [old]: 'failed', [recent]: 'failed' });
+
+    answer = 204;
+    const told = await page.send(`${at}/retry`, { since: day });
+    expect(told.statusCode, told.body).toBe(200);
+    expect(told.body).toContain('1 delivery is being attempted anew');
+    const delivered = (all: Record<string, string>) => all[recent] === 'delivered';
+    expect(await eventually('it is delivered', passing, delivered)).toMatchObject({ [old]: 'failed' });
+  });
+});

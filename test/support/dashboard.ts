@@ -1,0 +1,101 @@
+/** Users of the dashboard, and pages as a browser without scripts asks for them. */
+import { randomUUID } from 'node:crypto';
+import type { LightMyRequestResponse } from 'fastify';
+import { createUser } from '../../commands/partners/manage-user.ts';
+import { setPassword } from '../../platform/logins.ts';
+import { hashPassword } from '../../platform/passwords.ts';
+import type { TestApi } from './api.ts';
+
+export const PASSWORD = 'three wise words';
+const HOST = 'dashboard.test';
+
+export interface TestUser {
+  readonly name: string;
+  readonly user_id: string;
+  readonly partner_id: string;
+}
+
+/** A user of a partner with `PASSWORD`. */
+export const makeUser = async (
+  { foundation, caughtUp }: TestApi,
+  partner_id: string,
+  { isFirst = false, name = `user ${randomUUID()}` }: { isFirst?: boolean; name?: string } = {},
+): Promise<TestUser> => {
+  const { store, pool, clock } = foundation;
+  const context = { correlationId: 'a test', causationId: 'a test', at: clock.now() };
+  const made = await createUser(store, { partner_id, name }, context);
+  if (!made.ok) throw new Error(made.refusal);
+  const { user_id } = made.value;
+  const hash = await hashPassword(PASSWORD);
+  await setPassword(pool, { userId: user_id, hash, isFirst, at: clock.now() });
+  await caughtUp();
+  return { name, user_id, partner_id };
+};
+
+export interface Sent {
+  readonly cookie?: string;
+  readonly form?: Readonly<Record<string, string | readonly string[]>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request as a browser sends it: a form is from a page of this host. */
+export const browse = (
+  { app }: TestApi,
+  method: 'GET' | 'POST',
+  url: string,
+  { cookie, form, headers = {} }: Sent = {},
+): Promise<LightMyRequestResponse> =>
+  app.inject({
+    method,
+    url,
+    headers: {
+      host: HOST,
+      ...(cookie === undefined ? {} : { cookie }),
+      ...(method === 'GET'
+        ? {}
+        : { origin: `https://${HOST}`, 'content-type': 'application/x-www-form-urlencoded' }),
+      ...headers,
+    },
+    ...(method === 'GET' ? {} : { payload: encoded(form ?? {}) }),
+  });
+
+const encoded = (form: NonNullable<Sent['form']>): string =>
+  new URLSearchParams(
+    Object.entries(form).flatMap(([name, value]) =>
+      [value].flat().map((one): [string, string] => [name, one]),
+    ),
+  ).toString();
+
+/** The cookie that an answer sets, as a browser sends it back; null where it sets none. */
+export const cookieOf = ({ headers }: LightMyRequestResponse): string | null => {
+  const [cookie] = [headers['set-cookie'] ?? ''].flat();
+  return /^[^;]+/.exec(cookie ?? '')?.[0] ?? null;
+};
+
+export const logIn = (api: TestApi, name: string, password = PASSWORD, sent: Sent = {}) =>
+  browse(api, 'POST', '/dashboard/login', { ...sent, form: { name, password } });
+
+export interface LoggedIn {
+  readonly cookie: string;
+  get(path: string): Promise<LightMyRequestResponse>;
+  /** Sends a form with what its page has against forgery. */
+  send(path: string, form?: Sent['form']): Promise<LightMyRequestResponse>;
+}
+
+/** A browser of a user's that has logged in. */
+export const loggedIn = async (api: TestApi, { name }: TestUser): Promise<LoggedIn> => {
+  const answer = await logIn(api, name);
+  const cookie = cookieOf(answer);
+  if (answer.statusCode !== 303 || cookie === null) throw new Error(`${answer.statusCode} ${answer.body}`);
+  const get = (path: string) => browse(api, 'GET', `/dashboard${path}`, { cookie });
+  return {
+    cookie,
+    get,
+    send: async (path, form = {}) => {
+      const csrf = csrfIn((await get('/account')).body) ?? csrfIn((await get('/password')).body) ?? '';
+      return browse(api, 'POST', `/dashboard${path}`, { cookie, form: { csrf, ...form } });
+    },
+  };
+};
+
+const csrfIn = (page: string): string | undefined => /name="csrf" value="([^"]+)"/.exec(page)?.[1];
