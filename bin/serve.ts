@@ -9,6 +9,8 @@ import { type Demo, ensureDemo } from './demo.ts';
 import { serviceUrl, tlsAllowed } from './domains.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
 import { signalsIntake } from './signals.ts';
+import { watchState } from './state-metrics.ts';
+import { startTracing } from './tracing.ts';
 import { startWorkers, type Workers } from './workers.ts';
 
 export type Role = 'all' | 'api' | 'workers';
@@ -20,12 +22,14 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   for (const name of config.unsafe) log.warn(`${name} is set: it is for development and tests alone`);
   const shutdown = createShutdown({ log });
 
+  shutdown.register('traces', await startTracing(config, log));
   const foundation = await openFoundation(config, log, 'own');
   shutdown.register('stores', foundation.close);
   const presence = await enterPresence(foundation.pool, role, foundation.clock);
   shutdown.register('presence', presence.stop);
 
   const metrics = createMetrics();
+  watchState(foundation, metrics);
   const workers = role === 'api' ? null : await startWorkers(foundation, metrics);
   if (workers) shutdown.register('workers', workers.close);
 
@@ -94,6 +98,8 @@ The demo partner's key is in ${file}${newKey === null ? ` (. ${file})` : ''}. As
   curl -sS -X POST ${url}/v1/lookup -H ${header} \\
     -H 'Content-Type: application/json' -d '{"ip":"8.8.8.8"}'
   curl -sS '${url}/v1/lookup?ip=8.8.8.8' -H ${header}
+
+People find it all at ${url}/dashboard, with a login from: npx doorplate user create --partner demo NAME
 
 `);
 };

@@ -3,7 +3,7 @@ import { type Html, html } from './html.ts';
 
 export interface Chart {
   readonly title: string;
-  /** At most three: each has its colour and its pattern of height. */
+  /** At most three: each has its colour. */
   readonly series: readonly string[];
   readonly days: readonly { readonly day: string; readonly values: readonly number[] }[];
 }
@@ -26,7 +26,7 @@ export const barChart = ({ title, series, days }: Chart): Html => {
   );
   const first = days[0]?.day ?? '';
   const last = days.at(-1)?.day ?? '';
-  return html`<figure class="chart">
+  return html`<figure class="chart" aria-label="${title}">
     <figcaption>${title} <span class="legend">${series.map(
       (name, of) => html`<span class="key series-${of}">${name}</span>`,
     )}</span></figcaption>

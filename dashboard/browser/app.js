@@ -5,7 +5,7 @@ const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 for (const element of document.querySelectorAll('time[datetime]')) {
   const own = document.createElement('span');
   own.className = 'local';
-  own.textContent = ` (${local.format(new Date(element.dateTime))} here)`;
+  own.textContent = ` ${local.format(new Date(element.dateTime))} here`;
   element.after(own);
 }
 

@@ -76,15 +76,14 @@ const list = async (
         ? nothingYet('No keys yet', 'Your servers call the API with a key. Create the first one below.')
         : table(
             'API keys',
-            ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Created', ''],
+            ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Created'],
             keys.map((key) => [
-              key.name,
+              html`<a href="${PATH}/${key.key_id}">${key.name}</a>`,
               stateOf(key, visit),
               count(key.requests_per_second),
               key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
               time(key.used_at),
               time(key.created_at),
-              html`<a href="${PATH}/${key.key_id}" aria-label="Key ${key.name}">Limits</a>`,
             ]),
           )
     }

@@ -28,6 +28,13 @@ export interface OverviewParts {
 
 const DAYS = 30;
 
+/** The nine outcomes of a lookup (spec, Usage), as a person asks for them. */
+const GROUPS: readonly (readonly [name: string, outcomes: readonly string[]])[] = [
+  ['Answered', ['company', 'isp', 'unclassified']],
+  ['Under way', ['enqueued', 'pending', 'retrying']],
+  ['Refused or failed', ['invalid_request', 'rate_limited', 'error']],
+];
+
 /** What the partner's keys, trackers and users did lately. */
 export const overviewPage = (parts: OverviewParts): PageRoute => ({
   method: 'GET',
@@ -72,6 +79,19 @@ const overview = async (parts: OverviewParts, visit: Visit): Promise<Answer> => 
           values: [sum(of, ({ requests }) => requests), sum(of, ({ cache_hits }) => cache_hits)],
         };
       }),
+    })}
+    ${barChart({
+      title: 'Outcomes a day',
+      series: GROUPS.map(([name]) => name),
+      days: days.map((day) => ({
+        day,
+        values: GROUPS.map(([, of]) =>
+          sum(
+            requests.filter((row) => row.day === day && of.includes(row.outcome)),
+            ({ requests }) => requests,
+          ),
+        ),
+      })),
     })}
     ${barChart({
       title: 'Reveals and units a day',

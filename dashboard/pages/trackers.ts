@@ -125,7 +125,7 @@ const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
     find(visit),
     visit.api<TrackerUsageBody>('GET', `${TRACKER}/usage`, {
       params: paramsOf(visit),
-      query: { from: days[0], to: days.at(-1) },
+      query: { from: days[0] },
     }),
   ]);
   if (tracker === null) return missing(visit);

@@ -1,7 +1,12 @@
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { type PartnerEvent, partnerEvents, type UserEvent, userEvents } from '../../domain/partners/events.ts';
+import {
+  type PartnerEvent,
+  partnerEvents,
+  type UserEvent,
+  userEvents,
+} from '../../domain/partners/events.ts';
 import type { Projection } from '../projection.ts';
 
 /** Partners, their keys and users. Rare events: row by row. */

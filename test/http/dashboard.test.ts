@@ -70,7 +70,7 @@ describe('keys', () => {
     expect(list).toContain('from a page');
     expect(list).not.toContain(api_key);
 
-    const id = /\/dashboard\/keys\/(key_\w+)" aria-label="Key from a page"/.exec(list)?.[1] ?? '';
+    const id = /\/dashboard\/keys\/(key_\w+)">from a page</.exec(list)?.[1] ?? '';
     const changed = await page.send(`/keys/${id}`, {
       ...LIMITS,
       new_enrichments_per_day: '',

@@ -1,0 +1,103 @@
+/** The dashboard in Chromium, as a person works with it. */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { complaintsOf } from '../support/browser.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** Where screenshots are kept, and when they are made anew. */
+const SCREENSHOTS = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
+const KEEP = process.env.DOORPLATE_SCREENSHOTS === '1';
+
+const LOOKS = [
+  { name: 'light', options: { colorScheme: 'light', viewport: { width: 1280, height: 800 } } },
+  { name: 'dark', options: { colorScheme: 'dark', viewport: { width: 1280, height: 800 } } },
+  { name: 'phone', options: { colorScheme: 'light', viewport: { width: 390, height: 844 } } },
+] as const;
+
+interface Finding {
+  readonly id: string;
+  readonly impact: string | null;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
+}
+
+/** What axe-core calls serious or worse on a page. */
+const seriousFindings = async (page: Page): Promise<string[]> => {
+  await page.evaluate(AXE);
+  const violations = (await page.evaluate(
+    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations)`,
+  )) as readonly Finding[];
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`);
+};
+
+/** Opens a page in light, dark and on a phone, and holds it to what every page must be. */
+export const inspect = async (browser: Browser, from: BrowserContext, url: string, name: string) => {
+  const storageState = await from.storageState();
+  for (const look of LOOKS) {
+    const context = await browser.newContext({
+      ...look.options,
+      storageState,
+      locale: 'en-GB',
+      timezoneId: 'Europe/Berlin',
+    });
+    const { errors, warnings } = complaintsOf(context);
+    context.on('console', (message) => {
+      if (message.type() === 'error') errors.push(message.text());
+    });
+    const page = await context.newPage();
+    const answer = await page.goto(url);
+    expect(answer?.status(), url).toBe(200);
+    expect(await seriousFindings(page), `${name}, ${look.name}`).toEqual([]);
+    // Nothing is cut off: what is wide scrolls by itself.
+    const width = await page.evaluate('document.documentElement.scrollWidth');
+    expect(width, `${name} is no wider than the screen`).toBeLessThanOrEqual(look.options.viewport.width);
+    expect(await page.locator('h1').count(), name).toBe(1);
+    if (KEEP) {
+      mkdirSync(SCREENSHOTS, { recursive: true });
+      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${look.name}.png`), fullPage: true });
+    }
+    expect([...errors, ...warnings], `${name}, ${look.name}`).toEqual([]);
+    await context.close();
+  }
+};
+
+/** Fills a form of the page and sends it by its button. */
+export const fill = async (
+  page: Page,
+  values: Readonly<Record<string, string>>,
+  button: string,
+): Promise<void> => {
+  for (const [label, value] of Object.entries(values))
+    await page.getByLabel(label, { exact: true }).fill(value);
+  await press(page, button);
+};
+
+/** Presses a button and waits for the page that comes. */
+export const press = async (page: Page, button: string): Promise<void> => {
+  const loaded = page.waitForEvent('load');
+  await page.getByRole('button', { name: button, exact: true }).click();
+  await loaded;
+};
+
+/** Follows a link and waits for its page. */
+export const follow = async (page: Page, link: string): Promise<void> => {
+  const loaded = page.waitForEvent('load');
+  await page.getByRole('link', { name: link, exact: true }).click();
+  await loaded;
+};
+
+/** The title of the page. */
+export const titleOf = (page: Page): Promise<string | null> => page.locator('h1').textContent();
+
+/** What the page tells of what was done. */
+export const saidOn = (page: Page): Promise<string | null> =>
+  page.locator('[role=status]').first().textContent();
+
+/** What can be copied, by its label. */
+export const copied = (page: Page, label: string): Promise<string | null> =>
+  page.getByLabel(label, { exact: true }).textContent();

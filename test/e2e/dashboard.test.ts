@@ -1,0 +1,311 @@
+import { randomUUID } from 'node:crypto';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { complaintsOf, describeInBrowser, startBrowser } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { type Service, startService } from '../support/service.ts';
+import { copied, fill, follow, inspect, press, saidOn, titleOf } from './dashboard-pages.ts';
+
+const PASSWORD = 'three wise words';
+const SITE = 'https://www.example.com';
+
+describeInBrowser('the dashboard in Chromium, in the started product', () => {
+  let service: Service;
+  let receiver: Receiver;
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+  let complaints: ReturnType<typeof complaintsOf>;
+  /** What the receiver answers. */
+  let answer = 204;
+  let first: { name: string; password: string; partner_id: string };
+  let tracker = '';
+  let session = '';
+  let receipt = '';
+  let webhook = '';
+  let domain = '';
+
+  beforeAll(async () => {
+    receiver = await startReceiver({ answer: (_request, response) => void response.writeHead(answer).end() });
+    service = await startService({
+      env: {
+        WEBHOOK_ALLOW_NETWORKS: '127.0.0.1/32',
+        WEBHOOK_ALLOW_HTTP: '1',
+        WEBHOOK_ALLOW_PORTS: String(receiver.port),
+        RETRY_BASE_SECONDS: '600',
+      },
+    });
+    const made = await service.cli('user', 'create', '--partner', 'demo', 'Ada', '--json');
+    expect(made.code, made.stderr).toBe(0);
+    first = JSON.parse(made.stdout);
+    browser = await startBrowser();
+    context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
+    complaints = complaintsOf(context);
+    context.on('console', (message) => {
+      // What the server refuses on purpose, a browser calls an error.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
+        complaints.errors.push(message.text());
+      }
+    });
+    page = await context.newPage();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await service?.remove();
+    await receiver?.close();
+  });
+
+  const open = (path: string) => page.goto(`${service.url}/dashboard${path}`);
+  const looksRight = (path: string, name: string) =>
+    inspect(browser, context, `${service.url}/dashboard${path}`, name);
+  const capture = async (ip: string, custom: object): Promise<void> => {
+    const captured = await service.call('POST', '/tracking/collect', {
+      headers: { 'content-type': 'text/plain', origin: SITE, 'x-forwarded-for': ip },
+      body: { tracker_id: tracker, token: randomUUID(), visit_id: randomUUID(), custom },
+    });
+    expect(captured.status).toBe(204);
+  };
+
+  it('lets its user in with the first password, which must be changed', async () => {
+    await open('/keys');
+    expect(await titleOf(page)).toBe('Log in');
+    await looksRight('/login', 'login');
+    await fill(page, { 'User name': 'ada', Password: 'not the password' }, 'Log in');
+    expect(await page.getByRole('alert').textContent()).toContain('wrong');
+    await fill(page, { 'User name': 'ada', Password: first.password }, 'Log in');
+    expect(await titleOf(page)).toBe('Choose your password');
+    const change = {
+      'Password until now': first.password,
+      'New password': PASSWORD,
+      'New password again': PASSWORD,
+    };
+    await fill(page, change, 'Change the password');
+    expect(await saidOn(page)).toContain('Your password is changed');
+    await looksRight('/password', 'password');
+  });
+
+  it('says on empty pages what to do next', async () => {
+    const empty = [
+      ['', 'Nothing has happened yet'],
+      ['/sessions', 'No sessions yet'],
+      ['/trackers', 'No trackers yet'],
+      ['/domains', 'No domains yet'],
+      ['/webhooks', 'No endpoints yet'],
+      ['/billing', 'No units yet'],
+    ] as const;
+    for (const [path, title] of empty) {
+      await open(path);
+      expect(await page.locator('.empty h2').textContent(), path).toBe(title);
+    }
+  });
+
+  it('creates a tracker, with a snippet to copy and a check that it is installed', async () => {
+    await open('/trackers');
+    await fill(
+      page,
+      { Name: 'A website', Websites: 'http://plain.example', 'Your reference': 'customer-42' },
+      'Create the tracker',
+    );
+    expect(await page.getByRole('alert').textContent()).toContain('invalid_origin');
+    await fill(page, { Websites: SITE }, 'Create the tracker');
+    expect(await titleOf(page)).toBe('A website');
+    tracker = /trackers\/([\w-]+)/.exec(page.url())?.[1] ?? '';
+    expect(await copied(page, 'Snippet')).toContain(`/tracking/a.js?tracker_id=${tracker}`);
+    await page.getByRole('button', { name: 'Copy' }).click();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toContain(tracker);
+    expect(await page.locator('main').textContent()).toContain('No visit has arrived yet');
+    await looksRight(`/trackers/${tracker}`, 'tracker-new');
+    await capture('8.8.8.8', { plan: 'pro' });
+    await capture('1.1.1.1', { plan: 'free' });
+    await follow(page, 'check again');
+    expect(await page.locator('main').textContent()).toContain('Installed: 2 visits');
+  });
+
+  it('shows who visited, and reveals the company for one unit', async () => {
+    await open(`/sessions?tracker_id=${tracker}`);
+    const row = page.locator('tbody tr', { hasText: 'plan: pro' });
+    await row.getByRole('link').click();
+    await page.waitForURL(/sessions\/[\w-]{36}/);
+    session = page.url().split('/').at(-1) ?? '';
+    await follow(page, 'Reveal the company…');
+    await looksRight(`/sessions/${session}/reveal`, 'reveal');
+    await press(page, 'Reveal, for one unit');
+    receipt = /reveals\/([\w-]+)/.exec(page.url())?.[1] ?? '';
+    const reading = async () => {
+      await open(`/reveals/${receipt}`);
+      return (await page.locator('main').textContent()) ?? '';
+    };
+    await eventually('the receipt has the company', reading, (text) => text.includes('Google'), 10_000, 250);
+    await open(`/sessions/${session}`);
+    expect(await page.locator('main').textContent()).toContain('Google');
+  });
+
+  it('creates a key that works, shows it once, and revokes it', async () => {
+    await open('/keys');
+    await fill(page, { Name: 'from the browser' }, 'Create the key');
+    const key = (await copied(page, 'Key “from the browser”')) ?? '';
+    const usage = async () => (await service.call('GET', '/v1/usage', { key })).status;
+    expect(await usage()).toBe(200);
+    await follow(page, 'I have kept it');
+    expect(await page.content()).not.toContain(key);
+    await follow(page, 'from the browser');
+    await looksRight(new URL(page.url()).pathname.replace('/dashboard', ''), 'key');
+    await fill(page, { 'Requests a second': '5' }, 'Change the limits');
+    expect(await saidOn(page)).toContain('The limits are changed');
+    await follow(page, 'from the browser');
+    await follow(page, 'Revoke the key…');
+    await looksRight(new URL(page.url()).pathname.replace('/dashboard', ''), 'key-revoke');
+    await press(page, 'Revoke the key');
+    expect(await saidOn(page)).toContain('The key is revoked');
+    await eventually('it is refused', usage, (status) => status === 401);
+  });
+
+  it('creates an endpoint, tests it, retries, rotates its secret, pauses and deletes it', async () => {
+    await open('/webhooks');
+    await fill(page, { Name: 'My server', URL: `http://127.0.0.1:${receiver.port}/` }, 'Create the endpoint');
+    expect(await copied(page, 'Signing secret of “My server”')).toMatch(/^whsec_/);
+    await follow(page, 'I have kept it');
+    webhook = page.url().split('/').at(-1) ?? '';
+    await press(page, 'Send a test');
+    const delivered = async () => {
+      await open(`/webhooks/${webhook}/deliveries`);
+      return (await page.locator('tbody').textContent()) ?? '';
+    };
+    await eventually('the test is delivered', delivered, (text) => text.includes('delivered'), 10_000, 250);
+    expect(receiver.requests).toHaveLength(1);
+    await page.locator('tbody a').first().click();
+    await page.waitForURL(/deliveries\/[\w-]{36}/);
+    await looksRight(new URL(page.url()).pathname.replace('/dashboard', ''), 'delivery');
+    await press(page, 'Deliver once more');
+    await eventually(
+      'it is delivered again',
+      async () => receiver.requests.length,
+      (n) => n === 2,
+    );
+    answer = 500;
+    await open(`/webhooks/${webhook}`);
+    await press(page, 'Send a test');
+    await eventually('it has failed once', delivered, (text) => text.includes('HTTP 500'), 10_000, 250);
+    await open(`/webhooks/${webhook}/rotate`);
+    await looksRight(`/webhooks/${webhook}/rotate`, 'webhook-rotate');
+    await press(page, 'Rotate the secret');
+    expect(await copied(page, 'Signing secret of “My server”')).toMatch(/^whsec_/);
+    await follow(page, 'I have kept it');
+    await press(page, 'Pause the endpoint');
+    expect(await saidOn(page)).toContain('paused');
+    await press(page, 'Enable the endpoint');
+    await fill(page, { Name: 'My servers' }, 'Change the endpoint');
+    expect(await titleOf(page)).toBe('My servers');
+  });
+
+  it('adds a domain and gives it up', async () => {
+    await open(`/domains?tracker_id=${tracker}`);
+    await fill(page, { 'Host name': 'visits.customer.example' }, 'Add the domain');
+    expect(await titleOf(page)).toBe('visits.customer.example');
+    expect(await copied(page, 'DNS record')).toMatch(/^visits\.customer\.example\. CNAME /);
+    domain = page
+      .url()
+      .replace(/^.*\/dashboard/, '')
+      .replace(/\?.*$/, '');
+  });
+
+  it('proves what is billed', async () => {
+    await open('/billing');
+    await press(page, 'Audit now');
+    const verdict = async () => {
+      await open('/billing');
+      return (await page.locator('main').textContent()) ?? '';
+    };
+    await eventually('the verdict is there', verdict, (text) => text.includes('No differences'), 20_000, 250);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download as CSV' }).click(),
+    ]);
+    const csv = Buffer.concat(await (await file.createReadStream()).toArray()).toString();
+    expect(csv).toMatch(/^month,completed_reveals,units\r\n\d{4}-\d\d,1,1\r\n$/);
+  });
+
+  it('draws what the keys did', async () => {
+    const key = service.demoKey();
+    for (const ip of ['8.8.8.8', '8.8.8.8', '1.1.1.1', 'no address']) {
+      await service.call('POST', '/v1/lookup', { key, body: { ip } });
+    }
+    await open('');
+    const chart = page.getByRole('figure', { name: 'Lookup requests and cache hits a day' });
+    await chart.getByText('The figures').click();
+    const today = await chart.locator('tbody tr').last().textContent();
+    expect(today?.slice(10)).toMatch(/^4[012]$/);
+  });
+
+  it.each([
+    ['overview', () => ''],
+    ['sessions', () => '/sessions'],
+    ['session', () => `/sessions/${session}`],
+    ['receipt', () => `/reveals/${receipt}`],
+    ['trackers', () => '/trackers'],
+    ['tracker', () => `/trackers/${tracker}`],
+    ['keys', () => '/keys'],
+    ['webhooks', () => '/webhooks'],
+    ['webhook', () => `/webhooks/${webhook}`],
+    ['webhook-delete', () => `/webhooks/${webhook}/delete`],
+    ['deliveries', () => `/webhooks/${webhook}/deliveries`],
+    ['domains', () => '/domains'],
+    ['domain', () => domain],
+    ['domain-delete', () => `${domain}/delete`],
+    ['billing', () => '/billing'],
+    ['account', () => '/account'],
+  ])('is readable, calm and whole in light, dark and on a phone: %s', async (name, path) => {
+    await looksRight(path(), name);
+  });
+
+  it('names the source of countries wherever one shows', async () => {
+    for (const path of ['/sessions', `/sessions/${session}`, `/reveals/${receipt}`]) {
+      await open(path);
+      expect(await page.locator('footer').textContent(), path).toContain('DB-IP');
+    }
+  });
+
+  it('works by keyboard alone, with a way past the navigation', async () => {
+    await open('/keys');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate('document.activeElement.id')).toBe('main');
+    await page.getByLabel('Name', { exact: true }).focus();
+    await page.keyboard.type('by keyboard');
+    const loaded = page.waitForEvent('load');
+    await page.keyboard.press('Enter');
+    await loaded;
+    expect(await titleOf(page)).toBe('Your new key');
+  });
+
+  it('takes back what can be taken back, after it was asked', async () => {
+    await open(`${domain}/delete`);
+    await press(page, 'Give the domain up');
+    expect(await saidOn(page)).toContain('given up');
+    await open(`/webhooks/${webhook}/delete`);
+    await press(page, 'Delete the endpoint');
+    expect(await saidOn(page)).toContain('deleted');
+    await open(`/trackers/${tracker}`);
+    await press(page, 'Disable the tracker');
+    expect(await saidOn(page)).toContain('disabled');
+    await press(page, 'Enable the tracker');
+    await press(page, 'Disable the tracker');
+    await follow(page, 'Delete the tracker…');
+    await looksRight(`/trackers/${tracker}/delete`, 'tracker-delete');
+    await press(page, 'Delete the tracker');
+    expect(await saidOn(page)).toContain('deleted');
+    await open('/trackers');
+    expect(await page.locator('.empty').count()).toBe(1);
+  });
+
+  it('ends every login of its user, and has said nothing to the console', async () => {
+    await open('/account');
+    await press(page, 'Log out everywhere');
+    expect(await titleOf(page)).toBe('Log in');
+    await open('/keys');
+    expect(await titleOf(page)).toBe('Log in');
+    expect([...complaints.errors, ...complaints.warnings]).toEqual([]);
+  });
+});
