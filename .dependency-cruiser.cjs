@@ -24,14 +24,14 @@ module.exports = {
     never(
       'domain-has-no-effects',
       { path: '^domain/' },
-      { dependencyTypes: ['core', 'npm'], pathNot: ['^node_modules/(zod|ipaddr\\.js)/', '^(node:)?crypto$'] },
-      'No clock, no randomness, no I/O: schemas, addresses and digests are all that it takes from outside.',
+      { dependencyTypes: ['core', 'npm'], pathNot: ['^node_modules/(zod|ipaddr\\.js|immutable)/', '^(node:)?crypto$'] },
+      'No clock, no randomness, no I/O: schemas, addresses, persistent maps and digests are all that it takes from outside.',
     ),
     only(
       'commands-know-domain-and-port',
       'commands',
-      ['^domain/', PORT, '^platform/clock\\.ts$'],
-      "A command loads, decides and appends: it needs the domain, the event store's port and the clock.",
+      ['^domain/', PORT, '^platform/(clock|spans)\\.ts$'],
+      "A command loads, decides and appends: it needs the domain, the event store's port, the clock and traces.",
     ),
     only(
       'projections-know-events',
@@ -44,6 +44,12 @@ module.exports = {
       'processors',
       ['^domain/', '^commands/', PORT, '^platform/'],
       'A processor follows events and acts through commands; it is not part of a read model or a route.',
+    ),
+    only(
+      'analytics-knows-sql-alone',
+      'analytics',
+      [],
+      'It opens and exports views; what they are made of is nothing to it.',
     ),
     never(
       'read-api-knows-no-event-store',
@@ -97,6 +103,18 @@ module.exports = {
       "A page calls the API's routes and what bin/ hands it: no second way to change or to read.",
     ),
     never(
+      'the-client-stands-alone',
+      { path: '^clients/([^/]+)/src/' },
+      { pathNot: '^clients/$1/src/', dependencyTypesNot: ['core'] },
+      'It is published by itself, and brings no packages with it.',
+    ),
+    never(
+      'nobody-imports-the-client',
+      { pathNot: '^(clients|test)/' },
+      { path: '^clients/' },
+      'It is made from the service, for others.',
+    ),
+    never(
       'nobody-imports-the-root-or-tests',
       { pathNot: '^(bin|test|bench)/' },
       { path: '^(bin|test|bench)/' },
@@ -109,7 +127,7 @@ module.exports = {
     // TypeScript 7 has no JavaScript API that the cruiser could parse with.
     parser: 'swc',
     doNotFollow: { path: PACKAGES },
-    exclude: { path: ['^(coverage|\\.doorplate)/', '^clients/[^/]+/(dist|node_modules)/'] },
+    exclude: { path: ['^(coverage|\\.doorplate)/', '^clients/[^/]+/(dist|examples|node_modules)/'] },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],

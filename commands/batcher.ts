@@ -8,6 +8,7 @@ import {
   type RecordedEvent,
   WrongExpectedRevision,
 } from '../event-store/port.ts';
+import { inSpan, traceparent } from '../platform/spans.ts';
 import {
   type Aggregate,
   appendSafely,
@@ -15,19 +16,21 @@ import {
   jitter,
   type Loaded,
   load,
+  spanOfCommand,
   toNewEvents,
 } from './handle.ts';
 
-/** A hot stream's kind: its fold can be copied, and perhaps written down as an event to start from. */
+/** A hot stream's kind: its fold can perhaps be written down as an event to start from. */
 export interface SnapshottedAggregate<
   State,
   Command,
   Event extends { type: string; data: object },
   R extends string,
 > extends Aggregate<State, Command, Event, R> {
-  clone(state: State): State;
   /** Left out where the stream stays short. */
   snapshot?(state: State): Event;
+  /** How much a snapshot of the state holds, in the measure of events. */
+  sizeOf?(state: State): number;
 }
 
 export interface Batched<T> {
@@ -46,6 +49,7 @@ interface Waiting<State, Command, R extends string> {
   reject(reason: unknown): void;
 }
 
+/** Events between two snapshots of a small state; of a large one, about as many as it holds. */
 const SNAPSHOT_EVERY = 1_000;
 const BATCH = 256;
 const ATTEMPTS = 20;
@@ -79,9 +83,8 @@ export const createBatcher = <State, Command, Event extends { type: string; data
 
   const current = async (stream: string): Promise<Loaded<State>> => {
     const cached = cache.get(stream);
-    // On a copy: folding changes a state in place, and several may be reading on from the same one.
     const loaded = cached
-      ? await load(store, aggregate, stream, { ...cached, state: aggregate.clone(cached.state) })
+      ? await load(store, aggregate, stream, cached)
       : await loadFromSnapshot(store, aggregate, stream);
     const newer = (cache.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
     if (!newer) cache.set(stream, loaded);
@@ -90,7 +93,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
 
   const decideAll = (batch: readonly Waiting<State, Command, R>[], from: Loaded<State>) => {
     const events: NewEvent[] = [];
-    let state = aggregate.clone(from.state);
+    let { state } = from;
     const results = batch.map(({ command, context, read }): Result<Omit<Batched<unknown>, 'position'>, R> => {
       const decision = aggregate.decider.decide(command, state);
       if (!decision.ok) return decision;
@@ -144,8 +147,8 @@ export const createBatcher = <State, Command, Event extends { type: string; data
   ) => {
     const appended = await appendSafely(store, stream, revision ?? 'no_stream', events);
     cache.set(stream, { state, revision: appended.revision });
-    const before = revision ?? 0;
-    if (Math.floor(appended.revision / SNAPSHOT_EVERY) > Math.floor(before / SNAPSHOT_EVERY)) {
+    const every = snapshotEvery(aggregate.sizeOf?.(state) ?? 0);
+    if (Math.floor(appended.revision / every) > Math.floor((revision ?? 0) / every)) {
       await writeSnapshot(stream, state, appended.revision, context);
     }
     return appended;
@@ -195,25 +198,40 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     },
     look: async (stream, read) => read((await current(stream)).state),
     submit: <T>(stream: string, command: Command, context: CommandContext, read: (state: State) => T) =>
-      new Promise<Result<Batched<T>, R>>((resolve, reject) => {
-        const waiting: Waiting<State, Command, R> = {
-          command,
-          context,
-          read,
-          resolve: (result) => resolve(result as Result<Batched<T>, R>),
-          reject,
-        };
-        const queue = queues.get(stream);
-        if (queue) {
-          queue.push(waiting);
-          return;
-        }
-        const fresh = [waiting];
-        queues.set(stream, fresh);
-        void drain(stream, fresh);
-      }),
+      inSpan(spanOfCommand(stream, command), () => enqueue(stream, command, context, read)),
   };
+
+  function enqueue<T>(
+    stream: string,
+    command: Command,
+    context: CommandContext,
+    read: (state: State) => T,
+  ): Promise<Result<Batched<T>, R>> {
+    return new Promise((resolve, reject) => {
+      // Of this command alone: the append is one for many.
+      const span = traceparent();
+      const waiting: Waiting<State, Command, R> = {
+        command,
+        context: span === undefined ? context : { ...context, traceparent: span },
+        read,
+        resolve: (result) => resolve(result as Result<Batched<T>, R>),
+        reject,
+      };
+      const queue = queues.get(stream);
+      if (queue) {
+        queue.push(waiting);
+        return;
+      }
+      const fresh = [waiting];
+      queues.set(stream, fresh);
+      void drain(stream, fresh);
+    });
+  }
 };
+
+/** Doubled up to the state's size, so that all snapshots together cost about what the events cost. */
+const snapshotEvery = (size: number): number =>
+  SNAPSHOT_EVERY * 2 ** Math.max(0, Math.floor(Math.log2(size / SNAPSHOT_EVERY)));
 
 /** Reads back to the newest snapshot and folds from there. */
 const loadFromSnapshot = async <

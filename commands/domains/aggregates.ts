@@ -19,6 +19,4 @@ export const domainAggregate: Aggregate<Name, DomainCommand, DomainEvent, Domain
 export const placesAggregate: SnapshottedAggregate<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusal> = {
   schemas: domainPlaceEvents,
   decider: places,
-  // Its states are never changed in place.
-  clone: (state) => state,
 };

@@ -6,7 +6,6 @@ import {
   intakeEvents,
 } from '../../domain/lookup/events.ts';
 import {
-  cloneIntake,
   type Intake,
   type IntakeCommand,
   type IntakeRefusal,
@@ -25,8 +24,8 @@ export const enrichmentAggregate: Aggregate<Enrichment, EnrichmentCommand, Enric
 const intakeAggregate: SnapshottedAggregate<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
   schemas: intakeEvents,
   decider: intake,
-  clone: cloneIntake,
   snapshot: snapshotIntake,
+  sizeOf: ({ open }) => open.size,
 };
 
 export type IntakeBatcher = Batcher<Intake, IntakeCommand, IntakeRefusal>;

@@ -2,7 +2,6 @@ import { v7 as uuid } from 'uuid';
 import { accept, type Result } from '../../domain/kernel/decider.ts';
 import { type TrackerEvent, trackerEvents } from '../../domain/trackers/events.ts';
 import {
-  cloneTrackers,
   type Tracker,
   type TrackerCommand,
   type TrackerRefusal,
@@ -17,7 +16,6 @@ import type { CommandContext } from '../handle.ts';
 const aggregate: SnapshottedAggregate<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
   schemas: trackerEvents,
   decider: trackers,
-  clone: cloneTrackers,
 };
 
 export interface NewTracker {

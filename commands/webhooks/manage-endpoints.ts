@@ -3,7 +3,6 @@ import { v7 as uuid } from 'uuid';
 import { accept, type Result } from '../../domain/kernel/decider.ts';
 import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
 import {
-  cloneEndpoints,
   type Endpoint,
   type EndpointCommand,
   type EndpointRefusal,
@@ -21,7 +20,7 @@ export const endpointAggregate: SnapshottedAggregate<
   EndpointCommand,
   WebhookEvent,
   EndpointRefusal
-> = { schemas: webhookEvents, decider: endpoints, clone: cloneEndpoints };
+> = { schemas: webhookEvents, decider: endpoints };
 
 export interface NewEndpoint {
   readonly name: string;

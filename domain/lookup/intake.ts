@@ -1,3 +1,4 @@
+import { Map as PersistentMap } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime, utcDay } from '../kernel/time.ts';
 import { INTAKE_PREFIX, type IntakeEvent, openInSnapshot, type WorkKind } from './events.ts';
@@ -12,9 +13,9 @@ export interface OpenReservation {
 /** A partner's unfinished reservations, and what each of its keys reserved on `day` (UTC). */
 export interface Intake {
   readonly day: string;
-  readonly usedToday: ReadonlyMap<string, number>;
-  readonly open: ReadonlyMap<string, OpenReservation>;
-  readonly openByIp: ReadonlyMap<string, string>;
+  readonly usedToday: PersistentMap<string, number>;
+  readonly open: PersistentMap<string, OpenReservation>;
+  readonly openByIp: PersistentMap<string, string>;
 }
 
 export type IntakeCommand =
@@ -63,14 +64,9 @@ const reserve = (command: Extract<IntakeCommand, { type: 'Reserve' }>, state: In
   return accept<IntakeEvent[]>(settles ? [settledEvent(partner_id, existing, at), made] : [made]);
 };
 
-/**
- * A hot partner's fold is kept in memory between commands, so `evolve` changes its maps in place: decide on
- * a `cloneIntake` of what must outlive a refused append.
- */
+/** A hot partner has very many open: the maps share what is not changed, so that no fold is ever copied. */
 export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
-  get initial(): Intake {
-    return { day: '', usedToday: new Map(), open: new Map(), openByIp: new Map() };
-  },
+  initial: { day: '', usedToday: PersistentMap(), open: PersistentMap(), openByIp: PersistentMap() },
 
   decide(command, state) {
     switch (command.type) {
@@ -88,31 +84,35 @@ export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> 
   },
 
   evolve(state, { type, data }) {
-    const open = state.open as Map<string, OpenReservation>;
-    const openByIp = state.openByIp as Map<string, string>;
     switch (type) {
       case 'lookup.ReservationMade.v1': {
         const { reservation_id, ip, key_id, made_at } = data;
         const day = laterDay(state.day, made_at.slice(0, 10));
-        const usedToday = (day === state.day ? state.usedToday : new Map()) as Map<string, number>;
-        usedToday.set(key_id, (usedToday.get(key_id) ?? 0) + 1);
-        open.set(reservation_id, { reservation_id, ip, key_id, made_at });
-        openByIp.set(ip, reservation_id);
-        return { ...state, day, usedToday };
+        const usedToday = day === state.day ? state.usedToday : PersistentMap<string, number>();
+        return {
+          day,
+          usedToday: usedToday.update(key_id, 0, (used) => used + 1),
+          open: state.open.set(reservation_id, { reservation_id, ip, key_id, made_at }),
+          openByIp: state.openByIp.set(ip, reservation_id),
+        };
       }
       case 'lookup.ReservationSettled.v1': {
+        const { open, openByIp } = state;
         const ip = open.get(data.reservation_id)?.ip;
-        open.delete(data.reservation_id);
-        if (ip !== undefined && openByIp.get(ip) === data.reservation_id) openByIp.delete(ip);
-        return state;
+        const isOfIp = ip !== undefined && openByIp.get(ip) === data.reservation_id;
+        return {
+          ...state,
+          open: open.delete(data.reservation_id),
+          openByIp: isOfIp ? openByIp.delete(ip) : openByIp,
+        };
       }
       case 'lookup.IntakeSnapshotted.v1': {
         const fresh = openInSnapshot(data);
         return {
           day: data.day,
-          usedToday: new Map(Object.entries(data.used_today)),
-          open: new Map(fresh.map((one) => [one.reservation_id, one])),
-          openByIp: new Map(fresh.map((one) => [one.ip, one.reservation_id])),
+          usedToday: PersistentMap(data.used_today),
+          open: PersistentMap(fresh.map((one) => [one.reservation_id, one])),
+          openByIp: PersistentMap(fresh.map((one) => [one.ip, one.reservation_id])),
         };
       }
       default:
@@ -120,13 +120,6 @@ export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> 
     }
   },
 };
-
-export const cloneIntake = (state: Intake): Intake => ({
-  day: state.day,
-  usedToday: new Map(state.usedToday),
-  open: new Map(state.open),
-  openByIp: new Map(state.openByIp),
-});
 
 /** A request that comes late, or from a slow clock, counts into the day that has begun: a day is never opened twice. */
 const laterDay = (one: string, other: string): string => (one > other ? one : other);
@@ -140,7 +133,7 @@ export const snapshotIntake = (state: Intake): IntakeEvent => {
     type: 'lookup.IntakeSnapshotted.v1',
     data: {
       day: state.day,
-      used_today: Object.fromEntries(state.usedToday),
+      used_today: state.usedToday.toObject(),
       keys,
       open: open.map(({ reservation_id, ip, key_id, made_at }) => [
         reservation_id,

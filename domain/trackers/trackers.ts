@@ -1,3 +1,4 @@
+import { Map as PersistentMap } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isText } from '../kernel/text.ts';
 import { isoTime } from '../kernel/time.ts';
@@ -16,7 +17,7 @@ export interface Tracker {
 
 /** All trackers that a partner ever had. */
 export interface Trackers {
-  readonly byId: ReadonlyMap<string, Tracker>;
+  readonly byId: PersistentMap<string, Tracker>;
   readonly notDeleted: number;
 }
 
@@ -74,9 +75,7 @@ const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
 };
 
 export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
-  get initial(): Trackers {
-    return { byId: new Map(), notDeleted: 0 };
-  },
+  initial: { byId: PersistentMap(), notDeleted: 0 },
 
   decide(command, state) {
     const { partner_id, tracker_id, at } = command;
@@ -121,17 +120,14 @@ export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRe
   },
 };
 
-/** In place: the fold of a partner with many trackers is kept between commands (see `cloneTrackers`). */
-const put = (state: Trackers, tracker: Tracker, more: number): Trackers => {
-  (state.byId as Map<string, Tracker>).set(tracker.tracker_id, tracker);
-  return { ...state, notDeleted: state.notDeleted + more };
-};
+const put = (state: Trackers, tracker: Tracker, more: number): Trackers => ({
+  byId: state.byId.set(tracker.tracker_id, tracker),
+  notDeleted: state.notDeleted + more,
+});
 
 const change = (state: Trackers, id: string, over: Partial<Tracker>, more = 0): Trackers => {
   const tracker = state.byId.get(id);
   return tracker ? put(state, { ...tracker, ...over }, more) : state;
 };
-
-export const cloneTrackers = (state: Trackers): Trackers => ({ ...state, byId: new Map(state.byId) });
 
 export const trackersStream = (partnerId: string): string => `${TRACKERS_PREFIX}${partnerId}`;

@@ -1,3 +1,4 @@
+import { Map as PersistentMap } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isText } from '../kernel/text.ts';
 import { DAY, isoTime } from '../kernel/time.ts';
@@ -29,7 +30,7 @@ export interface Endpoint {
 
 /** All endpoints that a partner ever had. */
 export interface Endpoints {
-  readonly byId: ReadonlyMap<string, Endpoint>;
+  readonly byId: PersistentMap<string, Endpoint>;
   readonly notDeleted: number;
 }
 
@@ -152,9 +153,7 @@ const rotate = ({ partner_id, webhook_id, secret, at }: Aimed & { secret: Sealed
 };
 
 export const endpoints: Decider<Endpoints, EndpointCommand, WebhookEvent, EndpointRefusal> = {
-  get initial(): Endpoints {
-    return { byId: new Map(), notDeleted: 0 };
-  },
+  initial: { byId: PersistentMap(), notDeleted: 0 },
 
   decide(command, state) {
     const { partner_id, webhook_id, at } = command;
@@ -214,17 +213,14 @@ export const endpoints: Decider<Endpoints, EndpointCommand, WebhookEvent, Endpoi
 const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
   deleted_at !== null && at >= Date.parse(deleted_at) + DELETED_KEPT_MS;
 
-/** In place: a partner may have deleted very many, and the fold is kept between commands (see `cloneEndpoints`). */
-const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => {
-  (state.byId as Map<string, Endpoint>).set(endpoint.webhook_id, endpoint);
-  return { ...state, notDeleted: state.notDeleted + more };
-};
+const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => ({
+  byId: state.byId.set(endpoint.webhook_id, endpoint),
+  notDeleted: state.notDeleted + more,
+});
 
 const change = (state: Endpoints, id: string, over: (of: Endpoint) => Partial<Endpoint>, more = 0) => {
   const endpoint = state.byId.get(id);
   return endpoint ? put(state, { ...endpoint, ...over(endpoint) }, more) : state;
 };
-
-export const cloneEndpoints = (state: Endpoints): Endpoints => ({ ...state, byId: new Map(state.byId) });
 
 export const endpointsStream = (partnerId: string): string => `${WEBHOOKS_PREFIX}${partnerId}`;
