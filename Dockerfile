@@ -4,6 +4,7 @@
 FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY clients/typescript/package.json clients/typescript/
 # The optional ones are a Node of the project's own and the embedded PostgreSQL: the image has no use for them.
 RUN npm ci --omit=dev --omit=optional
 

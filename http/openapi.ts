@@ -6,6 +6,7 @@ import {
   trackingErrorCodes,
   webhookErrorCodes,
 } from './error-catalog.ts';
+import { sentEvents } from './operations/webhook-events.ts';
 import type { Route } from './route.ts';
 import { staticRoute } from './static-route.ts';
 
@@ -62,6 +63,7 @@ export function openApiDocument(
       security: [{ apiKey: [] }],
       tags: tags.filter((tag) => used.has(tag.name)),
       paths: pathsOf(routes),
+      ...(used.has('Webhooks') ? { webhooks: sentEvents } : {}),
       components: {
         securitySchemes: {
           apiKey: {

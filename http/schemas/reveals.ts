@@ -31,3 +31,9 @@ export const revealBody = z
   })
   .meta({ id: 'Reveal', description: 'The receipt of a reveal.' });
 export type RevealBody = z.output<typeof revealBody>;
+
+/** Spec, "Event kinds": the receipt that an event carries. */
+export const completedReveal = revealBody
+  .omit({ request_id: true })
+  .extend({ status: z.literal('complete'), completed_at: timestamp, result: revealResult })
+  .meta({ id: 'CompletedReveal', description: 'The receipt of a reveal that is complete.' });

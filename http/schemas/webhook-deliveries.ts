@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { count, requestId, timestamp } from './common.ts';
+import { webhookEvent } from './webhook-events.ts';
 
 /** The states of a delivery as callers see them (spec, WebhookDelivery). */
 export const deliveryState = z.enum(['pending', 'delivered', 'failed', 'cancelled', 'expired']);
@@ -35,17 +36,6 @@ export const webhookDelivery = z.object(fields).meta({
   description: 'An event on its way to one endpoint. Nothing of the answer of the receiver is kept.',
 });
 export type DeliveryBody = z.output<typeof webhookDelivery>;
-
-/** Spec, "Envelope". */
-const webhookEvent = z
-  .object({
-    id: z.string(),
-    type: fields.type,
-    schema_version: z.literal(1),
-    created_at: timestamp,
-    data: z.record(z.string(), z.unknown()).meta({ description: 'Depends on `type`.' }),
-  })
-  .meta({ id: 'WebhookEvent', description: 'What receivers get.' });
 
 /** Spec, "WebhookDeliveryDetail". */
 export const webhookDeliveryDetail = z

@@ -46,6 +46,15 @@ describe('the OpenAPI document', () => {
     expect(document.info.description).toContain('IP Geolocation by DB-IP');
   });
 
+  it('has the events that receivers get as its webhooks, where it has the routes of webhooks', () => {
+    const types = ['session.created', 'reveal.completed', 'webhook.test'];
+    expect(Object.keys(document.webhooks)).toEqual(types);
+    const bodies = types.map((type) => document.webhooks[type].post.requestBody.content['application/json']);
+    const schemas = bodies.map(({ schema }) => document.components.schemas[schema.$ref.split('/').at(-1)]);
+    expect(schemas.map(({ properties }) => properties.type.const)).toEqual(types);
+    expect(openApiDocument([], { publicUrl })).not.toHaveProperty('webhooks');
+  });
+
   it('has the paths of the routes with an operation, and no others', () => {
     const routes = [aRoute({ method: 'GET', path: '/docs' }), ...documentedRoutes];
     const paths = Object.keys((openApiDocument(routes, { publicUrl }) as { paths: object }).paths);

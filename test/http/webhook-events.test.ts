@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetOldDeliveries, sweepToEnd } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
+import { webhookEvent } from '../../http/schemas/webhook-events.ts';
 import { QUEUEING_PROCESSOR } from '../../processors/webhooks/queue-events.ts';
 import { createBodies } from '../../read-api/webhook-payloads.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
@@ -76,7 +77,10 @@ const queued = async (by = key): Promise<{ webhook_id: string; event_id: string;
 const bodyOf = async (eventId: string): Promise<unknown> => {
   const { dayKeys } = api.foundation;
   const body = await createBodies(api.sql, dayKeys, () => clock.now())(eventId);
-  return body && JSON.parse(body.toString());
+  const event = body && JSON.parse(body.toString());
+  // Each is as the OpenAPI document has it.
+  if (event !== null) webhookEvent.parse(event);
+  return event;
 };
 
 describe('what happens on a website', () => {

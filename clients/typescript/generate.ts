@@ -1,0 +1,80 @@
+/**
+ * Makes `src/generated.ts` from the service's OpenAPI document: `node generate.ts`. With `--check` it writes nothing and
+ * fails where the file is not what the document would make of it.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import openapiTS, { astToString } from 'openapi-typescript';
+import { documentedRoutes } from '../../http/documented-routes.ts';
+import { openApiDocument } from '../../http/openapi.ts';
+
+const FILE = new URL('src/generated.ts', import.meta.url);
+/** What browsers call with a tracker's id, and never a partner with a key. */
+const PIXEL = '/tracking/';
+const NOTE = '// Made from the OpenAPI document by generate.ts: never edited by hand.\n\n';
+
+interface Operation {
+  readonly operationId: string;
+  readonly responses: Record<string, { headers?: object }>;
+}
+interface Document {
+  readonly paths: Record<string, Record<string, Operation>>;
+  webhooks?: object;
+  readonly components: { readonly schemas: Record<string, object>; headers?: object };
+  readonly [catalog: `x-${string}`]: readonly { readonly code: string; readonly description: string }[];
+}
+
+/** The document, less what the types need not tell: every refusal of every operation, headers, and the pixel. */
+const partnersDocument = (): Document => {
+  const routes = documentedRoutes.filter(({ path }) => !path.startsWith(PIXEL));
+  const text = JSON.stringify(openApiDocument(routes, { publicUrl: 'https://doorplate.example' }));
+  // `Error` would hide JavaScript's own.
+  const document: Document = JSON.parse(
+    text.replaceAll('#/components/schemas/Error"', '#/components/schemas/ErrorBody"'),
+  );
+  const { schemas } = document.components;
+  schemas.ErrorBody = schemas.Error as object;
+  delete schemas.Error;
+  delete document.components.headers;
+  delete document.webhooks;
+  for (const { responses } of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+    for (const [status, response] of Object.entries(responses)) {
+      if (status.startsWith('2')) delete response.headers;
+      else delete responses[status];
+    }
+  }
+  return document;
+};
+
+const endpointsOf = (document: Document): string => {
+  const lines = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(
+      ([method, { operationId }]) => `  ${operationId}: ['${method.toUpperCase()}', '${path}'],`,
+    ),
+  );
+  return `/** Where each operation is. */\nexport const endpoints = {\n${lines.join('\n')}\n} as const;\n`;
+};
+
+const errorCodesOf = (document: Document): string => {
+  const catalogs = ['x-error-codes', 'x-tracking-error-codes', 'x-doorplate-error-codes'] as const;
+  const lines = catalogs
+    .flatMap((catalog) => document[catalog] ?? [])
+    .map(({ code, description }) => `  /** ${description} */\n  | '${code}'`);
+  return `/** The codes that the service refuses with. */\nexport type ErrorCode =\n${lines.join('\n')};\n`;
+};
+
+const generate = async (): Promise<string> => {
+  const document = partnersDocument();
+  const types = astToString(
+    await openapiTS(structuredClone(document) as never, { rootTypes: true, rootTypesNoSchemaPrefix: true }),
+  );
+  return [NOTE, endpointsOf(document), '\n', errorCodesOf(document), '\n', types].join('');
+};
+
+const made = await generate();
+if (!process.argv.includes('--check')) writeFileSync(FILE, made);
+else if (made !== readFileSync(FILE, 'utf8')) {
+  process.stderr.write(
+    'clients/typescript: the API has changed: npm run generate --workspace doorplate-client\n',
+  );
+  process.exitCode = 1;
+}

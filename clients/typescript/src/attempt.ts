@@ -1,0 +1,139 @@
+/** One request and its answer. */
+import { DoorplateError, type Failure } from './errors.ts';
+import { type ErrorBody, endpoints } from './generated.ts';
+import type { OperationId } from './operations.ts';
+import type { ClientOptions, Limits } from './options.ts';
+import type { Time } from './time.ts';
+
+/** A success. */
+export interface Answer<Body> {
+  readonly body: Body;
+  /** null: the answer does not ask to wait. */
+  readonly retryAfterSeconds: number | null;
+}
+
+/** An operation's request, for any operation. */
+export interface AnyRequest {
+  readonly path?: Readonly<Record<string, string>> | undefined;
+  readonly query?: Readonly<Record<string, string | number | undefined>> | undefined;
+  readonly header?: Readonly<Record<string, string>> | undefined;
+  readonly body?: object | undefined;
+}
+
+export type Attempt = (id: OperationId, request: AnyRequest, limits: Limits) => Promise<Answer<unknown>>;
+
+/** What a message says of an outcome that nobody knows. */
+const UNKNOWN = 'what became of it is unknown';
+
+export const createAttempt = (
+  { baseUrl, apiKey, fetch = globalThis.fetch }: ClientOptions,
+  time: Time,
+): Attempt => {
+  const send = (id: OperationId, request: AnyRequest, signal: AbortSignal): Promise<Response> => {
+    const [method, path] = endpoints[id];
+    return fetch(`${baseUrl}${filled(path, request.path)}${queryOf(request.query)}`, {
+      method,
+      headers: {
+        ...request.header,
+        accept: 'application/json',
+        authorization: `Bearer ${apiKey}`,
+        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+      // The key goes nowhere but to the service itself.
+      redirect: 'manual',
+      signal,
+    });
+  };
+
+  return async (id, request, limits) => {
+    const { signal } = limits;
+    const left = limits.deadlineAt === null ? Infinity : limits.deadlineAt - time.now();
+    const stop = new AbortController();
+    const done = new AbortController();
+    const abort = (): void => stop.abort(signal?.reason);
+    let late = false;
+    const alarm = time.sleep(Math.max(0, Math.min(limits.timeoutMs, left)), done.signal).then(
+      () => {
+        late = true;
+        stop.abort();
+      },
+      () => undefined,
+    );
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      if (signal?.aborted) throw signal.reason;
+      const response = await send(id, request, stop.signal);
+      return understood(id, response, await response.text());
+    } catch (error) {
+      if (error instanceof DoorplateError) throw error;
+      const fail = (kind: Failure['kind'], what: string, cause: unknown) =>
+        new DoorplateError(
+          `${named(id)}: ${what}; ${UNKNOWN}`,
+          { kind, outcome: 'unknown', operation: id },
+          cause,
+        );
+      if (signal?.aborted) throw fail('aborted', 'aborted', signal.reason);
+      if (late && left <= limits.timeoutMs) throw fail('deadline', 'the deadline has passed', undefined);
+      if (late) throw fail('timeout', `no answer within ${limits.timeoutMs} ms`, undefined);
+      throw fail('network', 'no answer', error);
+    } finally {
+      signal?.removeEventListener('abort', abort);
+      done.abort();
+      await alarm;
+    }
+  };
+};
+
+/** The success in a response. @throws DoorplateError for anything else */
+const understood = (id: OperationId, response: Response, text: string): Answer<unknown> => {
+  const { status } = response;
+  const body = parsed(text);
+  const retryAfterSeconds = secondsOf(response.headers.get('retry-after'));
+  if (response.ok && body !== null) return { body, retryAfterSeconds };
+
+  const refusal = isErrorBody(body) ? body : null;
+  // A refusal of the service's own, or of what stands before it, says that nothing was done. A 408 says nothing.
+  const outcome = status >= 400 && status < 500 && status !== 408 ? 'refused' : 'unknown';
+  const said = refusal ? `${refusal.error.code}: ${refusal.error.message}` : 'not an answer of the API';
+  const message = `${named(id)}: ${status} ${said}${outcome === 'unknown' ? `; ${UNKNOWN}` : ''}`;
+  throw new DoorplateError(message, {
+    kind: 'answer',
+    outcome,
+    operation: id,
+    status,
+    code: refusal?.error.code ?? null,
+    requestId: refusal?.request_id ?? response.headers.get('x-request-id'),
+    retryAfterSeconds,
+    body: refusal,
+  });
+};
+
+/** Without values: an address or an id has no place in a log. */
+export const named = (id: OperationId): string => endpoints[id].join(' ');
+
+const filled = (path: string, values: AnyRequest['path'] = {}): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ''));
+
+const queryOf = (values: AnyRequest['query'] = {}): string => {
+  const given = Object.entries(values).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)] as const],
+  );
+  return given.length === 0 ? '' : `?${new URLSearchParams(Object.fromEntries(given))}`;
+};
+
+/** null: it is no JSON object. */
+const parsed = (text: string): object | null => {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' ? value : null;
+  } catch {
+    return null;
+  }
+};
+
+const isErrorBody = (body: object | null): body is ErrorBody =>
+  typeof (body as Partial<ErrorBody> | null)?.error?.code === 'string';
+
+const secondsOf = (header: string | null): number | null =>
+  header !== null && /^\d{1,9}$/.test(header) ? Number(header) : null;

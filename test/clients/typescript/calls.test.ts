@@ -1,0 +1,203 @@
+import { describe, expect, it } from 'vitest';
+import { type Client, createClient, DoorplateError } from '../../../clients/typescript/src/index.ts';
+import { answer, BROKEN, failureOf, fakeService, REQUEST_ID, type Reply, refused } from './fakes.ts';
+
+const OK = answer(200, { trackers: [] });
+const TRACKER = { name: 'a site', origins: ['https://www.example.com'] };
+/** So long, and at most a tenth longer. */
+const about = (ms: number) => ({
+  asymmetricMatch: (value: number) => value >= ms && value <= ms * 1.1,
+});
+
+describe('a client', () => {
+  it.each(['doorplate.example', 'ftp://doorplate.example', 'https://me:pw@doorplate.example', ''])(
+    'is not made for %o',
+    (baseUrl) => {
+      expect(() => createClient({ baseUrl, apiKey: 'dp_test' })).toThrow(/^baseUrl/);
+    },
+  );
+
+  it('is not made with a key that no header can hold, and does not repeat it', () => {
+    const make = () => createClient({ baseUrl: 'https://doorplate.example', apiKey: 'dp_secret\n' });
+    expect(make).toThrow(TypeError);
+    expect(make).toThrow(expect.objectContaining({ message: expect.not.stringContaining('secret') }));
+  });
+
+  it('sends the key, follows no redirect, and takes a base URL with a path and a slash', async () => {
+    const inits: RequestInit[] = [];
+    const urls: string[] = [];
+    const fetch = (async (url: string, init: RequestInit) => {
+      urls.push(url);
+      inits.push(init);
+      return OK.clone();
+    }) as typeof globalThis.fetch;
+    const client = createClient({ baseUrl: 'https://example.com/doorplate/', apiKey: 'dp_test', fetch });
+    await client.trackers.list();
+    expect(urls).toEqual(['https://example.com/doorplate/v1/trackers']);
+    expect(inits).toMatchObject([{ redirect: 'manual', headers: { authorization: 'Bearer dp_test' } }]);
+  });
+});
+
+describe('an error', () => {
+  const fails = async (reply: Reply, retries = 0) => {
+    const { client, until } = fakeService([reply], { retries });
+    return until(failureOf(client.trackers.list()));
+  };
+
+  it('of the service has its status, code, request id and wait', async () => {
+    const error = await fails(refused(429, 'rate_limit', 7));
+    expect(error).toBeInstanceOf(DoorplateError);
+    expect(error).toMatchObject({
+      name: 'DoorplateError',
+      kind: 'answer',
+      outcome: 'refused',
+      operation: 'listTrackers',
+      status: 429,
+      code: 'rate_limit',
+      requestId: REQUEST_ID,
+      retryAfterSeconds: 7,
+      body: { error: { code: 'rate_limit', message: 'No.' } },
+      message: 'GET /v1/trackers: 429 rate_limit: No.',
+    });
+  });
+
+  it.each([
+    ['a proxy', answer(502, '<html>Bad gateway</html>', { 'x-request-id': 'its-own' }), 502, 'its-own'],
+    ['a redirect', answer(302, '', { location: 'https://elsewhere.example' }), 302, null],
+    ['something else than the API', answer(200, 'Hello'), 200, null],
+  ])('of %s has no code, and its outcome is unknown', async (_, reply, status, requestId) => {
+    expect(await fails(reply)).toMatchObject({
+      kind: 'answer',
+      outcome: 'unknown',
+      status,
+      code: null,
+      requestId,
+      body: null,
+    });
+  });
+
+  it('of the network is told from an answer, and says why', async () => {
+    expect(await fails(BROKEN)).toMatchObject({
+      kind: 'network',
+      outcome: 'unknown',
+      status: null,
+      cause: BROKEN,
+    });
+  });
+
+  it('of a broken body is one of the network', async () => {
+    const body = new ReadableStream({ pull: (stream) => stream.error(BROKEN) });
+    expect(await fails(new Response(body))).toMatchObject({ kind: 'network', cause: BROKEN });
+  });
+
+  it('of time is told after the time-out, and no earlier', async () => {
+    const { client, until, now } = fakeService(['hangs'], { retries: 0, timeoutMs: 3_000 });
+    const error = await until(failureOf(client.trackers.list()));
+    expect(error).toMatchObject({ kind: 'timeout', outcome: 'unknown' });
+    expect(now()).toBe(3_000);
+  });
+
+  it('of an abort has the reason of the signal, whether a request is under way or a wait', async () => {
+    for (const reply of ['hangs', refused(503, 'api_busy', 5)] as const) {
+      const { client, until, asked, now } = fakeService([reply]);
+      const stop = new AbortController();
+      const failed = failureOf(client.trackers.list({ signal: stop.signal }));
+      await new Promise(setImmediate);
+      stop.abort('enough');
+      expect(await until(failed)).toMatchObject({ kind: 'aborted', outcome: 'unknown', cause: 'enough' });
+      expect([asked.length, now()]).toEqual([1, 0]);
+    }
+  });
+
+  it('of a signal that is aborted already comes before any request', async () => {
+    const { client, until, asked } = fakeService([OK]);
+    const error = await until(failureOf(client.trackers.list({ signal: AbortSignal.abort('enough') })));
+    expect(error).toMatchObject({ kind: 'aborted', cause: 'enough' });
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('a call is repeated', () => {
+  it.each<[string, Reply]>([
+    ['429', refused(429, 'rate_limit')],
+    ['503', refused(503, 'backend_unavailable')],
+    ['a proxy', answer(502, 'Bad gateway')],
+    ['a broken connection', BROKEN],
+    ['a time-out', 'hangs'],
+  ])('after %s', async (_, reply) => {
+    const { client, until, asked } = fakeService([reply, reply, OK]);
+    await expect(until(client.trackers.list())).resolves.toEqual({ trackers: [] });
+    expect(asked).toHaveLength(3);
+  });
+
+  it('after as long as the service asks for, or longer and longer where it does not', async () => {
+    const replies = [refused(503, 'api_busy', 5), BROKEN, BROKEN, BROKEN, OK];
+    const { client, until, asked } = fakeService(replies);
+    await until(client.trackers.list());
+    const waits = asked.slice(1).map(({ at }, n) => at - (asked[n]?.at ?? 0));
+    expect(waits).toEqual([about(5_000), about(1_000), about(2_000), about(4_000)]);
+  });
+
+  it('so often and no more', async () => {
+    const { client, until, asked } = fakeService([BROKEN], { retries: 2 });
+    await until(failureOf(client.trackers.list()));
+    expect(asked).toHaveLength(3);
+    await until(failureOf(client.trackers.list({ retries: 0 })));
+    expect(asked).toHaveLength(4);
+  });
+
+  it('never where the service asks for a long wait, which the caller is told', async () => {
+    const { client, until, asked } = fakeService([refused(429, 'tracker_limit', 60)]);
+    const error = await until(failureOf(client.trackers.create(TRACKER)));
+    expect(error).toMatchObject({ code: 'tracker_limit', retryAfterSeconds: 60, outcome: 'refused' });
+    expect(asked).toHaveLength(1);
+  });
+
+  it.each([
+    [400, 'invalid_tracker'],
+    [401, 'unauthorized'],
+    [404, 'tracker_not_found'],
+    [409, 'tracker_disabled'],
+    [410, 'tracker_deleted'],
+  ])('never after %i', async (status, code) => {
+    const { client, until, asked } = fakeService([refused(status, code)]);
+    expect(await until(failureOf(client.trackers.list()))).toMatchObject({
+      status,
+      code,
+      outcome: 'refused',
+    });
+    expect(asked).toHaveLength(1);
+  });
+
+  it.each<[string, (client: Client) => Promise<unknown>]>([
+    ['a lookup', (client) => client.requestLookup('8.8.8.8')],
+    ['a reveal', (client) => client.requestReveal('s', 'a-key')],
+    ['enabling a tracker', (client) => client.trackers.enable('t')],
+    ['deleting a tracker', (client) => client.trackers.delete('t')],
+    ['adding a domain', (client) => client.domains.create('t', { hostname: 'h' })],
+    ['changing a webhook', (client) => client.webhooks.update('w', {})],
+    ['deleting a webhook', (client) => client.webhooks.delete('w')],
+  ])('where it changes something, but to the same: %s', async (_, call) => {
+    const { client, until, asked } = fakeService([BROKEN, OK]);
+    await until(call(client));
+    expect(asked).toHaveLength(2);
+  });
+
+  it('where it makes something new only when it was refused for its rate', async () => {
+    const created = fakeService([refused(429, 'rate_limit', 1), answer(201, { id: 'new' })]);
+    await expect(created.until(created.client.trackers.create(TRACKER))).resolves.toEqual({ id: 'new' });
+
+    for (const reply of [BROKEN, 'hangs', refused(503, 'service_unavailable', 5)] as const) {
+      const { client, until, asked } = fakeService([reply]);
+      const error = await until(failureOf(client.trackers.create(TRACKER)));
+      expect(error).toMatchObject({ outcome: 'unknown' });
+      expect(asked).toHaveLength(1);
+    }
+  });
+
+  it('and is told as unknown once any attempt was, whatever the last one was told', async () => {
+    const { client, until } = fakeService([BROKEN, refused(429, 'rate_limit', 600)]);
+    const error = await until(failureOf(client.trackers.enable('t')));
+    expect(error).toMatchObject({ status: 429, code: 'rate_limit', outcome: 'unknown' });
+  });
+});

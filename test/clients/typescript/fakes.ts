@@ -1,0 +1,122 @@
+/** A service and a clock to run the client against, so that nothing waits and every wait is seen. */
+import {
+  type Client,
+  type ClientOptions,
+  createClient,
+  type Time,
+} from '../../../clients/typescript/src/index.ts';
+
+export interface Asked {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+  /** When, by the fake clock. */
+  readonly at: number;
+}
+
+/** What becomes of a request: an answer, an error of fetch, or nothing at all. */
+export type Reply = Response | Error | 'hangs';
+
+export const answer = (status: number, body: unknown, headers: Record<string, string> = {}): Response =>
+  new Response(typeof body === 'string' ? body : JSON.stringify(body), { status, headers });
+
+export const REQUEST_ID = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
+
+/** A refusal as the service words it. */
+export const refused = (status: number, code: string, retryAfter?: number): Response =>
+  answer(
+    status,
+    { error: { code, message: 'No.' }, request_id: REQUEST_ID },
+    retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) },
+  );
+
+export const BROKEN = new TypeError('fetch failed');
+
+interface Sleeper {
+  readonly at: number;
+  readonly wake: () => void;
+}
+
+interface FakeClock {
+  readonly time: Time;
+  now(): number;
+  /** Lets time pass, as much as it takes. @throws where nothing would ever settle it */
+  until<T>(promise: Promise<T>): Promise<T>;
+}
+
+const fakeClock = (): FakeClock => {
+  let now = 0;
+  const sleepers = new Set<Sleeper>();
+  const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const sleeper = { at: now + ms, wake: resolve };
+      sleepers.add(sleeper);
+      signal?.addEventListener('abort', () => {
+        sleepers.delete(sleeper);
+        reject(signal.reason);
+      });
+    });
+  const until = async <T>(promise: Promise<T>): Promise<T> => {
+    let settled = false;
+    const settle = (): void => {
+      settled = true;
+    };
+    promise.then(settle, settle);
+    for (;;) {
+      await new Promise(setImmediate);
+      if (settled) return promise;
+      const next = [...sleepers].sort((one, other) => one.at - other.at)[0];
+      if (next === undefined) throw new Error('it waits for nothing');
+      sleepers.delete(next);
+      now = next.at;
+      next.wake();
+    }
+  };
+  return { time: { now: () => now, sleep }, now: () => now, until };
+};
+
+export interface Fake extends FakeClock {
+  readonly client: Client;
+  readonly asked: readonly Asked[];
+}
+
+/** A client whose n-th request meets the n-th reply, and the last one from then on. */
+export const fakeService = (replies: readonly Reply[], options: Partial<ClientOptions> = {}): Fake => {
+  const clock = fakeClock();
+  const asked: Asked[] = [];
+  const fetch = async (url: string, init: RequestInit): Promise<Response> => {
+    const reply = replies[Math.min(asked.length, replies.length - 1)];
+    asked.push({
+      method: init.method ?? '',
+      url: url.replace('https://doorplate.example', ''),
+      headers: init.headers as Record<string, string>,
+      body: init.body === undefined ? undefined : JSON.parse(String(init.body)),
+      at: clock.now(),
+    });
+    if (reply instanceof Response) return reply.clone();
+    if (reply instanceof Error) throw reply;
+    return new Promise((_, reject) => {
+      init.signal?.addEventListener('abort', () => reject(init.signal?.reason));
+    });
+  };
+  const client = createClient({
+    baseUrl: 'https://doorplate.example',
+    apiKey: 'dp_test',
+    time: clock.time,
+    fetch: fetch as typeof globalThis.fetch,
+    ...options,
+  });
+  return { ...clock, client, asked };
+};
+
+/** The error of a call that fails. */
+export const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => {
+      throw new Error('it did not fail');
+    },
+    (error: unknown) => error,
+  );

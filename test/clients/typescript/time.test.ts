@@ -1,0 +1,25 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { realTime } from '../../../clients/typescript/src/time.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+it('sleeps for as long as told, also for longer than a timer can', async () => {
+  let slept = false;
+  const sleep = realTime.sleep(Infinity).then(() => {
+    slept = true;
+  });
+  await vi.advanceTimersByTimeAsync(86_400_000);
+  expect(slept).toBe(false);
+  vi.runAllTimers();
+  await sleep;
+});
+
+it('wakes on a signal with its reason, and leaves no timer behind', async () => {
+  const stop = new AbortController();
+  const sleep = realTime.sleep(1_000, stop.signal);
+  stop.abort('enough');
+  await expect(sleep).rejects.toBe('enough');
+  expect(vi.getTimerCount()).toBe(0);
+  await expect(realTime.sleep(1_000, stop.signal)).rejects.toBe('enough');
+});
