@@ -1,6 +1,9 @@
 import { Command, CommanderError, Option } from 'commander';
 import { ConfigError } from '../platform/config.ts';
+import { addAnalyticsCommands } from './cli/analytics.ts';
 import { addAuditCommands } from './cli/audit.ts';
+import { addEventsCommands } from './cli/events.ts';
+import { addExportCommand } from './cli/export.ts';
 import { addKeyCommands } from './cli/key.ts';
 import { addMasterKeyCommands } from './cli/keys.ts';
 import { addLookupCommand } from './cli/lookup.ts';
@@ -33,6 +36,9 @@ export const main = async (argv: readonly string[]): Promise<void> => {
   addProjectionCommands(program);
   addAuditCommands(program);
   addLookupCommand(program);
+  addAnalyticsCommands(program);
+  addExportCommand(program);
+  addEventsCommands(program);
   for (const command of allCommands(program)) command.exitOverride();
   try {
     await program.parseAsync(argv);

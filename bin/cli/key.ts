@@ -3,6 +3,7 @@ import { createKey, newApiKey, revokeKey, updateKey } from '../../commands/partn
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import { findKey, listKeys } from '../../read-api/partner-rows.ts';
 import { DEFAULT_LIMITS } from '../key-limits.ts';
+import { instant } from './instant.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
@@ -32,15 +33,7 @@ const wholeFrom =
 
 const allowance = (text: string): number | typeof NO_CAP => (text === NO_CAP ? NO_CAP : wholeFrom(0)(text));
 
-const instant = (text: string): string => {
-  if (text === NO_EXPIRY) return NO_EXPIRY;
-  const day = text.slice(0, 10);
-  const real = !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);
-  const at =
-    real && /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(at)) throw new InvalidArgumentError('not an ISO 8601 date or time with its zone');
-  return new Date(at).toISOString();
-};
+const expiry = (text: string): string => (text === NO_EXPIRY ? NO_EXPIRY : instant(text));
 
 const withLimits = (command: Command): Command =>
   command
@@ -49,7 +42,7 @@ const withLimits = (command: Command): Command =>
     .option('--pending-enrichments <n>', 'unfinished enrichments of the partner', wholeFrom(0))
     .option('--company-signals', 'answers carry company_signals')
     .option('--no-company-signals', 'answers carry no company_signals')
-    .option('--expires-at <time>', 'ISO 8601; never: no expiry', instant)
+    .option('--expires-at <time>', 'ISO 8601; never: no expiry', expiry)
     .option('--json', 'print JSON', false);
 
 const given = (options: LimitOptions): Partial<KeyLimits> =>

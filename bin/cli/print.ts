@@ -32,3 +32,14 @@ const table = (rows: readonly Record<string, unknown>[]): string => {
     )
     .join('\n');
 };
+
+let ended = false;
+
+/** Writes as fast as whoever reads it takes it. @returns false once nobody reads any more, as after `| head` */
+export const writeOut = async (text: string): Promise<boolean> => {
+  if (ended) return false;
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined);
+  const error = await new Promise<Error | null | undefined>((resolve) => process.stdout.write(text, resolve));
+  ended = error !== null && error !== undefined;
+  return !ended;
+};

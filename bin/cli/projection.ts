@@ -54,7 +54,7 @@ export const addProjectionCommands = (program: Command): void => {
         // A sweep that was killed has deleted what it has not told of: only its rows still know.
         await sweepToEnd(session);
         const started = performance.now();
-        const { events, position } = await rebuild({ store, url, projections });
+        const { events, position } = await rebuild({ store, url, projections, onWaiting });
         print(
           {
             rebuilt: projections.map((one) => one.name).join(' '),
@@ -66,4 +66,11 @@ export const addProjectionCommands = (program: Command): void => {
         );
       });
     });
+};
+
+let told = false;
+const onWaiting = (): void => {
+  if (!told)
+    process.stderr.write('doorplate: somebody reads the old tables: waiting for that to end, to switch\n');
+  told = true;
 };

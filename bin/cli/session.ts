@@ -22,11 +22,23 @@ export interface Session extends Foundation {
 const PROJECTED_MS = 30_000;
 const SHOWN_MS = 10_000;
 
-/** Opens the stores, brings the read models up to date, runs `work`, and closes everything again. */
-export const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
+/** Opens the stores, runs `work`, and closes everything again. */
+export const withFoundation = async <T>(work: (foundation: Foundation) => Promise<T>): Promise<T> => {
   const log = createLogger({ level: process.env.LOG_LEVEL ?? 'warn', destination: 'stderr' });
   const foundation = await openFoundation(loadConfig(process.env), log, 'join');
-  const { store, databaseUrl: url, progress, clock } = foundation;
+  try {
+    return await work(foundation);
+  } finally {
+    await foundation.close();
+  }
+};
+
+/** The same, and brings the read models up to date meanwhile. */
+export const withSession = <T>(work: (session: Session) => Promise<T>): Promise<T> =>
+  withFoundation((foundation) => inSession(foundation, work));
+
+const inSession = async <T>(foundation: Foundation, work: (session: Session) => Promise<T>): Promise<T> => {
+  const { store, databaseUrl: url, progress, clock, log } = foundation;
   // Where no server runs, somebody must project what the command does.
   const projections = startProjections({ store, url, projections: allProjections, progress, log });
   const id = uuid();
@@ -46,6 +58,5 @@ export const withSession = async <T>(work: (session: Session) => Promise<T>): Pr
     return await work(session);
   } finally {
     await projections.stop();
-    await foundation.close();
   }
 };

@@ -25,7 +25,7 @@ type Told =
  */
 export const deliveries: Projection = {
   name: 'deliveries',
-  tables: ['webhook_delivery', 'webhook_total', 'webhook_health'],
+  tables: ['webhook_delivery', 'webhook_total', 'webhook_health', 'webhook_attempt_hour'],
   async apply(events, db) {
     const told = events.flatMap((stored): Told[] => {
       const { position } = stored;
@@ -82,6 +82,7 @@ const load = async (told: readonly Told[], db: pg.ClientBase): Promise<Fold> => 
     changed: new Set(),
     changedHealth: new Set(),
     totals: new Map(),
+    attempts: new Map(),
     due: new Map(),
   };
 };
@@ -102,6 +103,7 @@ const write = async (fold: Fold, db: pg.ClientBase): Promise<void> => {
       json(changedHealth),
       DELIVERIES_CHANNEL,
       due.size === 0 ? null : Buffer.byteLength(named) > LONGEST_NOTIFICATION ? '' : named,
+      json(fold.attempts.values()),
     ],
   });
 };
@@ -113,6 +115,7 @@ const CHANGED = `state, cycle, attempts, cycle_attempts, cycle_started_at, stood
                  next_attempt_at, http_status, error`;
 const OF_HEALTH = `pending, failures_in_row, last_attempt_at, paused_at, deleted_at, still_since, still_ms, fanned_out_to,
                    last_position`;
+const OF_ATTEMPTS = 'webhook_id, partner_id, day, hour, outcome, http_status';
 const from = (alias: string, columns: string): string =>
   columns
     .split(',')
@@ -134,7 +137,12 @@ const APPLY = `
   health as (
     insert into webhook_health (webhook_id, partner_id, ${OF_HEALTH})
     select webhook_id, partner_id, ${OF_HEALTH} from json_populate_recordset(null::webhook_health, $4)
-    on conflict (webhook_id) do update set (${OF_HEALTH}) = row (${from('excluded', OF_HEALTH)}))
+    on conflict (webhook_id) do update set (${OF_HEALTH}) = row (${from('excluded', OF_HEALTH)})),
+  attempts as (
+    insert into webhook_attempt_hour as a (${OF_ATTEMPTS}, attempts, duration_ms)
+    select ${OF_ATTEMPTS}, attempts, duration_ms from json_populate_recordset(null::webhook_attempt_hour, $7)
+    on conflict (webhook_id, day, hour, outcome, http_status) do update
+    set attempts = a.attempts + excluded.attempts, duration_ms = a.duration_ms + excluded.duration_ms)
   select pg_notify($5, $6::text) where $6 is not null`;
 
 const FORGOTTEN_AT_ONCE = 2_000;
@@ -156,10 +164,9 @@ export const forgetDeliveriesBefore = async (db: pg.Pool, day: string): Promise<
         deleted = rowCount ?? 0;
       }
     }
-    await db.query('delete from read.webhook_total where webhook_id = $1 and day < $2::date', [
-      webhook_id,
-      day,
-    ]);
+    for (const table of ['webhook_attempt_hour', 'webhook_total']) {
+      await db.query(`delete from read.${table} where webhook_id = $1 and day < $2::date`, [webhook_id, day]);
+    }
   }
 };
 

@@ -40,12 +40,27 @@ export interface TotalRow {
   deliveries: number;
 }
 
+export interface AttemptsRow {
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  /** `YYYY-MM-DD`, of the delivery's creation. */
+  readonly day: string;
+  readonly hour: string;
+  readonly outcome: string;
+  /** 0: no answer. */
+  readonly http_status: number;
+  /** More than before. */
+  attempts: number;
+  duration_ms: number;
+}
+
 /** The rows that a batch concerns, as they are at each of its events, and what is to be written of them. */
 export interface Fold extends Health {
   readonly deliveries: Map<string, DeliveryRow>;
   readonly added: Map<string, NewDelivery>;
   readonly changed: Set<DeliveryRow>;
   readonly totals: Map<string, TotalRow>;
+  readonly attempts: Map<string, AttemptsRow>;
 }
 
 type Data<Name extends DeliveryEvent['type']> = EventOf<Pick<typeof deliveryEvents, Name>>['data'];
@@ -112,6 +127,7 @@ const attempted = (fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): voi
     http_status: data.http_status,
     error: data.error,
   });
+  countAttempt(fold, row, data);
   changeHealth(fold, data, data.ended_at, (health) => ({
     failures_in_row: data.error === null ? 0 : health.failures_in_row + 1,
     last_attempt_at: later(health.last_attempt_at, data.started_at),
@@ -156,6 +172,23 @@ const count = (fold: Fold, row: DeliveryRow, more: 1 | -1): void => {
   const health = healthOf(fold, row);
   health.pending += more;
   fold.changedHealth.add(health);
+};
+
+const countAttempt = (
+  fold: Fold,
+  { webhook_id, partner_id, created_at }: DeliveryRow,
+  { started_at, ended_at, error, http_status: status }: Data<'webhooks.DeliveryAttempted.v1'>,
+): void => {
+  const day = created_at.slice(0, 10);
+  const hour = `${started_at.slice(0, 13)}:00:00Z`;
+  const outcome = error ?? 'delivered';
+  const http_status = status ?? 0;
+  const key = `${webhook_id} ${day} ${hour} ${outcome} ${http_status}`;
+  const none = { webhook_id, partner_id, day, hour, outcome, http_status, attempts: 0, duration_ms: 0 };
+  const row: AttemptsRow = fold.attempts.get(key) ?? none;
+  row.attempts += 1;
+  row.duration_ms += Math.max(0, Date.parse(ended_at) - Date.parse(started_at));
+  fold.attempts.set(key, row);
 };
 
 const later = (one: string | null, other: string): string => (one !== null && one > other ? one : other);

@@ -22,27 +22,34 @@ const COLUMNS = `
   from pg_class c
   join pg_namespace n on n.oid = c.relnamespace
   join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-  where n.nspname in ('read', 'work', 'eventlog') and c.relkind = 'r'
+  where n.nspname in ('analytics', 'read', 'work', 'eventlog') and c.relkind in ('r', 'v')
   order by n.nspname collate "C", c.relname collate "C", a.attnum`;
 
 describe('docs/data-dictionary.md', () => {
-  it('describes every table as the migrations make it', async () => {
+  it('describes every view and table as the migrations make it', async () => {
     const { rows } = await client.query(COLUMNS);
     const tables = [...Map.groupBy(rows, (row) => `${row.schema}.${row.table}`)].map(([name, columns]) => {
       const lines = columns.map(
-        ({ column, type, required, comment }) =>
-          `| ${column} | ${type}${required ? '' : ', null'} | ${comment ?? ''} |`,
+        ({ schema, column, type, required, comment }) =>
+          `| ${column} | ${type}${required || schema === 'analytics' ? '' : ', null'} | ${comment ?? ''} |`,
       );
       return `## ${name}\n\n${columns[0].about ?? ''}\n\n| column | type | |\n| --- | --- | --- |\n${lines.join('\n')}`;
     });
     const page = `# Data dictionary
 
-The tables as the migrations make them, from their own comments; a test compares this page with the database.
-\`read\` holds the read models, \`work\` what coordinates processes, \`eventlog\` the embedded event store.
+The views and tables as the migrations make them, from their own comments; a test compares this page with the database.
+\`analytics\` holds the views for analysts ([analytics.md](analytics.md)), \`read\` the read models, \`work\` what
+coordinates processes, \`eventlog\` the embedded event store.
 
 ${tables.join('\n\n')}
 `;
     await expect(page).toMatchFileSnapshot('../../docs/data-dictionary.md');
+  });
+
+  it('has a comment on every view for analysts and each of its columns', async () => {
+    const { rows } = await client.query(`select * from (${COLUMNS}) c where schema = 'analytics'`);
+    expect(rows.length).toBeGreaterThan(100);
+    expect(rows.filter(({ about, comment }) => !about || !comment)).toEqual([]);
   });
 
   it('knows of each read model which projection writes it', async () => {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
-import { isoTime, MINUTE } from '../../domain/kernel/time.ts';
+import { HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { deliveryEvents, webhookEvents } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { rebuild } from '../../projections/rebuild.ts';
@@ -34,7 +34,7 @@ beforeAll(async () => {
   db.on('notification', ({ payload = '' }) => told.push(payload));
   await db.query('set search_path to read; listen doorplate_deliveries');
 });
-const clear = () => db.query('truncate webhook_delivery, webhook_total, webhook_health');
+const clear = () => db.query(`truncate ${deliveries.tables.join(', ')}`);
 beforeEach(clear);
 afterAll(async () => {
   await db.end();
@@ -60,6 +60,12 @@ const rows = async () => ({
     )
   ).rows,
   health: (await db.query('select * from webhook_health order by webhook_id')).rows,
+  attempts: (
+    await db.query(
+      `select day::text, hour, outcome, http_status, attempts::int, duration_ms::int
+       from webhook_attempt_hour order by day, hour, outcome`,
+    )
+  ).rows,
 });
 const counted = async () =>
   (
@@ -107,6 +113,11 @@ describe('the read model of deliveries', () => {
         http_status: 200,
         error: null,
       },
+    ]);
+    const of = { day: isoTime(AT).slice(0, 10), hour: new Date(AT - (AT % HOUR)), duration_ms: 100 };
+    expect(found.attempts).toEqual([
+      { ...of, outcome: 'delivered', http_status: 200, attempts: 1 },
+      { ...of, outcome: 'timeout', http_status: 0, attempts: 1 },
     ]);
     expect(found.health).toMatchObject([{ pending: '0', failures_in_row: 0, fanned_out_to: '42' }]);
   });
@@ -285,11 +296,16 @@ describe('after 90 days', () => {
   it('what is forgotten is what was made before a day, with its totals', async () => {
     const [old, young] = [aDelivery(endpoint), aDelivery(endpoint)];
     const later = Date.parse('2026-03-14T00:00:00.000Z');
-    const events = [queued(old, later - 1), queued(young, later), expired(endpoint, [old, young])];
+    const events = [
+      ...[queued(old, later - 1), queued(young, later)],
+      ...[old, young].map((d) => attempted(d, { at: later + MINUTE })),
+      expired(endpoint, [old, young]),
+    ];
     await deliveries.apply(log(events), db);
     await forgetDeliveriesBefore(house.pool, '2026-03-14');
     const left = await rows();
     expect(left.deliveries).toMatchObject([{ delivery_id: young.delivery_id }]);
     expect(left.totals).toEqual(await counted());
+    expect(left.attempts).toMatchObject([{ day: '2026-03-14', attempts: 1 }]);
   });
 });

@@ -1,0 +1,191 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { scramVerifier } from './scram.ts';
+
+/** PostgreSQL, or a rule of ours, does not let this happen. The message is for the operator. */
+export class GrantRefused extends Error {}
+
+/** How an analyst connects. */
+export interface Granted {
+  readonly user: string;
+  /** The group that the views are open to. */
+  readonly role: string;
+  readonly database: string;
+  /** An address, or the folder of a Unix socket. */
+  readonly host: string;
+  readonly port: number;
+  /** Shown this once; null: the user was there already and keeps its own. */
+  readonly password: string | null;
+  readonly connect: string;
+}
+
+export interface Grant {
+  readonly granted: Granted;
+  /** What could not be limited, a sentence each. */
+  readonly notes: readonly string[];
+}
+
+/** Written to the users that are made here, so that they are dropped and no others. */
+const MADE_HERE = 'Made by doorplate analytics grant';
+const CONNECTIONS = 5;
+
+/** Defaults of the session. What an analyst cannot take back is said in docs/adr/0013. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  search_path: 'analytics',
+  timezone: 'UTC',
+  default_transaction_read_only: 'on',
+  statement_timeout: '60s',
+  idle_in_transaction_session_timeout: '60s',
+  lock_timeout: '5s',
+  work_mem: '32MB',
+};
+/** A superuser alone may set it, and the analyst cannot change it. */
+const TEMP_FILES = '2GB';
+
+const id = pg.escapeIdentifier;
+const text = pg.escapeLiteral;
+
+/**
+ * Makes a user who reads the views of `analytics` and nothing else, or gives an existing one the same. Repeating it is
+ * harmless, and brings the role up to date.
+ * @throws GrantRefused; nothing is changed then
+ */
+export const grantAnalyst = (url: string, user: string): Promise<Grant> =>
+  inTransaction(url, async (db) => {
+    const role = await groupOf(db);
+    const known = await findUser(db, user, role);
+    if (Buffer.byteLength(user) > 63 || /^$|\p{Cc}/u.test(user))
+      throw new GrantRefused(`invalid_name: ${user}`);
+    if (user === role) throw new GrantRefused(`${user} is the role itself: name a user`);
+    if (known?.everything) throw new GrantRefused(`${user} sees everything already: name another user`);
+
+    const password = known ? null : randomBytes(24).toString('base64url');
+    const statements = [
+      ...((await findUser(db, role, role)) ? [] : [`create role ${id(role)} nologin`]),
+      `grant usage on schema analytics to ${id(role)}`,
+      `grant select on all tables in schema analytics to ${id(role)}`,
+      `grant execute on all functions in schema analytics to ${id(role)}`,
+      // What a later version adds.
+      `alter default privileges in schema analytics grant select on tables to ${id(role)}`,
+      `alter default privileges in schema analytics grant execute on functions to ${id(role)}`,
+      ...(password === null
+        ? []
+        : [
+            `create role ${id(user)} login connection limit ${CONNECTIONS} password ${text(scramVerifier(password))}`,
+            `comment on role ${id(user)} is ${text(MADE_HERE)}`,
+          ]),
+      `grant ${id(role)} to ${id(user)}`,
+      ...Object.entries(SETTINGS).map(
+        ([name, value]) =>
+          `alter role ${id(user)} in database ${id(db.database ?? '')} set ${name} = ${text(value)}`,
+      ),
+    ];
+    await runAll(db, statements);
+    const notes = await limitMore(db, user);
+    const { host, port, database = '' } = db;
+    const connect = `psql "host=${host} port=${port} dbname=${database} user=${user}"`;
+    return { granted: { user, role, database, host, port, password, connect }, notes };
+  });
+
+/** Takes it back. Sessions of the user are refused from their next statement on. @returns whether the user was dropped */
+export const revokeAnalyst = (url: string, user: string): Promise<{ user: string; dropped: boolean }> =>
+  inTransaction(url, async (db) => {
+    const role = await groupOf(db);
+    const known = await findUser(db, user, role);
+    if (!known?.analyst) throw new GrantRefused(`analyst_not_found: ${user}`);
+    await runAll(db, [
+      `revoke ${id(role)} from ${id(user)}`,
+      `alter role ${id(user)} in database ${id(db.database ?? '')} reset all`,
+      ...(known.made_here ? [`drop role ${id(user)}`] : []),
+    ]);
+    return { user, dropped: known.made_here };
+  });
+
+/**
+ * One group a database: roles belong to the whole server, and one installation's analysts must not see another's. No
+ * name of PostgreSQL's is longer than 63 bytes.
+ */
+const groupOf = async (db: pg.Client): Promise<string> => {
+  const { rows } = await db.query<{ role: string }>(
+    `select (left(current_database(), 55) || '_analyst')::name::text as role`,
+  );
+  return rows[0]?.role ?? '';
+};
+
+const findUser = async (db: pg.Client, user: string, role: string) => {
+  const { rows } = await db.query<{ everything: boolean; analyst: boolean; made_here: boolean }>(
+    `select r.rolsuper or r.oid = n.nspowner or pg_has_role(r.oid, n.nspowner, 'member') as everything,
+            exists (select from pg_auth_members m join pg_roles g on g.oid = m.roleid
+                    where m.member = r.oid and g.rolname = $2) as analyst,
+            coalesce(shobj_description(r.oid, 'pg_authid') = $3, false) as made_here
+     from pg_roles r, pg_namespace n where r.rolname = $1 and n.nspname = 'analytics'`,
+    [user, role, MADE_HERE],
+  );
+  return rows[0] ?? null;
+};
+
+/** What not everybody may limit. */
+const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
+  const notes: string[] = [];
+  const database = id(db.database ?? '');
+  const limit = `alter role ${id(user)} in database ${database} set temp_file_limit = ${text(TEMP_FILES)}`;
+  if (!(await runIfAllowed(db, limit))) {
+    notes.push(`temporary files of ${user} are not limited: a superuser may run ${limit}`);
+  }
+  // Temporary tables are no files of that limit. The service makes none.
+  await runIfAllowed(db, `revoke temporary on database ${database} from public`);
+  const { rows } = await db.query<{ temp: boolean; more: boolean; connects: boolean }>(
+    `select has_database_privilege($1, current_database(), 'temp') as temp,
+            has_database_privilege($1, current_database(), 'connect') as connects,
+            has_schema_privilege($1, 'read', 'usage') or has_schema_privilege($1, 'work', 'usage')
+              or has_schema_privilege($1, 'eventlog', 'usage') or pg_has_role($1, 'pg_read_all_data', 'member') as more`,
+    [user],
+  );
+  const [found] = rows;
+  if (found?.temp)
+    notes.push(`${user} may make temporary tables: the database's owner can revoke it from public`);
+  if (found?.more) notes.push(`${user} may read more than analytics: another role or grant gives it that`);
+  if (!found?.connects) notes.push(`${user} may not connect: the database's owner can grant it`);
+  return notes;
+};
+
+const runAll = async (db: pg.Client, statements: readonly string[]): Promise<void> => {
+  for (const statement of statements) {
+    await db.query(statement).catch((error: unknown) => {
+      if ((error as { code?: string }).code !== '42501') throw error;
+      const why = `PostgreSQL does not let ${db.user} do this: ${(error as Error).message}`;
+      const instead = statements
+        .map((each) => `  ${each.replace(/ password '.*'/, " password '…'")};`)
+        .join('\n');
+      throw new GrantRefused(`${why}. A superuser can, in the database ${db.database}:\n${instead}`);
+    });
+  }
+};
+
+const runIfAllowed = async (db: pg.Client, statement: string): Promise<boolean> => {
+  await db.query('savepoint more');
+  try {
+    await db.query(statement);
+    return true;
+  } catch (error) {
+    if ((error as { code?: string }).code !== '42501') throw error;
+    await db.query('rollback to more');
+    return false;
+  }
+};
+
+const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>): Promise<T> => {
+  const db = new pg.Client({ connectionString: url, application_name: 'doorplate analytics' });
+  db.on('error', () => undefined);
+  await db.connect();
+  try {
+    await db.query('begin');
+    // Roles are rows that two who write at once would both fail at.
+    await db.query(`select pg_advisory_xact_lock(72390, hashtext('analysts'))`);
+    const result = await work(db);
+    await db.query('commit');
+    return result;
+  } finally {
+    await db.end();
+  }
+};

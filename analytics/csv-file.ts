@@ -1,0 +1,26 @@
+import { open } from 'node:fs/promises';
+import type { Cell, RowFile } from './row-file.ts';
+import type { View } from './view.ts';
+
+/**
+ * RFC 4180 with line feeds, UTF-8, a line of names first. Null is nothing between the commas and the empty text is "",
+ * so that they stay apart; instants are ISO 8601 in UTC, booleans true and false.
+ */
+export const csvFile = async (path: string, { columns }: View): Promise<RowFile> => {
+  const handle = await open(path, 'a');
+  const lines = (rows: readonly (readonly Cell[])[]): string =>
+    rows.map((row) => `${row.map(field).join(',')}\n`).join('');
+  await handle.appendFile(lines([columns.map(({ name }) => name)]));
+  return {
+    write: (rows) => handle.appendFile(lines(rows)),
+    end: () => handle.datasync(),
+    close: () => handle.close(),
+  };
+};
+
+const field = (cell: Cell): string => {
+  if (cell === null) return '';
+  if (cell instanceof Date) return cell.toISOString();
+  if (typeof cell !== 'string') return String(cell);
+  return cell === '' || /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+};

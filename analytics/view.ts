@@ -1,0 +1,55 @@
+import type pg from 'pg';
+
+/** How a column's values leave the database. */
+export type ColumnType = 'text' | 'integer' | 'bigint' | 'boolean' | 'instant' | 'day';
+
+export interface Column {
+  readonly name: string;
+  readonly type: ColumnType;
+}
+
+export interface View {
+  readonly name: string;
+  readonly columns: readonly Column[];
+  /** The column that a range of time bounds: the first time of the view. */
+  readonly time: string;
+}
+
+/** There is no view of that name; the message names those that there are. */
+export class UnknownView extends Error {}
+
+const TYPES: Readonly<Record<string, ColumnType>> = {
+  text: 'text',
+  uuid: 'text',
+  smallint: 'integer',
+  integer: 'integer',
+  bigint: 'bigint',
+  boolean: 'boolean',
+  'timestamp with time zone': 'instant',
+  date: 'day',
+};
+
+/** What the database says of a view of the schema `analytics`. @throws UnknownView */
+export const findView = async (db: pg.ClientBase, name: string): Promise<View> => {
+  const { rows } = await db.query<{ view: string; column: string; type: string }>(
+    `select c.relname as view, a.attname as column, format_type(a.atttypid, null) as type
+     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+     where c.relnamespace = 'analytics'::regnamespace and c.relkind = 'v' order by c.relname, a.attnum`,
+  );
+  const columns = rows
+    .filter(({ view }) => view === name)
+    .map(({ column, type }): Column => ({ name: column, type: typeOf(name, column, type) }));
+  if (columns.length === 0) {
+    const views = [...new Set(rows.map(({ view }) => view))].join(', ');
+    throw new UnknownView(`view_not_found: ${name}; there are ${views}`);
+  }
+  const time = columns.find(({ type }) => type === 'instant' || type === 'day');
+  if (!time) throw new Error(`the view ${name} has no time`);
+  return { name, columns, time: time.name };
+};
+
+const typeOf = (view: string, column: string, type: string): ColumnType => {
+  const known = TYPES[type];
+  if (!known) throw new Error(`${view}.${column} is of type ${type}, which no file format has been told of`);
+  return known;
+};

@@ -1,0 +1,118 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { maskEvent } from '../../domain/mask-event.ts';
+import type { EventStore, Position, RecordedEvent } from '../../event-store/port.ts';
+import type { Foundation } from '../foundation.ts';
+import { writeOut } from './print.ts';
+import { Refused, withFoundation } from './session.ts';
+import { unseal } from './unseal.ts';
+
+interface Shown {
+  readonly json: boolean;
+  readonly unmask: boolean;
+}
+
+interface ShowOptions extends Shown {
+  readonly from?: number;
+  readonly limit?: number;
+  readonly backwards: boolean;
+}
+
+interface TailOptions extends Shown {
+  readonly prefix?: string;
+  readonly from?: Position;
+  readonly fromStart?: true;
+}
+
+const whole = (text: string): number => {
+  const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+  if (value < 2 ** 31) return value;
+  throw new InvalidArgumentError('not a whole number from 0');
+};
+
+const positionFrom = (text: string): Position => {
+  if (/^\d{1,19}$/.test(text)) return BigInt(text) as Position;
+  throw new InvalidArgumentError('not a position in the log');
+};
+
+/** `doorplate events show|tail`. */
+export const addEventsCommands = (program: Command): void => {
+  const events = program.command('events').description('what is written down, for operators and auditors');
+  const shown = (command: Command): Command =>
+    command
+      .option('--unmask', 'show personal data too; secrets are never shown', false)
+      .option('--json', 'print JSON, an event a line', false);
+
+  shown(events.command('show <stream>').description('the events of a stream, personal data masked'))
+    .option('--from <revision>', 'begin at this revision', whole)
+    .option('--limit <n>', 'at most so many events', whole)
+    .option('--backwards', 'the newest first', false)
+    .action((stream: string, options: ShowOptions) =>
+      withFoundation((foundation) => show(foundation, stream, options)),
+    );
+
+  shown(events.command('tail').description('the log as it goes on, until Ctrl-C, personal data masked'))
+    .option('--prefix <prefix>', 'only streams whose name begins so, such as reveal-')
+    .addOption(
+      new Option('--from <position>', 'what comes after this position, then what happens')
+        .argParser(positionFrom)
+        .conflicts('fromStart'),
+    )
+    .option('--from-start', 'everything that is kept, then what happens')
+    .action((options: TailOptions) => withFoundation((foundation) => tail(foundation, options)));
+};
+
+const show = async (foundation: Foundation, stream: string, options: ShowOptions): Promise<void> => {
+  const { store } = foundation;
+  if (stream.startsWith('$') || !(await hasEvents(store, stream))) {
+    throw new Refused(`stream_not_found: ${stream}: there never was one, or it has expired`);
+  }
+  const { from, limit, backwards } = options;
+  const reading = store.readStream(stream, {
+    direction: backwards ? 'backwards' : 'forwards',
+    ...(from === undefined ? {} : { from }),
+    ...(limit === undefined ? {} : { limit }),
+  });
+  for await (const event of reading) {
+    if (!(await say(foundation, event, options))) return;
+  }
+};
+
+const hasEvents = async (store: EventStore, stream: string): Promise<boolean> => {
+  for await (const _ of store.readStream(stream, { limit: 1 })) return true;
+  return false;
+};
+
+const tail = async (foundation: Foundation, options: TailOptions): Promise<void> => {
+  const { store } = foundation;
+  const done = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => done.abort());
+  const following = {
+    after: options.fromStart ? null : (options.from ?? (await store.head())),
+    signal: done.signal,
+    ...(options.prefix === undefined ? {} : { prefixes: [options.prefix] }),
+  };
+  for await (const { events } of store.follow(following)) {
+    for (const event of events) {
+      if (done.signal.aborted || !(await say(foundation, event, options))) return;
+    }
+  }
+};
+
+/** @returns whether anybody still listens */
+const say = async (
+  { dayKeys }: Foundation,
+  event: RecordedEvent,
+  { json, unmask }: Shown,
+): Promise<boolean> => {
+  const { stream, revision, type, id, position } = event;
+  const opened = unmask ? await unseal(dayKeys, event).catch(() => event.data) : event.data;
+  const { data, metadata } = maskEvent({ ...event, data: opened }, unmask);
+  if (json) {
+    const line = { stream, revision, position: position.toString(), type, id, at: event.metadata.at };
+    return writeOut(`${JSON.stringify({ ...line, data, metadata })}\n`);
+  }
+  return writeOut(
+    `${stream}  ${revision}  ${type}  ${event.metadata.at}  position ${position}\n` +
+      `  data      ${JSON.stringify(data)}\n  metadata  ${JSON.stringify(metadata)}\n`,
+  );
+};

@@ -1,0 +1,139 @@
+/**
+ * Who may see what of an event. `shown`: everybody. `personal`: whoever asks for it: addresses and digests of them,
+ * labels, URLs, free text of partners or other systems, and what is sealed for that. `secret`: nobody, and so whatever
+ * stands nowhere in this table: a test forces every field of every event into it.
+ */
+export type Sight = 'shown' | 'personal' | 'secret';
+
+/**
+ * Names of fields, separated by spaces. A dot leads into an object; a list is passed through; places in a list within a
+ * list are numbers; `*` is any name.
+ */
+type Fields = Readonly<Partial<Record<Sight, string>>>;
+
+const within = (object: string, names: string): string =>
+  names
+    .split(' ')
+    .map((name) => `${object}.${name}`)
+    .join(' ');
+
+const LIMITS = 'requests_per_second new_enrichments_per_day pending_enrichments company_signals expires_at';
+const RESERVATION = 'reservation_id partner_id key_id submitted_at';
+const RESULT = 'match_type company.* network.* enriched_at fresh_until';
+const SESSION = 'session_id tracker_id partner_id visit_id visitor_country first_seen_at expires_at';
+const REVEAL = 'reveal_id session_id tracker_id partner_id key_id user_id created_at expires_at';
+const ENDPOINT = 'webhook_id partner_id';
+const DELIVERY = 'delivery_id webhook_id partner_id';
+const SEALED_SECRET = 'master_key_id sealed';
+const DOMAIN = 'domain_id hostname';
+const USER = 'user_id partner_id';
+
+/** Of what every event carries. */
+export const metadataPrivacy: Fields = {
+  shown: '$correlationId $causationId at expires_at partner_id key_id user_id traceparent',
+};
+
+/** By the stored name of the event. */
+export const eventPrivacy: Readonly<Record<string, Fields>> = {
+  'partners.PartnerCreated.v1': { shown: 'partner_id name created_at' },
+  'partners.KeyCreated.v1': { shown: `${LIMITS} partner_id key_id name created_at`, secret: 'hash' },
+  'partners.KeyUpdated.v1': { shown: `${LIMITS} partner_id key_id updated_at` },
+  'partners.KeyRevoked.v1': { shown: 'partner_id key_id revoked_at' },
+
+  'partners.UserCreated.v1': { shown: `${USER} created_at`, personal: 'name' },
+  'partners.UserPasswordReset.v1': { shown: `${USER} reset_at` },
+  'partners.UserPasswordChanged.v1': { shown: `${USER} changed_at` },
+  'partners.UserRemoved.v1': { shown: `${USER} removed_at` },
+
+  'lookup.ReservationMade.v1': { shown: 'reservation_id partner_id key_id kind made_at', personal: 'ip' },
+  'lookup.ReservationSettled.v1': { shown: 'reservation_id partner_id settled_at' },
+  'lookup.IntakeSnapshotted.v1': { shown: 'day used_today.* keys open.0 open.2 open.3', personal: 'open.1' },
+  'lookup.EnrichmentRequested.v1': {
+    shown: `round kind requested_at ${within('reservation', RESERVATION)}`,
+    personal: 'ip',
+  },
+  'lookup.EnrichmentJoined.v1': { shown: `round ${within('reservation', RESERVATION)}`, personal: 'ip' },
+  'lookup.EnrichmentAttemptFailed.v1': {
+    shown: 'round attempt failed_at next_attempt_at failures.provider',
+    personal: 'ip failures.reason',
+  },
+  'lookup.EnrichmentCompleted.v1': {
+    shown: `round attempt ${within('result', `${RESULT} sources needs_company_enrichment`)} ${within('settles', RESERVATION)}`,
+    personal: 'result.ip',
+  },
+  'lookup.EnrichmentGaveUp.v1': {
+    shown: `round attempt kind gave_up_at failures.provider ${within('settles', RESERVATION)}`,
+    personal: 'ip failures.reason',
+  },
+
+  'usage.LookupsCounted.v1': { shown: 'counts.*' },
+  'usage.LookupsTotalled.v1': { shown: 'part parts counts.*' },
+  'usage.TrackerCallsCounted.v1': { shown: 'counts.*' },
+  'usage.TrackerCallsTotalled.v1': { shown: 'part parts counts.*' },
+  'usage.TrackerDayClosed.v1': { shown: 'day part parts counts.*' },
+
+  'trackers.TrackerCreated.v1': {
+    shown: 'tracker_id partner_id name origins created_at',
+    personal: 'customer_reference',
+  },
+  'trackers.TrackerDisabled.v1': { shown: 'tracker_id partner_id disabled_at' },
+  'trackers.TrackerEnabled.v1': { shown: 'tracker_id partner_id enabled_at' },
+  'trackers.TrackerDeleted.v1': { shown: 'tracker_id partner_id deleted_at' },
+
+  'sessions.SessionCreated.v1': { shown: SESSION, personal: 'visitor sealed' },
+  'sessions.SessionVisited.v1': { shown: `${SESSION} seen_at`, personal: 'visitor' },
+  'sessions.SessionsExpired.v1': { shown: 'partner_id sessions.*' },
+
+  'reveals.RevealRequested.v1': { shown: REVEAL },
+  'reveals.RevealCompleted.v1': {
+    shown: `${REVEAL} completed_at billable ${within('result', `${RESULT} status company_found stale refresh_status refresh_error`)}`,
+  },
+  'reveals.RevealsExpired.v1': { shown: 'partner_id reveals.*' },
+
+  'billing.RevealBilled.v1': {
+    shown: 'partner_id reveal_id tracker_id key_id user_id completed_at units position previous digest',
+  },
+
+  'webhooks.EndpointCreated.v1': {
+    shown: `${ENDPOINT} name events tracker_id created_at`,
+    personal: 'url',
+    secret: within('secret', SEALED_SECRET),
+  },
+  'webhooks.EndpointUpdated.v1': { shown: `${ENDPOINT} name events enabled updated_at` },
+  'webhooks.SecretRotated.v1': {
+    shown: `${ENDPOINT} rotated_at rotation_until`,
+    secret: within('secret', SEALED_SECRET),
+  },
+  'webhooks.SecretsResealed.v1': {
+    shown: ENDPOINT,
+    secret: `${within('secret', SEALED_SECRET)} ${within('previous', SEALED_SECRET)}`,
+  },
+  'webhooks.EndpointDeleted.v1': { shown: `${ENDPOINT} deleted_at` },
+  'webhooks.PayloadStored.v1': {
+    shown: 'event_id partner_id type day bytes created_at expires_at',
+    personal: 'sealed',
+  },
+  'webhooks.PayloadsExpired.v1': { shown: 'partner_id events.*' },
+  'webhooks.DeliveryQueued.v1': {
+    shown: `${DELIVERY} event_id type created_at payload_expires_at source_position`,
+  },
+  'webhooks.DeliveryAttempted.v1': {
+    shown: `${DELIVERY} cycle attempt started_at ended_at state http_status error next_attempt_at`,
+  },
+  'webhooks.DeliveryRetried.v1': { shown: `${DELIVERY} cycle retried_at` },
+  'webhooks.DeliveriesExpired.v1': { shown: `${ENDPOINT} delivery_ids` },
+
+  'domains.DomainClaimed.v1': { shown: `${DOMAIN} tracker_id partner_id claimed_at` },
+  'domains.DomainLookChanged.v1': { shown: `${DOMAIN} error looked_at` },
+  'domains.DomainActivated.v1': { shown: `${DOMAIN} activated_at` },
+  'domains.DomainFailed.v1': { shown: `${DOMAIN} error failed_at` },
+  'domains.DomainReleased.v1': { shown: `${DOMAIN} tracker_id released_at` },
+  'domains.PlaceTaken.v1': { shown: `${DOMAIN} tracker_id partner_id taken_at` },
+  'domains.PlaceFreed.v1': { shown: `${DOMAIN} tracker_id freed_at` },
+  'domains.PlacesClosed.v1': { shown: 'tracker_id closed_at' },
+
+  'signals.SignalsObserved.v1': {
+    shown: 'day clues.submitted clues.occurred_at',
+    personal: `${within('clues', 'event_id visitor domain site page_run sealed')} left_out`,
+  },
+};

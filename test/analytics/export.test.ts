@@ -1,0 +1,199 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ExportOptions, exportView } from '../../analytics/export-view.ts';
+import { UnknownView } from '../../analytics/view.ts';
+import { allProjections } from '../../projections/all.ts';
+import { makeExamples } from '../support/examples.ts';
+import { type House, openHouse } from '../support/house.ts';
+import { until } from '../support/until.ts';
+
+let house: House;
+let folder: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'doorplate-export-'));
+  house = await openHouse();
+  await makeExamples(house.store);
+  const projecting = house.project(allProjections);
+  await house.caughtUp(allProjections);
+  await projecting.stop();
+});
+afterAll(async () => {
+  await house.close();
+  rmSync(folder, { recursive: true });
+});
+
+const export_ = (view: string, over: Partial<ExportOptions> = {}) => {
+  const out = join(folder, `${view}.${over.format ?? 'csv'}`);
+  return exportView({ url: house.url, view, format: 'csv', out, ...over }).then((done) => ({ ...done, out }));
+};
+const readBack = async (path: string) => {
+  const file = await asyncBufferFromFile(path);
+  return { metadata: await parquetMetadataAsync(file), rows: await parquetReadObjects({ file }) };
+};
+/** As the database has them, by the views' own comments and types. */
+const inDatabase = (view: string) => house.rows(`select * from analytics.${view}`);
+
+const sorted = (rows: readonly object[]): string[] => rows.map((row) => JSON.stringify(row, plain)).sort();
+const plain = (_name: string, value: unknown): unknown =>
+  typeof value === 'bigint' ? value.toString() : value;
+
+describe('an export to Parquet', () => {
+  it('holds, of every view, what the database holds', async () => {
+    const views = await house.rows(
+      `select viewname as name from pg_views where schemaname = 'analytics' order by 1`,
+    );
+    for (const { name } of views) {
+      const view = String(name);
+      const { rows, out, bytes } = await export_(view, { format: 'parquet' });
+      const found = await readBack(out);
+      const expected = (await inDatabase(view)).map((row) =>
+        'day' in row ? { ...row, day: new Date(`${(row.day as Date).toDateString()} UTC`) } : row,
+      );
+      expect(sorted(found.rows), view).toEqual(sorted(expected));
+      expect(rows, view).toBe(expected.length);
+      expect(bytes, view).toBe(statSync(out).size);
+    }
+  });
+
+  it('has the types of the columns', async () => {
+    const { out } = await export_('units', { format: 'parquet' });
+    const { metadata, rows } = await readBack(out);
+    const types = parquetSchema(metadata).children.map(({ element: { name, type, converted_type } }) => [
+      name,
+      type,
+      converted_type,
+    ]);
+    expect(types).toEqual([
+      ['reveal_id', 'BYTE_ARRAY', 'UTF8'],
+      ['partner_id', 'BYTE_ARRAY', 'UTF8'],
+      ['tracker_id', 'BYTE_ARRAY', 'UTF8'],
+      ['key_id', 'BYTE_ARRAY', 'UTF8'],
+      ['asked_by', 'BYTE_ARRAY', 'UTF8'],
+      ['completed_at', 'INT64', 'TIMESTAMP_MILLIS'],
+      ['month', 'BYTE_ARRAY', 'UTF8'],
+      ['units', 'INT32', undefined],
+      ['ledger_number', 'INT32', undefined],
+    ]);
+    const instant = parquetSchema(metadata).children[5]?.element.logical_type;
+    expect(instant).toEqual({ type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' });
+    expect(rows[0]).toMatchObject({
+      completed_at: new Date('2026-02-27T10:00:00.000Z'),
+      units: 1,
+      ledger_number: null,
+    });
+    const hours = await readBack((await export_('usage_hours', { format: 'parquet' })).out);
+    expect(hours.rows[0]).toMatchObject({ requests: 100n, key_id: 'key_b' });
+    const reveals = await readBack((await export_('reveals', { format: 'parquet' })).out);
+    expect(new Set(reveals.rows.map(({ billable }) => billable))).toEqual(new Set([true, false]));
+    const totals = await readBack((await export_('delivery_totals', { format: 'parquet' })).out);
+    expect(totals.rows[0]).toMatchObject({ day: new Date('2026-03-01') });
+  });
+
+  it('of nothing is a file all the same', async () => {
+    const { out } = await export_('sessions', { format: 'parquet', to: '2020-01-01T00:00:00Z' });
+    expect((await readBack(out)).rows).toEqual([]);
+  });
+});
+
+describe('an export to CSV', () => {
+  it('tells null from the empty text, quotes, and writes times and booleans plainly', async () => {
+    await house.pool.query(
+      `insert into read.tracker (tracker_id, partner_id, name, origins, created_at, disabled_at)
+       values ('cccccccc-0000-4000-8000-000000000001', 'cccccccc-0000-4000-8000-000000000002',
+               E'a "b", c\\nd', '{}', '2020-01-01T00:00:00.250Z', null)`,
+    );
+    const { out } = await export_('trackers', { to: '2021-01-01T00:00:00Z' });
+    expect(readFileSync(out, 'utf8')).toBe(
+      'tracker_id,partner_id,name,origins,created_at,disabled_at,deleted_at\n' +
+        'cccccccc-0000-4000-8000-000000000001,cccccccc-0000-4000-8000-000000000002,"a ""b"", c\nd","",' +
+        '2020-01-01T00:00:00.250Z,,\n',
+    );
+    await house.pool.query(
+      `delete from read.tracker where partner_id = 'cccccccc-0000-4000-8000-000000000002'`,
+    );
+    const reveals = readFileSync((await export_('reveals')).out, 'utf8');
+    expect(reveals).toMatch(/,true,company,true,false,Acme,/);
+    expect(readFileSync((await export_('delivery_totals')).out, 'utf8')).toMatch(/\n2026-03-01,/);
+  });
+
+  it('is in the order of its first time, bounded by it, and by a limit', async () => {
+    const lines = async (over: Partial<ExportOptions>) =>
+      readFileSync((await export_('usage_hours', over)).out, 'utf8')
+        .trim()
+        .split('\n')
+        .slice(1)
+        .map((line) => line.slice(0, 13));
+    const day = ['2026-03-01T10', '2026-03-01T10', '2026-03-01T11'];
+    expect(await lines({})).toEqual(['2026-02-28T10', ...day]);
+    expect(await lines({ from: '2026-03-01T00:00:00Z' })).toEqual(day);
+    expect(await lines({ from: '2026-03-01T10:00:00Z', to: '2026-03-01T11:00:00Z' })).toEqual(
+      day.slice(0, 2),
+    );
+    expect(await lines({ limit: 1 })).toEqual(['2026-02-28T10']);
+  });
+});
+
+describe('an export that goes wrong', () => {
+  const files = () => readdirSync(folder).filter((name) => name.includes('broken'));
+
+  it('leaves no file, and the one before as it was', async () => {
+    const out = join(folder, 'broken.csv');
+    const stopped = AbortSignal.abort(new Error('stopped'));
+    await expect(export_('units', { out, signal: stopped })).rejects.toThrow('stopped');
+    expect(files()).toEqual([]);
+    writeFileSync(out, 'from before');
+    await expect(export_('nothing', { out })).rejects.toThrow(UnknownView);
+    await expect(export_('units"; drop', { out })).rejects.toThrow(/view_not_found.*there are .*sessions/);
+    await house.pool.query(
+      `create view analytics.breaking as
+         select now() as at, 1 / (7000 - n) as n from generate_series(1, 9000) n where analytics.time_is_limited()`,
+    );
+    for (const format of ['csv', 'parquet'] as const) {
+      await expect(export_('breaking', { out, format })).rejects.toThrow('division by zero');
+    }
+    await house.pool.query('drop view analytics.breaking');
+    expect(files()).toEqual(['broken.csv']);
+    expect(readFileSync(out, 'utf8')).toBe('from before');
+    await expect(export_('units', { out: join(folder, 'no-folder', 'x.csv') })).rejects.toThrow('ENOENT');
+  });
+});
+
+describe('a large export', () => {
+  it('is whole, though rows come meanwhile', async () => {
+    await house.pool.query(
+      `insert into read.usage_hour
+       select 'key_' || n % 1000, timestamptz '2025-01-01Z' + n / 1000 * interval '1 hour', 'company', 's', n, 1, n * 1000
+       from generate_series(0, 299999) n`,
+    );
+    const stop = new AbortController();
+    const writing = (async () => {
+      for (let n = 0; !stop.signal.aborted; n += 1) {
+        await house.pool.query(
+          `insert into read.usage_hour values ('late', timestamptz '2025-06-01Z' + $1 * interval '1 hour', 'company', 's', 1, 1, 1)`,
+          [n],
+        );
+      }
+    })();
+    await until(
+      'others write',
+      async () => (await house.rows(`select from read.usage_hour where key_id = 'late'`)).length > 0,
+    );
+    const range = { from: '2025-01-01T00:00:00Z', to: '2025-02-01T00:00:00Z' };
+    const whole = await export_('usage_hours', { format: 'parquet' });
+    stop.abort();
+    await writing;
+    const { metadata, rows } = await readBack(whole.out);
+    expect(metadata.row_groups.length).toBeGreaterThan(4);
+    const late = rows.filter(({ key_id }) => key_id === 'late').length;
+    expect(rows.length - late).toBe(300_004);
+    const sum = rows.reduce(
+      (all, { requests, key_id }) => all + (key_id === 'late' ? 0n : (requests as bigint)),
+      0n,
+    );
+    expect(sum).toBe((299_999n * 300_000n) / 2n + 128n);
+    expect((await export_('usage_hours', range)).rows).toBe(300_000);
+  });
+});

@@ -1,0 +1,168 @@
+import { pbkdf2Sync } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { GrantRefused, grantAnalyst, revokeAnalyst } from '../../analytics/analysts.ts';
+import { scramVerifier } from '../../analytics/scram.ts';
+import { migrate } from '../../platform/migrate.ts';
+import { aUser, clientOf, dropRoles } from '../support/analysts.ts';
+import { administer, type TestDatabase, testDatabase, withDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let db: pg.Client;
+const roles: string[] = [];
+const user = (): string => {
+  const name = aUser();
+  roles.push(name);
+  return name;
+};
+beforeAll(async () => {
+  database = await testDatabase();
+  db = new pg.Client({ connectionString: database.url });
+  await db.connect();
+});
+afterAll(async () => {
+  await db.end();
+  await dropRoles(database.url, roles);
+  await database.drop();
+});
+
+const grant = async (name: string) => {
+  const made = await grantAnalyst(database.url, name);
+  if (!roles.includes(made.granted.role)) roles.push(made.granted.role);
+  return made;
+};
+const reads = async (client: pg.Client) =>
+  (await client.query('select count(*) from analytics.units')).rowCount;
+const existing = async (options: string): Promise<string> => {
+  const name = user();
+  await db.query(`create role ${name} ${options}`);
+  return name;
+};
+
+describe('granting', () => {
+  it('makes a user who logs in with the password that is shown once, and does so again without another', async () => {
+    const name = user();
+    const { granted } = await grant(name);
+    expect(granted).toMatchObject({ user: name, database: new URL(database.url).pathname.slice(1) });
+    expect(granted.role).toMatch(/_analyst$/);
+    const client = clientOf(granted);
+    await client.connect();
+    expect(await reads(client)).toBe(1);
+    await client.end();
+    expect((await grant(name)).granted.password).toBeNull();
+  });
+
+  it('gives an existing user the same, and leaves its password alone', async () => {
+    const name = await existing(`login password 'its own'`);
+    expect((await grant(name)).granted.password).toBeNull();
+    const client = clientOf({ ...(await grant(name)).granted, password: 'its own' });
+    await client.connect();
+    expect(await reads(client)).toBe(1);
+    await client.end();
+  });
+
+  it('says what a user sees beside', async () => {
+    const name = await existing('login');
+    await db.query(`grant usage on schema read to ${name}`);
+    expect((await grant(name)).notes).toEqual([expect.stringContaining('may read more than analytics')]);
+    await db.query(`revoke usage on schema read from ${name}`);
+  });
+
+  it('refuses who sees everything, the group itself, and names that are none', async () => {
+    const { granted } = await grant(user());
+    for (const name of [
+      await existing('superuser'),
+      db.user ?? '',
+      granted.role,
+      '',
+      'a\nb',
+      'x'.repeat(64),
+    ]) {
+      await expect(grantAnalyst(database.url, name), name).rejects.toThrow(GrantRefused);
+    }
+  });
+
+  it('may be done by several at once', async () => {
+    const names = [user(), user(), user(), user()];
+    const made = await Promise.all(names.map(grant));
+    expect(new Set(made.map(({ granted }) => granted.role)).size).toBe(1);
+  });
+
+  it('reaches what a later version adds', async () => {
+    const { granted } = await grant(user());
+    await db.query('create view analytics.later as select 1 as n where analytics.time_is_limited()');
+    const client = clientOf(granted);
+    await client.connect();
+    expect((await client.query('select n from later')).rows).toEqual([{ n: 1 }]);
+    await client.end();
+    await db.query('drop view analytics.later');
+  });
+});
+
+describe('revoking', () => {
+  it('refuses open sessions from their next statement on, and drops the user that was made', async () => {
+    const { granted } = await grant(user());
+    const client = clientOf(granted);
+    await client.connect();
+    expect(await revokeAnalyst(database.url, granted.user)).toEqual({ user: granted.user, dropped: true });
+    await expect(reads(client)).rejects.toThrow('permission denied');
+    await client.end().catch(() => undefined);
+    await expect(clientOf(granted).connect()).rejects.toThrow('authentication failed');
+    await expect(revokeAnalyst(database.url, granted.user)).rejects.toThrow('analyst_not_found');
+  });
+
+  it('keeps a user that was there before, with its own settings', async () => {
+    const name = await existing(`login password 'its own'`);
+    const { granted } = await grant(name);
+    expect(await revokeAnalyst(database.url, name)).toEqual({ user: name, dropped: false });
+    const client = clientOf({ ...granted, password: 'its own' });
+    await client.connect();
+    expect((await client.query('show statement_timeout')).rows).toEqual([{ statement_timeout: '0' }]);
+    await expect(reads(client)).rejects.toThrow('permission denied');
+    await client.end();
+  });
+});
+
+describe('where the service is no superuser', () => {
+  it('the migrations run; granting names what a superuser can run instead, and works once roles may be made', async () => {
+    const { adminUrl, prefix } = inject('testServer');
+    const owner = user();
+    const name = `${prefix}${owner}`;
+    await administer(adminUrl, `create role ${owner} login password 'o'`);
+    await administer(adminUrl, `create database ${name} owner ${owner}`);
+    const url = new URL(withDatabase(adminUrl, name));
+    url.username = owner;
+    url.password = 'o';
+    const analyst = user();
+    try {
+      await migrate(url.href);
+      const refused = await grantAnalyst(url.href, analyst).catch((error: Error) => error.message);
+      expect(refused).toContain(`PostgreSQL does not let ${owner} do this: permission denied to create role`);
+      expect(refused).toContain('grant select on all tables in schema analytics to');
+      expect(refused).toContain(`password '…'`);
+      await administer(adminUrl, `alter role ${owner} createrole`);
+      const { granted, notes } = await grantAnalyst(url.href, analyst);
+      expect(notes).toEqual([expect.stringContaining('temporary files')]);
+      const client = clientOf(granted);
+      await client.connect();
+      expect(await reads(client)).toBe(1);
+      await client.end();
+      expect(await revokeAnalyst(url.href, analyst)).toMatchObject({ dropped: true });
+      await dropRoles(withDatabase(adminUrl, name), [granted.role]);
+    } finally {
+      await administer(adminUrl, `drop database if exists ${name} with (force)`);
+    }
+  });
+});
+
+describe('what PostgreSQL keeps of a password', () => {
+  it('is made as RFC 5802 says', () => {
+    // The server's own account of it: a login with the password, above. Here: another password makes another one.
+    const salt = Buffer.alloc(16, 1);
+    expect(scramVerifier('pencil', salt)).toBe(scramVerifier('pencil', salt));
+    expect(scramVerifier('pencil', salt)).not.toBe(scramVerifier('pen', salt));
+    expect(scramVerifier('pencil')).not.toContain(
+      pbkdf2Sync('pencil', salt, 4096, 32, 'sha256').toString('base64'),
+    );
+  });
+});

@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { clientOf } from '../support/analysts.ts';
+import { startDoorplate } from '../support/doorplate.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Service, startService } from '../support/service.ts';
+
+const PAGE = 'https://www.example.com';
+const VISITOR = '8.8.8.8';
+const LABEL = 'a-label-of-a-campaign';
+
+let service: Service;
+let key: string;
+let session: { session_id: string; tracker_id: string };
+let partner: string;
+
+const json = async (...args: string[]) => {
+  const { code, stdout, stderr } = await service.cli(...args, '--json');
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout);
+};
+const lines = (text: string) =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+/** A visit, its session in the feed, and a lookup. */
+beforeAll(async () => {
+  service = await startService();
+  key = service.demoKey();
+  const body = { name: 'site', origins: [PAGE] };
+  const tracker = await service.call('POST', '/v1/trackers', { key, body });
+  await fetch(`${service.url}/tracking/collect`, {
+    method: 'POST',
+    headers: { origin: PAGE, 'x-forwarded-for': VISITOR, 'content-type': 'text/plain' },
+    body: JSON.stringify({
+      tracker_id: tracker.body.id,
+      token: randomUUID(),
+      visit_id: randomUUID(),
+      custom: { campaign: LABEL },
+    }),
+  });
+  const feed = await eventually(
+    'the session is in the feed',
+    () => service.call('GET', '/v1/sessions', { key }),
+    ({ body }) => body.sessions.length === 1,
+  );
+  session = feed.body.sessions[0];
+  await service.call('POST', '/v1/lookup', { key, body: { ip: '8.8.4.4' } });
+  partner = (await json('partner', 'list'))[0].partner_id;
+});
+afterAll(() => service.remove());
+
+describe('doorplate analytics', () => {
+  it('grants a user who reads the views over the socket that it prints, and takes that back', async () => {
+    const granted = await json('analytics', 'grant', 'alice');
+    expect(granted).toMatchObject({ user: 'alice', role: 'doorplate_analyst', database: 'doorplate' });
+    expect(granted.connect).toBe(`psql "host=${granted.host} port=5432 dbname=doorplate user=alice"`);
+    const alice = clientOf(granted);
+    await alice.connect();
+    const { rows } = await alice.query('select session_id from sessions');
+    expect(rows).toEqual([{ session_id: session.session_id }]);
+    await expect(alice.query('select * from read.session')).rejects.toThrow('permission denied');
+    await alice.end();
+    expect(await json('analytics', 'revoke', 'alice')).toEqual({ user: 'alice', dropped: true });
+    const again = await service.cli('analytics', 'revoke', 'alice');
+    expect(again).toMatchObject({ code: 1, stderr: 'doorplate: analyst_not_found: alice\n' });
+    expect((await service.cli('analytics', 'grant', 'doorplate')).code).toBe(1);
+    expect((await service.cli('analytics', 'grant')).code).toBe(2);
+  });
+});
+
+describe('doorplate export', () => {
+  it('writes a view as CSV and as Parquet', async () => {
+    const csv = join(service.dataDir, 'sessions.csv');
+    expect(await json('export', 'sessions', '--format', 'csv', '--out', csv)).toMatchObject({
+      rows: 1,
+      file: csv,
+    });
+    expect(readFileSync(csv, 'utf8')).toContain(session.session_id);
+    const parquet = join(service.dataDir, 'sessions.parquet');
+    await json('export', 'sessions', '--format', 'parquet', '--out', parquet, '--from', '2020-01-01');
+    const rows = await parquetReadObjects({ file: await asyncBufferFromFile(parquet) });
+    expect(rows).toMatchObject([{ session_id: session.session_id }]);
+  });
+
+  it('refuses what there is not', async () => {
+    const out = join(service.dataDir, 'none.csv');
+    const unknown = await service.cli('export', 'secrets', '--format', 'csv', '--out', out);
+    expect(unknown.code).toBe(1);
+    expect(unknown.stderr).toContain('view_not_found: secrets; there are api_keys, ');
+    for (const wrong of [
+      ['--format', 'xls'],
+      ['--format', 'csv', '--from', 'June'],
+      ['--format', 'csv', '--limit', '0'],
+    ]) {
+      expect((await service.cli('export', 'sessions', '--out', out, ...wrong)).code, wrong.join(' ')).toBe(2);
+    }
+    expect(existsSync(out)).toBe(false);
+  });
+});
+
+describe('doorplate events show', () => {
+  const tab = async () => {
+    const all = lines(
+      (await untilPrinted(['events', 'tail', '--from-start', '--prefix', 'tab-', '--json'], 1)).stdout,
+    );
+    return String(all[0].stream);
+  };
+
+  it('prints a stream, personal data masked unless asked for', async () => {
+    const stream = await tab();
+    const [created] = lines((await service.cli('events', 'show', stream, '--json')).stdout);
+    expect(created).toMatchObject({
+      stream,
+      revision: 0,
+      type: 'sessions.SessionCreated.v1',
+      position: expect.stringMatching(/^\d+$/),
+      data: { session_id: session.session_id, sealed: '(masked)', visitor: '(masked)' },
+      metadata: { at: created.at, partner_id: partner },
+    });
+    const [unmasked] = lines((await service.cli('events', 'show', stream, '--json', '--unmask')).stdout);
+    expect(unmasked.data.sealed).toEqual({ ip: VISITOR, custom: { campaign: LABEL } });
+  });
+
+  it('never prints the hash of a key', async () => {
+    const { stdout } = await service.cli('events', 'show', `partner-${partner}`, '--unmask', '--limit', '2');
+    expect(stdout).toContain(`partner-${partner}  1  partners.KeyCreated.v1  `);
+    expect(stdout).toContain('"hash":"(secret)"');
+    expect(stdout).not.toContain('"metadata":"(secret)"');
+  });
+
+  it('begins, ends and turns round where it is told to', async () => {
+    const revisions = async (...options: string[]) =>
+      lines((await service.cli('events', 'show', `partner-${partner}`, '--json', ...options)).stdout).map(
+        ({ revision }) => revision,
+      );
+    expect(await revisions('--limit', '1')).toEqual([0]);
+    expect(await revisions('--from', '1', '--limit', '1')).toEqual([1]);
+    expect(await revisions('--from', '1', '--backwards')).toEqual([1, 0]);
+  });
+
+  it('says that there is no such stream', async () => {
+    for (const stream of ['tab-none', '$all']) {
+      expect(await service.cli('events', 'show', stream)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `doorplate: stream_not_found: ${stream}: there never was one, or it has expired\n`,
+      });
+    }
+    expect((await service.cli('events', 'show', 'x', '--from', '-1')).code).toBe(2);
+  });
+});
+
+/** Runs the command until it has printed so many lines, then ends it as Ctrl-C does. */
+const untilPrinted = async (args: string[], count: number, meanwhile?: () => Promise<unknown>) => {
+  const running = startDoorplate(args, service.env);
+  const printed = () => running.stdout().split('\n').length - 1;
+  await meanwhile?.();
+  await eventually(
+    'it has printed',
+    async () => printed(),
+    (lines_) => lines_ >= count,
+    20_000,
+  );
+  running.child.kill('SIGINT');
+  const code = await running.ended;
+  return { code, stdout: running.stdout(), stderr: running.stderr() };
+};
+
+describe('doorplate events tail', () => {
+  it('follows what happens after a place in the log, until Ctrl-C', async () => {
+    const before = lines(
+      (await service.cli('events', 'show', `partner-${partner}`, '--json', '--backwards')).stdout,
+    );
+    const from = ['--from', before[0].position, '--prefix', 'partner-'];
+    const { code, stdout, stderr } = await untilPrinted(['events', 'tail', '--json', ...from], 1, () =>
+      json('partner', 'create', 'followed'),
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(lines(stdout)).toMatchObject([{ type: 'partners.PartnerCreated.v1', data: { name: 'followed' } }]);
+    expect((await service.cli('events', 'tail', '--from', '1', '--from-start')).code).toBe(2);
+  });
+
+  it('does not mind when nobody reads any more', async () => {
+    const running = startDoorplate(['events', 'tail', '--from-start', '--json'], service.env);
+    running.child.stdout?.once('data', () => running.child.stdout?.destroy());
+    for (const name of ['unread', 'unread too']) await json('partner', 'create', name);
+    expect(await running.ended).toBe(0);
+  });
+});

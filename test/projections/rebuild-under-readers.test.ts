@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { allProjections } from '../../projections/all.ts';
+import { partners } from '../../projections/partners/keys.ts';
+import { rebuild } from '../../projections/rebuild.ts';
+import { type Analyst, analystOf } from '../support/analysts.ts';
+import { makeExamples } from '../support/examples.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+let analyst: Analyst;
+beforeAll(async () => {
+  house = await openHouse();
+  await makeExamples(house.store);
+  house.project(allProjections);
+  await house.caughtUp(allProjections);
+  analyst = await analystOf(house.url);
+});
+afterAll(async () => {
+  await analyst.leave();
+  await house.close();
+});
+
+const options = (onWaiting: () => void = () => undefined) => ({
+  store: house.store,
+  url: house.url,
+  onWaiting,
+});
+const names = async () =>
+  (await analyst.rows('select name from partners order by 1')).map(({ name }) => name);
+const spoil = () => house.pool.query(`update read.partner set name = name || ' spoiled'`);
+const COMMENTS = `
+  select c.relname, a.attname, col_description(c.oid, a.attnum) as text, obj_description(c.oid) as about
+  from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+  where c.relnamespace = 'analytics'::regnamespace order by 1, a.attnum`;
+
+describe('a view over a read model that is rebuilt', () => {
+  it('shows the new table, to the same readers, with its comments', async () => {
+    const comments = await house.rows(COMMENTS);
+    await spoil();
+    expect(await names()).toEqual(['Anna spoiled', 'Bert spoiled']);
+    await rebuild({ ...options(), projections: [partners] });
+    expect(await names()).toEqual(['Anna', 'Bert']);
+    expect(await house.rows(COMMENTS)).toEqual(comments);
+  });
+
+  it('so do all, when all are rebuilt, twice', async () => {
+    const views = await house.rows(
+      `select viewname as name from pg_views where schemaname = 'analytics' order by 1`,
+    );
+    const everything = async () => {
+      const all = [];
+      for (const { name } of views) all.push(await analyst.rows(`select * from ${name} t order by t::text`));
+      return all;
+    };
+    const before = await everything();
+    for (const _ of [1, 2]) {
+      await spoil();
+      await rebuild({ ...options(), projections: allProjections });
+      expect(await everything()).toEqual(before);
+    }
+    expect(await house.rows(`select from pg_namespace where nspname in ('read_next', 'read_old')`)).toEqual(
+      [],
+    );
+  });
+
+  it('so does one that an operator has made, with its options', async () => {
+    await house.pool.query(
+      `create view public.own with (security_barrier) as
+         select p.name, k.key_id from read.partner p join read.api_key k using (partner_id)`,
+    );
+    await spoil();
+    await rebuild({ ...options(), projections: [partners] });
+    expect(await house.rows('select * from public.own order by 1')).toEqual([
+      { name: 'Anna', key_id: 'key_a' },
+      { name: 'Bert', key_id: 'key_b' },
+    ]);
+    const [own] = await house.rows(`select reloptions from pg_class where relname = 'own'`);
+    expect(own?.reloptions).toEqual(['security_barrier=true']);
+    await house.pool.query('drop view public.own');
+  });
+
+  it('may be read all the time: no read fails, and the switch gives way rather than hold others up', async () => {
+    let reading = true;
+    const readAll = async (query: string) => {
+      const reader = await analyst.connect();
+      while (reading) await reader.query(query);
+    };
+    const readers = [
+      readAll('select count(*) from webhooks join deliveries using (webhook_id)'),
+      readAll('select count(*) from deliveries join webhooks using (webhook_id) cross join partners'),
+    ];
+    for (const _ of [1, 2, 3]) await rebuild({ ...options(), projections: allProjections });
+    reading = false;
+    await Promise.all(readers);
+  });
+
+  it('waits for who reads in a long transaction, while others are served, and switches when that ends', async () => {
+    const reader = await analyst.connect();
+    await reader.query('begin');
+    await reader.query('select * from partners');
+    await spoil();
+    let tellWaiting = (): void => undefined;
+    const waiting = new Promise<void>((resolve) => (tellWaiting = resolve));
+    const rebuilding = rebuild({ ...options(tellWaiting), projections: [partners] });
+    await waiting;
+    for (const _ of [1, 2, 3]) {
+      const started = performance.now();
+      expect(await names()).toEqual(['Anna spoiled', 'Bert spoiled']);
+      expect(performance.now() - started).toBeLessThan(2_000);
+    }
+    await reader.query('commit');
+    await rebuilding;
+    expect(await names()).toEqual(['Anna', 'Bert']);
+  });
+});
