@@ -1,20 +1,48 @@
-import { randomBytes, randomInt } from 'node:crypto';
-import { hash, verify } from '@node-rs/argon2';
+import { type Argon2Parameters, argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
 
-/** The same password however the keyboard composes its letters. */
-const spelled = (password: string): string => password.normalize('NFKC');
+const derive = promisify(argon2);
 
-/** argon2id as a PHC string, by OWASP's minimum, the library's defaults: 19 MiB, two passes, one lane. */
-export const hashPassword = (password: string): Promise<string> => hash(spelled(password));
+/** OWASP's minimum for argon2id: 19 MiB (here in KiB), two passes, one lane. */
+const COST = { memory: 19_456, passes: 2, parallelism: 1 } as const;
+const SALT_BYTES = 16;
+const KEY_BYTES = 32;
+
+/** A PHC string: what the hash was made with stands in it, so that the cost can rise one day. */
+const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
+
+const derived = (password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> =>
+  // The same password however the keyboard composes its letters.
+  derive('argon2id', { ...parameters, message: password.normalize('NFKC') });
+
+const unpadded = (bytes: Buffer): string => bytes.toString('base64').replace(/=+$/, '');
+
+/** argon2id (RFC 9106) as a PHC string. */
+export const hashPassword = async (password: string): Promise<string> => {
+  const nonce = randomBytes(SALT_BYTES);
+  const key = await derived(password, { ...COST, nonce, tagLength: KEY_BYTES });
+  const { memory, passes, parallelism } = COST;
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(nonce)}$${unpadded(key)}`;
+};
 
 /** Of a password that nobody knows. */
 let nobodys: Promise<string> | null = null;
 
-/** Whether it is the password. `known` null: there is none, which takes as long to say. */
-export const isPassword = async (password: string, known: string | null): Promise<boolean> => {
+/** Whether it is the password of this hash. null: there is none, which takes as long to say. */
+export const isPassword = async (password: string, hash: string | null): Promise<boolean> => {
   nobodys ??= hashPassword(randomBytes(32).toString('hex'));
-  const matches = await verify(known ?? (await nobodys), spelled(password));
-  return matches && known !== null;
+  const [, memory, passes, parallelism, salt, key] = PHC.exec(hash ?? (await nobodys)) ?? [];
+  if (salt === undefined || key === undefined)
+    throw new Error('a password is kept in a form that is not known');
+  const wanted = Buffer.from(key, 'base64');
+  const given = await derived(password, {
+    memory: Number(memory),
+    passes: Number(passes),
+    parallelism: Number(parallelism),
+    nonce: Buffer.from(salt, 'base64'),
+    tagLength: wanted.length,
+  });
+  return timingSafeEqual(given, wanted) && hash !== null;
 };
 
 /** Nothing that is mistaken for another letter when it is read out. */
