@@ -13,7 +13,8 @@ const TICK_MS = 1;
 const LAST_ANSWERS_MS = 5_000;
 
 let sent = 0;
-let unexpected = 0;
+/** Answers with another status than expected, by status. */
+const unexpected: Record<number, number> = {};
 let measuring = false;
 let over = false;
 const latencies: number[] = [];
@@ -33,7 +34,7 @@ const send = (connection: Connection, dueAt: number): void => {
 
 const answered = (connection: Connection, status: number): void => {
   const now = performance.now();
-  if (status !== plan.expect) unexpected += 1;
+  if (status !== plan.expect) unexpected[status] = (unexpected[status] ?? 0) + 1;
   else if (measuring) latencies.push(now - (sentAt.get(connection) ?? now));
   sentAt.delete(connection);
   const due = plan.rate === undefined ? now : waiting.shift();

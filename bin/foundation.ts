@@ -17,6 +17,7 @@ import { migrate } from '../platform/migrate.ts';
 import { createSlonik } from '../platform/slonik.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { createWebhookQueue, type WebhookQueue } from '../read-api/webhook-queue.ts';
+import { tracedStore } from './tracing.ts';
 
 /** What every command and every role stands on. */
 export interface Foundation {
@@ -86,11 +87,12 @@ export const openFoundation = async (
     const master = loadMasterKey(config, dataDir);
     const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
     const cursorKey = await serviceKey(pool, master, 'cursor');
-    const store = aroundStore(
+    const bareStore = aroundStore(
       config.EVENTSTORE_URL
         ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now: clock.now })
         : createPostgresEventStore({ url: databaseUrl, now: clock.now }),
     );
+    const store = tracedStore(bareStore, config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
     const progress = createProgress({ url: databaseUrl, pool });
     const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
     return {

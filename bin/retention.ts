@@ -58,6 +58,8 @@ const optionsOf = ({ store, pool, clock, log, progress }: Parts, run: Run): Swee
 /** Deletes sessions and receipts that have expired, the keys of their days, and in the end what told of them. */
 export const retentionJobs = (foundation: Foundation, metrics: Metrics, signal: AbortSignal): Job[] => {
   const options = optionsOf(foundation, { signal, forMs: RUN_MS, onBlocked: metrics.expiryBlocked });
+  for (const { name } of [expiringSessions, expiringReveals, expiringPayloads])
+    metrics.expiryBlocked(name, 0, 0);
   // From then on another process tells of it.
   signal.addEventListener('abort', metrics.expiryNotMine);
   return [

@@ -13,6 +13,7 @@ import {
   WrongExpectedRevision,
 } from '../event-store/port.ts';
 import { iso } from '../platform/clock.ts';
+import { inSpan, type SpanOf, traceparent } from '../platform/spans.ts';
 import { newId } from './new-id.ts';
 
 /** Who asked, and when: what every event carries from the command that made it. */
@@ -26,6 +27,8 @@ export interface CommandContext {
   readonly partnerId?: string;
   readonly keyId?: string;
   readonly userId?: string;
+  /** The span that the events belong to. Default: the one around `toNewEvents`. */
+  readonly traceparent?: string;
 }
 
 interface DomainEvent {
@@ -78,35 +81,43 @@ export const load = async <State, Command, Event extends DomainEvent, Refusal ex
  * what is there now. `known` is what the caller has just loaded.
  * @throws OutcomeUnknown when the append may have happened, and the port's other errors when it did not
  */
-export const handle = async <State, Command, Event extends DomainEvent, Refusal extends string>(
+export const handle = <State, Command, Event extends DomainEvent, Refusal extends string>(
   store: EventStore,
   aggregate: Aggregate<State, Command, Event, Refusal>,
   stream: string,
   command: Command,
   context: CommandContext,
   known?: Loaded<State>,
-): Promise<Result<Handled<State, Event>, Refusal>> => {
-  let loaded = known ?? (await load(store, aggregate, stream));
-  for (let attempt = 1; ; attempt += 1) {
-    const decision = aggregate.decider.decide(command, loaded.state);
-    if (!decision.ok) return decision;
-    if (decision.value.length === 0) return accept({ ...loaded, events: [], position: null });
-    try {
-      const expected = loaded.revision ?? 'no_stream';
-      const { revision, position } = await appendSafely(
-        store,
-        stream,
-        expected,
-        toNewEvents(aggregate.schemas, decision.value, context),
-      );
-      const state = decision.value.reduce(aggregate.decider.evolve, loaded.state);
-      return accept({ state, events: decision.value, revision, position });
-    } catch (error) {
-      if (!(error instanceof WrongExpectedRevision) || attempt === ATTEMPTS) throw error;
-      await jitter(attempt);
-      loaded = await load(store, aggregate, stream, loaded);
+): Promise<Result<Handled<State, Event>, Refusal>> =>
+  inSpan(spanOfCommand(stream, command), async () => {
+    let loaded = known ?? (await load(store, aggregate, stream));
+    for (let attempt = 1; ; attempt += 1) {
+      const decision = aggregate.decider.decide(command, loaded.state);
+      if (!decision.ok) return decision;
+      if (decision.value.length === 0) return accept({ ...loaded, events: [], position: null });
+      try {
+        const expected = loaded.revision ?? 'no_stream';
+        const { revision, position } = await appendSafely(
+          store,
+          stream,
+          expected,
+          toNewEvents(aggregate.schemas, decision.value, context),
+        );
+        const state = decision.value.reduce(aggregate.decider.evolve, loaded.state);
+        return accept({ state, events: decision.value, revision, position });
+      } catch (error) {
+        if (!(error instanceof WrongExpectedRevision) || attempt === ATTEMPTS) throw error;
+        await jitter(attempt);
+        loaded = await load(store, aggregate, stream, loaded);
+      }
     }
-  }
+  });
+
+/** Which command on which kind of stream, without what it says. */
+export const spanOfCommand = (stream: string, command: unknown) => (): SpanOf => {
+  const verb = String((command as { type?: unknown }).type);
+  const kind = stream.slice(0, stream.indexOf('-'));
+  return { name: `${verb} ${kind}`, attributes: { 'doorplate.command': verb, 'doorplate.context': kind } };
 };
 
 /**
@@ -138,6 +149,7 @@ export const toNewEvents = (
   events: readonly DomainEvent[],
   context: CommandContext,
 ): NewEvent[] => {
+  const span = context.traceparent ?? traceparent();
   const metadata: EventMetadata = {
     $correlationId: context.correlationId,
     $causationId: context.causationId,
@@ -146,6 +158,7 @@ export const toNewEvents = (
     ...(context.partnerId === undefined ? {} : { partner_id: context.partnerId }),
     ...(context.keyId === undefined ? {} : { key_id: context.keyId }),
     ...(context.userId === undefined ? {} : { user_id: context.userId }),
+    ...(span === undefined ? {} : { traceparent: span }),
   };
   return events.map(({ type, data }) => {
     schemas[type]?.parse(data);

@@ -26,6 +26,8 @@ export interface EventMetadata {
   readonly expires_at?: string;
   readonly partner_id?: string;
   readonly key_id?: string;
+  /** The span that appended it, as W3C writes it: only while traces are on. */
+  readonly traceparent?: string;
   /** A user of the dashboard, in place of a key. */
   readonly user_id?: string;
 }

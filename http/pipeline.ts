@@ -3,6 +3,7 @@
  * general"): 414, 401, 429, 415, 413, invalid_json; then the route. Written as steps that call the next
  * one, since a saved lookup should cost no promise that it does not need.
  */
+import { inThisSpan } from '../platform/spans.ts';
 import { bearerToken } from './authorization.ts';
 import { Conclusion, type ConclusionParts, stopTimer } from './conclusion.ts';
 import { type ErrorCode, refusal } from './error-catalog.ts';
@@ -85,7 +86,12 @@ export class Pipeline {
     const refused = refuseByHeaders(route, raw);
     if (refused !== null) this.refuse(exchange, refused);
     else if (!hasBody(raw)) this.accept(exchange, NO_BYTES);
-    else readBody(raw, route.bodyLimit, (body) => this.received(exchange, body));
+    else
+      readBody(
+        raw,
+        route.bodyLimit,
+        inThisSpan((body) => this.received(exchange, body)),
+      );
   }
 
   private received(exchange: Exchange, body: Buffer | 'too_large' | 'gone'): void {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { METHODS } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Clock } from '../platform/clock.ts';
+import { serveInSpan } from '../platform/spans.ts';
 import type { Log } from './conclusion.ts';
 import { type Connections, watchConnections } from './drain.ts';
 import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
@@ -65,16 +66,10 @@ export function buildServer(parts: ServerParts): FastifyInstance {
     isCustomDomain: parts.isCustomDomain ?? (() => false),
     serve: (route, request, reply) => {
       connections.answering(reply.raw);
-      pipeline.enter(
-        new Exchange(
-          route,
-          request.raw,
-          reply.raw,
-          request.id,
-          request.params as PathParams,
-          parts.clock.now(),
-        ),
-      );
+      const { raw, id } = request;
+      const params = request.params as PathParams;
+      const exchange = new Exchange(route, raw, reply.raw, id, params, parts.clock.now());
+      serveInSpan(route.path, raw, reply.raw, id, () => pipeline.enter(exchange));
     },
     refuse: refuser(draining),
   });

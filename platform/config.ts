@@ -37,6 +37,9 @@ const isDnsServer = (text: string): boolean => {
 };
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
 const providers = ['directory', 'http'] as const;
+const httpUrl = z.url({ protocol: /^https?$/, error: 'is not an http or https URL' });
+const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
+const SAMPLERS = [...samplers, ...samplers.map((name) => `parentbased_${name}` as const)] as const;
 
 /** Every variable that the service reads, with its default (decisions, "Running it"). */
 const environment = z.object({
@@ -44,10 +47,7 @@ const environment = z.object({
   PORT: whole(3000, 0).refine((port) => port <= 65_535, 'is no port'),
   OPS_HOST: z.string().min(1).default('127.0.0.1'),
   OPS_PORT: whole(3001, 0).refine((port) => port <= 65_535, 'is no port'),
-  PUBLIC_URL: z
-    .url({ protocol: /^https?$/, error: 'is not an http or https URL' })
-    .transform((url) => url.replace(/\/$/, ''))
-    .optional(),
+  PUBLIC_URL: httpUrl.transform((url) => url.replace(/\/$/, '')).optional(),
   DATA_DIR: z.string().min(1).default('.doorplate'),
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'is not a postgres:// URL' }).optional(),
   EVENTSTORE_URL: z
@@ -112,6 +112,17 @@ const environment = z.object({
   WEBHOOK_ALLOW_PORTS: list('')
     .refine((ports) => ports.every(isPort), 'is not a comma list of ports')
     .transform((ports) => ports.map(Number)),
+  /** Traces go nowhere, and nothing of them is loaded, unless one of the first two is set. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl.optional(),
+  OTEL_SERVICE_NAME: z.string().optional(),
+  OTEL_TRACES_SAMPLER: z.enum(SAMPLERS).default('parentbased_always_on'),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce.number('is not a number').min(0).max(1).default(1),
+  OTEL_SDK_DISABLED: z
+    .string()
+    .optional()
+    .transform((text) => text?.toLowerCase() === 'true'),
+
   /** PEM: authorities whose certificates of receivers count, beside the usual ones. */
   WEBHOOK_EXTRA_CA_FILE: fileName,
 });

@@ -3,8 +3,8 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 export interface DeliveryMetrics {
   /** An attempt began; `lagMs`: of a first attempt, the time since its event was created. */
   started(lagMs: number | null): void;
-  /** null: the receiver took it. */
-  ended(error: string | null): void;
+  /** `error` null: the receiver took it. `state` failed: it was the last attempt by itself. */
+  ended(error: string | null, state: string): void;
   /** How endpoints with pending deliveries are, over all processes. */
   watched(now: {
     readonly taking: number;
@@ -26,6 +26,12 @@ export const createDeliveryMetrics = (registry: Registry): DeliveryMetrics => {
     name: 'doorplate_webhook_attempts_total',
     help: 'Attempts at deliveries by outcome.',
     labelNames: ['outcome'],
+    registers,
+  });
+  outcomes.inc({ outcome: 'delivered' }, 0);
+  const givenUp = new Counter({
+    name: 'doorplate_webhook_given_up_total',
+    help: 'Deliveries that failed for good: no attempt is left, or no time.',
     registers,
   });
   const lag = new Histogram({
@@ -50,7 +56,10 @@ export const createDeliveryMetrics = (registry: Registry): DeliveryMetrics => {
       starts.inc();
       if (lagMs !== null) lag.observe(lagMs / 1_000);
     },
-    ended: (error) => outcomes.inc({ outcome: error ?? 'delivered' }),
+    ended: (error, state) => {
+      outcomes.inc({ outcome: error ?? 'delivered' });
+      if (state === 'failed') givenUp.inc();
+    },
     watched: ({ taking, held, paused, oldestDueMs }) => {
       endpoints.set({ state: 'taking' }, taking);
       endpoints.set({ state: 'held' }, held);

@@ -44,6 +44,12 @@ export const createMetrics = (): Metrics => {
     labelNames: ['name'],
     registers: [registry],
   });
+  const byOutcome = (name: string, help: string, outcomes: readonly string[]): Counter<'outcome'> => {
+    const counter = new Counter({ name, help, labelNames: ['outcome'] as const, registers: [registry] });
+    // Zero is told from the first moment on: a rate would miss the first failure otherwise.
+    for (const outcome of outcomes) counter.inc({ outcome }, 0);
+    return counter;
+  };
   return {
     registry,
     answers: new Histogram({
@@ -53,36 +59,33 @@ export const createMetrics = (): Metrics => {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
       registers: [registry],
     }),
-    attempts: new Counter({
-      name: 'doorplate_enrichment_attempts_total',
-      help: 'Enrichment attempts by outcome.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    }),
-    captures: new Counter({
-      name: 'doorplate_captures_total',
-      help: 'Requests of pixels by what became of them.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    }),
-    signals: new Counter({
-      name: 'doorplate_signals_total',
-      help: 'Clues that were sent in, by what became of them.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    }),
+    attempts: byOutcome('doorplate_enrichment_attempts_total', 'Enrichment attempts by outcome.', [
+      'completed',
+      'failed',
+    ]),
+    captures: byOutcome('doorplate_captures_total', 'Requests of pixels by what became of them.', [
+      'session',
+      'visit',
+      'retry',
+      'crawler',
+      'prefetch',
+      'refused',
+    ]),
+    signals: byOutcome('doorplate_signals_total', 'Clues that were sent in, by what became of them.', [
+      'accepted',
+      'duplicate',
+    ]),
     cluesUnavailable: new Counter({
       name: 'doorplate_company_signals_unavailable_total',
       help: 'Lookup answers of enabled keys that went without their clues.',
       registers: [registry],
     }),
     deliveries: createDeliveryMetrics(registry),
-    domainLooks: new Counter({
-      name: 'doorplate_domain_looks_total',
-      help: 'Looks where custom domains point, by outcome.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    }),
+    domainLooks: byOutcome('doorplate_domain_looks_total', 'Looks where custom domains point, by outcome.', [
+      'points_here',
+      'dns_timeout',
+      'dns_error',
+    ]),
     stopped: new Gauge({
       name: 'doorplate_stopped',
       help: '1 for a projection or processor that an event has stopped.',

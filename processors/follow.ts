@@ -12,6 +12,7 @@ import {
   WrongExpectedRevision,
 } from '../event-store/port.ts';
 import { lead } from '../platform/leader.ts';
+import { inSpan, type SpanOf } from '../platform/spans.ts';
 
 /** Follows events and does one thing about each. */
 export interface FollowingProcessor {
@@ -116,7 +117,7 @@ const run = async (
 
   async function handleLane(events: readonly RecordedEvent[]): Promise<void> {
     if (handleAll && events.length > 1) {
-      const done = await handleAll(events).then(
+      const done = await inSpan(step(name, events), () => handleAll(events)).then(
         () => true,
         () => false,
       );
@@ -128,7 +129,7 @@ const run = async (
   async function handleOne(event: RecordedEvent): Promise<void> {
     while (!signal.aborted) {
       try {
-        return await handle(event);
+        return await inSpan(step(name, [event]), () => handle(event));
       } catch (error) {
         if (!isPassing(error)) return await stopAt(event, error);
         log.warn({ processor: name, error: String(error) }, 'trying again');
@@ -146,6 +147,21 @@ const run = async (
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
   }
 };
+
+/** For what is done about one event among several that are handled at once: it belongs to that one's trace. */
+export const traceOf = ({ metadata: { traceparent } }: RecordedEvent): { traceparent?: string } =>
+  traceparent === undefined ? {} : { traceparent };
+
+const step = (name: string, events: readonly RecordedEvent[]) => (): SpanOf => ({
+  name: `process ${name}`,
+  kind: 'consumer',
+  attributes: {
+    'messaging.operation.type': 'process',
+    'messaging.consumer.group.name': name,
+    'messaging.batch.message_count': events.length,
+  },
+  causes: events.map(({ metadata }) => metadata.traceparent),
+});
 
 /** Groups of lanes to handle side by side; the events of one lane stay in order. */
 const inLanes = (

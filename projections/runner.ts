@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Batch, EventStore, Position } from '../event-store/port.ts';
 import { createAlarm } from '../platform/alarm.ts';
 import { lead } from '../platform/leader.ts';
+import { inSpan, type SpanOf } from '../platform/spans.ts';
 import {
   type Checkpoint,
   CheckpointMoved,
@@ -61,7 +62,7 @@ const runAsLeader = async (
   try {
     const following = { after: earliest(checkpoints), includeExpired: true, signal };
     for await (const batch of store.follow(following)) {
-      await applyBatch(options, db, running, checkpoints, batch);
+      await inSpan(spanOfBatch(batch), () => applyBatch(options, db, running, checkpoints, batch));
       const names = [...running.keys()];
       progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));
       options.onApplied?.(names, batch.events.at(-1)?.metadata.at ?? null);
@@ -75,6 +76,19 @@ const runAsLeader = async (
     unsubscribe();
   }
 };
+
+const spanOfBatch =
+  ({ events }: Batch) =>
+  (): SpanOf => ({
+    name: 'process projections',
+    kind: 'consumer',
+    attributes: {
+      'messaging.operation.type': 'process',
+      'messaging.consumer.group.name': 'projections',
+      'messaging.batch.message_count': events.length,
+    },
+    causes: events.map(({ metadata }) => metadata.traceparent),
+  });
 
 const FEW = 100;
 const GATHER_MS = 50;

@@ -73,7 +73,8 @@ const measure = async (
   }
 };
 
-const subscribe = async (product: Product, { urls }: WebhookSink): Promise<Site[]> => {
+/** Gives each partner a tracker whose sessions five endpoints are told of. */
+export const subscribe = async (product: Product, { urls }: WebhookSink): Promise<Site[]> => {
   const sites: Site[] = [];
   for (const [nth, key] of product.keys.entries()) {
     const tracker = await createTracker({ ...product, keys: [key] });
@@ -92,8 +93,8 @@ const subscribe = async (product: Product, { urls }: WebhookSink): Promise<Site[
 };
 
 /** Writes sessions down, and waits until every endpoint has acknowledged its own. */
-const tell = async (
-  bench: Bench,
+export const tell = async (
+  bench: Pick<Bench, 'effort' | 'freshAddresses'>,
   { store, dayKeys, clock }: Foundation,
   product: Product,
   sites: readonly Site[],

@@ -99,7 +99,7 @@ const measure = async (
 
 /** The load of this row, for those that need it in another dose. */
 export const newPlan = (
-  { effort, freshAddresses }: Bench,
+  { effort, freshAddresses }: Pick<Bench, 'effort' | 'freshAddresses'>,
   { port, keys }: Product,
   more: Partial<LoadPlan<Lookups>> = {},
 ): LoadPlan<Lookups> => ({

@@ -53,7 +53,7 @@ export interface LoadResult {
   readonly p50: number;
   readonly p99: number;
   /** Answers with another status. */
-  readonly unexpected: number;
+  readonly unexpected: Readonly<Record<number, number>>;
   /** Requests that were sent, warm-up included. */
   readonly sent: number;
   /** Seconds of CPU that the generator itself used in the measured time. */

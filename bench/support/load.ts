@@ -25,8 +25,9 @@ export const load = async (plan: LoadPlan, meters: Meters = {}): Promise<Loaded>
     const before = readAll(meters);
     const result = await child.next<LoadResult>(plan.seconds * 1_000 + SLACK_MS);
     const after = readAll(meters);
-    if (result.unexpected > 0) {
-      throw new Error(`${result.unexpected} of ${result.sent} answers were not ${plan.expect}`);
+    if (Object.keys(result.unexpected).length > 0) {
+      const others = JSON.stringify(result.unexpected);
+      throw new Error(`of ${result.sent} answers these were not ${plan.expect}: ${others}`);
     }
     const micros = Object.keys(meters).map((name) => [
       name,

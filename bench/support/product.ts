@@ -29,7 +29,8 @@ export interface Product {
   end(): Promise<void>;
 }
 
-const CEILINGS = {
+/** Limits on, ceilings out of the way. */
+export const CEILINGS = {
   API_REQUESTS_PER_SECOND: '1000000',
   ENRICHMENT_INTAKE_PER_MINUTE: '100000000',
   ENRICHMENT_OUTSTANDING: '100000000',
@@ -38,7 +39,7 @@ const CEILINGS = {
   CAPTURES_PER_SECOND_PER_TRACKER: '20000',
   REVEALS_PER_SECOND: '20000',
 };
-const KEY_LIMITS = ['--requests-per-second', '1000000', '--pending-enrichments', '100000000'];
+export const KEY_LIMITS = ['--requests-per-second', '1000000', '--pending-enrichments', '100000000'];
 const SETTLED_MS = 180_000;
 const POLL_MS = 100;
 const QUIET_MS = 800;
@@ -109,7 +110,7 @@ export const withFoundation = async <T>(
 };
 
 /** Processors tell other processes of their place late, so that their silence is what tells. */
-const untilQuiet = async (
+export const untilQuiet = async (
   { pool, store, progress }: Foundation,
   left: 'no work' | 'work may wait',
 ): Promise<void> => {

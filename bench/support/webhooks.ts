@@ -10,24 +10,31 @@ import { capture } from './tracking.ts';
 const CAME_MS = 120_000;
 const POLL_MS = 20;
 
-/** The product, let send to the sink. */
-export const startDelivering = async (
-  bench: Bench,
+/** What lets a service send to the sink. */
+export const deliveringEnv = async (
+  bench: Pick<Bench, 'defer'>,
   { port, authority }: WebhookSink,
-  more: Readonly<Record<string, string>>,
-  partners: number,
-): Promise<Product> => {
+): Promise<Readonly<Record<string, string>>> => {
   const folder = makeDataFolder();
   bench.defer(() => removeDataFolder(folder));
   const ca = join(folder, 'authority.pem');
   await writeFile(ca, authority);
-  const product = await startProduct(partners, {
+  return {
     WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8',
     WEBHOOK_ALLOW_PORTS: String(port),
     WEBHOOK_EXTRA_CA_FILE: ca,
     WEBHOOK_MANAGEMENT_PER_MINUTE: '1000000',
-    ...more,
-  });
+  };
+};
+
+/** The product, let send to the sink. */
+export const startDelivering = async (
+  bench: Bench,
+  sink: WebhookSink,
+  more: Readonly<Record<string, string>>,
+  partners: number,
+): Promise<Product> => {
+  const product = await startProduct(partners, { ...(await deliveringEnv(bench, sink)), ...more });
   bench.defer(product.end);
   return product;
 };

@@ -9,6 +9,7 @@ import {
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import { type Clock, iso } from '../../platform/clock.ts';
+import { apart } from '../../platform/spans.ts';
 import { appendSafely, toNewEvents } from '../handle.ts';
 
 /** The count could not be made durable in time (decisions: 2 s). The answer that it belongs to is not sent. */
@@ -145,6 +146,9 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
     flushing = null;
   };
 
+  /** For many requests, and so in the trace of none. */
+  const startFlush = (): Promise<void> => new Promise<void>((resolve) => setImmediate(resolve)).then(flush);
+
   /** What has come meanwhile. */
   const waiting = (): Group<Row> | null => open;
 
@@ -172,7 +176,7 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
       open.answers += 1;
       if (gathering && open.answers >= gathering.enough) gathering.resolve();
       // After this turn of the event loop, so that requests read together are counted together.
-      flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(flush);
+      flushing ??= apart(startFlush);
       return open.durable;
     },
     close: async () => {

@@ -17,6 +17,8 @@ export interface EmbeddedPostgresOptions {
   readonly mode?: Mode;
   /** false only for tests: a crash of the machine may lose data, and there is room for many files' connections. */
   readonly durable?: boolean;
+  /** Of PostgreSQL, beside its own settings: for benchmarks that need more connections. */
+  readonly moreSettings?: readonly string[];
   /** Where data and programs go that PostgreSQL's user could not reach, when this process is root. */
   readonly sharedDir?: string;
 }
@@ -57,11 +59,12 @@ const FOR_TESTS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, mode = 'own', durable = true, sharedDir = '/var/lib/doorplate' } = options;
+  const { moreSettings = [] } = options;
   const place = findPlace(dataDir, sharedDir);
   const use = await exclusively(place.base, START_PATIENCE_MS, async () => {
     const id = enter(place.usersFile, mode, dataDir);
     try {
-      return { id, ...(await begin(place, durable, sharedDir)) };
+      return { id, ...(await begin(place, durable, sharedDir, moreSettings)) };
     } catch (error) {
       leave(place.usersFile, id);
       throw error;
@@ -79,10 +82,15 @@ interface Use {
   restart(): Promise<number>;
 }
 
-async function begin(place: Place, durable: boolean, sharedDir: string): Promise<Omit<Use, 'id'>> {
+async function begin(
+  place: Place,
+  durable: boolean,
+  sharedDir: string,
+  moreSettings: readonly string[],
+): Promise<Omit<Use, 'id'>> {
   const binaries = findBinaries(place.runAs, sharedDir);
   await ensureCluster(place, binaries, durable);
-  const settings = [...SETTINGS, ...(durable ? DURABLE : FOR_TESTS)];
+  const settings = [...SETTINGS, ...(durable ? DURABLE : FOR_TESTS), ...moreSettings];
   const { pid, endpoint } = await run(place, binaries, settings);
   const { host, port } = endpoint;
   await ensureDatabase(databaseUrl(place, host, port, 'postgres'));

@@ -3,7 +3,7 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { EventStore, RecordedEvent } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { FollowingProcessor } from '../follow.ts';
+import { type FollowingProcessor, traceOf } from '../follow.ts';
 
 export const BILLING_PROCESSOR = 'bill-completed-reveals';
 
@@ -47,6 +47,7 @@ const completionOf = (stored: RecordedEvent, at: number): Completion[] => {
       context: {
         correlationId: stored.metadata.$correlationId,
         causationId: stored.id,
+        ...traceOf(stored),
         at,
         partnerId: partner_id,
         ...(key_id === null ? {} : { keyId: key_id }),

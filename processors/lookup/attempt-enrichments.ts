@@ -9,6 +9,8 @@ import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
 import { combineAnswers } from '../../domain/lookup/result.ts';
 import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { inSpan } from '../../platform/spans.ts';
+import { causesIn } from '../causes.ts';
 import { claimDue } from '../claims.ts';
 import { askChain, type Provider } from './provider.ts';
 
@@ -99,15 +101,31 @@ const takeDue = async ({ pool, clock, attemptMs }: AttemptOptions, limit: number
 };
 
 const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: AbortSignal): Promise<void> => {
-  const { store, digest, clock, chain, random, retryBaseMs, attemptMs, onAttempt } = options;
-  const { ip, round, attempt } = work;
-  const loaded = await load(store, enrichmentAggregate, enrichmentStream(digest(ip)));
+  const stream = enrichmentStream(options.digest(work.ip));
+  const causes = await causesIn(options.store, stream);
+  await inSpan(
+    () => ({ name: 'attempt enrichment', attributes: { 'doorplate.attempt': work.attempt }, causes }),
+    async (note) => {
+      const outcome = await attemptOn(options, work, stream, stopping);
+      if (outcome !== null) note({ 'doorplate.outcome': outcome });
+    },
+  );
+};
+
+const attemptOn = async (
+  options: AttemptOptions,
+  { ip, round, attempt }: DueWork,
+  stream: string,
+  stopping: AbortSignal,
+): Promise<'completed' | 'failed' | null> => {
+  const { store, clock, chain, random, retryBaseMs, attemptMs, onAttempt } = options;
+  const loaded = await load(store, enrichmentAggregate, stream);
   const { state } = loaded;
-  if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return;
+  if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return null;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
   const answers = await askChain(chain, ip, signal);
   // An attempt cut short by this process's end is none: it is due again after its lease.
-  if (stopping.aborted && answers.some((answer) => 'failure' in answer)) return;
+  if (stopping.aborted && answers.some((answer) => 'failure' in answer)) return null;
   const at = clock.now();
   const combined = combineAnswers(ip, answers, state.saved, at);
   const outcome =
@@ -119,5 +137,7 @@ const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: Abo
     { correlationId: id, causationId: id, at },
     loaded,
   );
-  onAttempt?.(combined.outcome === 'result' ? 'completed' : 'failed');
+  const what = combined.outcome === 'result' ? 'completed' : 'failed';
+  onAttempt?.(what);
+  return what;
 };

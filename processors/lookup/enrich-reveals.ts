@@ -4,6 +4,7 @@ import type { CommandContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { apart } from '../../platform/spans.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
 export interface EnrichRevealsParts {
@@ -51,7 +52,7 @@ export const enrichReveals = ({
     }
     const ip = await addressOf(partner_id, session_id);
     if (ip === null) return;
-    const asked = await request(ip, unrelated(clock));
+    const asked = await apart(() => request(ip, unrelated(clock)));
     await pool.query({
       name: 'await_result',
       text: `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
@@ -63,7 +64,7 @@ export const enrichReveals = ({
   },
 });
 
-/** Ids of its own: the work's events have the address in clear, and must not lead from it to a reveal or session. */
+/** Ids of its own, as it is a trace of its own (`apart`): the work's events have the address in clear, and must not lead from it to a reveal or session. */
 const unrelated = (clock: Clock): CommandContext => {
   const id = uuid();
   return { correlationId: id, causationId: id, at: clock.now() };
@@ -83,7 +84,7 @@ export const askForLeftReveals = async ({
   );
   for (const { reveal_id, session_id, partner_id } of rows) {
     const ip = await addressOf(partner_id, session_id);
-    if (ip !== null && !(await request(ip, unrelated(clock)))) return;
+    if (ip !== null && !(await apart(() => request(ip, unrelated(clock))))) return;
     await pool.query('update work.awaited_result set asked = true where reveal_id = $1', [reveal_id]);
   }
 };

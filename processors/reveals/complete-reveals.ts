@@ -6,6 +6,7 @@ import { ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.
 import { WEBHOOKS_PREFIX, webhookEvents } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { apart } from '../../platform/spans.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
 export interface CompleteRevealsParts {
@@ -80,7 +81,8 @@ export const completeReady = async (
       if (full.has(partner_id)) continue;
       const id = uuid();
       const context = { correlationId: id, causationId: id, at: clock.now() };
-      if (await complete(reveal_id, context)) {
+      // A trace of its own: none leads from the work on an address to a reveal (architecture, rule 13).
+      if (await apart(() => complete(reveal_id, context))) {
         await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [reveal_id]);
       } else full.add(partner_id);
     }

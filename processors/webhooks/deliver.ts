@@ -7,6 +7,7 @@ import { probeEveryMs } from '../../domain/webhooks/schedule.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import { createAlarm } from '../../platform/alarm.ts';
 import { type AttemptParts, makeAttempt, type Target } from './attempt.ts';
+import { inAttemptSpan } from './attempt-span.ts';
 import { createDeliveryClaims, type DeliveryClaim, type EndedAttempt, type Wanted } from './claims.ts';
 import { createHeldClaims } from './held-claims.ts';
 import { createJournal } from './journal.ts';
@@ -24,7 +25,7 @@ export interface DeliverOptions extends AttemptParts {
   /** Attempts at once, and starts a second, of one endpoint over all processes. */
   readonly concurrency: number;
   readonly startsPerSecond: number;
-  readonly onOutcome: (error: DeliveryError | null) => void;
+  readonly onOutcome: (error: DeliveryError | null, state: 'pending' | 'delivered' | 'failed') => void;
   readonly onWatched: (watched: Watched) => void;
 }
 
@@ -79,14 +80,18 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
   const attempt = async (claim: DeliveryClaim, target: Target | undefined, at: number): Promise<void> => {
     let succeeded: boolean | null = null;
     try {
-      const outcome = await makeAttempt(options, claim, target, at);
-      if (abandoned) return;
-      if (outcome === null) held.drop(claim);
-      else {
+      await inAttemptSpan(options.store, claim, async (sent) => {
+        const outcome = await makeAttempt(options, claim, target, at);
+        if (outcome !== null) sent(outcome);
+        if (abandoned) return;
+        if (outcome === null) {
+          held.drop(claim);
+          return;
+        }
         succeeded = outcome.error === null;
         journal.add(claim, outcome, clock.now());
-        options.onOutcome(outcome.error);
-      }
+        options.onOutcome(outcome.error, outcome.state);
+      });
     } catch (error) {
       log.warn({ error: String(error), delivery: claim.delivery_id }, 'a delivery was not attempted');
       held.drop(claim);

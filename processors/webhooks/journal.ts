@@ -5,6 +5,7 @@ import { newId } from '../../commands/new-id.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, type NewEvent, type Position, StreamExpired } from '../../event-store/port.ts';
+import { apart } from '../../platform/spans.ts';
 import type { DeliveryClaim } from './claims.ts';
 
 type Attempted = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>;
@@ -82,7 +83,7 @@ export const createJournal = ({ store, log, onWritten }: JournalOptions) => {
         waiting.push({ claim, stream, event: made });
       }
       // After this turn of the event loop, so that what ended in it shares the write.
-      flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(flush);
+      flushing ??= apart(() => new Promise<void>((resolve) => setImmediate(resolve)).then(flush));
     },
 
     isBehind: (): boolean => waiting.length + writing > MOST_WAITING,

@@ -12,7 +12,7 @@ import {
   StoreUnavailable,
 } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { FollowingProcessor } from '../follow.ts';
+import { type FollowingProcessor, traceOf } from '../follow.ts';
 import { loadSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 export interface QueueEventsParts {
@@ -139,6 +139,7 @@ const address = async (
         context: {
           correlationId: event.metadata.$correlationId,
           causationId: event.id,
+          ...traceOf(event),
           at: parts.clock.now(),
           partnerId: partner_id,
         },

@@ -21,7 +21,7 @@ describe('docs/events.md', () => {
 What the event store holds, by kind of stream, as JSON Schema. Names and shapes are a storage format: a test compares
 this page with the code. Every event's metadata has \`$correlationId\` (the request, or the run of a processor, that set
 it off), \`$causationId\` (what directly led to it), \`at\` (ISO 8601, by the process's clock) and, where they apply,
-\`partner_id\`, \`key_id\` and \`expires_at\`.
+\`partner_id\`, \`key_id\`, \`user_id\`, \`expires_at\` and \`traceparent\` (the span that appended it, while traces are on).
 
 ${streams.join('\n\n')}
 `;

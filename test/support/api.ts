@@ -16,7 +16,7 @@ import { createLogger } from '../../platform/log.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import type { Provider } from '../../processors/lookup/provider.ts';
 import { allProjections } from '../../projections/all.ts';
-import { testDatabase } from './database.ts';
+import { type TestDatabase, testDatabase } from './database.ts';
 import { MASTER_KEY } from './doorplate.ts';
 import { eventually } from './eventually.ts';
 
@@ -49,6 +49,8 @@ export interface ApiOptions {
   readonly aroundStore?: (store: EventStore) => EventStore;
   /** false: nothing projects, enriches or settles. */
   readonly workers?: boolean;
+  /** Instead of a new one; it is dropped in the end all the same. */
+  readonly database?: TestDatabase;
 }
 
 export interface Key {
@@ -88,7 +90,7 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
     aroundStore,
     workers: withWorkers = true,
   } = options;
-  const database = await testDatabase();
+  const database = options.database ?? (await testDatabase());
   const config = loadConfig({
     DATABASE_URL: database.url,
     DATA_DIR: tmpdir(),

@@ -1,0 +1,76 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
+import { createLogger } from '../../platform/log.ts';
+import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
+import { reap } from '../../test/support/reaped.ts';
+import { type Service, startService } from '../../test/support/service.ts';
+import { directoryOfBlocks } from './addresses.ts';
+import { cpuOf, cpuOfFamily } from './proc.ts';
+import { CEILINGS, KEY_LIMITS, type Product, untilQuiet, withFoundation } from './product.ts';
+
+/** Several processes on one PostgreSQL. */
+export interface Cluster extends Product {
+  /** Of those that answer. */
+  readonly ports: readonly number[];
+}
+
+/** So many processes of each role; `all`: one process with both. */
+export type Size = number | 'all';
+
+const CONNECTIONS = ['max_connections=400'];
+
+/** PostgreSQL is the embedded one, durable, with room for their connections. */
+export const startCluster = async (
+  size: Size,
+  partners: number,
+  more: Readonly<Record<string, string>>,
+): Promise<Cluster> => {
+  const folder = makeDataFolder();
+  reap({ folder });
+  const log = createLogger({ level: 'warn', destination: 'stderr' });
+  const postgres = await startEmbeddedPostgres({ dataDir: folder, log, moreSettings: CONNECTIONS });
+  const services: Service[] = [];
+  const end = async (): Promise<void> => {
+    for (const service of services.splice(0).reverse()) {
+      await service.terminate();
+      await service.remove();
+    }
+    await postgres.stop();
+    await removeDataFolder(folder);
+  };
+  try {
+    const directory = join(folder, 'directory.jsonl');
+    await writeFile(directory, directoryOfBlocks());
+    const env = { LOG_LEVEL: 'warn', ENRICHMENT_DIRECTORY: directory, ...CEILINGS, ...more };
+    const roles =
+      size === 'all'
+        ? (['all'] as const)
+        : [...Array(size).fill('workers' as const), ...Array(size).fill('api' as const)];
+    for (const role of roles) services.push(await startService({ role, databaseUrl: postgres.url, env }));
+    const answering = services.filter((_, nth) => roles[nth] !== 'workers');
+    const [service] = answering;
+    if (service === undefined) throw new Error('nobody answers');
+    const keys: string[] = [];
+    while (keys.length < partners) keys.push((await service.newKey(KEY_LIMITS)).api_key);
+    const postmaster = postmasterOf(folder) as number;
+    const beside: Product['beside'] = (work) => withFoundation(service.env, 'join', work);
+    return {
+      service,
+      ports: answering.map(({ url }) => Number(new URL(url).port)),
+      port: Number(new URL(service.url).port),
+      keys,
+      meters: {
+        server: () => services.reduce((sum, { pid }) => sum + cpuOf(pid), 0),
+        PostgreSQL: () => cpuOfFamily(postmaster),
+      },
+      settled: () => beside((foundation) => untilQuiet(foundation, 'no work')),
+      followed: () => beside((foundation) => untilQuiet(foundation, 'work may wait')),
+      beside,
+      end,
+    };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+};

@@ -1,0 +1,69 @@
+import type { EventStore, RecordedEvent } from '../event-store/port.ts';
+import type { Config } from '../platform/config.ts';
+import type { Logger } from '../platform/log.ts';
+import { inSpan, isTracing, type SpanOf, traceparent, useTracing } from '../platform/spans.ts';
+
+/** Begins to trace where an exporter is configured, and tells how to end it; else nothing of it is loaded. */
+export const startTracing = async (config: Config, log: Logger): Promise<() => Promise<void>> => {
+  const endpoint = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (endpoint === undefined || config.OTEL_SDK_DISABLED) return async () => undefined;
+  const { startTelemetry } = await import('../platform/telemetry.ts');
+  const telemetry = startTelemetry(config, log);
+  useTracing(telemetry);
+  return async () => {
+    await telemetry.close();
+    useTracing(null);
+  };
+};
+
+/** The store with a span around each append and read that is a part of something. As it is where nothing is traced. */
+export const tracedStore = (store: EventStore, system: 'postgresql' | 'eventstoredb'): EventStore => {
+  if (!isTracing()) return store;
+  const span =
+    (operation: string, stream: string): (() => SpanOf) =>
+    () => ({
+      name: `${operation} ${kindOf(stream)}`,
+      kind: 'client',
+      attributes: {
+        'db.system.name': system,
+        'db.operation.name': operation,
+        'db.collection.name': kindOf(stream),
+      },
+    });
+  return {
+    ...store,
+    append: (stream, expected, events) => {
+      if (traceparent() === undefined) return store.append(stream, expected, events);
+      return inSpan(span('append', stream), (note) => {
+        note({ 'db.operation.batch.size': events.length });
+        return store.append(stream, expected, events);
+      });
+    },
+    readStream: (stream, options) => {
+      if (traceparent() === undefined) return store.readStream(stream, options);
+      return reading(store.readStream(stream, options), span('read', stream));
+    },
+  };
+};
+
+/** The span is that of the whole reading, with what the reader does between two events. */
+async function* reading(
+  events: AsyncIterable<RecordedEvent>,
+  of: () => SpanOf,
+): AsyncGenerator<RecordedEvent> {
+  const ended = Promise.withResolvers<number>();
+  let count = 0;
+  const span = inSpan(of, async (note) => note({ 'db.response.returned_rows': await ended.promise }));
+  try {
+    for await (const event of events) {
+      count += 1;
+      yield event;
+    }
+  } finally {
+    ended.resolve(count);
+    await span;
+  }
+}
+
+/** What a stream is of, without whom: `enrichment`, `tab`. */
+const kindOf = (stream: string): string => stream.slice(0, stream.indexOf('-'));

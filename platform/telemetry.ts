@@ -1,0 +1,197 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  context,
+  DiagLogLevel,
+  diag,
+  isSpanContextValid,
+  type Link,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Config } from './config.ts';
+import type { Logger } from './log.ts';
+import type { SpanOf, Tracing } from './spans.ts';
+
+export interface Telemetry extends Tracing {
+  /** Sends what is waiting, for a short time. */
+  close(): Promise<void>;
+}
+
+/** What waits to be sent when the receiver is slow or away; what comes beyond is dropped. */
+const QUEUE = 2_048;
+const EXPORT_MS = 5_000;
+/** Of the ten seconds that a process has to end. */
+const FLUSH_MS = 1_500;
+/** A receiver that is away is told of so often. */
+const COMPLAIN_MS = 60_000;
+/** Of a batch of events no more causes are told. */
+const LINKS = 64;
+
+type Settings = Pick<Config, 'OTEL_SERVICE_NAME' | 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>;
+
+/** Sends spans to an OTLP receiver, in the background; its address and headers are the SDK's own variables. */
+export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): Telemetry => {
+  const contexts = new AsyncLocalStorageContextManager().enable();
+  context.setGlobalContextManager(contexts);
+  diag.setLogger(complainer(log), DiagLogLevel.WARN);
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': 'doorplate' }))
+      .merge(detectResources({ detectors: [envDetector] }))
+      .merge(
+        resourceFromAttributes(
+          settings.OTEL_SERVICE_NAME ? { 'service.name': settings.OTEL_SERVICE_NAME } : {},
+        ),
+      ),
+    sampler: samplerOf(settings),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({ timeoutMillis: EXPORT_MS }),
+        maxQueueSize: QUEUE,
+        exportTimeoutMillis: EXPORT_MS,
+        scheduledDelayMillis: 1_000,
+      }),
+    ],
+  });
+  const tracer = provider.getTracer('doorplate');
+
+  const start = ({ name, kind = 'internal', attributes = {}, causes }: SpanOf): Span => {
+    const known = causes && spanContexts(causes);
+    const [only] = known ?? [];
+    const isOne = only !== undefined && known?.every(({ traceId }) => traceId === only.traceId);
+    const parent =
+      known === undefined
+        ? context.active()
+        : isOne
+          ? trace.setSpanContext(ROOT_CONTEXT, only)
+          : ROOT_CONTEXT;
+    const links: Link[] =
+      isOne || known === undefined ? [] : known.slice(0, LINKS).map((one) => ({ context: one }));
+    return tracer.startSpan(name, { kind: KINDS[kind], attributes: { ...attributes }, links }, parent);
+  };
+
+  return {
+    inSpan: (of, work) => {
+      // What nobody traced that led to it is not traced either.
+      if (of.causes && spanContexts(of.causes).length === 0) return work(() => undefined);
+      const span = start(of);
+      return context.with(trace.setSpan(context.active(), span), async () => {
+        try {
+          return await work((attributes) => span.setAttributes({ ...attributes }));
+        } catch (error) {
+          failed(span, error instanceof Error ? error.name : typeof error);
+          throw error;
+        } finally {
+          span.end();
+        }
+      });
+    },
+    serve: (route, raw, response, id, work) =>
+      serve(tracer.startSpan.bind(tracer), route, raw, response, id, work),
+    bind: (work) => context.bind(context.active(), work),
+    apart: (work) => context.with(ROOT_CONTEXT, work),
+    traceparent: () => {
+      const active = trace.getSpanContext(context.active());
+      if (active === undefined || (active.traceFlags & TraceFlags.SAMPLED) === 0) return undefined;
+      return `00-${active.traceId}-${active.spanId}-01`;
+    },
+    close: async () => {
+      const late = Promise.withResolvers<void>();
+      const timer = setTimeout(late.resolve, FLUSH_MS);
+      await Promise.race([provider.shutdown().catch(() => undefined), late.promise]);
+      clearTimeout(timer);
+      context.disable();
+      diag.disable();
+    },
+  };
+};
+
+const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER } as const;
+
+/** A message may hold an address or worse: the kind of an error is enough. */
+const failed = (span: Span, type: string): void => {
+  span.setAttribute('error.type', type);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+};
+
+/** No URL, no header and no address: a path may name a session, and a query an address. */
+const serve = (
+  startSpan: (name: string, options: object, parent: typeof ROOT_CONTEXT) => Span,
+  route: string,
+  raw: IncomingMessage,
+  response: ServerResponse,
+  id: string,
+  work: () => void,
+): void => {
+  const given = raw.headers.traceparent;
+  const [caller] = spanContexts([typeof given === 'string' ? given : undefined]);
+  const parent = caller === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller);
+  const method = raw.method ?? '';
+  const attributes = { 'http.request.method': method, 'http.route': route, 'doorplate.request_id': id };
+  const span = startSpan(`${method} ${route}`, { kind: SpanKind.SERVER, attributes }, parent);
+  response.once('close', () => {
+    if (response.headersSent) span.setAttribute('http.response.status_code', response.statusCode);
+    if (!response.writableFinished) failed(span, 'caller_left');
+    else if (response.statusCode >= 500) failed(span, String(response.statusCode));
+    span.end();
+  });
+  context.with(trace.setSpan(parent, span), work);
+};
+
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/;
+
+/** Of each span once; what is none is left out. */
+const spanContexts = (traceparents: readonly (string | undefined)[]): SpanContext[] =>
+  [...new Set(traceparents)].flatMap((text) => {
+    const [, traceId, spanId, flags] = TRACEPARENT.exec(text ?? '') ?? [];
+    if (traceId === undefined || spanId === undefined || flags === undefined) return [];
+    const found = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true };
+    return isSpanContextValid(found) ? [found] : [];
+  });
+
+/** As the specification of OTEL_TRACES_SAMPLER has them. */
+const samplerOf = ({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: Settings): Sampler => {
+  const [based, what] = name.startsWith('parentbased_')
+    ? [true, name.slice('parentbased_'.length)]
+    : [false, name];
+  const root =
+    what === 'always_on'
+      ? new AlwaysOnSampler()
+      : what === 'always_off'
+        ? new AlwaysOffSampler()
+        : new TraceIdRatioBasedSampler(ratio);
+  return based ? new ParentBasedSampler({ root }) : root;
+};
+
+const complainer = (log: Pick<Logger, 'warn'>) => {
+  let last = Number.NEGATIVE_INFINITY;
+  const complain = (text: string): void => {
+    if (performance.now() - last < COMPLAIN_MS) return;
+    last = performance.now();
+    log.warn({ error: text }, 'spans could not be sent');
+  };
+  const nothing = () => undefined;
+  return { error: complain, warn: complain, info: nothing, debug: nothing, verbose: nothing };
+};
