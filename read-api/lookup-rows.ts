@@ -68,7 +68,9 @@ export const readSaved = async (pool: pg.Pool, ip: string): Promise<SavedResult 
 export const countOutstanding = async (pool: pg.Pool, except: readonly string[]): Promise<number> => {
   const { rows } = await pool.query({
     name: 'count_outstanding',
-    text: 'select count(*)::int as n from read.enrichment_work where ip <> all ($1)',
+    // Found by their key, and not looked for at each of all the others.
+    text: `select ((select count(*) from read.enrichment_work)
+                 - (select count(*) from read.enrichment_work where ip = any ($1)))::int as n`,
     values: [except],
   });
   return rows[0].n;

@@ -29,16 +29,25 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
   const underWay = new Map<string, number>();
   let known = { count: 0, at: Number.NEGATIVE_INFINITY };
   let admittedSince = 0;
+  let counting: Promise<number> | null = null;
+
+  const count = async (): Promise<number> => {
+    const own = [...underWay.keys()];
+    const others = await countOutstanding(own);
+    known = { count: others + own.length, at: performance.now() };
+    admittedSince = 0;
+    return known.count;
+  };
 
   const hasRoom = async (): Promise<boolean> => {
-    const guess = known.count + admittedSince;
-    const roomy = guess + underWay.size + MARGIN < outstandingLimit * NEAR;
+    const roomy = known.count + admittedSince + underWay.size + MARGIN < outstandingLimit * NEAR;
     if (roomy && performance.now() - known.at < STALE_MS) return true;
-    const own = [...underWay.keys()];
-    const count = await countOutstanding(own);
-    known = { count: count + own.length, at: performance.now() };
-    admittedSince = 0;
-    return known.count <= outstandingLimit;
+    // Far below the limit one count serves all who wait for it; near it, each counts what came before it.
+    if (!roomy) return (await count()) <= outstandingLimit;
+    counting ??= count().finally(() => {
+      counting = null;
+    });
+    return (await counting) <= outstandingLimit;
   };
 
   const takeRoom = async (): Promise<null | { readonly retryMs: number }> =>
