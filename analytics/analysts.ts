@@ -87,7 +87,10 @@ export const grantAnalyst = (url: string, user: string): Promise<Grant> =>
     return { granted: { user, role, database, host, port, password, connect }, notes };
   });
 
-/** Takes it back. Sessions of the user are refused from their next statement on. @returns whether the user was dropped */
+/**
+ * Takes it back. Sessions of the user are refused from their next statement on. @returns whether the user was dropped
+ * @throws GrantRefused; nothing is changed then
+ */
 export const revokeAnalyst = (url: string, user: string): Promise<{ user: string; dropped: boolean }> =>
   inTransaction(url, async (db) => {
     const role = await groupOf(db);
@@ -98,6 +101,9 @@ export const revokeAnalyst = (url: string, user: string): Promise<{ user: string
       `alter role ${id(user)} in database ${id(db.database ?? '')} reset all`,
       ...(known.made_here ? [`drop role ${id(user)}`] : []),
     ]);
+    // PostgreSQL takes back what this user has granted, and only warns of what others have.
+    if ((await findUser(db, user, role))?.analyst)
+      throw new GrantRefused(`${user} is still in ${role}: another user granted that and can revoke it`);
     return { user, dropped: known.made_here };
   });
 

@@ -64,10 +64,11 @@ export const dashboardBilling = (
   const { db, pool, clock, log } = foundation;
   const running = new Map<string, Promise<void>>();
   const audit = async (partnerId: string): Promise<void> => {
+    const began = new Date(clock.now());
     await pool.query(
       `insert into work.audit_verdict (partner_id, began_at) values ($1, $2)
        on conflict (partner_id) do update set began_at = excluded.began_at, ended_at = null, report = null`,
-      [partnerId, new Date(clock.now())],
+      [partnerId, began],
     );
     const report = await auditBilling(foundation, { partnerId, patienceMs: AUDIT_PATIENCE_MS })
       .then((audited) => audited.report)
@@ -75,11 +76,11 @@ export const dashboardBilling = (
         log.error({ error: error.message }, 'an audit came to no end');
         return null;
       });
-    await pool.query('update work.audit_verdict set ended_at = $2, report = $3 where partner_id = $1', [
-      partnerId,
-      new Date(clock.now()),
-      report && JSON.stringify(report),
-    ]);
+    // Another process may have begun a later one, whose verdict is the one to wait for.
+    await pool.query(
+      'update work.audit_verdict set ended_at = $2, report = $3 where partner_id = $1 and began_at = $4',
+      [partnerId, new Date(clock.now()), report && JSON.stringify(report), began],
+    );
   };
   return {
     months: async (partnerId) => {

@@ -1,6 +1,7 @@
 import { retryDelivery } from '../commands/webhooks/retry-delivery.ts';
 import type { DeliveryParts, RetriedAll } from '../dashboard/pages/deliveries.ts';
 import { refusal } from '../http/error-catalog.ts';
+import { asUuid } from '../http/tracker-answer.ts';
 import { listDeliveries } from '../read-api/webhook-delivery-rows.ts';
 import { findEndpoint } from '../read-api/webhook-rows.ts';
 import { visitContext } from './dashboard-context.ts';
@@ -16,7 +17,7 @@ export const dashboardRetries = (foundation: Foundation, caughtUp: () => Promise
   const { db } = foundation;
   const retrying = retryParts(foundation);
   return {
-    retryFailedSince: async (visit, webhookId, day): Promise<RetriedAll> => {
+    retryFailedSince: async (visit, id, day): Promise<RetriedAll> => {
       const { request, user } = visit;
       const refusedAs = (code: Parameters<typeof refusal>[1], retried: number): RetriedAll => ({
         retried,
@@ -24,8 +25,9 @@ export const dashboardRetries = (foundation: Foundation, caughtUp: () => Promise
         refused: { ok: false, ...told(refusal(request, code)) },
       });
       const now = request.receivedAt;
-      const endpoint = await findEndpoint({ db, caughtUp }, user.partner_id, webhookId, now);
-      if (endpoint === null) return refusedAs('webhook_not_found', 0);
+      const webhookId = asUuid(id);
+      const endpoint = webhookId && (await findEndpoint({ db, caughtUp }, user.partner_id, webhookId, now));
+      if (webhookId === null || !endpoint) return refusedAs('webhook_not_found', 0);
       await caughtUp();
       const since = new Date(day).toISOString();
       let retried = 0;

@@ -12,11 +12,17 @@ import { sessionPages } from '../dashboard/pages/sessions.ts';
 import { trackerPages } from '../dashboard/pages/trackers.ts';
 import { webhookPages } from '../dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../dashboard/routes.ts';
-import { MINUTE } from '../domain/kernel/time.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Route } from '../http/route.ts';
-import { createVisitorAddress } from '../http/visitor.ts';
-import { createLogins, type Logins, passwordOf, setPassword } from '../platform/logins.ts';
+import { createVisitorAddress, networkOf } from '../http/visitor.ts';
+import {
+  createLogins,
+  LOGIN_RATES,
+  LOGIN_WINDOW,
+  type Logins,
+  passwordOf,
+  replacePassword,
+} from '../platform/logins.ts';
 import { hashPassword, isPassword } from '../platform/passwords.ts';
 import type { RateLimiter } from '../platform/rate-limit.ts';
 import { listDomainsOfPartner } from '../read-api/domain-rows.ts';
@@ -68,22 +74,22 @@ export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
   return { routes, close: billing.close };
 };
 
-const WINDOW = 15 * MINUTE;
-/** Tries in the window, of one name from one place, of one name, and from one place. */
+/** Tries in the window, from one place, of one name from one place, and of one name. */
+const OF_A_PLACE = 100;
 const FROM_HERE = 10;
 const OF_A_NAME = 50;
-const OF_A_PLACE = 100;
 
-/** By digests, since the limits' names are written down. */
+/** By digests, since the limits' names are written down; the place's first, which bounds how many names one writes. */
 const createThrottle = ({ digest }: Foundation, { admit }: RateLimiter) => {
-  return async (userId: string, place: string): Promise<number | null> => {
+  return async (userId: string, address: string): Promise<number | null> => {
+    const place = digest(networkOf(address));
     const rates = [
-      [`login ${userId} ${digest(place)}`, FROM_HERE],
-      [`login ${userId}`, OF_A_NAME],
-      [`login from ${digest(place)}`, OF_A_PLACE],
+      [`${LOGIN_RATES}from ${place}`, OF_A_PLACE],
+      [`${LOGIN_RATES}${userId} ${place}`, FROM_HERE],
+      [`${LOGIN_RATES}${userId}`, OF_A_NAME],
     ] as const;
     for (const [name, ceiling] of rates) {
-      const verdict = await admit(name, ceiling, WINDOW);
+      const verdict = await admit(name, ceiling, LOGIN_WINDOW);
       if (verdict !== null) return Math.ceil(verdict.retryMs / 1_000);
     }
     return null;
@@ -98,7 +104,7 @@ const loginParts = (foundation: Foundation, limiter: RateLimiter, logins: Logins
     logIn: async (name, password) => {
       const userId = userIdOf(name);
       const known = await passwordOf(foundation.pool, userId);
-      return (await isPassword(password, known)) ? logins.begin(userId) : null;
+      return (await isPassword(password, known)) && known !== null ? logins.begin(userId, known) : null;
     },
     logOut: logins.end,
   };
@@ -110,13 +116,16 @@ const accountParts = (foundation: Foundation, limiter: RateLimiter, logins: Logi
   const placeOf = createVisitorAddress(foundation.config.TRUSTED_PROXIES);
   return {
     tooMany: ({ user, request }) => throttle(user.user_id, placeOf(request)),
-    isPassword: async (userId, password) => isPassword(password, await passwordOf(pool, userId)),
-    changePassword: async (visit, password) => {
+    changePassword: async (visit, current, password) => {
       const { user_id: userId } = visit.user;
+      const known = await passwordOf(pool, userId);
+      if (!(await isPassword(current, known)) || known === null) return null;
       const hash = await hashPassword(password);
-      await setPassword(pool, { userId, hash, isFirst: false, at: clock.now() });
+      // An operator may have given another one by now, which must stand.
+      const next = { userId, hash, isFirst: false, at: clock.now() };
+      if (!(await replacePassword(pool, known, next))) return null;
       await changeUser(store, 'ChangePassword', userId, visitContext(visit));
-      return logins.begin(userId);
+      return logins.begin(userId, hash);
     },
     countLogins: logins.count,
     endLogins: logins.endAll,

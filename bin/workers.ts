@@ -3,6 +3,7 @@ import { requestForReveal } from '../commands/lookup/request-for-reveal.ts';
 import type { Position } from '../event-store/port.ts';
 import { lead } from '../platform/leader.ts';
 import { createListener } from '../platform/listener.ts';
+import { LOGIN_RATES, LOGIN_WINDOW } from '../platform/logins.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createRateLimiter, sweepRates, VISITOR_RATES } from '../platform/rate-limit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
@@ -142,6 +143,7 @@ export const startWorkers = async (
         ['*/5 * * * * *', () => askForLeftReveals(revealing)],
         ['7 * * * *', () => sweepClaims(pool, clock.now())],
         ['* * * * *', () => sweepRates(pool, VISITOR_RATES, clock.now())],
+        ['* * * * *', () => sweepRates(pool, LOGIN_RATES, clock.now(), LOGIN_WINDOW)],
         ['*/10 * * * *', () => closeUsageStreams({ store, pool, clock })],
         [
           '*/10 * * * *',

@@ -51,3 +51,13 @@ const parseEntry = (entry: string): Address => {
   const bare = /^\[(.+)\](?::\d{1,5})?$/.exec(entry)?.[1] ?? /^([^:]+):\d{1,5}$/.exec(entry)?.[1] ?? entry;
   return parseAddress(bare);
 };
+
+/** What stands for whoever is at an address in canonical text: an IPv6 host has 2^64 of its own, so their network. */
+export const networkOf = (address: string): string => {
+  const parsed = ipaddr.parse(address);
+  if (parsed.kind() === 'ipv4') return address;
+  return `${(parsed as ipaddr.IPv6).parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`;
+};

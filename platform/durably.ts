@@ -1,11 +1,15 @@
 import type pg from 'pg';
 
-/** One statement, whatever the pool's sessions do otherwise: keys and passwords must not be lost with the server. */
-export const durably = async (pool: pg.Pool, text: string, values: unknown[]): Promise<void> => {
+/** A transaction, whatever the pool's sessions do otherwise: keys and passwords must not be lost with the server. */
+export const inDurable = async <T>(
+  pool: pg.Pool,
+  work: (client: pg.ClientBase) => Promise<T>,
+): Promise<T> => {
   const client = await pool.connect();
+  let result: T;
   try {
     await client.query('begin; set local synchronous_commit to on');
-    await client.query(text, values);
+    result = await work(client);
     await client.query('commit');
   } catch (error) {
     // Not back to the others with a transaction that has failed.
@@ -13,4 +17,11 @@ export const durably = async (pool: pg.Pool, text: string, values: unknown[]): P
     throw error;
   }
   client.release();
+  return result;
 };
+
+/** One statement, in the same way. */
+export const durably = (pool: pg.Pool, text: string, values: unknown[]): Promise<void> =>
+  inDurable(pool, async (client) => {
+    await client.query(text, values);
+  });

@@ -38,7 +38,13 @@ export const createListener = ({ url, name, channels, heard, lost: onLost }: Lis
     };
     fresh.on('error', lost);
     fresh.on('end', lost);
-    fresh.on('notification', ({ channel, payload }) => heard(channel, payload ?? ''));
+    fresh.on('notification', ({ channel, payload }) => {
+      try {
+        heard(channel, payload ?? '');
+      } catch {
+        // Whoever may log in to the database may say anything, an analyst too: who listens polls as well.
+      }
+    });
     try {
       await fresh.connect();
       await fresh.query(channels.map((channel) => `listen ${channel}`).join(';'));

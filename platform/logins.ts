@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import type { Clock } from './clock.ts';
-import { durably } from './durably.ts';
+import { durably, inDurable } from './durably.ts';
 
 /** Who is logged in, as a request of the dashboard needs it. */
 export interface LoggedIn {
@@ -14,8 +14,11 @@ export interface LoggedIn {
 }
 
 export interface Logins {
-  /** @returns the token that the browser keeps */
-  begin(userId: string): Promise<string>;
+  /**
+   * For who has shown the password of this hash.
+   * @returns the token that the browser keeps; null: it is the user's password no longer
+   */
+  begin(userId: string, hash: string): Promise<string | null>;
   find(token: string): Promise<LoggedIn | null>;
   end(token: string): Promise<void>;
   endAll(userId: string): Promise<void>;
@@ -27,24 +30,29 @@ const MINUTE = 60_000;
 const IDLE = 12 * 60 * MINUTE;
 const LONGEST = 7 * 24 * 60 * MINUTE;
 
+/** What the names of rates of attempts to log in begin with, and the milliseconds in which they are counted. */
+export const LOGIN_RATES = 'login ';
+export const LOGIN_WINDOW = 15 * MINUTE;
+
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 /** Logins of the dashboard in PostgreSQL, by a digest: who reads the table can log in as nobody. */
 export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }): Logins => ({
-  begin: async (userId) => {
+  begin: async (userId, hash) => {
     const token = randomBytes(32).toString('base64url');
     const now = clock.now();
     await pool.query('delete from work.login where used_at < $1 or began_at < $2', [
       new Date(now - IDLE),
       new Date(now - LONGEST),
     ]);
-    await pool.query('insert into work.login (digest, user_id, began_at, used_at) values ($1, $2, $3, $3)', [
-      digestOf(token),
-      userId,
-      new Date(now),
-    ]);
-    return token;
+    // Its row is locked, so that another password waits for this login and then ends it, or is seen here.
+    const { rowCount } = await pool.query(
+      `with known as (select user_id from work.user_password where user_id = $2 and hash = $4 for share)
+       insert into work.login (digest, user_id, began_at, used_at) select $1, user_id, $3, $3 from known`,
+      [digestOf(token), userId, new Date(now), hash],
+    );
+    return rowCount === 1 ? token : null;
   },
 
   find: async (token) => {
@@ -110,20 +118,39 @@ export interface NewPassword {
 
 /** Puts a password into the place of the one before, and ends every login that began with that. */
 export const setPassword = (pool: pg.Pool, { userId, hash, isFirst, at }: NewPassword): Promise<void> =>
-  durably(
-    pool,
-    `with ended as (delete from work.login where user_id = $1)
-     insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
-     on conflict (user_id) do update
-       set hash = excluded.hash, is_first = excluded.is_first, set_at = excluded.set_at`,
-    [userId, hash, isFirst, new Date(at)],
-  );
+  inDurable(pool, async (client) => {
+    await client.query(
+      `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
+       on conflict (user_id) do update
+         set hash = excluded.hash, is_first = excluded.is_first, set_at = excluded.set_at`,
+      [userId, hash, isFirst, new Date(at)],
+    );
+    await endLogins(client, userId);
+  });
+
+/** The same where the password is still the one of the hash `known`. @returns whether it was */
+export const replacePassword = (
+  pool: pg.Pool,
+  known: string,
+  { userId, hash, isFirst, at }: NewPassword,
+): Promise<boolean> =>
+  inDurable(pool, async (client) => {
+    const { rowCount } = await client.query(
+      'update work.user_password set hash = $2, is_first = $3, set_at = $4 where user_id = $1 and hash = $5',
+      [userId, hash, isFirst, new Date(at), known],
+    );
+    if (rowCount !== 1) return false;
+    await endLogins(client, userId);
+    return true;
+  });
 
 /** Nobody logs in as this user any more. */
 export const forgetPassword = (pool: pg.Pool, userId: string): Promise<void> =>
-  durably(
-    pool,
-    `with ended as (delete from work.login where user_id = $1)
-     delete from work.user_password where user_id = $1`,
-    [userId],
-  );
+  inDurable(pool, async (client) => {
+    await client.query('delete from work.user_password where user_id = $1', [userId]);
+    await endLogins(client, userId);
+  });
+
+/** A statement of its own after the password's: it sees the logins that this one has waited for. */
+const endLogins = (client: pg.ClientBase, userId: string) =>
+  client.query('delete from work.login where user_id = $1', [userId]);

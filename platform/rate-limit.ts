@@ -59,11 +59,16 @@ export const createLocalLimiter = (
 /** What the names of rates of one visitor begin with. */
 export const VISITOR_RATES = 'visitor ';
 
-/** Forgets in PostgreSQL who was counted by a rate of a second under names that begin so, and was not since. */
-export const sweepRates = async (pool: pg.Pool, prefix: string, now: number): Promise<void> => {
+/** Forgets in PostgreSQL who was counted by a rate under names that begin so, and was not for two of its windows. */
+export const sweepRates = async (
+  pool: pg.Pool,
+  prefix: string,
+  now: number,
+  windowMs = SECOND,
+): Promise<void> => {
   await pool.query('delete from work.rate where name ^@ $1 and slot < $2', [
     prefix,
-    Math.floor((now - 2 * SECOND) / (SECOND / 10)),
+    Math.floor((now - 2 * windowMs) / (windowMs / 10)),
   ]);
 };
 

@@ -9,9 +9,8 @@ import type { Visit } from '../visit.ts';
 export interface AccountParts {
   /** Seconds until this user may try passwords again; null: now. */
   readonly tooMany: (visit: Visit) => Promise<number | null>;
-  readonly isPassword: (userId: string, password: string) => Promise<boolean>;
-  /** Ends every login of the user and begins one. @returns its token */
-  readonly changePassword: (visit: Visit, password: string) => Promise<string>;
+  /** Ends every login of the user and begins one. @returns its token; null: `current` is not the password */
+  readonly changePassword: (visit: Visit, current: string, password: string) => Promise<string | null>;
   readonly countLogins: (userId: string) => Promise<number>;
   readonly endLogins: (userId: string) => Promise<void>;
 }
@@ -94,10 +93,8 @@ const changePassword = async (parts: AccountParts, visit: Visit): Promise<Answer
   if (wait !== null) {
     return passwordPage(visit, `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`);
   }
-  if (!(await parts.isPassword(user.user_id, current))) {
-    return passwordPage(visit, 'The password until now is wrong.');
-  }
-  const token = await parts.changePassword(visit, password);
+  const token = await parts.changePassword(visit, current, password);
+  if (token === null) return passwordPage(visit, 'The password until now is wrong.');
   return see('/dashboard/account', 'password-changed', loginCookie(token));
 };
 

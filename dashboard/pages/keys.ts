@@ -111,8 +111,11 @@ const limitFields = (limits: KeyLimitValues) => html`
     hint: 'Empty: no cap. 0: saved addresses only.',
   })}
   ${field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: shown(limits.pending_enrichments), required: true, hint: 'Unfinished ones of all keys together.' })}
-  ${field('Expires', 'expires_at', { type: 'datetime-local', value: limits.expires_at?.slice(0, 16) ?? '', hint: 'UTC. Empty: never.' })}
+  ${field('Expires', 'expires_at', { type: 'datetime-local', value: minuteOf(limits.expires_at), hint: 'UTC. Empty: never.' })}
   ${checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
+
+/** As the field has it. */
+const minuteOf = (expiresAt: string | null): string => expiresAt?.slice(0, 16) ?? '';
 
 const shown = (value: number): string => (Number.isNaN(value) ? '' : String(value));
 
@@ -125,7 +128,8 @@ const limitsIn = (visit: Visit): KeyLimitValues => {
     new_enrichments_per_day: cap === '' ? null : wholeIn(visit, 'new_enrichments_per_day'),
     pending_enrichments: wholeIn(visit, 'pending_enrichments'),
     company_signals: visit.form.get('company_signals') === 'yes',
-    expires_at: expires === '' ? null : `${expires}Z`,
+    // Browsers leave out seconds that are none.
+    expires_at: expires === '' ? null : `${expires}${expires.length === 16 ? ':00' : ''}Z`,
   };
 };
 
@@ -175,7 +179,11 @@ const one = async (parts: KeyParts, visit: Visit, refused: Refused = null): Prom
 const update = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
   const key = await find(parts, visit);
   if (key === null) return missing(parts, visit);
-  const updated = await parts.update(visit, key.key_id, limitsIn(visit));
+  const given = limitsIn(visit);
+  // The field has no seconds: left as it was, the key's own time stands.
+  const untouched = textOf(visit, 'expires_at') === minuteOf(key.expires_at);
+  const limits = untouched ? { ...given, expires_at: key.expires_at } : given;
+  const updated = await parts.update(visit, key.key_id, limits);
   return updated.ok ? see(PATH, 'key-updated') : one(parts, visit, updated);
 };
 

@@ -81,4 +81,7 @@ const logIn = async ({ tooMany, logIn }: LoginParts, request: ApiRequest): Promi
 
 /** A page of the dashboard, and no other place that a link may have named. */
 const ownPath = (wanted: string | null): string =>
-  wanted !== null && /^\/dashboard(\/[A-Za-z0-9/_-]*)?(\?[^#\\\s]*)?$/.test(wanted) ? wanted : '/dashboard';
+  wanted !== null && OWN_PATH.test(wanted) ? wanted : '/dashboard';
+
+/** Its query as RFC 3986 has it: a header, which it becomes, can hold no other letters. */
+const OWN_PATH = /^\/dashboard(\/[\w/-]*)?(\?[\w.~!$&'()*+,;=:@/?%-]*)?$/;

@@ -3,7 +3,7 @@ import type { Answer } from '../../http/route.ts';
 import type { RevealBody } from '../../http/schemas/reveals.ts';
 import { see } from '../answers.ts';
 import { badge, confirmation, facts, time } from '../components.ts';
-import { html } from '../html.ts';
+import { type Content, html } from '../html.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { type Refused, textOf, type Visit } from '../visit.ts';
@@ -18,46 +18,43 @@ export interface RevealParts {
 
 /** Asking for a company, and what came of it. */
 export const revealPages = (parts: RevealParts): PageRoute[] => [
-  {
-    method: 'GET',
-    path: '/dashboard/sessions/:session_id/reveal',
-    handle: (visit) => ask(parts, visit, randomUUID()),
-  },
+  { method: 'GET', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => ask(parts, visit) },
   { method: 'POST', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => reveal(parts, visit) },
   { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
 ];
 
-/** The page has the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
-const ask = async (
-  { revealsOf }: RevealParts,
-  visit: Visit,
-  idempotencyKey: string,
-  refused: Refused = null,
-): Promise<Answer> => {
+const ask = async ({ revealsOf }: RevealParts, visit: Visit, refused: Refused = null): Promise<Answer> => {
   const session_id = visit.request.params.session_id ?? '';
   const known = await visit.api('GET', '/v1/sessions/:session_id', { params: { session_id } });
-  const at = `/dashboard/sessions/${encodeURIComponent(session_id)}`;
   if (!known.ok) {
     return show(visit, {
       title: 'No such session',
       section: 'Sessions',
-      refused: known,
+      refused: refused ?? known,
       content: html`<p><a href="/dashboard/sessions">All sessions</a></p>`,
     });
   }
   const earlier = await revealsOf(visit.user.partner_id, [session_id]);
+  return question(
+    visit,
+    randomUUID(),
+    earlier.length > 0 &&
+      html`<p><strong>This session has been revealed before.</strong> Its receipts stay free to
+        read; a new reveal may cost another unit.</p>`,
+    refused,
+  );
+};
+
+/** The page has the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
+const question = (visit: Visit, idempotencyKey: string, warning: Content, refused: Refused): Answer => {
+  const at = `/dashboard/sessions/${encodeURIComponent(visit.request.params.session_id ?? '')}`;
   return show(visit, {
     title: 'Reveal the company?',
     section: 'Sessions',
     refused,
     content: confirmation(visit, {
       text: html`<p>This costs <strong>one unit</strong> if anything is found about the visitor's company or network, and
-        nothing if not.</p>
-        ${
-          earlier.length > 0 &&
-          html`<p><strong>This session has been revealed before.</strong> Its receipts stay free to
-        read; a new reveal may cost another unit.</p>`
-        }`,
+        nothing if not.</p>${warning}`,
       action: `${at}/reveal`,
       button: 'Reveal, for one unit',
       back: at,
@@ -74,7 +71,11 @@ const reveal = async (parts: RevealParts, visit: Visit): Promise<Answer> => {
     idempotencyKey,
   });
   if (revealed.ok) return see(`/dashboard/reveals/${revealed.body.reveal_id}`);
-  return ask(parts, visit, idempotencyKey, revealed);
+  if (revealed.status !== 429 && revealed.status !== 503) return ask(parts, visit, revealed);
+  // It may stand already. Nothing is read for this page: what it would be read from may be away as well.
+  const again = html`<p><strong>Send it again from this page:</strong> however often, it is one reveal and at most one
+    unit.</p>`;
+  return question(visit, idempotencyKey, again, revealed);
 };
 
 const receipt = async (visit: Visit): Promise<Answer> => {

@@ -1,6 +1,7 @@
 import type { Answer } from '../../http/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../http/schemas/trackers.ts';
 import { see } from '../answers.ts';
+import type { ErrorAnswer } from '../api.ts';
 import { barChart } from '../charts.ts';
 import {
   badge,
@@ -103,19 +104,20 @@ const create = async (visit: Visit): Promise<Answer> => {
 
 const paramsOf = ({ request }: Visit) => ({ tracker_id: request.params.tracker_id ?? '' });
 
-const find = async (visit: Visit): Promise<TrackerBody | null> => {
-  const listed = await visit.api<TrackerList>('GET', '/v1/trackers');
-  const { tracker_id } = paramsOf(visit);
-  return (listed.ok && listed.body.trackers.find(({ id }) => id === tracker_id)) || null;
+const MISSING: ErrorAnswer = {
+  ok: false,
+  status: 404,
+  code: 'tracker_not_found',
+  message: 'There is no such tracker, or it is deleted.',
 };
 
-const missing = (visit: Visit): Promise<Answer> =>
-  list(visit, {
-    ok: false,
-    status: 404,
-    code: 'tracker_not_found',
-    message: 'There is no such tracker, or it is deleted.',
-  });
+/** The tracker, or why it cannot be shown. */
+const find = async (visit: Visit): Promise<TrackerBody | ErrorAnswer> => {
+  const listed = await visit.api<TrackerList>('GET', '/v1/trackers');
+  if (!listed.ok) return listed;
+  const { tracker_id } = paramsOf(visit);
+  return listed.body.trackers.find(({ id }) => id === tracker_id) ?? MISSING;
+};
 
 const DAYS = 30;
 
@@ -128,7 +130,7 @@ const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
       query: { from: days[0] },
     }),
   ]);
-  if (tracker === null) return missing(visit);
+  if ('ok' in tracker) return list(visit, refused ?? tracker);
   const at = `${PATH}/${tracker.id}`;
   return show(visit, {
     title: tracker.name,
@@ -212,7 +214,7 @@ const change = async (
 
 const askDelete = async (visit: Visit): Promise<Answer> => {
   const tracker = await find(visit);
-  if (tracker === null) return missing(visit);
+  if ('ok' in tracker) return list(visit, tracker);
   return show(visit, {
     title: `Delete “${tracker.name}”?`,
     section: 'Trackers',

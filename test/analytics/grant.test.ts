@@ -148,6 +148,14 @@ describe('where the service is no superuser', () => {
       expect(await reads(client)).toBe(1);
       await client.end();
       expect(await revokeAnalyst(url.href, analyst)).toMatchObject({ dropped: true });
+
+      const known = user();
+      await administer(url.href, `create role ${known} login`);
+      await grantAnalyst(url.href, known);
+      await administer(adminUrl, `grant ${granted.role} to ${known}`);
+      await expect(revokeAnalyst(url.href, known)).rejects.toThrow(`${known} is still in ${granted.role}`);
+      await administer(adminUrl, `revoke ${granted.role} from ${known}`);
+      expect(await revokeAnalyst(url.href, known)).toEqual({ user: known, dropped: false });
       await dropRoles(withDatabase(adminUrl, name), [granted.role]);
     } finally {
       await administer(adminUrl, `drop database if exists ${name} with (force)`);

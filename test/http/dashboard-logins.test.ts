@@ -65,6 +65,8 @@ describe('a login', () => {
     expect(await to('https://evil.example/dashboard')).toBe('/dashboard');
     expect(await to('/dashboard/../v1/usage')).toBe('/dashboard');
     expect(await to('//evil.example')).toBe('/dashboard');
+    for (const letter of ['€', '\0', '\r\nx: y'])
+      expect(await to(`/dashboard?x=${letter}`)).toBe('/dashboard');
   });
 
   it('is no API credential, and an API key is no login', async () => {
@@ -149,6 +151,20 @@ describe('attempts to log in', () => {
       statuses.add((await logIn(api, target.name, 'wrong', { headers })).statusCode);
     }
     expect(statuses).toEqual(new Set([401, 429]));
+  });
+
+  it('are limited by place, of which an IPv6 host has but one, and write down no more names than they try', async () => {
+    const statuses: number[] = [];
+    for (let n = 0; n < 105; n += 1) {
+      const headers = { 'x-forwarded-for': `2a01:4f8:1:2::${n.toString(16)}` };
+      statuses.push((await logIn(api, `guess ${n}`, 'wrong', { headers })).statusCode);
+    }
+    expect(statuses.indexOf(429)).toBe(100);
+    const { rows } = await api.sql.query(
+      `select count(*)::int as n from work.rate where name ~ '^login [0-9a-f-]{36}$' and slot * 90000 >= $1`,
+      [clock.now() - 90_000],
+    );
+    expect(rows).toEqual([{ n: 100 }]);
   });
 });
 

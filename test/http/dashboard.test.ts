@@ -2,15 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditBilling } from '../../bin/audit-billing.ts';
 import { DAY } from '../../domain/kernel/time.ts';
+import { OutcomeUnknown } from '../../event-store/port.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { type LoggedIn, loggedIn, makeUser, type TestUser } from '../support/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
+import { faultyStore } from '../support/faulty-store.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
 
 const clock = manualClock();
 const provider = scriptedProvider();
+const faults = faultyStore();
 let api: TestApi;
 let key: Key;
 let user: TestUser;
@@ -27,6 +30,7 @@ beforeAll(async () => {
   api = await startApi({
     clock,
     providers: [provider],
+    aroundStore: faults.around,
     env: {
       WEBHOOK_ALLOW_NETWORKS: '127.0.0.1/32',
       WEBHOOK_ALLOW_HTTP: '1',
@@ -106,6 +110,17 @@ describe('keys', () => {
     expect(answer.body).toContain(code);
   });
 
+  it('expire at a minute that is chosen, or keep their second when other limits are changed', async () => {
+    const expires_at = '2027-01-01T23:59:59.500Z';
+    const mine = await api.key({ expires_at }, key.partner_id);
+    const expiry = async () =>
+      (await api.sql.query('select expires_at from read.api_key where key_id = $1', [mine.key_id])).rows[0];
+    await page.send(`/keys/${mine.key_id}`, { ...LIMITS, expires_at: '2027-01-01T23:59' });
+    expect(await expiry()).toEqual({ expires_at: new Date(expires_at) });
+    await page.send(`/keys/${mine.key_id}`, { ...LIMITS, expires_at: '2027-01-01T23:58' });
+    expect(await expiry()).toEqual({ expires_at: new Date('2027-01-01T23:58:00Z') });
+  });
+
   it("of another partner's are not there", async () => {
     for (const path of [`/keys/${key.key_id}`, `/keys/${key.key_id}/revoke`]) {
       expect((await stranger.get(path)).statusCode).toBe(404);
@@ -162,6 +177,27 @@ describe('a session', () => {
     expect(rows).toEqual([{ key_id: null, user_id: user.user_id, units: 1 }]);
   });
 
+  it('whose reveal nobody knows the outcome of keeps its form, which tells when it is sent again', async () => {
+    const session = await visit(await makeTracker(api, key), '5.9.3.4');
+    const asked = (await page.get(`/sessions/${session}/reveal`)).body;
+    const form = { idempotency_key: idempotencyKeyIn(asked) };
+    faults.failAppends('reveal-', () => new OutcomeUnknown('no answer'));
+    const unknown = await page.send(`/sessions/${session}/reveal`, form);
+    faults.heal();
+    expect(unknown.statusCode).toBe(503);
+    expect(unknown.body).toContain('reveal_unconfirmed');
+    expect(unknown.body).toContain('it is one reveal and at most one');
+    expect(idempotencyKeyIn(unknown.body)).toBe(form.idempotency_key);
+    expect(await statusOf(page.send(`/sessions/${session}/reveal`, form))).toBe(303);
+  });
+
+  it('is asked about anew, with another key, where the one of the form is of no use', async () => {
+    const session = await visit(await makeTracker(api, key), '5.9.3.5');
+    const refused = await page.send(`/sessions/${session}/reveal`, { idempotency_key: 'none' });
+    expect(refused.statusCode).toBe(400);
+    expect(idempotencyKeyIn(refused.body)).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
   it('that is looked at in the dashboard is no request of the API', async () => {
     const tracker = await makeTracker(api, key);
     const session = await visit(tracker, '5.9.3.2');
@@ -198,6 +234,21 @@ describe('a session', () => {
     const second = (await page.get(older)).body;
     expect(second).toContain('n: 0<');
     expect(second).not.toContain('n: 1<');
+  });
+});
+
+describe('a tracker', () => {
+  it('that may not be read just now, or not be changed, is not called unknown', async () => {
+    const tracker = await makeTracker(api, key);
+    const calls = Array.from({ length: 60 }, () => page.get(`/trackers/${tracker}`));
+    const told = new Set((await Promise.all(calls)).map(({ statusCode }) => statusCode));
+    expect(told).toEqual(new Set([200, 429]));
+    clock.advance(1_000);
+    await page.send(`/trackers/${tracker}/disable`);
+    await page.send(`/trackers/${tracker}/delete`);
+    const deleted = await page.send(`/trackers/${tracker}/enable`);
+    expect([deleted.statusCode, /tracker_\w+/.exec(deleted.body)?.[0]]).toEqual([410, 'tracker_deleted']);
+    clock.advance(1_000);
   });
 });
 
@@ -250,6 +301,7 @@ describe('failed deliveries', () => {
     const at = `/webhooks/${id}/deliveries`;
     expect((await page.get(`${at}?status=failed`)).body).toContain('Retry all failed');
     expect((await page.send(`${at}/retry`, { since: 'yesterday' })).statusCode).toBe(400);
+    expect((await page.send('/webhooks/none/deliveries/retry', { since: day })).statusCode).toBe(404);
     stranger = await loggedIn(api, strangersUser);
     expect((await stranger.send(`${at}/retry`, { since: day })).statusCode).toBe(404);
     expect(await states()).toEqual({ [old]: 'failed', [recent]: 'failed' });

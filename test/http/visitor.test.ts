@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { withoutVisitor } from '../../http/crawlers.ts';
 import { createOwnHost } from '../../http/own-host.ts';
-import { createVisitorAddress } from '../../http/visitor.ts';
+import { createVisitorAddress, networkOf } from '../../http/visitor.ts';
 
 const headers = (of: Readonly<Record<string, string>>) => ({ header: (name: string) => of[name] });
 const visitorOf = createVisitorAddress(['127.0.0.0/8', '::1/128', '10.0.0.0/8', 'fd00::/8']);
@@ -119,4 +119,12 @@ describe('the own host', () => {
   ])('of %s is %j: %s', (publicUrl, host, own) => {
     expect(createOwnHost(publicUrl)(host)).toBe(own);
   });
+});
+
+test.each([
+  ['9.9.9.9', '9.9.9.9'],
+  ['2a01:4f8:1:2:3:4:5:6', '2a01:4f8:1:2::/64'],
+  ['2a01::1', '2a01:0:0:0::/64'],
+])('%s stands for %s', (address, network) => {
+  expect(networkOf(address)).toBe(network);
 });

@@ -146,5 +146,12 @@ describe('rates that nobody has spent for a while', () => {
       `select name from work.rate where name in ('swept a', 'swept b', 'kept')`,
     );
     expect(rows.map(({ name }) => name).toSorted()).toEqual(['kept', 'swept b']);
+    const window = 60_000;
+    await limiter.admit('swept c', 10, window);
+    await sweepRates(pool, 'swept ', clock.at + window, window);
+    const left = () => pool.query(`select from work.rate where name = 'swept c'`);
+    expect((await left()).rowCount).toBe(1);
+    await sweepRates(pool, 'swept ', clock.at + 3 * window, window);
+    expect((await left()).rowCount).toBe(0);
   });
 });

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createLogins, forgetPassword, replacePassword, setPassword } from '../../platform/logins.ts';
+import { type House, openHouse } from '../support/house.ts';
+import { until } from '../support/until.ts';
+
+let house: House;
+let pool: pg.Pool;
+beforeAll(async () => {
+  house = await openHouse();
+  pool = house.pool;
+});
+afterAll(() => house.close());
+
+const clock = { now: () => 1_000_000 };
+const passwordOf = (userId: string, hash: string) => ({ userId, hash, isFirst: false, at: clock.now() });
+
+/** A user whose password has the hash `old`. */
+const aUser = async (): Promise<string> => {
+  const userId = randomUUID();
+  await setPassword(pool, passwordOf(userId, 'old'));
+  return userId;
+};
+const waiting = async (): Promise<boolean> => {
+  const { rows } = await pool.query(
+    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return rows.length > 0;
+};
+
+it('a login that was on its way when the password was reset does not begin', async () => {
+  const userId = await aUser();
+  const logins = createLogins({ pool, clock });
+  await setPassword(pool, passwordOf(userId, 'new'));
+  expect(await logins.begin(userId, 'old')).toBeNull();
+  expect(await logins.begin(userId, 'new')).not.toBeNull();
+  await forgetPassword(pool, userId);
+  expect(await logins.begin(userId, 'new')).toBeNull();
+  expect(await logins.count(userId)).toBe(0);
+});
+
+it('a login that begins while the password is being reset ends with it', async () => {
+  const userId = await aUser();
+  const logins = createLogins({ pool, clock });
+  const client = await pool.connect();
+  await client.query('begin');
+  await client.query('select from work.user_password where user_id = $1 for share', [userId]);
+  const resetting = setPassword(pool, passwordOf(userId, 'new'));
+  await until('the reset waits', waiting);
+  await client.query(
+    `insert into work.login (digest, user_id, began_at, used_at) values ('\\x01', $1, $2, $2)`,
+    [userId, new Date(clock.now())],
+  );
+  await client.query('commit');
+  client.release();
+  await resetting;
+  expect(await logins.count(userId)).toBe(0);
+});
+
+it('a change of the password does not undo a reset, nor end the logins after it', async () => {
+  const userId = await aUser();
+  const logins = createLogins({ pool, clock });
+  await setPassword(pool, passwordOf(userId, 'reset'));
+  await logins.begin(userId, 'reset');
+  expect(await replacePassword(pool, 'old', passwordOf(userId, 'changed'))).toBe(false);
+  expect(await logins.count(userId)).toBe(1);
+  expect(await replacePassword(pool, 'reset', passwordOf(userId, 'changed'))).toBe(true);
+  expect(await logins.count(userId)).toBe(0);
+});
