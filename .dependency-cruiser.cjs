@@ -24,7 +24,10 @@ module.exports = {
     never(
       'domain-has-no-effects',
       { path: '^domain/' },
-      { dependencyTypes: ['core', 'npm'], pathNot: ['^node_modules/(zod|ipaddr\\.js|immutable)/', '^(node:)?crypto$'] },
+      {
+        dependencyTypes: ['core', 'npm'],
+        pathNot: ['^node_modules/(zod|ipaddr\\.js|immutable)/', '^(node:)?crypto$'],
+      },
       'No clock, no randomness, no I/O: schemas, addresses, persistent maps and digests are all that it takes from outside.',
     ),
     only(
