@@ -9,8 +9,10 @@ import { type LoginParts, loginPages, logoutAction } from '../dashboard/pages/lo
 import { overviewPage } from '../dashboard/pages/overview.ts';
 import { revealPages } from '../dashboard/pages/reveals.ts';
 import { sessionPages } from '../dashboard/pages/sessions.ts';
-import { trackerPages } from '../dashboard/pages/trackers.ts';
-import { webhookPages } from '../dashboard/pages/webhooks.ts';
+import { trackerPages } from '../dashboard/pages/tracker.ts';
+import { trackerListPages } from '../dashboard/pages/trackers.ts';
+import { webhookPages } from '../dashboard/pages/webhook.ts';
+import { webhookListPages } from '../dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../dashboard/routes.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Route } from '../http/route.ts';
@@ -63,8 +65,10 @@ export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
       overviewPage(dashboardOverview(foundation, caughtUp(['usage', 'reveal-units']))),
       ...sessionPages(sessions),
       ...revealPages(sessions),
+      ...trackerListPages,
       ...trackerPages,
       ...keyPages(dashboardKeys(foundation, ownWrite(['partners']))),
+      ...webhookListPages,
       ...webhookPages,
       ...deliveryPages(dashboardRetries(foundation, caughtUp(['webhooks', 'deliveries', 'payloads']))),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(foundation.db, partnerId) }),
