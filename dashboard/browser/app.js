@@ -39,9 +39,10 @@ addEventListener('pageshow', () => {
   for (const form of document.querySelectorAll('form[data-sent]')) delete form.dataset.sent;
 });
 
-/** What is under way is looked at again by itself, while somebody looks. */
-if (document.querySelector('.reload')) {
+/** What is under way is looked at again by itself, for ten minutes: a page that is forgotten keeps no login alive. */
+const looked = Number(new URLSearchParams(location.search).get('looked') ?? 0);
+if (document.querySelector('.reload') && looked < 120) {
   setInterval(() => {
-    if (!document.hidden) location.replace(location.pathname);
+    if (!document.hidden) location.replace(`${location.pathname}?looked=${looked + 1}`);
   }, 5000);
 }

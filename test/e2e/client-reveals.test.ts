@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import type { ProgramRun } from '../support/packed-client.ts';
@@ -150,6 +152,9 @@ describe('webhooks', () => {
     for await (const { type } of webhooks.deliveries(hook.id)) types.push(type);
     expect(types).toEqual(['reveal.completed', 'session.created', 'webhook.test']);
 
+    const half = connect(receiverPort, '127.0.0.1').resume();
+    half.end('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
+    await once(half, 'close');
     const forged = await fetch(`http://127.0.0.1:${receiverPort}/`, { method: 'POST', body: '{}' });
     expect(forged.status).toBe(400);
     expect(await printed(({ refused }) => refused !== undefined)).toEqual({ refused: 'headers' });

@@ -1,7 +1,7 @@
 // Reveals every session once, goes on where it stopped, and may be killed at any moment without a second unit.
 //   DOORPLATE_URL=… DOORPLATE_API_KEY=… node reveal-visitors.ts state.json
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { createClient, newIdempotencyKey, type SessionPreview } from 'doorplate-client';
+import { createClient, DoorplateError, newIdempotencyKey, type SessionPreview } from 'doorplate-client';
 
 interface State {
   cursor?: string;
@@ -27,10 +27,18 @@ const reveal = async ({ session_id, visitor_country }: SessionPreview, idempoten
   );
 };
 
+/** Sessions that have expired, or whose tracker was deleted: refused for ever, and not charged. */
+const passBy = (error: unknown): void => {
+  if (!(error instanceof DoorplateError) || error.outcome !== 'refused' || error.status !== 410) throw error;
+  console.error(error.message);
+};
+
 for await (const page of client.sessions({ cursor: state.cursor }).pages()) {
   for (const { session_id } of page.items) state.keys[session_id] ??= newIdempotencyKey();
   save();
-  await Promise.all(page.items.map((session) => reveal(session, state.keys[session.session_id] ?? '')));
+  await Promise.all(
+    page.items.map((session) => reveal(session, state.keys[session.session_id] ?? '').catch(passBy)),
+  );
   state.keys = {};
   if (page.cursor) state.cursor = page.cursor;
   save();

@@ -89,7 +89,7 @@ export const createAttempt = (
 const understood = (id: OperationId, response: Response, text: string): Answer<unknown> => {
   const { status } = response;
   const body = parsed(text);
-  const retryAfterSeconds = secondsOf(response.headers.get('retry-after'));
+  const retryAfterSeconds = secondsOf(response.headers);
   if (response.ok && body !== null) return { body, retryAfterSeconds };
 
   const refusal = isErrorBody(body) ? body : null;
@@ -135,5 +135,11 @@ const parsed = (text: string): object | null => {
 const isErrorBody = (body: object | null): body is ErrorBody =>
   typeof (body as Partial<ErrorBody> | null)?.error?.code === 'string';
 
-const secondsOf = (header: string | null): number | null =>
-  header !== null && /^\d{1,9}$/.test(header) ? Number(header) : null;
+/** A date, as proxies may write it, counts from the answer's own. null: it does not say. */
+const secondsOf = (headers: Response['headers']): number | null => {
+  const value = headers.get('retry-after') ?? '';
+  if (/^\d{1,9}$/.test(value)) return Number(value);
+  if (!value.endsWith(' GMT')) return null;
+  const ms = Date.parse(value) - (Date.parse(headers.get('date') ?? '') || Date.now());
+  return Number.isNaN(ms) ? null : Math.max(0, Math.ceil(ms / 1_000));
+};

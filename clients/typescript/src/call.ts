@@ -40,7 +40,8 @@ export const createCaller = (options: ClientOptions): Caller => {
   });
 
   const wait: Caller['wait'] = async (id, ms, { deadlineAt, signal }) => {
-    if (deadlineAt !== null && time.now() + ms > deadlineAt) {
+    const left = deadlineAt === null ? Infinity : deadlineAt - time.now();
+    if (ms > left) {
       throw new DoorplateError(`${named(id)}: not done before the deadline; it goes on without you`, {
         kind: 'deadline',
         outcome: 'unknown',
@@ -49,7 +50,7 @@ export const createCaller = (options: ClientOptions): Caller => {
       });
     }
     try {
-      await time.sleep(jittered(ms), signal);
+      await time.sleep(jittered(ms, left), signal);
     } catch (reason) {
       throw new DoorplateError(
         `${named(id)}: aborted`,
@@ -70,12 +71,14 @@ export const createCaller = (options: ClientOptions): Caller => {
         if (!(error instanceof DoorplateError)) throw error;
         if (error.outcome === 'unknown') outcome = 'unknown';
         const { retryAfterSeconds } = error;
-        const ms =
-          retryAfterSeconds === null ? FIRST_WAIT_MS * 2 ** (attempts - 1) : retryAfterSeconds * 1_000;
+        // Asked to wait for no time at all, it waits as if it had not been asked.
+        const ms = retryAfterSeconds ? retryAfterSeconds * 1_000 : FIRST_WAIT_MS * 2 ** (attempts - 1);
         const longest = limits.deadlineAt === null ? LONGEST_WAIT_MS : limits.deadlineAt - time.now();
         const again = attempts <= limits.retries && mayHelp(error, repeatable) && ms <= longest;
         if (!again) throw amended(error, { outcome });
-        await wait(id, ms, limits);
+        await wait(id, ms, limits).catch((stopped: unknown) => {
+          throw amended(stopped, { outcome });
+        });
       }
     }
   };
@@ -95,5 +98,6 @@ const mayHelp = ({ status }: DoorplateError, repeatable: boolean): boolean => {
   return repeatable && (status === null || status === 408 || status >= 500);
 };
 
-/** Up to a tenth more, so that many callers do not come back at one moment. */
-const jittered = (ms: number): number => ms * (1 + Math.random() / 10);
+/** Up to a tenth more, so that many callers do not come back at one moment; and never beyond what is left. */
+const jittered = (ms: number, left: number): number =>
+  ms + Math.random() * Math.min(ms / 10, (left - ms) / 2);

@@ -6,7 +6,7 @@ import type { CompletedReveal, Lookup, Pending, Reveal } from './generated.ts';
 import type { OperationId } from './operations.ts';
 import type { Limits, PollOptions } from './options.ts';
 
-/** The wait where an answer names none. */
+/** The wait where an answer names none, or none to speak of. */
 const POLL_SECONDS = 15;
 
 interface Work<State, Done extends State> {
@@ -24,7 +24,7 @@ const untilDone = async <State extends Pending | Lookup | Reveal, Done extends S
   let { body, retryAfterSeconds } = await ask();
   while (!isDone(body)) {
     try {
-      await wait(operation, (retryAfterSeconds ?? POLL_SECONDS) * 1_000, limits);
+      await wait(operation, (retryAfterSeconds || POLL_SECONDS) * 1_000, limits);
       ({ body, retryAfterSeconds } = await askAgain(body));
     } catch (error) {
       // The work was accepted: a refusal to tell of it is none of the work.

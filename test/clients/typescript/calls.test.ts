@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { type Client, createClient, DoorplateError } from '../../../clients/typescript/src/index.ts';
 import { answer, BROKEN, failureOf, fakeService, REQUEST_ID, type Reply, refused } from './fakes.ts';
 
@@ -138,6 +138,27 @@ describe('a call is repeated', () => {
     expect(waits).toEqual([about(5_000), about(1_000), about(2_000), about(4_000)]);
   });
 
+  it.each([
+    ['with the time of the answer beside it', { date: 'Sat, 14 Mar 2026 12:00:00 GMT' }],
+    ['by its own clock', {}],
+  ])('no earlier than the date that a proxy names, %s', async (_, dated) => {
+    vi.useFakeTimers({ now: Date.parse('2026-03-14T12:00:00Z'), toFake: ['Date'] });
+    const headers = { 'retry-after': 'Sat, 14 Mar 2026 12:00:20 GMT', ...dated };
+    const { client, until, asked } = fakeService([answer(503, 'Busy', headers), OK]);
+    await until(client.trackers.list()).finally(() => vi.useRealTimers());
+    expect(asked[1]?.at).toEqual(about(20_000));
+  });
+
+  it.each(['0', 'Sat, 14 Mar 2020 12:00:00 GMT', 'soon GMT', '-1'])(
+    'longer and longer where the service names no time to speak of: %o',
+    async (header) => {
+      const { client, until, asked } = fakeService([answer(503, 'Busy', { 'retry-after': header })]);
+      await until(failureOf(client.trackers.list()));
+      const waits = asked.slice(1).map(({ at }, n) => at - (asked[n]?.at ?? 0));
+      expect(waits).toEqual([about(500), about(1_000), about(2_000), about(4_000)]);
+    },
+  );
+
   it('so often and no more', async () => {
     const { client, until, asked } = fakeService([BROKEN], { retries: 2 });
     await until(failureOf(client.trackers.list()));
@@ -193,6 +214,16 @@ describe('a call is repeated', () => {
       expect(error).toMatchObject({ outcome: 'unknown' });
       expect(asked).toHaveLength(1);
     }
+  });
+
+  it('and is told as refused when the wait after a refusal is aborted', async () => {
+    const { client, until, asked } = fakeService([refused(429, 'rate_limit', 5)]);
+    const stop = new AbortController();
+    const failed = failureOf(client.trackers.create(TRACKER, { signal: stop.signal }));
+    await new Promise(setImmediate);
+    stop.abort('enough');
+    expect(await until(failed)).toMatchObject({ kind: 'aborted', outcome: 'refused', cause: 'enough' });
+    expect(asked).toHaveLength(1);
   });
 
   it('and is told as unknown once any attempt was, whatever the last one was told', async () => {

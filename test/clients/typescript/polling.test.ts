@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { answer, BROKEN, failureOf, fakeService, type Reply, refused } from './fakes.ts';
 
 const IP = '203.0.114.9';
@@ -52,6 +52,22 @@ describe('a lookup', () => {
     const error = await until(failureOf(client.lookup(IP)));
     expect(error).toMatchObject({ kind: 'deadline', outcome: 'unknown', unfinished: { status: 'pending' } });
     expect(now()).toBeLessThan(40_000);
+  });
+
+  it('asks once more when there is just time for it', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.99);
+    const { client, until, asked } = fakeService([pending, complete], { deadlineMs: 20_500 });
+    await expect(until(client.lookup(IP))).resolves.toEqual(found);
+    vi.restoreAllMocks();
+    expect(asked[1]?.at).toBeGreaterThanOrEqual(20_000);
+    expect(asked[1]?.at).toBeLessThan(20_500);
+  });
+
+  it('is not asked about again and again where an answer says to wait for no time', async () => {
+    const hasty = answer(202, { ip: IP, status: 'pending', company: null }, { 'retry-after': '0' });
+    const { client, until, asked } = fakeService([hasty]);
+    await until(failureOf(client.lookup(IP)));
+    expect(asked.length).toBeLessThan(10);
   });
 
   it('ends at the deadline where no answer comes', async () => {
