@@ -5,25 +5,29 @@ import { CONSUMERS } from './retention.ts';
 
 const LEADS = ['projections', 'upkeep', ...CONSUMERS.processors.map((name) => `processor ${name}`)];
 
-/** Has `/metrics` tell how things stand, whichever process is asked. */
-export const watchState = (foundation: Foundation, metrics: Metrics): void =>
-  createStateMetrics(metrics.registry, () => look(foundation), foundation.clock.now);
+/** What the look is at. */
+type StoresLookedAt = Pick<Foundation, 'pool' | 'store' | 'config'>;
 
-const look = async ({ pool, store, config }: Foundation): Promise<StateOfThings> => {
-  // The head first: who is behind it by then is behind.
-  const head = await store.head().catch(() => undefined);
-  const places = await pool
-    .query<{ name: string; position: string | null }>(PLACES, [CONSUMERS.projections, CONSUMERS.processors])
-    .catch(() => null);
-  const leads = await pool.query<{ name: string; held: boolean }>(LED, [LEADS]).catch(() => null);
-  const fill = await pool
-    .query<{ fill: number }>(FILL, [
-      config.WEBHOOK_QUEUE_PER_PARTNER,
-      config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
-    ])
-    .catch(() => null);
+/** Prometheus gives up after ten seconds, and with the stores' state everything else would be lost to it. */
+const LOOK_MS = 2_000;
+
+/** Has `/metrics` tell how things stand, whichever process is asked. */
+export const watchState = (
+  foundation: StoresLookedAt & Pick<Foundation, 'clock'>,
+  { registry }: Pick<Metrics, 'registry'>,
+): void => createStateMetrics(registry, () => look(foundation), foundation.clock.now);
+
+const look = async ({ pool, store, config }: StoresLookedAt): Promise<StateOfThings> => {
+  const ceilings = [config.WEBHOOK_QUEUE_PER_PARTNER, config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER];
+  const consumers = [CONSUMERS.projections, CONSUMERS.processors];
+  const [head, places, leads, fill] = await Promise.all([
+    inTime(store.head()),
+    inTime(pool.query<{ name: string; position: string | null }>(PLACES, consumers)),
+    inTime(pool.query<{ name: string; held: boolean }>(LED, [LEADS])),
+    inTime(pool.query<{ fill: number }>(FILL, ceilings)),
+  ]);
   return {
-    postgresql: places !== null && leads !== null && fill !== null,
+    postgresql: places !== undefined && leads !== undefined && fill !== undefined,
     eventStore: head !== undefined,
     head: head ?? null,
     places: (places?.rows ?? []).map(({ name, position }) => ({
@@ -33,6 +37,15 @@ const look = async ({ pool, store, config }: Foundation): Promise<StateOfThings>
     leads: leads?.rows ?? [],
     queueFill: fill?.rows[0]?.fill ?? 0,
   };
+};
+
+/** undefined: no answer, or none soon. */
+const inTime = async <T>(asked: Promise<T>): Promise<T | undefined> => {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), LOOK_MS);
+  return Promise.race([asked, late])
+    .catch(() => undefined)
+    .finally(() => clearTimeout(timer));
 };
 
 const PLACES = `

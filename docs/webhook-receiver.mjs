@@ -7,6 +7,8 @@ const { WEBHOOK_SECRET = '', PORT = '9000' } = process.env;
 const LARGEST_BODY = 1_048_576;
 const SKEW_SECONDS = 300;
 const key = Buffer.from(WEBHOOK_SECRET.replace(/^whsec_/, ''), 'base64');
+// Whatever anybody signs without a key would be genuine.
+if (key.length < 24) throw new Error('WEBHOOK_SECRET must be a signing secret (whsec_…)');
 const seen = new Set();
 
 const say = (text) => process.stdout.write(`${text}\n`);
@@ -40,7 +42,8 @@ const fault = (headers, body) => {
 };
 
 const server = createServer(async (request, response) => {
-  const body = await bodyOf(request);
+  // Anybody can begin a request and leave: that is no reason to end.
+  const body = await bodyOf(request).catch(() => null);
   if (body === null) return response.writeHead(413, { connection: 'close' }).end();
   const wrong = fault(request.headers, body);
   if (wrong !== null) {

@@ -16,7 +16,7 @@ export interface StateOfThings {
 
 /** Gauges that are asked for together share one look. */
 const SHARED_MS = 1_000;
-/** Of the places that the log was seen to end at, so many are remembered: an hour and more. */
+/** Of the places that the log was seen to end at, so many are remembered. */
 const SIGHTINGS = 512;
 
 /** What `/metrics` finds out when it is asked, in every process alike. Each name is documented in docs/operations.md. */
@@ -93,10 +93,9 @@ const createSightings = () => {
         head ?? -1n,
       );
       sightings = sightings.filter((one) => one.head > last);
-      // The oldest stay: they say since when.
-      if (head !== null && head > (sightings.at(-1)?.head ?? last) && sightings.length < SIGHTINGS) {
-        sightings.push({ head, at });
-      }
+      if (head !== null && head > (sightings.at(-1)?.head ?? last)) sightings.push({ head, at });
+      // The first and the last stay: one that is stopped for days must not hide another that falls behind.
+      if (sightings.length > SIGHTINGS) sightings = sightings.filter((_, nth) => nth % 2 === 0);
     },
     /** Seconds. */
     of: (position: bigint | null, at: number): number => {

@@ -160,7 +160,8 @@ const serve = (
   context.with(trace.setSpan(parent, span), work);
 };
 
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/;
+/** Two headers, which Node joins with a comma, are none (W3C Trace Context, "Mutating the traceparent Field"). */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 
 /** Of each span once; what is none is left out. */
 const spanContexts = (traceparents: readonly (string | undefined)[]): SpanContext[] =>

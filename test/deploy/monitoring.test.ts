@@ -176,6 +176,19 @@ describe('deploy/prometheus/alerts.yml', () => {
   });
 });
 
+describe('deploy/prometheus/prometheus.yml', () => {
+  it('misses an api that is gone, and finds however many processes there are of the rest', () => {
+    const { services } = parse(file('docker-compose.yml'), { merge: true });
+    const [{ static_configs, dns_sd_configs }] = parse(
+      file('deploy/prometheus/prometheus.yml'),
+    ).scrape_configs;
+    const fixed = static_configs[0].targets.map((target: string) => target.replace(':3001', ''));
+    expect(fixed).toEqual(['api']);
+    const ours = Object.keys(services).filter((name) => services[name].image === 'doorplate');
+    expect([...fixed, ...dns_sd_configs[0].names].toSorted()).toEqual(ours.toSorted());
+  });
+});
+
 describe('deploy/grafana/doorplate.json', () => {
   it.each(panels)('$title shows what the operations listener shows', ({ targets }) => {
     expect(targets.length).toBeGreaterThan(0);

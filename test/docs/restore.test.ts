@@ -10,6 +10,7 @@ import { startOpsServer } from '../../platform/ops-server.ts';
 import { allProjections } from '../../projections/all.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { backUp, type Files, KEPT, MADE_AGAIN, restore } from '../support/backup.ts';
+import { logIn, makeUser, type TestUser } from '../support/dashboard.ts';
 import { testDatabase } from '../support/database.ts';
 import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { doorplate, MASTER_KEY } from '../support/doorplate.ts';
@@ -39,6 +40,7 @@ let restored: TestApi;
 
 let key: Key;
 let other: Key;
+let user: TestUser;
 let tracker: string;
 let domain: string;
 let webhook: { id: string; signing_secret: string };
@@ -99,6 +101,7 @@ const useIt = async (): Promise<void> => {
   provider.says(PENDING, 'fails');
   key = await first.key();
   other = await first.key({ company_signals: true }, key.partner_id);
+  user = await makeUser(first, key.partner_id);
   tracker = await makeTracker(first, key, { customer_reference: 'customer-42' });
 
   dns.says(HOSTNAME, [SERVICE_HOST]);
@@ -248,6 +251,11 @@ describe('a product that was restored from what it says to keep', () => {
     });
     expect(before.told.map(([, status]) => status)).not.toContain(500);
     expect(await answersOf(restored)).toEqual(before);
+  });
+
+  it('lets users of the dashboard in with the passwords that they had, and nobody else', async () => {
+    expect((await logIn(restored, user.name)).statusCode).toBe(303);
+    expect((await logIn(restored, user.name, 'not the password')).statusCode).toBe(401);
   });
 
   it('does nothing twice, and knows what callers repeat', async () => {

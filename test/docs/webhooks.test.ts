@@ -2,6 +2,7 @@ import { execFile, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -99,6 +100,17 @@ describe('docs/webhooks.md', () => {
 });
 
 describe('docs/webhook-receiver.mjs', () => {
+  it('does not begin without a secret, by which everything would be genuine', () => {
+    const env = { PATH: process.env.PATH, PORT: '0' };
+    const { status, stderr } = spawnSync(process.execPath, [docs('webhook-receiver.mjs')], {
+      env,
+      timeout: 10_000,
+      encoding: 'utf8',
+    });
+    expect(status).toBe(1);
+    expect(stderr).toContain('WEBHOOK_SECRET');
+  });
+
   it('takes what is genuine, knows it again, and refuses the rest', async () => {
     const child = spawn(process.execPath, [docs('webhook-receiver.mjs')], {
       env: { PATH: process.env.PATH, WEBHOOK_SECRET: WHSEC, PORT: '0' },
@@ -125,6 +137,9 @@ describe('docs/webhook-receiver.mjs', () => {
         expect((await send(headers, body)).http_status).toBe(genuine ? 204 : 400);
         expect(await line()).toMatch(genuine ? /^again / : /^refused: /);
       }
+      const half = connect(port, 'localhost').resume();
+      half.end('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
+      await once(half, 'close');
       expect((await send(headersOf(), Buffer.alloc(1_048_577))).http_status).toBe(413);
     } finally {
       await sender.close();

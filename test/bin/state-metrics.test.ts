@@ -1,0 +1,21 @@
+import { Registry } from 'prom-client';
+import { afterEach, expect, it, vi } from 'vitest';
+import { watchState } from '../../bin/state-metrics.ts';
+
+afterEach(() => void vi.useRealTimers());
+
+it('/metrics tells of stores that do not answer, long before a scrape is given up', async () => {
+  vi.useFakeTimers();
+  const never = () => new Promise<never>(() => undefined);
+  const registry = new Registry();
+  const stores = { pool: { query: never }, store: { head: never }, config: {}, clock: { now: () => 0 } };
+  watchState(stores as never, { registry });
+  let told = '';
+  void registry.metrics().then((text) => {
+    told = text;
+  });
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(told).toContain('doorplate_reachable{store="postgresql"} 0');
+  expect(told).toContain('doorplate_reachable{store="event store"} 0');
+  expect(vi.getTimerCount()).toBe(0);
+});
