@@ -67,21 +67,31 @@ export const dashboardRoutes = (parts: DashboardParts): Route[] => {
       method === 'POST' && !isFromHere(request) ? strange() : handle(request),
     );
 
-  return [...parts.open.map(open), ...parts.pages.map(guarded), ...assets()];
+  return [...parts.open.map(open), ...parts.pages.map(guarded), ...elsewhere, ...assets()];
 };
+
+/** The usual slip of the keyboard, and any other path below. */
+const elsewhere: readonly Route[] = [
+  toRoute('GET', '/dashboard/', () => see('/dashboard')),
+  toRoute('GET', '/dashboard/*', () =>
+    showBare('No such page', html`<p><a href="/dashboard">To the overview</a></p>`, 404),
+  ),
+];
 
 export const formOf = ({ body }: ApiRequest): URLSearchParams =>
   body instanceof URLSearchParams ? body : new URLSearchParams();
 
-const toRoute = (method: 'GET' | 'POST', path: string, handle: Route['handle']): Route => ({
-  method,
-  path,
-  access: 'public',
-  body: method === 'GET' ? 'none' : 'form',
-  bodyLimit: FORM_LIMIT,
-  handle,
-  answered: readable,
-});
+function toRoute(method: 'GET' | 'POST', path: string, handle: Route['handle']): Route {
+  return {
+    method,
+    path,
+    access: 'public',
+    body: method === 'GET' ? 'none' : 'form',
+    bodyLimit: FORM_LIMIT,
+    handle,
+    answered: (request, answer) => readable(request, answer),
+  };
+}
 
 /** What the shared rules refused or what failed, in words for a person. */
 const readable = (_request: ApiRequest, answer: Answer): Answer => {

@@ -13,9 +13,10 @@ const SCREENSHOTS = fileURLToPath(new URL('../../docs/screenshots', import.meta.
 const KEEP = process.env.DOORPLATE_SCREENSHOTS === '1';
 
 const LOOKS = [
-  { name: 'light', options: { colorScheme: 'light', viewport: { width: 1280, height: 800 } } },
-  { name: 'dark', options: { colorScheme: 'dark', viewport: { width: 1280, height: 800 } } },
-  { name: 'phone', options: { colorScheme: 'light', viewport: { width: 390, height: 844 } } },
+  // What axe-core looks at is on a phone too, in the same colours.
+  { name: 'light', axe: false, options: { colorScheme: 'light', viewport: { width: 1280, height: 800 } } },
+  { name: 'dark', axe: true, options: { colorScheme: 'dark', viewport: { width: 1280, height: 800 } } },
+  { name: 'phone', axe: true, options: { colorScheme: 'light', viewport: { width: 390, height: 844 } } },
 ] as const;
 
 interface Finding {
@@ -52,7 +53,7 @@ export const inspect = async (browser: Browser, from: BrowserContext, url: strin
     const page = await context.newPage();
     const answer = await page.goto(url);
     expect(answer?.status(), url).toBe(200);
-    expect(await seriousFindings(page), `${name}, ${look.name}`).toEqual([]);
+    if (look.axe) expect(await seriousFindings(page), `${name}, ${look.name}`).toEqual([]);
     // Nothing is cut off: what is wide scrolls by itself.
     const width = await page.evaluate('document.documentElement.scrollWidth');
     expect(width, `${name} is no wider than the screen`).toBeLessThanOrEqual(look.options.viewport.width);

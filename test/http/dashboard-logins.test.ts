@@ -254,6 +254,13 @@ describe('a page', () => {
     expect(body).not.toMatch(/<script(?! defer src="\/dashboard\/assets\/app\.js")|\son\w+=|style="/);
   });
 
+  it('is found with a slash at its end, and told of in words where there is none', async () => {
+    expect((await browse(api, 'GET', '/dashboard/')).headers.location).toBe('/dashboard');
+    const none = await browse(api, 'GET', '/dashboard/no/such/page');
+    expect(none.statusCode).toBe(404);
+    expect(none.headers['content-type']).toContain('text/html');
+  });
+
   it('is told in words when it fails', async () => {
     const { cookie } = await loggedIn(api, user);
     const answer = await browse(api, 'POST', '/dashboard/keys', {

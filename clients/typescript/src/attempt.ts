@@ -29,10 +29,14 @@ export const createAttempt = (
   { baseUrl, apiKey, fetch = globalThis.fetch }: ClientOptions,
   time: Time,
 ): Attempt => {
-  const send = (id: OperationId, request: AnyRequest, signal: AbortSignal): Promise<Response> => {
-    const [method, path] = endpoints[id];
-    return fetch(`${baseUrl}${filled(path, request.path)}${queryOf(request.query)}`, {
-      method,
+  const send = (
+    id: OperationId,
+    url: string,
+    request: AnyRequest,
+    signal: AbortSignal,
+  ): Promise<Response> => {
+    return fetch(url, {
+      method: endpoints[id][0],
       headers: {
         ...request.header,
         accept: 'application/json',
@@ -48,6 +52,7 @@ export const createAttempt = (
 
   return async (id, request, limits) => {
     const { signal } = limits;
+    const url = `${baseUrl}${filled(endpoints[id][1], request.path)}${queryOf(request.query)}`;
     const left = limits.deadlineAt === null ? Infinity : limits.deadlineAt - time.now();
     const stop = new AbortController();
     const done = new AbortController();
@@ -63,7 +68,7 @@ export const createAttempt = (
     signal?.addEventListener('abort', abort, { once: true });
     try {
       if (signal?.aborted) throw signal.reason;
-      const response = await send(id, request, stop.signal);
+      const response = await send(id, url, request, stop.signal);
       return understood(id, response, await response.text());
     } catch (error) {
       if (error instanceof DoorplateError) throw error;
@@ -112,8 +117,13 @@ const understood = (id: OperationId, response: Response, text: string): Answer<u
 /** Without values: an address or an id has no place in a log. */
 export const named = (id: OperationId): string => endpoints[id].join(' ');
 
+/** @throws TypeError for what is no id: a URL with it would be another path's */
 const filled = (path: string, values: AnyRequest['path'] = {}): string =>
-  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ''));
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values[name] ?? '';
+    if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} must be an id`);
+    return encodeURIComponent(value);
+  });
 
 const queryOf = (values: AnyRequest['query'] = {}): string => {
   const given = Object.entries(values).flatMap(([name, value]) =>

@@ -24,7 +24,7 @@ export interface SessionsOptions extends CallOptions {
   readonly followEverySeconds?: number | undefined;
 }
 
-/** Every call is made with one API key. All of them throw a DoorplateError, and nothing else, when they fail. */
+/** Every call is made with one API key. All of them throw a DoorplateError when they fail, and a TypeError for what no call can be made of. */
 export interface Client {
   /** Which company is behind an address: asks for the work where nothing is saved, and polls until it is done. */
   lookup(ip: string, options?: LookupOptions): Promise<Lookup>;
@@ -59,8 +59,17 @@ export const createClient = (options: ClientOptions): Client => {
   const caller = createCaller(checked(options));
   const { body, wait } = caller;
 
-  const sessions = ({ trackerId, cursor: start, limit, followEverySeconds, ...call }: SessionsOptions = {}) =>
-    createFeed({
+  const sessions = ({
+    trackerId,
+    cursor: start,
+    limit,
+    followEverySeconds,
+    ...call
+  }: SessionsOptions = {}) => {
+    if (followEverySeconds !== undefined && !(followEverySeconds >= 1)) {
+      throw new TypeError('followEverySeconds must be 1 or more');
+    }
+    return createFeed({
       start,
       pause:
         followEverySeconds === undefined
@@ -76,6 +85,7 @@ export const createClient = (options: ClientOptions): Client => {
         return { items: page.sessions, cursor: page.next_cursor, hasMore: page.has_more };
       },
     });
+  };
 
   return {
     lookup: (ip, own = {}) => lookUp(caller, ip, own),

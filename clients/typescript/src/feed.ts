@@ -6,7 +6,7 @@ export interface Page<Item> {
   readonly cursor: string | undefined;
 }
 
-/** `for await` it, item by item, or `pages()`. Iterated again it goes on where it stands. */
+/** `for await` it, item by item, or `pages()`. Iterated again it goes on where it stands; after an end that nothing follows (a history's), it begins anew. */
 export interface Feed<Item> extends AsyncIterable<Item> {
   /**
    * Where it stands: after the last page whose items have all been dealt with, which is when the next one is asked

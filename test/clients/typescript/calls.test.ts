@@ -38,6 +38,20 @@ describe('a client', () => {
   });
 });
 
+describe('a call', () => {
+  it.each(['', '.', '..'])('is not made with an id like %j, which would lead to another path', async (id) => {
+    const fetch = vi.fn();
+    const client = createClient({ baseUrl: 'https://example.com', apiKey: 'dp_test', fetch });
+    await expect(client.trackers.usage(id)).rejects.toThrow(TypeError);
+    expect(fetch).not.toHaveBeenCalled();
+  });
+
+  it.each([0, -1, 0.5, Number.NaN])('does not follow a feed every %d seconds', (followEverySeconds) => {
+    const client = createClient({ baseUrl: 'https://example.com', apiKey: 'dp_test' });
+    expect(() => client.sessions({ followEverySeconds })).toThrow(TypeError);
+  });
+});
+
 describe('an error', () => {
   const fails = async (reply: Reply, retries = 0) => {
     const { client, until } = fakeService([reply], { retries });
