@@ -40,7 +40,11 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(made.code, made.stderr).toBe(0);
     first = JSON.parse(made.stdout);
     browser = await startBrowser();
-    context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
+    context = await browser.newContext({
+      permissions: ['clipboard-read', 'clipboard-write'],
+      locale: 'en-GB',
+      timezoneId: 'Europe/Berlin',
+    });
     complaints = complaintsOf(context);
     context.on('console', (message) => {
       // What the server refuses on purpose, a browser calls an error.
@@ -58,7 +62,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
 
   const open = (path: string) => page.goto(`${service.url}/dashboard${path}`);
   const looksRight = (path: string, name: string) =>
-    inspect(browser, context, `${service.url}/dashboard${path}`, name);
+    inspect(context, `${service.url}/dashboard${path}`, name);
   const capture = async (ip: string, custom: object): Promise<void> => {
     const captured = await service.call('POST', '/tracking/collect', {
       headers: { 'content-type': 'text/plain', origin: SITE, 'x-forwarded-for': ip },
