@@ -33,8 +33,8 @@ module.exports = {
     only(
       'commands-know-domain-and-port',
       'commands',
-      ['^domain/', PORT, '^platform/(clock|spans)\\.ts$'],
-      "A command loads, decides and appends: it needs the domain, the event store's port, the clock and traces.",
+      ['^domain/', PORT, '^platform/(backoff|clock|spans)\\.ts$'],
+      "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays and traces.",
     ),
     only(
       'projections-know-events',

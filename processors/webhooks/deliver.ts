@@ -66,7 +66,7 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     probeEveryMs: probeEveryMs(options.retryBaseMs),
   });
   const held = createHeldClaims({ ...options, claims });
-  const journal = createJournal({ ...options, onWritten: held.written });
+  const journal = createJournal({ ...options, onWritten: held.written, onExpired: held.drop });
   const running = new Set<Promise<void>>();
   let ended: EndedAttempt[] = [];
   let abandoned = false;

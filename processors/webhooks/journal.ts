@@ -5,6 +5,7 @@ import { newId } from '../../commands/new-id.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, type NewEvent, type Position, StreamExpired } from '../../event-store/port.ts';
+import { backoffMs } from '../../platform/backoff.ts';
 import { apart } from '../../platform/spans.ts';
 import type { DeliveryClaim } from './claims.ts';
 
@@ -19,58 +20,75 @@ interface Outcome {
 export interface JournalOptions {
   readonly store: EventStore;
   readonly log: Logger;
-  /** Told of outcomes that are durable, and the last one's place in the log; null: the store does not say. */
+  /** Called with the claims whose outcomes are durable and the last outcome's position; null: not known. */
   readonly onWritten: (claims: readonly DeliveryClaim[], position: Position | null) => void;
+  /** Called with a claim whose outcome is never written, because the delivery's metadata has expired. */
+  readonly onExpired: (claim: DeliveryClaim) => void;
 }
 
-const AGAIN_MS = 250;
+const RETRY = { firstMs: 250, mostMs: 4_000 } as const;
 /** Events of one append: far below a MiB. */
-const AT_ONCE = 500;
-/** With more than so many to write, no attempt is begun. */
-const MOST_WAITING = 2_000;
+const APPEND_EVENTS = 500;
+/** The journal is behind, and no attempt is begun, while more outcomes than this are not durable. */
+const MOST_UNWRITTEN = 2_000;
 
 /**
- * Writes down what attempts came to, by group commit: what ends while one write is under way shares the next. What
- * fails, or may have, is written again until it is known to be there: the first of an attempt counts.
+ * Writes the outcomes of attempts by group commit: outcomes that arrive during one write share the next. A failed or
+ * unknown append is retried with backoff until it is known to be written: projections use the first outcome of an attempt.
  */
-export const createJournal = ({ store, log, onWritten }: JournalOptions) => {
+export const createJournal = ({ store, log, onWritten, onExpired }: JournalOptions) => {
+  const closing = new AbortController();
   let waiting: Outcome[] = [];
-  let writing = 0;
-  let failed = false;
+  let unwritten = 0;
   let flushing: Promise<void> | null = null;
-  let givenUp = false;
+  let failures = 0;
+  let lastError: unknown = null;
 
-  const append = async (outcomes: readonly Outcome[]): Promise<void> => {
-    const [first] = outcomes;
-    if (!first) return;
-    const claims = outcomes.map(({ claim }) => claim);
+  /** @returns whether the store took the append */
+  const append = async (outcomes: readonly Outcome[]): Promise<boolean> => {
+    const stream = (outcomes[0] as Outcome).stream;
     try {
       const events = outcomes.map(({ event }) => event);
-      const { position } = await appendSafely(store, first.stream, 'any', events, () => !givenUp);
-      onWritten(claims, position);
-    } catch (error) {
-      log.warn(
-        { error: String(error), attempts: outcomes.length },
-        'outcomes of deliveries were not written',
+      const { position } = await appendSafely(store, stream, 'any', events, () => !closing.signal.aborted);
+      unwritten -= outcomes.length;
+      onWritten(
+        outcomes.map(({ claim }) => claim),
+        position,
       );
-      // Its metadata are gone by their age, and with them whoever would ask.
-      if (!(error instanceof StreamExpired)) waiting.push(...outcomes);
+      return true;
+    } catch (error) {
+      if (error instanceof StreamExpired) {
+        unwritten -= outcomes.length;
+        for (const { claim } of outcomes) onExpired(claim);
+        return true;
+      }
+      waiting.push(...outcomes);
+      lastError = error;
+      return false;
     }
   };
 
   const flush = async (): Promise<void> => {
-    while (waiting.length > 0 && !givenUp) {
+    while (waiting.length > 0 && !closing.signal.aborted) {
       const batch = waiting;
       waiting = [];
-      writing = batch.length;
       const streams = [...Map.groupBy(batch, ({ stream }) => stream).values()];
-      await Promise.all(streams.flatMap(inParts).map(append));
-      writing = 0;
-      // The store needs a moment.
-      if (failed) await setTimeout(AGAIN_MS);
-      failed = false;
+      const taken = await Promise.all(streams.flatMap(inParts).map(append));
+      if (taken.includes(true)) failures = 0;
+      if (taken.includes(false)) await rest();
     }
     flushing = null;
+  };
+
+  /** Waits on a timer, so that a store that rejects at once does not keep the event loop from turning. */
+  const rest = async (): Promise<void> => {
+    failures += 1;
+    const retryInMs = backoffMs(failures, RETRY);
+    log.warn(
+      { error: String(lastError), outcomes: unwritten, retry_in_ms: retryInMs },
+      'delivery outcomes were not written; retry scheduled',
+    );
+    await setTimeout(retryInMs, undefined, { signal: closing.signal }).catch(() => undefined);
   };
 
   return {
@@ -81,25 +99,26 @@ export const createJournal = ({ store, log, onWritten }: JournalOptions) => {
       const stream = deliveriesStream(claim.webhook_id, new Date(claim.created_at).toISOString());
       for (const made of toNewEvents(deliveryEvents, [event], context)) {
         waiting.push({ claim, stream, event: made });
+        unwritten += 1;
       }
-      // After this turn of the event loop, so that what ended in it shares the write.
+      // After this turn of the event loop, so that outcomes of the same turn share the write.
       flushing ??= apart(() => new Promise<void>((resolve) => setImmediate(resolve)).then(flush));
     },
 
-    isBehind: (): boolean => waiting.length + writing > MOST_WAITING,
+    isBehind: (): boolean => unwritten > MOST_UNWRITTEN,
 
-    /** Writes what is waiting, then ends; after `ms` it gives up, and those attempts are made again elsewhere. */
+    /** Writes what is waiting, then ends. Gives up after `ms`: the attempts of those outcomes are repeated elsewhere. */
     close: async (ms: number): Promise<void> => {
       const done = new AbortController();
       const late = setTimeout(ms, undefined, { signal: done.signal }).catch(() => undefined);
       await Promise.race([late, flushing ?? Promise.resolve()]);
-      givenUp = true;
+      closing.abort();
       done.abort();
     },
   };
 };
 
 const inParts = (outcomes: readonly Outcome[]): Outcome[][] =>
-  Array.from({ length: Math.ceil(outcomes.length / AT_ONCE) }, (_, part) =>
-    outcomes.slice(part * AT_ONCE, (part + 1) * AT_ONCE),
+  Array.from({ length: Math.ceil(outcomes.length / APPEND_EVENTS) }, (_, part) =>
+    outcomes.slice(part * APPEND_EVENTS, (part + 1) * APPEND_EVENTS),
   );

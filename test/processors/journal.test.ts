@@ -1,0 +1,145 @@
+import { setImmediate } from 'node:timers/promises';
+import pino from 'pino';
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  type Appended,
+  type EventStore,
+  OutcomeUnknown,
+  type Position,
+  StoreBusy,
+  StreamExpired,
+} from '../../event-store/port.ts';
+import type { DeliveryClaim } from '../../processors/webhooks/claims.ts';
+import { createJournal } from '../../processors/webhooks/journal.ts';
+import { eventually } from '../support/eventually.ts';
+
+const AT = Date.parse('2026-03-01T12:00:00.000Z');
+const aClaim = (): DeliveryClaim => ({
+  delivery_id: crypto.randomUUID(),
+  webhook_id: crypto.randomUUID(),
+  partner_id: crypto.randomUUID(),
+  event_id: 'evt_test',
+  created_at: '2026-03-01T12:00:00.000Z',
+  cycle: 1,
+  attempt: 1,
+  ran_ms: 0,
+});
+const outcomeOf = ({ delivery_id, webhook_id, partner_id, cycle, attempt }: DeliveryClaim) => ({
+  delivery_id,
+  webhook_id,
+  partner_id,
+  cycle,
+  attempt,
+  started_at: '2026-03-01T12:00:00.000Z',
+  ended_at: '2026-03-01T12:00:00.000Z',
+  state: 'delivered' as const,
+  http_status: 200,
+  error: null,
+  next_attempt_at: null,
+});
+
+const MOST_APPENDS = 10_000;
+type Answer = (stream: string) => Promise<Appended>;
+const takes: Answer = async () => ({ revision: 0, position: 1n as Position });
+
+const journals: { close(ms: number): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const journal of journals.splice(0)) await journal.close(0);
+});
+
+/** A journal over a store that answers each append as told. */
+const openJournal = (answer: Answer) => {
+  const state = { answer, appends: 0, written: [] as DeliveryClaim[], expired: [] as DeliveryClaim[] };
+  const store = {
+    append: (stream: string) => {
+      state.appends += 1;
+      // A loop of microtasks would hang the test instead of failing it.
+      return state.appends > MOST_APPENDS ? new Promise<never>(() => undefined) : state.answer(stream);
+    },
+  } as unknown as EventStore;
+  const journal = createJournal({
+    store,
+    log: pino({ level: 'silent' }),
+    onWritten: (claims) => void state.written.push(...claims),
+    onExpired: (claim) => void state.expired.push(claim),
+  });
+  journals.push(journal);
+  const add = (claim = aClaim()): DeliveryClaim => {
+    journal.add(claim, outcomeOf(claim), AT);
+    return claim;
+  };
+  return { journal, state, add };
+};
+
+/** Whether the event loop turns so often; a loop of microtasks would never let it. */
+const turns = async (count: number): Promise<number> => {
+  for (let n = 0; n < count; n += 1) await setImmediate();
+  return count;
+};
+
+describe('the journal of delivery outcomes', () => {
+  it.each([
+    ['is busy', () => Promise.reject(new StoreBusy('1001 appends are waiting'))],
+    ['never says what happened', () => Promise.reject(new OutcomeUnknown('no answer'))],
+  ])('lets the event loop turn while the store %s and rejects at once', async (_, reject) => {
+    const { state, add } = openJournal(reject);
+    add();
+    await turns(200);
+    // One append with its resends, then the journal waits on a timer.
+    expect(state.appends).toBeLessThanOrEqual(3);
+    expect(state.appends).toBeGreaterThan(0);
+  });
+
+  it('writes every outcome once the store takes appends again', async () => {
+    const { state, add } = openJournal(() => Promise.reject(new StoreBusy('busy')));
+    const claims = [add(), add()];
+    await turns(10);
+    state.answer = takes;
+    await eventually('the outcomes are written', () => state.written.length === 2);
+    expect(new Set(state.written)).toEqual(new Set(claims));
+  });
+
+  it('closes while the store rejects at once', async () => {
+    const { journal, state, add } = openJournal(() => Promise.reject(new StoreBusy('busy')));
+    add();
+    await turns(10);
+    await journal.close(20);
+    const before = state.appends;
+    await turns(50);
+    expect(state.appends).toBe(before);
+  });
+
+  it('closes while an append hangs', async () => {
+    const { journal, add } = openJournal(() => new Promise<never>(() => undefined));
+    add();
+    await turns(10);
+    await expect(journal.close(20)).resolves.toBeUndefined();
+  });
+
+  it('gives up outcomes whose stream has expired and tells so', async () => {
+    const gone = aClaim();
+    const { journal, state, add } = openJournal((stream) =>
+      stream.includes(gone.webhook_id) ? Promise.reject(new StreamExpired(stream)) : takes(stream),
+    );
+    add(gone);
+    const there = add();
+    await journal.close(1_000);
+    expect(state.expired).toEqual([gone]);
+    expect(state.written).toEqual([there]);
+    expect(state.appends).toBe(2);
+  });
+
+  it('is behind while more than 2,000 outcomes are not durable, whether waiting, sent or rejected', async () => {
+    const { journal, state, add } = openJournal(() => Promise.reject(new StoreBusy('busy')));
+    for (let n = 0; n < 2_000; n += 1) add();
+    expect(journal.isBehind()).toBe(false);
+    add();
+    expect(journal.isBehind()).toBe(true);
+    await turns(10);
+    expect(state.appends).toBeGreaterThan(0);
+    expect(journal.isBehind()).toBe(true);
+    state.answer = takes;
+    await eventually('the outcomes are written', () => state.written.length === 2_001);
+    expect(journal.isBehind()).toBe(false);
+  });
+});
