@@ -3,6 +3,7 @@ import { createSecureContext, rootCertificates } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { buildConnector, Pool } from 'undici';
 import { AttemptFailure } from './attempt-failure.ts';
+import { meterResponses } from './response-meter.ts';
 
 export interface Connections {
   /** Kept-alive connections to this origin at these addresses, and at no others. */
@@ -48,9 +49,11 @@ export const createConnections = ({
   const connectorTo =
     (pinned: string): buildConnector.connector =>
     (options, done) =>
-      connector({ ...options, hostname: pinned }, (error, socket) =>
-        error ? done(connectFailure(error, options.protocol), null) : done(null, socket),
-      );
+      connector({ ...options, hostname: pinned }, (error, socket) => {
+        if (error) return done(connectFailure(error, options.protocol), null);
+        meterResponses(socket);
+        done(null, socket);
+      });
 
   const pools = new LRUCache<string, Pool>({
     max: MOST_POOLS,

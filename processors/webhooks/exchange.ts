@@ -15,6 +15,8 @@ export interface Answer {
 /** A receiver's body is not kept: so much and so long of it is waited for, that the connection can be used again. */
 const DISCARDED_BYTES = 16_384;
 const DISCARDING_MS = 1_000;
+/** More interim (1xx) answers than this are no HTTP that a receiver means (decisions, Webhooks). */
+const MAX_INTERIM_ANSWERS = 8;
 
 /**
  * Sends one POST and comes back with its status once nothing of it is left, at the latest after `limitMs`. undici's own
@@ -28,6 +30,7 @@ export const exchange = (pool: Pool, { url, headers, body }: Posting, limitMs: n
     let answer: Answer | null = null;
     let late = false;
     let discarded = 0;
+    let interim = 0;
 
     const settle = (error: Error): void => {
       clearTimeout(timer);
@@ -49,8 +52,14 @@ export const exchange = (pool: Pool, { url, headers, body }: Posting, limitMs: n
           controller = started;
           if (late) stop();
         },
-        onResponseStart: (_controller, status, received) => {
-          if (status < 200) return;
+        onResponseStart: (receiving, status, received) => {
+          // A busy event loop runs the timer late; an answer after the deadline must not count all the same.
+          if (performance.now() >= deadline) return stop();
+          if (status < 200) {
+            interim += 1;
+            if (interim > MAX_INTERIM_ANSWERS) receiving.abort(new AttemptFailure('connect'));
+            return;
+          }
           answer = { status, retryAfter: received['retry-after'] };
           clearTimeout(timer);
           timer = setTimeout(stop, Math.min(DISCARDING_MS, deadline - performance.now()));

@@ -61,6 +61,23 @@ const outcome = (http_status: number | null, error: string | null, retry_after_m
   retry_after_ms,
 });
 
+const HINT = 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n';
+
+/** Writes a piece as fast as the other side takes it. Returns how many bytes were written so far. */
+const flood = (socket: Socket, piece: string): (() => number) => {
+  const chunk = Buffer.from(piece.repeat(Math.ceil(65_536 / piece.length)));
+  let written = 0;
+  const more = (): void => {
+    while (!socket.destroyed) {
+      written += chunk.length;
+      if (!socket.write(chunk)) return;
+    }
+  };
+  socket.on('drain', more);
+  more();
+  return () => written;
+};
+
 /** Writes a piece again and again until the other side has had enough. */
 const drip = (socket: Socket, piece: string, everyMs: number): void => {
   const timer = setInterval(() => socket.writable && socket.write(piece), everyMs);
@@ -320,8 +337,8 @@ describe('a receiver that takes too long', () => {
     ],
     ['with its status line', (socket: Socket) => void socket.write('HTTP/1.1 20')],
     [
-      'with hints for ever',
-      (socket: Socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n', 10),
+      'with a final head after a few hints',
+      (socket: Socket) => drip(socket, HINT, LIMITS.totalMs / 4),
     ],
   ])('%s has timed out, and its connection is closed', async (_, treat) => {
     const sockets: Socket[] = [];
@@ -371,6 +388,72 @@ describe('a receiver that takes too long', () => {
     await eventually('it is connected', () => target.connections());
     await sender.close();
     expect(await pending).toEqual(outcome(null, 'timeout'));
+  });
+});
+
+describe('a receiver that floods the sender before its final answer', () => {
+  const generous = { limits: { totalMs: 8_000, dnsMs: 1_000, connectMs: 3_000 } };
+
+  test.each([
+    ['interim answers', '', HINT],
+    ['the reason phrase of a status line', 'HTTP/1.1 200 ', 'x'],
+    ['the reason phrase of an interim answer', 'HTTP/1.1 103 ', 'x'],
+  ])('with %s is cut off after a bounded number of bytes, as `connect`', async (_, start, piece) => {
+    let written = () => 0;
+    const target = await raw((socket) => {
+      socket.once('data', () => {
+        socket.write(start);
+        written = flood(socket, piece);
+      });
+    });
+    expect(await post(senderTo(target, generous), target)).toEqual(outcome(null, 'connect'));
+    // Mostly what the kernel's socket buffers hold; a flood of the whole eight seconds has hundreds of megabytes.
+    expect(written()).toBeLessThan(20_000_000);
+  });
+
+  test.each([
+    [8, outcome(204, null)],
+    [9, outcome(null, 'connect')],
+  ])('with %i interim answers before a 204 ends as %o', async (hints, expected) => {
+    const target = await raw((socket) => {
+      socket.once('data', () => socket.write(`${HINT.repeat(hints)}HTTP/1.1 204 No Content\r\n\r\n`));
+    });
+    expect(await post(senderTo(target), target)).toEqual(expected);
+  });
+
+  it('does not hold back an attempt to another endpoint', async () => {
+    const flooding = await raw((socket) => void socket.once('data', () => flood(socket, HINT)));
+    const other = await receiver();
+    const policy = {
+      allowHttp: true,
+      allowPorts: [flooding.port, other.port],
+      allowNetworks: ['127.0.0.0/8'],
+      ownOrigins: [],
+    };
+    const sender = createSender({
+      policy,
+      clock: { now: () => NOON },
+      resolver: RESOLVER,
+      extraCa: authority.cert,
+      ...generous,
+    });
+    undoing.push(sender.close);
+    const order: string[] = [];
+    await Promise.all([
+      ...[1, 2, 3, 4].map(() => post(sender, flooding).then(() => order.push('flooding'))),
+      post(sender, other).then(({ http_status }) => order.push(`other ${http_status}`)),
+    ]);
+    expect(order).toContain('other 204');
+    expect(order).toHaveLength(5);
+  });
+
+  it('may send 16 KiB of headers and a long body behind them', async () => {
+    const target = await receiver(
+      (_request, response) =>
+        void response.writeHead(200, { 'x-long': 'y'.repeat(16_000) }).end('z'.repeat(300_000)),
+    );
+    const sender = senderTo(target);
+    for (const _ of [1, 2, 3]) expect(await post(sender, target)).toEqual(outcome(200, null));
   });
 });
 
