@@ -25,7 +25,7 @@ export const createVisitorAddress = (
 
   const clientOf = (request: Pick<ApiRequest, 'peer' | 'header'>): string => {
     // An interface's name, where the peer is on the same link, is no part of the address.
-    const peer = parseAddress(request.peer.replace(/%.*$/, ''));
+    const peer = parseAddress(request.peer.split('%', 1)[0] ?? '');
     if (peer === null) return NOBODY;
     const forwarded = request.header('x-forwarded-for');
     if (forwarded === undefined || !isTrusted(peer)) return canonicalText(peer);

@@ -29,8 +29,8 @@ const SECRET_TEXTS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer\s+)[^\s"',;]+/gi, '$1[redacted]'],
   [/\bdp_[A-Za-z0-9_-]{20,}/g, 'dp_[redacted]'],
   [/\bwhsec_[A-Za-z0-9+/=_-]+/g, 'whsec_[redacted]'],
-  [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/@]*:)[^\s/@]+@/gi, '$1[redacted]@'],
-  [/[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+/g, '[e-mail]'],
+  [/(:\/\/[^\s:/@]*:)[^\s/@]+@/g, '$1[redacted]@'],
+  [/(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+/g, '[e-mail]'],
 ];
 
 export interface LoggerOptions {

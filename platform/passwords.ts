@@ -15,7 +15,7 @@ const derived = (password: string, parameters: Omit<Argon2Parameters, 'message'>
   // The same password however the keyboard composes its letters.
   derive('argon2id', { ...parameters, message: password.normalize('NFKC') });
 
-const unpadded = (bytes: Buffer): string => bytes.toString('base64').replace(/=+$/, '');
+const unpadded = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '');
 
 /** argon2id (RFC 9106) as a PHC string. */
 export const hashPassword = async (password: string): Promise<string> => {

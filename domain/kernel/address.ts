@@ -7,8 +7,7 @@ export type PublicAddress = string & { readonly [addressBrand]: true };
 
 /** Spec, Limits: more characters than this are no address. */
 const LONGEST = 45;
-const OCTET = '(?:0|[1-9]\\d?|1\\d\\d|2[0-4]\\d|25[0-5])';
-const IPV4 = new RegExp(`^${OCTET}(?:\\.${OCTET}){3}$`);
+const IPV4 = /^(?:(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;
 
 /** IANA's special-purpose blocks that ipaddr.js calls unicast, or parts of which it does. */

@@ -18,5 +18,5 @@ export const websiteHost = (website: string | null): string | null => {
   if (url === null || url.username !== '') return null;
   const name = hostName(url.hostname.replace(/\.$/, ''));
   if (!name?.includes('.')) return null;
-  return /^www\.(.+\..+)$/.exec(name)?.[1] ?? name;
+  return /^www\.([^.]+\..+)$/.exec(name)?.[1] ?? name;
 };

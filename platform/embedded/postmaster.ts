@@ -58,7 +58,7 @@ export async function ensureRunning(
     const started = launch(place, binaries, settings);
     if (await becomesReady(place, started)) return started;
     const said = complaint(place, logEnd);
-    const remains = /shared memory block .* is still in use/.test(said);
+    const remains = said.includes('shared memory block') && said.includes('is still in use');
     if (!remains || performance.now() > patience) {
       throw new StartFailure(`PostgreSQL did not start: ${said || `see ${place.logFile}`}`);
     }

@@ -85,6 +85,7 @@ describe('a request without a visitor', () => {
       'a browser',
       { 'user-agent': 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0.0.0 Safari/537.36' },
     ],
+    ['a crawler’s name after 512 characters', { 'user-agent': `${'Mozilla/5.0 '.repeat(43)} Googlebot/2.1` }],
     ['a headless browser', { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) HeadlessChrome/126.0.0.0' }],
     ['an HTTP tool', { 'user-agent': 'curl/8.5.0' }],
     ['a library', { 'user-agent': 'python-requests/2.31' }],

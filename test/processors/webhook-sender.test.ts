@@ -336,10 +336,7 @@ describe('a receiver that takes too long', () => {
       },
     ],
     ['with its status line', (socket: Socket) => void socket.write('HTTP/1.1 20')],
-    [
-      'with a final head after a few hints',
-      (socket: Socket) => drip(socket, HINT, LIMITS.totalMs / 4),
-    ],
+    ['with a final head after a few hints', (socket: Socket) => drip(socket, HINT, LIMITS.totalMs / 4)],
   ])('%s has timed out, and its connection is closed', async (_, treat) => {
     const sockets: Socket[] = [];
     const target = treat

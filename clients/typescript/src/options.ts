@@ -46,5 +46,5 @@ export const checked = (options: ClientOptions): ClientOptions => {
   }
   // The key itself stays out of the message, and out of one of fetch's.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey)) throw new TypeError('apiKey must be an API key');
-  return { ...options, baseUrl: options.baseUrl.replace(/\/+$/, '') };
+  return { ...options, baseUrl: options.baseUrl.replace(/(?<!\/)\/+$/, '') };
 };

@@ -1,0 +1,62 @@
+/**
+ * Finds regular expressions whose time grows faster than the text that they are tested on: a caller's header or field
+ * must not decide how long the event loop is busy. Checks every literal outside tests; `new RegExp` is refused, because
+ * its source is not in the code. Run by `npm run check`.
+ */
+import { glob, readFile } from 'node:fs/promises';
+import { parse } from '@swc/core';
+import { check } from 'recheck';
+
+interface Expression {
+  readonly file: string;
+  readonly source: string;
+  readonly flags: string;
+}
+
+const NOT_SHIPPED = /^(node_modules|test|bench|tools|pixel\/dist)\/|\/(node_modules|dist|examples)\//;
+
+const shippedFiles = async (): Promise<string[]> => {
+  const files: string[] = [];
+  for await (const file of glob(['**/*.ts', '**/*.js', '**/*.mjs'])) {
+    if (!NOT_SHIPPED.test(file)) files.push(file);
+  }
+  return files.sort();
+};
+
+/** Every expression of a file, `null` where one is built at run time. */
+const expressionsOf = async (file: string): Promise<(Expression | null)[]> => {
+  const module = await parse(await readFile(file, 'utf8'), { syntax: 'typescript', target: 'esnext' });
+  const found: (Expression | null)[] = [];
+  const walk = (node: unknown): void => {
+    if (node === null || typeof node !== 'object') return;
+    const { type, pattern, flags, callee } = node as Record<string, unknown>;
+    if (type === 'RegExpLiteral') found.push({ file, source: String(pattern), flags: String(flags) });
+    const made = type === 'NewExpression' || type === 'CallExpression';
+    if (made && (callee as { value?: unknown }).value === 'RegExp') found.push(null);
+    for (const child of Object.values(node)) walk(child);
+  };
+  walk(module.body);
+  return found;
+};
+
+const problemOf = async ({ file, source, flags }: Expression): Promise<string | null> => {
+  const verdict = await check(source, flags, { timeout: 60_000 });
+  if (verdict.status === 'safe') return null;
+  const what = verdict.status === 'vulnerable' ? verdict.complexity.summary : verdict.error.kind;
+  return `${file}: /${source}/${flags} is not linear: ${what}`;
+};
+
+process.env.RECHECK_BACKEND ??= 'auto';
+const problems: string[] = [];
+let checked = 0;
+for (const file of await shippedFiles()) {
+  for (const expression of await expressionsOf(file)) {
+    checked += 1;
+    const problem =
+      expression === null ? `${file}: write the expression as a literal` : await problemOf(expression);
+    if (problem !== null) problems.push(problem);
+  }
+}
+process.stdout.write(`${checked} regular expressions checked\n`);
+for (const problem of problems) process.stderr.write(`${problem}\n`);
+process.exit(problems.length === 0 ? 0 : 1);
