@@ -1,19 +1,13 @@
 import { LRUCache } from 'lru-cache';
 import { accept, type Result } from '../domain/kernel/decider.ts';
 import { readEvent } from '../domain/kernel/events.ts';
-import {
-  type EventStore,
-  type NewEvent,
-  type Position,
-  type RecordedEvent,
-  WrongExpectedRevision,
-} from '../event-store/port.ts';
+import type { EventStore, NewEvent, Position, RecordedEvent } from '../event-store/port.ts';
 import { inSpan, traceparent } from '../platform/spans.ts';
+import { conflictRetries } from './conflicts.ts';
 import {
   type Aggregate,
   appendSafely,
   type CommandContext,
-  jitter,
   type Loaded,
   load,
   spanOfCommand,
@@ -52,7 +46,6 @@ interface Waiting<State, Command, R extends string> {
 /** Events between two snapshots of a small state; of a large one, about as many as it holds. */
 const SNAPSHOT_EVERY = 1_000;
 const BATCH = 256;
-const ATTEMPTS = 20;
 const CACHED_STREAMS = 1_000;
 
 export interface Batcher<State, Command, R extends string> {
@@ -108,7 +101,8 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     const cached = cache.get(stream);
     let loaded = cached ?? (await current(stream));
     let verified = cached === undefined;
-    for (let attempt = 1; ; attempt += 1) {
+    const conflict = conflictRetries();
+    for (;;) {
       const { events, results, state } = decideAll(batch, loaded);
       const first = batch[0];
       if (events.length === 0 && !verified) {
@@ -130,8 +124,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
         });
         return;
       } catch (error) {
-        if (!(error instanceof WrongExpectedRevision) || attempt === ATTEMPTS) throw error;
-        await jitter(attempt);
+        await conflict(error);
         loaded = await current(stream);
         verified = true;
       }

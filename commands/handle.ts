@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { accept, type Decider, type Result } from '../domain/kernel/decider.ts';
 import { type EventSchemas, readEvent } from '../domain/kernel/events.ts';
 import {
@@ -9,11 +8,12 @@ import {
   type NewEvent,
   OutcomeUnknown,
   type Position,
+  type ReadOptions,
   type Revision,
-  WrongExpectedRevision,
 } from '../event-store/port.ts';
 import { iso } from '../platform/clock.ts';
 import { inSpan, type SpanOf, traceparent } from '../platform/spans.ts';
+import { conflictRetries } from './conflicts.ts';
 import { newId } from './new-id.ts';
 
 /** Who asked, and when: what every event carries from the command that made it. */
@@ -56,19 +56,19 @@ export interface Handled<State, Event> {
   readonly position: Position | null;
 }
 
-/** Conflicts in a row before the stream counts as contended beyond use. */
-const ATTEMPTS = 12;
 const RESENDS = 2;
 
-/** Folds a stream, or what came after a state that is known already. */
+/** Folds a stream, or what came after a state that is known already. `includeExpired`: as in the port. */
 export const load = async <State, Command, Event extends DomainEvent, Refusal extends string>(
   store: EventStore,
   { schemas, decider }: Aggregate<State, Command, Event, Refusal>,
   stream: string,
   known: Loaded<State> = { state: decider.initial, revision: null },
+  { includeExpired = false }: Pick<ReadOptions, 'includeExpired'> = {},
 ): Promise<Loaded<State>> => {
   let { state, revision } = known;
-  for await (const stored of store.readStream(stream, { from: revision === null ? 0 : revision + 1 })) {
+  const from = revision === null ? 0 : revision + 1;
+  for await (const stored of store.readStream(stream, { from, includeExpired })) {
     const event = readEvent(schemas, stored) as Event | null;
     if (event) state = decider.evolve(state, event);
     revision = stored.revision;
@@ -79,7 +79,8 @@ export const load = async <State, Command, Event extends DomainEvent, Refusal ex
 /**
  * Loads the stream, decides, appends at the revision that was read; after a conflict it decides again on
  * what is there now. `known` is what the caller has just loaded.
- * @throws OutcomeUnknown when the append may have happened, and the port's other errors when it did not
+ * @throws OutcomeUnknown when the append may have happened, and the port's other errors when it did not; StoreBusy
+ *   after too many conflicts
  */
 export const handle = <State, Command, Event extends DomainEvent, Refusal extends string>(
   store: EventStore,
@@ -91,7 +92,8 @@ export const handle = <State, Command, Event extends DomainEvent, Refusal extend
 ): Promise<Result<Handled<State, Event>, Refusal>> =>
   inSpan(spanOfCommand(stream, command), async () => {
     let loaded = known ?? (await load(store, aggregate, stream));
-    for (let attempt = 1; ; attempt += 1) {
+    const afterConflict = conflictRetries();
+    for (;;) {
       const decision = aggregate.decider.decide(command, loaded.state);
       if (!decision.ok) return decision;
       if (decision.value.length === 0) return accept({ ...loaded, events: [], position: null });
@@ -106,8 +108,7 @@ export const handle = <State, Command, Event extends DomainEvent, Refusal extend
         const state = decision.value.reduce(aggregate.decider.evolve, loaded.state);
         return accept({ state, events: decision.value, revision, position });
       } catch (error) {
-        if (!(error instanceof WrongExpectedRevision) || attempt === ATTEMPTS) throw error;
-        await jitter(attempt);
+        await afterConflict(error);
         loaded = await load(store, aggregate, stream, loaded);
       }
     }
@@ -165,7 +166,3 @@ export const toNewEvents = (
     return { id: newId(), type, data, metadata };
   });
 };
-
-/** A few milliseconds, more after each conflict, so that rivals don't meet again at once. */
-export const jitter = (attempt: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, randomInt(1, 3 + attempt * 4)));

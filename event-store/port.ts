@@ -61,6 +61,8 @@ export interface ReadOptions {
   readonly from?: Revision;
   /** Of events returned: hidden ones take nothing of it. */
   readonly limit?: number;
+  /** Return events past their `expires_at` too, as long as the store has them. Default: they are hidden. */
+  readonly includeExpired?: boolean;
 }
 
 export interface FollowOptions {

@@ -39,7 +39,14 @@ export const retireStream = async (parts: RetireParts, known: ExpiredStream): Pr
   }
   // All of it is hidden, so that its last event's place cannot be asked for; it is not past the head.
   if (further === null || !(await passage.come(head, signal))) return false;
+  // A refusal may be due to an event that no reader sees yet, and that has not expired: a later sweep decides.
+  if (!(await shows(store, stream, further))) return false;
   return (await expire(store, stream, further)) === 'done';
+};
+
+const shows = async (store: EventStore, stream: string, revision: Revision): Promise<boolean> => {
+  const read = { from: revision, limit: 1, includeExpired: true };
+  return (await Array.fromAsync(store.readStream(stream, read))).length > 0;
 };
 
 /** The stream's last revision where it has gone on past `last`. */

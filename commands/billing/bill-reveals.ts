@@ -2,13 +2,9 @@ import { billingEvents, billingStream } from '../../domain/billing/events.ts';
 import { type Billable, type Ledger, ledger, ledgerAfter } from '../../domain/billing/ledger.ts';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import {
-  type EventStore,
-  type NewEvent,
-  type Revision,
-  WrongExpectedRevision,
-} from '../../event-store/port.ts';
-import { appendSafely, type CommandContext, jitter, toNewEvents } from '../handle.ts';
+import type { EventStore, NewEvent, Revision } from '../../event-store/port.ts';
+import { conflictRetries } from '../conflicts.ts';
+import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 
 /** A completed reveal, and what its entry is traced by. */
 export interface Completion {
@@ -16,15 +12,14 @@ export interface Completion {
   readonly context: CommandContext;
 }
 
-/** The stream says that it has entries which it does not give: somebody has removed them. */
+/** The ledger's last event is not an entry. */
 export class LedgerBroken extends Error {}
-
-const ATTEMPTS = 12;
 
 /**
  * Puts completed reveals of one partner into its ledger, in the order of the log, in one append. What has its entry
  * already is passed over, so that giving the same ones again is harmless.
- * @throws LedgerBroken, and the port's errors; OutcomeUnknown when the append may have happened
+ * @throws LedgerBroken, and the port's errors; OutcomeUnknown when the append may have happened; StoreBusy while the
+ *   stream refuses appends on entries that it does not show: not replicated yet, or removed from the database
  */
 export const billReveals = async (
   store: EventStore,
@@ -33,21 +28,16 @@ export const billReveals = async (
 ): Promise<void> => {
   const stream = billingStream(partnerId);
   let { state, last } = await readEnd(store, stream);
-  for (let attempt = 1; ; attempt += 1) {
+  const afterConflict = conflictRetries();
+  for (;;) {
     const events = entriesFor(completions, state);
     if (events.length === 0) return;
     try {
       await appendSafely(store, stream, last ?? 'no_stream', events);
       return;
     } catch (error) {
-      if (!(error instanceof WrongExpectedRevision) || attempt === ATTEMPTS) throw error;
-      await jitter(attempt);
+      await afterConflict(error);
       ({ state, last } = await readEnd(store, stream));
-      if ((last ?? -1) < (error.actual ?? -1)) {
-        throw new LedgerBroken(
-          `${stream} has come to entry ${error.actual} and gives ${last ?? 'none'} as its last`,
-        );
-      }
     }
   }
 };

@@ -10,12 +10,7 @@ import {
   revealStream,
   UNKNOWABLE,
 } from '../../domain/reveals/reveal.ts';
-import {
-  type EventStore,
-  OutcomeUnknown,
-  StreamExpired,
-  WrongExpectedRevision,
-} from '../../event-store/port.ts';
+import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
 import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
 
 const aggregate: Aggregate<Reveal, RevealCommand, RevealEvent, RevealRefusal> = {
@@ -112,13 +107,17 @@ const revealSession = async (
   const { partnerId, keyId, userId, sessionId } = request;
   const revealId = revealIdOf(request);
   const stream = revealStream(revealId);
-  const known = await load(parts.store, aggregate, stream);
+  const known = await load(parts.store, aggregate, stream, undefined, { includeExpired: true });
   const { requested, completed } = known.state;
-  if (requested && requested.session_id !== sessionId) return refuse('idempotency_conflict');
-  if (requested && completed) return accept(known.state);
+  const hasExpired = requested !== null && Date.parse(requested.expires_at) <= context.at;
+  if (requested && !hasExpired) {
+    if (requested.session_id !== sessionId) return refuse('idempotency_conflict');
+    if (completed) return accept(known.state);
+  }
 
   const session = await parts.findSession(partnerId, sessionId);
   if (typeof session === 'string') return refuse(session);
+  if (hasExpired) return refuse('reveal_expired');
   if (!requested) {
     const refused = await parts.trackerRefusal(partnerId, session.tracker_id);
     if (refused !== null) return refuse(refused);
@@ -189,13 +188,8 @@ const run = async (
   } catch (error) {
     // Of an unknown outcome the place is kept for a while: it may be there.
     if (!(error instanceof OutcomeUnknown)) place.leave();
-    // The key was used for a reveal that has expired: its events are hidden, or deleted, and its name is used up.
+    // The key was used for a reveal that has expired: its events are deleted, and its name is used up.
     if (error instanceof StreamExpired) return refuse('reveal_expired');
-    const hidden = error instanceof WrongExpectedRevision && (await isHidden(store, stream));
-    if (hidden) return refuse('reveal_expired');
     throw error;
   }
 };
-
-const isHidden = async (store: EventStore, stream: string): Promise<boolean> =>
-  (await load(store, aggregate, stream)).revision === null;

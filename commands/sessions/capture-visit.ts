@@ -17,7 +17,8 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
-import { appendSafely, type CommandContext, jitter, toNewEvents } from '../handle.ts';
+import { conflictRetries } from '../conflicts.ts';
+import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import { newId } from '../new-id.ts';
 import { createTurns } from '../turns.ts';
 
@@ -72,7 +73,6 @@ interface KnownTab {
 /** Of Doorplate's tabs: tracker and token make the name of a tab's stream. */
 const TABS = parse('b7c1b8f2-6d0e-5b5c-8f5d-2f1f6a1f0c3e');
 const CACHED_TABS = 10_000;
-const ATTEMPTS = 12;
 /** As long as somebody waits for the answer. */
 const PATIENCE_MS = 4_500;
 
@@ -102,7 +102,9 @@ export const createVisitCapture = (
     const command = await commandOf(keys, visit, context.at);
     let current = known.get(tabId) ?? UNKNOWN;
     let looked = false;
-    for (let attempt = 1; ; attempt += 1) {
+    let wasRefused = false;
+    const afterConflict = conflictRetries();
+    for (;;) {
       const { generation, state } = current;
       const events = decided(await command(state), state);
       const [event] = events;
@@ -135,12 +137,15 @@ export const createVisitCapture = (
         known.delete(tabId);
         // Of an unknown outcome the place is kept for a while: it may be there.
         if (!(error instanceof OutcomeUnknown)) place?.leave();
-        if (attempt === ATTEMPTS) throw error;
+        if (!isWanted()) throw error;
         if (error instanceof StreamExpired) current = { ...UNKNOWN, generation: generation + 1 };
-        else if (error instanceof WrongExpectedRevision) {
-          if (attempt > 1) await jitter(attempt);
-          current = await readTab(store, tabId, generation, error.actual);
-        } else throw error;
+        else {
+          // The first refusal only says that the tab has a stream.
+          if (wasRefused || !(error instanceof WrongExpectedRevision)) await afterConflict(error);
+          wasRefused = true;
+          const actual = error instanceof WrongExpectedRevision ? error.actual : null;
+          current = await readTab(store, tabId, generation, actual);
+        }
       }
     }
   };
@@ -193,8 +198,10 @@ const commandOf = async (keys: VisitorKeys, visit: CapturedVisit, at: number) =>
 };
 
 /**
- * The end of a tab's stream. Its newest events may be hidden, as they expire with the session that they are of: then
- * `actual`, which the refused append told, is where the stream stands.
+ * Reads the end of a tab's stream. Its newest events may be hidden, as they expire with their sessions; then the stream
+ * stands at the last hidden one. An event that refused an append but is not readable at all is not replicated yet: it may
+ * hold the session of the visit, so the result stays behind it, and the next append is refused again.
+ * @param actual the revision that the refused append told
  */
 const readTab = async (
   store: EventStore,
@@ -202,13 +209,20 @@ const readTab = async (
   generation: number,
   actual: Revision | null,
 ): Promise<KnownTab> => {
-  const back = await Array.fromAsync(
-    store.readStream(tabStream(tabId, generation), { direction: 'backwards', limit: REMEMBERED }),
-  );
+  const stream = tabStream(tabId, generation);
+  const readBack = (limit: number, includeExpired: boolean) =>
+    Array.fromAsync(store.readStream(stream, { direction: 'backwards', limit, includeExpired }));
+  let back = await readBack(REMEMBERED, false);
+  let revision = back[0]?.revision ?? -1;
+  if (revision < (actual ?? -1)) {
+    const [last] = await readBack(1, true);
+    // Again, so that no event between the two reads is passed over.
+    back = await readBack(REMEMBERED, false);
+    revision = Math.max(back[0]?.revision ?? -1, last?.revision ?? -1);
+  }
   const state = back.reduceRight((folded, stored) => {
     const event = readEvent(sessionEvents, stored);
     return event === null ? folded : tab.evolve(folded, event);
   }, tab.initial);
-  const revision = Math.max(back[0]?.revision ?? -1, actual ?? -1);
   return { generation, state, revision: revision < 0 ? null : revision };
 };

@@ -1,5 +1,6 @@
 import { type TrackerHour, trackerDayStream, usageEvents } from '../../domain/usage/events.ts';
-import { type EventStore, WrongExpectedRevision } from '../../event-store/port.ts';
+import type { EventStore, NewEvent, Revision } from '../../event-store/port.ts';
+import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 
 /** Rows in one event: about half of what one append may hold. */
@@ -17,12 +18,28 @@ export const closeTrackerDay = async (
     const rows = counts.slice((part - 1) * PART_ROWS, part * PART_ROWS);
     const data = { day, part, parts, counts: rows };
     const events = toNewEvents(usageEvents, [{ type: 'usage.TrackerDayClosed.v1', data }], context);
-    const expected = part === 1 ? 'no_stream' : part - 2;
+    await writePart(store, trackerDayStream(day), part - 1, events);
+  }
+};
+
+/** Appends a part at its revision, unless an earlier run or another process has written it. */
+const writePart = async (
+  store: EventStore,
+  stream: string,
+  revision: Revision,
+  events: readonly NewEvent[],
+): Promise<void> => {
+  const afterConflict = conflictRetries();
+  for (;;) {
     try {
-      await appendSafely(store, trackerDayStream(day), expected, events);
+      await appendSafely(store, stream, revision === 0 ? 'no_stream' : revision - 1, events);
+      return;
     } catch (error) {
-      // An earlier run, or another process, has written this part.
-      if (!(error instanceof WrongExpectedRevision)) throw error;
+      await afterConflict(error);
+      // The refusal alone does not prove that the part is there: the refusing event may never be replicated.
+      for await (const stored of store.readStream(stream, { from: revision, limit: 1 })) {
+        if (stored.revision === revision) return;
+      }
     }
   }
 };

@@ -8,12 +8,8 @@ import {
   type PayloadEvent,
   payloadEvents,
 } from '../../domain/webhooks/events.ts';
-import {
-  type EventStore,
-  type Position,
-  StreamExpired,
-  WrongExpectedRevision,
-} from '../../event-store/port.ts';
+import { type EventStore, type NewEvent, type Position, StreamExpired } from '../../event-store/port.ts';
+import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 
 /** The keys of days, under which bodies are sealed. */
@@ -87,15 +83,33 @@ const storePayload = async (
     },
   };
   const events = toNewEvents(payloadEvents, [event], { ...context, expiresAt: expires_at });
-  try {
-    await appendSafely(store, `${PAYLOAD_PREFIX}${envelope.id}`, 'no_stream', events);
-    return true;
-  } catch (error) {
-    // Stored before: the first body is the one.
-    if (error instanceof WrongExpectedRevision) return true;
-    if (error instanceof StreamExpired) return false;
-    throw error;
+  return appendOnce(store, `${PAYLOAD_PREFIX}${envelope.id}`, events);
+};
+
+/** Appends to a new stream, or finds what was stored before: the first body is the one. @returns false if it has expired */
+const appendOnce = async (
+  store: EventStore,
+  stream: string,
+  events: readonly NewEvent[],
+): Promise<boolean> => {
+  const afterConflict = conflictRetries();
+  for (;;) {
+    try {
+      await appendSafely(store, stream, 'no_stream', events);
+      return true;
+    } catch (error) {
+      if (error instanceof StreamExpired) return false;
+      await afterConflict(error);
+      // The refusal alone does not prove that the body is there: the refusing event may never be replicated.
+      if (await holdsEvents(store, stream, false)) return true;
+      if (await holdsEvents(store, stream, true)) return false;
+    }
   }
+};
+
+const holdsEvents = async (store: EventStore, stream: string, includeExpired: boolean): Promise<boolean> => {
+  const events = await Array.fromAsync(store.readStream(stream, { limit: 1, includeExpired }));
+  return events.length > 0;
 };
 
 const queue = async (

@@ -67,7 +67,7 @@ export const createReader = (client: EventStoreDBClient, now: () => number, dead
       const size = Math.min(left, PAGE);
       const events = (await streamPage(stream, backwards, from, size)).map(toRecordedEvent);
       for (const event of events) {
-        if (isHidden(event, now())) continue;
+        if (!options.includeExpired && isHidden(event, now())) continue;
         left -= 1;
         yield event;
       }

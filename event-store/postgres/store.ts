@@ -73,7 +73,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
       const instant = now();
       for (const event of rows.map(toRecordedEvent)) {
         from = event.revision + (backwards ? -1 : 1);
-        if (isHidden(event, instant)) continue;
+        if (!read.includeExpired && isHidden(event, instant)) continue;
         left -= 1;
         yield event;
       }

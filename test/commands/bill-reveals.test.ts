@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { billReveals, type Completion, LedgerBroken } from '../../commands/billing/bill-reveals.ts';
+import { billReveals, type Completion } from '../../commands/billing/bill-reveals.ts';
 import { billingStream } from '../../domain/billing/events.ts';
-import { type EventStore, OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
+import { type EventStore, OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { faultyStore } from '../support/faulty-store.ts';
 import { type House, openHouse } from '../support/house.ts';
 
@@ -109,7 +109,7 @@ describe('billing completed reveals', () => {
     await house.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
       billingStream(partner),
     ]);
-    await expect(billReveals(house.store, partner, [completion(9n)])).rejects.toThrow(LedgerBroken);
+    await expect(billReveals(house.store, partner, [completion(9n)])).rejects.toThrow(StoreBusy);
     expect(await positions()).toEqual(['5']);
   });
 });

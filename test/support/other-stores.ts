@@ -53,3 +53,51 @@ export const dyingStore = (store: EventStore, n: number, when: 'before' | 'after
   };
   return { store: dying, hasDied: () => calls > n };
 };
+
+/**
+ * A cluster's leader: an event that is not replicated refuses later appends, and no read shows it; it becomes visible,
+ * or is lost with the leader.
+ */
+export const leadingStore = (store: EventStore) => {
+  let replicates = true;
+  let reads = 0;
+  /** Revisions that are not replicated. */
+  const hidden = new Map<string, { readonly first: number; readonly last: number }>();
+  const lost = new Map<string, number>();
+  const leading: EventStore = {
+    ...store,
+    append: async (stream, expected, events) => {
+      const gone = lost.get(stream);
+      lost.delete(stream);
+      if (gone !== undefined) throw new WrongExpectedRevision(stream, gone);
+      const appended = await store.append(stream, expected, events);
+      const { revision: last } = appended;
+      const first = hidden.get(stream)?.first ?? last - events.length + 1;
+      if (!replicates) hidden.set(stream, { first, last });
+      return appended;
+    },
+    readStream: async function* (stream, options) {
+      reads += 1;
+      for await (const event of store.readStream(stream, options)) {
+        if (event.revision < (hidden.get(stream)?.first ?? Number.POSITIVE_INFINITY)) yield event;
+      }
+    },
+  };
+  return {
+    store: leading,
+    reads: () => reads,
+    /** What is appended from now on is not replicated. */
+    hold: (): void => {
+      replicates = false;
+    },
+    /** Readers see all of it, from now on. */
+    replicate: (): void => {
+      replicates = true;
+      hidden.clear();
+    },
+    /** An append to the stream is refused once on a revision that never comes to be. */
+    refuseOnce: (stream: string, actual: number): void => {
+      lost.set(stream, actual);
+    },
+  };
+};

@@ -48,6 +48,17 @@ export const retention = ({ open }: SuiteContext): void => {
       expect(eventsIn(batches).map(({ revision }) => revision)).toEqual([0]);
     });
 
+    it('is read with the expired ones, in either direction', async () => {
+      const store = open({ now: () => NOON });
+      const stream = unique();
+      await store.append(stream, 'no_stream', [mortal(), event(), mortal()]);
+      const read = async (options: object) =>
+        (await all(store.readStream(stream, { includeExpired: true, ...options }))).map((e) => e.revision);
+      expect(await read({})).toEqual([0, 1, 2]);
+      expect(await read({ direction: 'backwards', limit: 1 })).toEqual([2]);
+      expect(await read({ from: 2, limit: 1 })).toEqual([2]);
+    });
+
     it('comes to who follows with the expired ones, as long as it is there', async () => {
       const store = open({ now: () => NOON });
       const stream = unique();

@@ -1,0 +1,134 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { billReveals } from '../../commands/billing/bill-reveals.ts';
+import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
+import { closeTrackerDay } from '../../commands/usage/close-tracker-day.ts';
+import { queueDeliveries } from '../../commands/webhooks/queue-deliveries.ts';
+import { billingStream } from '../../domain/billing/events.ts';
+import { trackerDayStream } from '../../domain/usage/events.ts';
+import { StoreBusy } from '../../event-store/port.ts';
+import { createDayKeys, type DayKeys } from '../../platform/day-keys.ts';
+import { masterKeyFrom } from '../../platform/master-key.ts';
+import { eventually } from '../support/eventually.ts';
+import { type House, openHouse } from '../support/house.ts';
+import { leadingStore } from '../support/other-stores.ts';
+
+let house: House;
+let dayKeys: DayKeys;
+let cluster: ReturnType<typeof leadingStore>;
+beforeAll(async () => {
+  house = await openHouse();
+  dayKeys = createDayKeys({ pool: house.pool, master: masterKeyFrom(randomBytes(32)), clock: house.clock });
+});
+beforeEach(() => {
+  cluster = leadingStore(house.store);
+});
+afterAll(() => house.close());
+
+/** Runs the work until it has been refused and has read, then replicates what refused it. */
+const replicateMeanwhile = async <T>(work: Promise<T>): Promise<T> => {
+  const before = cluster.reads();
+  await eventually('the work reads again', () => cluster.reads() >= before + 3);
+  cluster.replicate();
+  return work;
+};
+const eventsOf = (stream: string) => Array.fromAsync(house.store.readStream(stream));
+
+describe('an append that is refused on an event that is not replicated yet', () => {
+  const completion = (partner_id: string, position: bigint) => ({
+    reveal: {
+      partner_id,
+      reveal_id: randomUUID(),
+      tracker_id: randomUUID(),
+      key_id: 'key_a',
+      user_id: null,
+      completed_at: '2026-03-01T12:00:00.000Z',
+      billable: true,
+      position,
+    },
+    context: house.context(),
+  });
+
+  it('is retried by billing, which then makes each entry once', async () => {
+    const partner = randomUUID();
+    const [five, six] = [completion(partner, 5n), completion(partner, 6n)];
+    cluster.hold();
+    await billReveals(cluster.store, partner, [five]);
+    await replicateMeanwhile(billReveals(cluster.store, partner, [five, six]));
+    const entries = await eventsOf(billingStream(partner));
+    expect(entries.map(({ data }) => (data as { position: string }).position)).toEqual(['5', '6']);
+  });
+
+  it('fails as StoreBusy in billing while it lasts, and is billed once later', async () => {
+    const partner = randomUUID();
+    const [five, six] = [completion(partner, 5n), completion(partner, 6n)];
+    cluster.hold();
+    await billReveals(cluster.store, partner, [five]);
+    await expect(billReveals(cluster.store, partner, [five, six])).rejects.toThrow(StoreBusy);
+    cluster.replicate();
+    await billReveals(cluster.store, partner, [five, six]);
+    expect(await eventsOf(billingStream(partner))).toHaveLength(2);
+  });
+
+  it('makes no second session of a visit that another process has just captured', async () => {
+    const visit = {
+      tracker_id: randomUUID(),
+      partner_id: randomUUID(),
+      token: randomUUID(),
+      visit_id: randomUUID(),
+      ip: '8.8.8.8',
+      visitor_country: 'US',
+      custom: {},
+    };
+    const capture = () =>
+      createVisitCapture(cluster.store, dayKeys, async () => ({ leave: () => undefined }))(
+        visit,
+        house.context(),
+      );
+    cluster.hold();
+    expect(await capture()).toBe('session');
+    expect(await replicateMeanwhile(capture())).toBe('retry');
+  });
+});
+
+describe('an append that is refused on an event that is lost with its leader', () => {
+  it('is made again for the body of a webhook event, so that no delivery is without one', async () => {
+    const id = `evt_test_${randomUUID()}`;
+    const at = new Date(house.clock.now()).toISOString();
+    cluster.refuseOnce(`payload-${id}`, 0);
+    await queueDeliveries(cluster.store, dayKeys, [
+      {
+        envelope: { id, type: 'webhook.test', created_at: at, data: {} } as never,
+        partner_id: randomUUID(),
+        webhook_ids: [randomUUID()],
+        day: at.slice(0, 10),
+        expires_at: '2026-03-31T12:00:00.000Z',
+        source_position: null,
+        context: house.context(),
+      },
+    ]);
+    expect(await eventsOf(`payload-${id}`)).toHaveLength(1);
+  });
+
+  it('is made again for a part of a closed day', async () => {
+    const stream = trackerDayStream('2026-02-01');
+    cluster.refuseOnce(stream, 0);
+    await closeTrackerDay(
+      cluster.store,
+      '2026-02-01',
+      [[randomUUID(), '2026-02-01T10', 1, 0]],
+      house.context(),
+    );
+    expect(await eventsOf(stream)).toHaveLength(1);
+  });
+});
+
+describe('a day that is closed already', () => {
+  it('is not closed again', async () => {
+    const rows = [[randomUUID(), '2026-02-02T10', 1, 0]] as const;
+    for (let run = 0; run < 2; run += 1) {
+      await closeTrackerDay(house.store, '2026-02-02', [[...rows[0]]], house.context());
+    }
+    expect(await eventsOf(trackerDayStream('2026-02-02'))).toHaveLength(1);
+  });
+});
