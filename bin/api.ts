@@ -140,7 +140,7 @@ export const buildApi = async (
       foundation,
       publicUrl,
       trackers,
-      findTracker: trackerCommands.find,
+      trackerAbsence: trackerCommands.absence,
       changed: domainNames.forget,
       caughtUp,
       ownWrite,

@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { createDomainCommands } from '../commands/domains/manage-domains.ts';
+import type { TrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import { plainName } from '../domain/domains/hostname.ts';
-import type { Tracker } from '../domain/trackers/trackers.ts';
 import type { Position } from '../event-store/port.ts';
 import { createOwnHost } from '../http/own-host.ts';
 import type { Route } from '../http/route.ts';
@@ -30,7 +30,8 @@ export interface DomainsParts {
   readonly foundation: Foundation;
   readonly publicUrl: string;
   readonly trackers: Pick<TrackerDirectory, 'find'>;
-  readonly findTracker: (partnerId: string, trackerId: string) => Promise<Tracker | null>;
+  /** Why nothing can be changed about a partner's tracker; null: it can. */
+  readonly trackerAbsence: TrackerCommands['absence'];
   /** Told of a name that was given up. */
   readonly changed: (hostname: string) => void;
   /** Waits until these read models have all that the store has now, or a time limit is over. */
@@ -40,17 +41,13 @@ export interface DomainsParts {
 }
 
 /** Custom domains as partners manage them. */
-export const buildDomains = ({ foundation, publicUrl, findTracker, ...parts }: DomainsParts): Route[] => {
+export const buildDomains = ({ foundation, publicUrl, trackerAbsence, ...parts }: DomainsParts): Route[] => {
   const { db, store } = foundation;
   const serviceHost = serviceHostOf(publicUrl);
   const commands = createDomainCommands({
     store,
     serviceHost,
-    trackerRefusal: async ({ partner_id, tracker_id }) => {
-      const tracker = await findTracker(partner_id, tracker_id);
-      if (tracker === null) return 'tracker_not_found';
-      return tracker.deleted_at === null ? null : 'tracker_deleted';
-    },
+    trackerRefusal: ({ partner_id, tracker_id }) => trackerAbsence(partner_id, tracker_id),
   });
   return [
     ...domainReadRoutes({

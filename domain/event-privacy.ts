@@ -39,6 +39,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'partners.KeyCreated.v1': { shown: `${LIMITS} partner_id key_id name created_at`, secret: 'hash' },
   'partners.KeyUpdated.v1': { shown: `${LIMITS} partner_id key_id updated_at` },
   'partners.KeyRevoked.v1': { shown: 'partner_id key_id revoked_at' },
+  'partners.PartnerSnapshotted.v1': { shown: `name ${within('keys', `${LIMITS} key_id name`)} revoked` },
 
   'partners.UserCreated.v1': { shown: `${USER} created_at`, personal: 'name' },
   'partners.UserPasswordReset.v1': { shown: `${USER} reset_at` },
@@ -79,6 +80,10 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'trackers.TrackerDisabled.v1': { shown: 'tracker_id partner_id disabled_at' },
   'trackers.TrackerEnabled.v1': { shown: 'tracker_id partner_id enabled_at' },
   'trackers.TrackerDeleted.v1': { shown: 'tracker_id partner_id deleted_at' },
+  'trackers.TrackersSnapshotted.v1': {
+    shown: `${within('trackers', 'tracker_id name origins created_at disabled_at')} deleted.0 deleted.1`,
+    personal: 'trackers.customer_reference',
+  },
 
   'sessions.SessionCreated.v1': { shown: SESSION, personal: 'visitor sealed' },
   'sessions.SessionVisited.v1': { shown: `${SESSION} seen_at`, personal: 'visitor' },
@@ -131,6 +136,9 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'domains.PlaceTaken.v1': { shown: `${DOMAIN} tracker_id partner_id taken_at` },
   'domains.PlaceFreed.v1': { shown: `${DOMAIN} tracker_id freed_at` },
   'domains.PlacesClosed.v1': { shown: 'tracker_id closed_at' },
+  'domains.PlacesSnapshotted.v1': {
+    shown: `closed ${within('held', DOMAIN)} ${within('freed', `${DOMAIN} freed_at`)}`,
+  },
 
   'signals.SignalsObserved.v1': {
     shown: 'day clues.submitted clues.occurred_at',

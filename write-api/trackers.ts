@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ChangedTracker, TrackerCommands } from '../commands/trackers/manage-trackers.ts';
+import type { TrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import type { Result } from '../domain/kernel/decider.ts';
 import type { TrackerRefusal } from '../domain/trackers/trackers.ts';
 import type { Position } from '../event-store/port.ts';
@@ -47,7 +47,7 @@ export const trackerRoutes = (parts: TrackerRouteParts): Route[] => [
     path: '/v1/trackers/:tracker_id',
     body: 'none',
     operation: disableTrackerOperation,
-    handle: (request) => aim(parts, request, 'Disable'),
+    handle: (request) => changeStatus(parts, request, 'Disable'),
   },
   {
     ...common,
@@ -55,7 +55,7 @@ export const trackerRoutes = (parts: TrackerRouteParts): Route[] => [
     path: '/v1/trackers/:tracker_id/enable',
     body: 'optional',
     operation: enableTrackerOperation,
-    handle: (request) => aim(parts, request, 'Enable'),
+    handle: (request) => changeStatus(parts, request, 'Enable'),
   },
   {
     ...common,
@@ -63,7 +63,7 @@ export const trackerRoutes = (parts: TrackerRouteParts): Route[] => [
     path: '/v1/trackers/:tracker_id/delete',
     body: 'optional',
     operation: deleteTrackerOperation,
-    handle: (request) => aim(parts, request, 'Delete'),
+    handle: (request) => remove(parts, request),
   },
 ];
 
@@ -86,41 +86,46 @@ const create = async (parts: TrackerRouteParts, request: ApiRequest): Promise<An
     parts,
     request,
     await parts.commands.create(partner_id, tracker, commandContext(request)),
-    (made) => trackerAnswer(request, 201, made, parts.publicUrl),
+    ({ tracker }) => trackerAnswer(request, 201, tracker, parts.publicUrl),
   );
 };
 
-const aim = async (
+const changeStatus = async (
   parts: TrackerRouteParts,
   request: ApiRequest,
-  type: 'Disable' | 'Enable' | 'Delete',
+  type: 'Disable' | 'Enable',
 ): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const { partner_id } = request.key as CallingKey;
-  const result = await parts.commands.aim(type, partner_id, trackerId, commandContext(request));
-  return answer(parts, request, result, (tracker) =>
-    type === 'Delete'
-      ? deletedAnswer(request, trackerId, tracker.deleted_at)
-      : trackerAnswer(request, 200, tracker, parts.publicUrl),
+  const result = await parts.commands.changeStatus(type, partner_id, trackerId, commandContext(request));
+  return answer(parts, request, result, ({ tracker }) =>
+    trackerAnswer(request, 200, tracker, parts.publicUrl),
   );
 };
 
-const deletedAnswer = (request: ApiRequest, id: string, deleted_at: string | null): Answer => ({
-  status: 200,
-  body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }),
-});
+const remove = async (parts: TrackerRouteParts, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const id = uuidParam(request, 'tracker_id');
+  if (id === null) return refusal(request, 'invalid_tracker');
+  const { partner_id } = request.key as CallingKey;
+  const result = await parts.commands.delete(partner_id, id, commandContext(request));
+  return answer(parts, request, result, ({ deleted_at }) => ({
+    status: 200,
+    body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }),
+  }));
+};
 
-const answer = async (
+const answer = async <T extends { readonly tracker_id: string; readonly position: Position | null }>(
   { projected, changed }: TrackerRouteParts,
   request: ApiRequest,
-  result: Result<ChangedTracker, TrackerRefusal>,
-  success: (tracker: ChangedTracker['tracker']) => Answer,
+  result: Result<T, TrackerRefusal>,
+  success: (done: T) => Answer,
 ): Promise<Answer> => {
   if (!result.ok) return refusal(request, result.refusal);
   // So that the caller's next list, on whichever node, shows it.
   await projected(result.value.position);
-  changed(result.value.tracker.tracker_id);
-  return success(result.value.tracker);
+  changed(result.value.tracker_id);
+  return success(result.value);
 };

@@ -5,8 +5,15 @@ import {
   domainEvents,
   domainPlaceEvents,
 } from '../../domain/domains/events.ts';
-import { type PlaceCommand, type PlaceRefusal, type Places, places } from '../../domain/domains/places.ts';
-import type { SnapshottedAggregate } from '../batcher.ts';
+import {
+  type PlaceCommand,
+  type PlaceRefusal,
+  type Places,
+  places,
+  snapshotPlaces,
+} from '../../domain/domains/places.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { type Batcher, createBatcher, type SnapshottedAggregate } from '../batcher.ts';
 import type { Aggregate } from '../handle.ts';
 
 /** One host name. */
@@ -16,7 +23,13 @@ export const domainAggregate: Aggregate<Name, DomainCommand, DomainEvent, Domain
 };
 
 /** The places of one tracker. */
-export const placesAggregate: SnapshottedAggregate<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusal> = {
+const placesAggregate: SnapshottedAggregate<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusal> = {
   schemas: domainPlaceEvents,
   decider: places,
+  snapshot: snapshotPlaces,
 };
+
+export type PlacesBatcher = Batcher<Places, PlaceCommand, PlaceRefusal>;
+
+export const createPlacesBatcher = (store: EventStore): PlacesBatcher =>
+  createBatcher(store, placesAggregate);

@@ -1,12 +1,11 @@
 import { v7 as uuid } from 'uuid';
 import { type Domain, domainStream, type Name } from '../../domain/domains/domain.ts';
 import { isDomainName } from '../../domain/domains/hostname.ts';
-import { domainPlacesStream, heldPlace, type PlaceRefusal } from '../../domain/domains/places.ts';
+import { domainPlacesStream, heldPlace, type PlaceRefusal, placeOf } from '../../domain/domains/places.ts';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { createBatcher } from '../batcher.ts';
 import { type CommandContext, handle, load } from '../handle.ts';
-import { domainAggregate, placesAggregate } from './aggregates.ts';
+import { createPlacesBatcher, domainAggregate } from './aggregates.ts';
 
 type TrackerRefusal = 'tracker_not_found' | 'tracker_deleted';
 export type ClaimRefusal = TrackerRefusal | PlaceRefusal | 'invalid_domain' | 'domain_taken';
@@ -64,14 +63,14 @@ export const createDomainCommands = ({
   serviceHost,
   trackerRefusal,
 }: DomainCommandParts): DomainCommands => {
-  const batcher = createBatcher(store, placesAggregate);
+  const batcher = createPlacesBatcher(store);
 
   const free = ({ tracker_id }: TrackerName, domain_id: string, context: CommandContext) =>
     batcher.submit(
       domainPlacesStream(tracker_id),
       { type: 'Free', tracker_id, domain_id, at: context.at },
       context,
-      ({ byId }) => byId.get(domain_id)?.freed_at ?? null,
+      ({ freed }) => freed.get(domain_id)?.freed_at ?? null,
     );
 
   return {
@@ -115,7 +114,9 @@ export const createDomainCommands = ({
     release: async (of, domain_id, context) => {
       const refused = await trackerRefusal(of);
       if (refused !== null) return refuse(refused);
-      const place = await batcher.look(domainPlacesStream(of.tracker_id), ({ byId }) => byId.get(domain_id));
+      const place = await batcher.look(domainPlacesStream(of.tracker_id), (state) =>
+        placeOf(state, domain_id),
+      );
       if (!place) return refuse('domain_not_found');
       const { hostname } = place;
       // First the place, without which no name may stand: whoever completes this does the rest.

@@ -2,7 +2,7 @@ import { domainStream } from '../../domain/domains/domain.ts';
 import { domainPlacesStream, heldPlaces, mayStand, type Places } from '../../domain/domains/places.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { type CommandContext, handle, load } from '../handle.ts';
-import { domainAggregate, placesAggregate } from './aggregates.ts';
+import { domainAggregate, type PlacesBatcher } from './aggregates.ts';
 
 /** One domain of a tracker. */
 export interface DomainOfTracker {
@@ -11,52 +11,57 @@ export interface DomainOfTracker {
   readonly hostname: string;
 }
 
-const placesOf = async (store: EventStore, trackerId: string): Promise<Places> =>
-  (await load(store, placesAggregate, domainPlacesStream(trackerId))).state;
+export interface SettlingDeps {
+  readonly store: EventStore;
+  readonly places: PlacesBatcher;
+}
+
+const placesOf = ({ places }: SettlingDeps, trackerId: string): Promise<Places> =>
+  places.look(domainPlacesStream(trackerId), (state) => state);
 
 /** Claims the name that a place was taken for, or gives the place back. Harmless where that was done. */
 export const completeClaim = async (
-  store: EventStore,
+  deps: SettlingDeps,
   domain: DomainOfTracker & { readonly partner_id: string },
   context: CommandContext,
 ): Promise<void> => {
-  if (!mayStand(await placesOf(store, domain.tracker_id), domain.domain_id)) return;
+  if (!mayStand(await placesOf(deps, domain.tracker_id), domain.domain_id)) return;
   const stream = domainStream(domain.hostname);
-  const known = await load(store, domainAggregate, stream);
+  const known = await load(deps.store, domainAggregate, stream);
   if (known.state?.domain_id === domain.domain_id) return;
   const command = { type: 'Claim', ...domain, at: context.at } as const;
-  const claimed = await handle(store, domainAggregate, stream, command, context, known);
-  if (!claimed.ok) await freePlace(store, domain, context);
+  const claimed = await handle(deps.store, domainAggregate, stream, command, context, known);
+  if (!claimed.ok) await freePlace(deps, domain, context);
 };
 
 /** Gives a name up that has no place among its tracker's, or whose tracker is deleted. */
 export const releaseUnlessKept = async (
-  store: EventStore,
+  deps: SettlingDeps,
   domain: DomainOfTracker,
   context: CommandContext,
 ): Promise<void> => {
-  if (mayStand(await placesOf(store, domain.tracker_id), domain.domain_id)) return;
-  await release(store, domain, context);
+  if (mayStand(await placesOf(deps, domain.tracker_id), domain.domain_id)) return;
+  await release(deps.store, domain, context);
 };
 
 /** Lets a deleted tracker take no more places. */
 export const closePlaces = async (
-  store: EventStore,
+  deps: SettlingDeps,
   tracker_id: string,
   context: CommandContext,
 ): Promise<void> => {
   const command = { type: 'Close', tracker_id, at: context.at } as const;
-  await handle(store, placesAggregate, domainPlacesStream(tracker_id), command, context);
+  await deps.places.submit(domainPlacesStream(tracker_id), command, context, () => null);
 };
 
 /** Gives up all names of a tracker. */
 export const releaseAll = async (
-  store: EventStore,
+  deps: SettlingDeps,
   tracker_id: string,
   context: CommandContext,
 ): Promise<void> => {
-  for (const { domain_id, hostname } of heldPlaces(await placesOf(store, tracker_id))) {
-    await release(store, { domain_id, hostname, tracker_id }, context);
+  for (const { domain_id, hostname } of heldPlaces(await placesOf(deps, tracker_id))) {
+    await release(deps.store, { domain_id, hostname, tracker_id }, context);
   }
 };
 
@@ -70,10 +75,10 @@ const release = async (
 };
 
 const freePlace = async (
-  store: EventStore,
+  deps: SettlingDeps,
   { domain_id, tracker_id }: DomainOfTracker,
   context: CommandContext,
 ): Promise<void> => {
   const command = { type: 'Free', domain_id, tracker_id, at: context.at } as const;
-  await handle(store, placesAggregate, domainPlacesStream(tracker_id), command, context);
+  await deps.places.submit(domainPlacesStream(tracker_id), command, context, () => null);
 };

@@ -8,13 +8,17 @@ import {
   type PartnerRefusal,
   partner,
   partnerStream,
+  snapshotPartner,
 } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { type Aggregate, type CommandContext, type Handled, handle } from '../handle.ts';
+import { type Batched, type Batcher, createBatcher, type SnapshottedAggregate } from '../batcher.ts';
+import type { CommandContext } from '../handle.ts';
 
-const aggregate: Aggregate<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
+const aggregate: SnapshottedAggregate<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
   schemas: partnerEvents,
   decider: partner,
+  snapshot: snapshotPartner,
+  sizeOf: ({ keys, revoked }) => keys.size + revoked.size,
 };
 
 /** Of Doorplate's partners: a name makes its partner's id, so that a name is given once. */
@@ -27,10 +31,18 @@ export interface Managed {
 type Outcome<T> = Promise<Result<T & Managed, PartnerRefusal>>;
 
 const run = (store: EventStore, command: PartnerCommand, context: CommandContext) =>
-  handle(store, aggregate, partnerStream(command.partner_id), command, context);
+  partnersOf(store).submit(partnerStream(command.partner_id), command, context, () => null);
+
+/** One batcher a store, so that commands of one process share its folds. */
+const batchers = new WeakMap<EventStore, Batcher<Partner, PartnerCommand, PartnerRefusal>>();
+const partnersOf = (store: EventStore): Batcher<Partner, PartnerCommand, PartnerRefusal> => {
+  const known = batchers.get(store) ?? createBatcher(store, aggregate);
+  batchers.set(store, known);
+  return known;
+};
 
 const withPosition = <T>(
-  handled: Result<Handled<Partner, PartnerEvent>, PartnerRefusal>,
+  handled: Result<Batched<null>, PartnerRefusal>,
   value: T,
 ): Result<T & Managed, PartnerRefusal> =>
   handled.ok ? { ok: true, value: { ...value, position: handled.value.position } } : handled;

@@ -35,6 +35,13 @@ export const domainPlaceEvents = {
   'domains.PlaceFreed.v1': z.object({ ...place, hostname: z.string(), freed_at: instant }),
   /** The tracker is deleted: it takes no more places, and those that it has are given up. */
   'domains.PlacesClosed.v1': z.object({ tracker_id: z.uuid(), closed_at: instant }),
+  /** The fold so far: commands start from the newest one. Events before it stay, for rebuilds. */
+  'domains.PlacesSnapshotted.v1': z.object({
+    closed: z.boolean(),
+    held: z.array(z.object(domain)),
+    /** The last ones that were freed. */
+    freed: z.array(z.object({ ...domain, freed_at: instant })),
+  }),
 } as const;
 export type DomainPlaceEvent = EventOf<typeof domainPlaceEvents>;
 

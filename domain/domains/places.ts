@@ -1,3 +1,4 @@
+import { OrderedMap, Map as PersistentMap } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
 import { DOMAIN_PLACES_PREFIX, type DomainPlaceEvent } from './events.ts';
@@ -6,12 +7,18 @@ import { DOMAIN_PLACES_PREFIX, type DomainPlaceEvent } from './events.ts';
 export interface Place {
   readonly domain_id: string;
   readonly hostname: string;
-  /** ISO 8601; null: it is held. */
-  readonly freed_at: string | null;
+}
+
+export interface FreedPlace extends Place {
+  /** ISO 8601. */
+  readonly freed_at: string;
 }
 
 export interface Places {
-  readonly byId: ReadonlyMap<string, Place>;
+  /** By the domain's id. */
+  readonly held: PersistentMap<string, Place>;
+  /** The last ones that were freed, the newest last: so that a repeated DELETE gets the same answer. */
+  readonly freed: OrderedMap<string, FreedPlace>;
   /** The tracker is deleted. */
   readonly closed: boolean;
 }
@@ -35,12 +42,11 @@ export type PlaceRefusal = 'domain_limit' | 'tracker_deleted';
 
 /** Decisions, Custom domains: domains that a tracker may have, failed ones among them. */
 const MOST_DOMAINS = 10;
+const REMEMBERED_FREED = 10;
 
 /** The places of one tracker: the boundary of how many domains it may have. */
 export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusal> = {
-  get initial(): Places {
-    return { byId: new Map(), closed: false };
-  },
+  initial: { held: PersistentMap(), freed: OrderedMap(), closed: false },
 
   decide(command, state) {
     const { tracker_id, at } = command;
@@ -49,14 +55,14 @@ export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusa
         const { partner_id, domain_id, hostname } = command;
         if (state.closed) return refuse('tracker_deleted');
         if (heldPlace(state, hostname)) return accept([]);
-        if (heldPlaces(state).length >= MOST_DOMAINS) return refuse('domain_limit');
+        if (state.held.size >= MOST_DOMAINS) return refuse('domain_limit');
         const data = { tracker_id, partner_id, domain_id, hostname, taken_at: isoTime(at) };
         return accept([{ type: 'domains.PlaceTaken.v1', data }]);
       }
       case 'Free': {
         const { domain_id } = command;
-        const place = state.byId.get(domain_id);
-        if (!place || place.freed_at !== null) return accept([]);
+        const place = state.held.get(domain_id);
+        if (!place) return accept([]);
         const data = { tracker_id, domain_id, hostname: place.hostname, freed_at: isoTime(at) };
         return accept([{ type: 'domains.PlaceFreed.v1', data }]);
       }
@@ -72,34 +78,50 @@ export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusa
     switch (type) {
       case 'domains.PlaceTaken.v1': {
         const { domain_id, hostname } = data;
-        return put(state, { domain_id, hostname, freed_at: null });
+        return { ...state, held: state.held.set(domain_id, { domain_id, hostname }) };
       }
       case 'domains.PlaceFreed.v1': {
-        const place = state.byId.get(data.domain_id);
-        return place ? put(state, { ...place, freed_at: data.freed_at }) : state;
+        const place = state.held.get(data.domain_id);
+        if (!place) return state;
+        const freed = state.freed.set(data.domain_id, { ...place, freed_at: data.freed_at });
+        return {
+          ...state,
+          held: state.held.delete(data.domain_id),
+          freed: freed.size > REMEMBERED_FREED ? freed.rest() : freed,
+        };
       }
       case 'domains.PlacesClosed.v1':
         return { ...state, closed: true };
+      case 'domains.PlacesSnapshotted.v1':
+        return {
+          closed: data.closed,
+          held: PersistentMap(data.held.map((place) => [place.domain_id, place])),
+          freed: OrderedMap(data.freed.map((place) => [place.domain_id, place])),
+        };
       default:
         return unreachable(type);
     }
   },
 };
 
-const put = (state: Places, place: Place): Places => ({
-  ...state,
-  byId: new Map(state.byId).set(place.domain_id, place),
+/** Writes the fold down as an event. */
+export const snapshotPlaces = ({ held, freed, closed }: Places): DomainPlaceEvent => ({
+  type: 'domains.PlacesSnapshotted.v1',
+  data: { closed, held: heldPlaces({ held }), freed: [...freed.values()] },
 });
 
-export const heldPlaces = ({ byId }: Places): Place[] =>
-  [...byId.values()].filter(({ freed_at }) => freed_at === null);
+export const heldPlaces = ({ held }: Pick<Places, 'held'>): Place[] => [...held.values()];
 
 /** The place that a name has. */
 export const heldPlace = (state: Places, hostname: string): Place | undefined =>
   heldPlaces(state).find((place) => place.hostname === hostname);
 
+/** A domain's place, held or freed not long ago. */
+export const placeOf = ({ held, freed }: Places, domainId: string): Place | undefined =>
+  held.get(domainId) ?? freed.get(domainId);
+
 /** Whether a domain may stand: it has its place, and its tracker is not deleted. */
-export const mayStand = ({ byId, closed }: Places, domainId: string): boolean =>
-  !closed && byId.get(domainId)?.freed_at === null;
+export const mayStand = ({ held, closed }: Places, domainId: string): boolean =>
+  !closed && held.has(domainId);
 
 export const domainPlacesStream = (trackerId: string): string => `${DOMAIN_PLACES_PREFIX}${trackerId}`;

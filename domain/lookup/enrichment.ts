@@ -1,3 +1,4 @@
+import { List } from 'immutable';
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
 import { ENRICHMENT_PREFIX, type EnrichmentEvent, type Reservation, type WorkKind } from './events.ts';
@@ -11,7 +12,7 @@ export interface OpenRound {
   readonly requested_at: string;
   readonly attempts: number;
   readonly next_attempt_at: string;
-  readonly reservations: readonly Reservation[];
+  readonly reservations: List<Reservation>;
 }
 
 export interface Enrichment {
@@ -139,7 +140,7 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
     switch (type) {
       case 'lookup.EnrichmentRequested.v1': {
         const { ip, round, kind, requested_at, reservation } = data;
-        const reservations = reservation ? [reservation] : [];
+        const reservations = reservation ? List.of(reservation) : List<Reservation>();
         const open = { round, kind, requested_at, attempts: 0, next_attempt_at: requested_at, reservations };
         return { ...state, ip, round, open };
       }
@@ -147,7 +148,7 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
         return state.open
           ? {
               ...state,
-              open: { ...state.open, reservations: [...state.open.reservations, data.reservation] },
+              open: { ...state.open, reservations: state.open.reservations.push(data.reservation) },
             }
           : state;
       case 'lookup.EnrichmentAttemptFailed.v1':

@@ -37,6 +37,13 @@ export const partnerEvents = {
     key_id: z.string(),
     revoked_at: z.iso.datetime(),
   }),
+  /** The fold so far: commands start from the newest one. Events before it stay, for rebuilds. */
+  'partners.PartnerSnapshotted.v1': z.object({
+    name: z.string(),
+    keys: z.array(keyLimitsSchema.extend({ key_id: z.string(), name: z.string() })),
+    /** Ids of revoked keys. */
+    revoked: z.array(z.string()),
+  }),
 } as const;
 export type PartnerEvent = EventOf<typeof partnerEvents>;
 

@@ -1,3 +1,4 @@
+import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
 import { type KeyLimits, PARTNER_PREFIX, type PartnerEvent } from './events.ts';
@@ -5,12 +6,17 @@ import { type KeyLimits, PARTNER_PREFIX, type PartnerEvent } from './events.ts';
 export interface Key {
   readonly name: string;
   readonly limits: KeyLimits;
-  readonly revoked: boolean;
 }
 
 export interface Partner {
+  /** null: there is no such partner. */
   readonly name: string | null;
-  readonly keys: Readonly<Record<string, Key>>;
+  /** By id; without revoked ones. */
+  readonly keys: PersistentMap<string, Key>;
+  /** Names of `keys`. */
+  readonly keyNames: PersistentSet<string>;
+  /** Ids of revoked keys. */
+  readonly revoked: PersistentSet<string>;
 }
 
 export type PartnerCommand =
@@ -52,14 +58,11 @@ export const nameIsValid = (name: string): boolean => {
   return name === name.trim() && length >= 1 && length <= 100 && !/\p{Cc}|\p{Cs}/u.test(name);
 };
 
-const nameIsTaken = (state: Partner, name: string): boolean =>
-  Object.values(state.keys).some((key) => key.name === name && !key.revoked);
-
 const updateKey = (command: Extract<PartnerCommand, { type: 'UpdateKey' }>, state: Partner) => {
   const { partner_id, key_id, limits, at } = command;
-  const key = state.keys[key_id];
+  if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
+  const key = state.keys.get(key_id);
   if (!key) return refuse<PartnerRefusal>('key_not_found');
-  if (key.revoked) return refuse<PartnerRefusal>('key_revoked');
   const next = { ...key.limits, ...limits };
   const same = (Object.keys(next) as (keyof KeyLimits)[]).every((name) => next[name] === key.limits[name]);
   if (same) return accept<PartnerEvent[]>([]);
@@ -69,7 +72,7 @@ const updateKey = (command: Extract<PartnerCommand, { type: 'UpdateKey' }>, stat
 };
 
 export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
-  initial: { name: null, keys: {} },
+  initial: { name: null, keys: PersistentMap(), keyNames: PersistentSet(), revoked: PersistentSet() },
 
   decide(command, state) {
     const { partner_id, at } = command;
@@ -86,9 +89,9 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
       case 'CreateKey': {
         const { key_id, name, hash, limits } = command;
         if (!nameIsValid(name)) return refuse('invalid_name');
-        const key = state.keys[key_id];
-        if (key) return key.revoked ? refuse('key_revoked') : accept([]);
-        if (nameIsTaken(state, name)) return refuse('key_name_taken');
+        if (state.revoked.has(key_id)) return refuse('key_revoked');
+        if (state.keys.has(key_id)) return accept([]);
+        if (state.keyNames.has(name)) return refuse('key_name_taken');
         const data = { ...limits, partner_id, key_id, name, hash, created_at: isoTime(at) };
         return accept([{ type: 'partners.KeyCreated.v1', data }]);
       }
@@ -96,9 +99,8 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
         return updateKey(command, state);
       case 'RevokeKey': {
         const { key_id } = command;
-        const key = state.keys[key_id];
-        if (!key) return refuse('key_not_found');
-        if (key.revoked) return accept([]);
+        if (state.revoked.has(key_id)) return accept([]);
+        if (!state.keys.has(key_id)) return refuse('key_not_found');
         return accept([
           { type: 'partners.KeyRevoked.v1', data: { partner_id, key_id, revoked_at: isoTime(at) } },
         ]);
@@ -113,11 +115,34 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
       case 'partners.PartnerCreated.v1':
         return { ...state, name: data.name };
       case 'partners.KeyCreated.v1':
-        return withKey(state, data.key_id, { name: data.name, limits: limitsOf(data), revoked: false });
+        return {
+          ...state,
+          keys: state.keys.set(data.key_id, { name: data.name, limits: limitsOf(data) }),
+          keyNames: state.keyNames.add(data.name),
+        };
       case 'partners.KeyUpdated.v1':
-        return changeKey(state, data.key_id, { limits: limitsOf(data) });
-      case 'partners.KeyRevoked.v1':
-        return changeKey(state, data.key_id, { revoked: true });
+        return {
+          ...state,
+          keys: state.keys.update(data.key_id, (key) => key && { ...key, limits: limitsOf(data) }),
+        };
+      case 'partners.KeyRevoked.v1': {
+        const key = state.keys.get(data.key_id);
+        return {
+          ...state,
+          keys: state.keys.delete(data.key_id),
+          keyNames: key ? state.keyNames.delete(key.name) : state.keyNames,
+          revoked: state.revoked.add(data.key_id),
+        };
+      }
+      case 'partners.PartnerSnapshotted.v1':
+        return {
+          name: data.name,
+          keys: PersistentMap(
+            data.keys.map((key) => [key.key_id, { name: key.name, limits: limitsOf(key) }]),
+          ),
+          keyNames: PersistentSet(data.keys.map(({ name }) => name)),
+          revoked: PersistentSet(data.revoked),
+        };
       default:
         return unreachable(type);
     }
@@ -132,14 +157,14 @@ const limitsOf = (data: KeyLimits): KeyLimits => ({
   expires_at: data.expires_at,
 });
 
-const withKey = (state: Partner, keyId: string, key: Key): Partner => ({
-  ...state,
-  keys: { ...state.keys, [keyId]: key },
+/** Writes the fold of an existing partner down as an event. */
+export const snapshotPartner = (state: Partner): PartnerEvent => ({
+  type: 'partners.PartnerSnapshotted.v1',
+  data: {
+    name: state.name ?? '',
+    keys: [...state.keys].map(([key_id, { name, limits }]) => ({ ...limits, key_id, name })),
+    revoked: [...state.revoked],
+  },
 });
-
-const changeKey = (state: Partner, keyId: string, change: Partial<Key>): Partner => {
-  const key = state.keys[keyId];
-  return key ? withKey(state, keyId, { ...key, ...change }) : state;
-};
 
 export const partnerStream = (partnerId: string): string => `${PARTNER_PREFIX}${partnerId}`;

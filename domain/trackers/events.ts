@@ -16,6 +16,21 @@ export const trackerEvents = {
   'trackers.TrackerDisabled.v1': z.object({ ...ids, disabled_at: instant }),
   'trackers.TrackerEnabled.v1': z.object({ ...ids, enabled_at: instant }),
   'trackers.TrackerDeleted.v1': z.object({ ...ids, deleted_at: instant }),
+  /** The fold so far: commands start from the newest one. Events before it stay, for rebuilds. */
+  'trackers.TrackersSnapshotted.v1': z.object({
+    trackers: z.array(
+      z.object({
+        tracker_id: z.uuid(),
+        name: z.string(),
+        origins: z.array(z.string()),
+        customer_reference: z.string().nullable(),
+        created_at: instant,
+        disabled_at: instant.nullable(),
+      }),
+    ),
+    /** Id, and when it was deleted. */
+    deleted: z.array(z.tuple([z.uuid(), instant])),
+  }),
 } as const;
 export type TrackerEvent = EventOf<typeof trackerEvents>;
 

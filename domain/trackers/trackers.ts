@@ -12,13 +12,13 @@ export interface Tracker {
   readonly customer_reference: string | null;
   readonly created_at: string;
   readonly disabled_at: string | null;
-  readonly deleted_at: string | null;
 }
 
 /** All trackers that a partner ever had. */
 export interface Trackers {
   readonly byId: PersistentMap<string, Tracker>;
-  readonly notDeleted: number;
+  /** When each deleted tracker was deleted, by its id. */
+  readonly deleted: PersistentMap<string, string>;
 }
 
 interface Aimed {
@@ -51,14 +51,14 @@ const MOST_ORIGINS = 50;
 const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Trackers) => {
   const { partner_id, tracker_id, origins, customer_reference, limit, at } = command;
   const name = command.name.trim();
-  if (state.byId.has(tracker_id)) return accept<TrackerEvent[]>([]);
+  if (state.byId.has(tracker_id) || state.deleted.has(tracker_id)) return accept<TrackerEvent[]>([]);
   if (!isText(name, LONGEST) || (customer_reference !== null && !isText(customer_reference, LONGEST))) {
     return refuse<TrackerRefusal>('invalid_tracker');
   }
   const different = new Set(origins).size === origins.length;
   const some = origins.length >= 1 && origins.length <= MOST_ORIGINS;
   if (!some || !different || !origins.every(isOrigin)) return refuse<TrackerRefusal>('invalid_origin');
-  if (state.notDeleted >= limit) return refuse<TrackerRefusal>('tracker_limit');
+  if (state.byId.size >= limit) return refuse<TrackerRefusal>('tracker_limit');
   return accept<TrackerEvent[]>([
     {
       type: 'trackers.TrackerCreated.v1',
@@ -75,14 +75,16 @@ const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
 };
 
 export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
-  initial: { byId: PersistentMap(), notDeleted: 0 },
+  initial: { byId: PersistentMap(), deleted: PersistentMap() },
 
   decide(command, state) {
     const { partner_id, tracker_id, at } = command;
     if (command.type === 'Create') return create(command, state);
+    if (state.deleted.has(tracker_id)) {
+      return command.type === 'Delete' ? accept([]) : refuse('tracker_deleted');
+    }
     const tracker = state.byId.get(tracker_id);
     if (!tracker) return refuse('tracker_not_found');
-    if (tracker.deleted_at !== null && command.type !== 'Delete') return refuse('tracker_deleted');
     const ids = { tracker_id, partner_id };
     switch (command.type) {
       case 'Disable':
@@ -94,9 +96,7 @@ export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRe
           ? accept([])
           : accept([{ type: 'trackers.TrackerEnabled.v1', data: { ...ids, enabled_at: isoTime(at) } }]);
       case 'Delete':
-        return tracker.deleted_at !== null
-          ? accept([])
-          : accept([{ type: 'trackers.TrackerDeleted.v1', data: { ...ids, deleted_at: isoTime(at) } }]);
+        return accept([{ type: 'trackers.TrackerDeleted.v1', data: { ...ids, deleted_at: isoTime(at) } }]);
       default:
         return unreachable(command);
     }
@@ -106,28 +106,45 @@ export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRe
     switch (type) {
       case 'trackers.TrackerCreated.v1': {
         const { partner_id: _, ...tracker } = data;
-        return put(state, { ...tracker, disabled_at: null, deleted_at: null }, 1);
+        return put(state, { ...tracker, disabled_at: null });
       }
       case 'trackers.TrackerDisabled.v1':
         return change(state, data.tracker_id, { disabled_at: data.disabled_at });
       case 'trackers.TrackerEnabled.v1':
         return change(state, data.tracker_id, { disabled_at: null });
       case 'trackers.TrackerDeleted.v1':
-        return change(state, data.tracker_id, { deleted_at: data.deleted_at }, -1);
+        return {
+          byId: state.byId.delete(data.tracker_id),
+          deleted: state.deleted.set(data.tracker_id, data.deleted_at),
+        };
+      case 'trackers.TrackersSnapshotted.v1':
+        return {
+          byId: PersistentMap(data.trackers.map((tracker) => [tracker.tracker_id, tracker])),
+          deleted: PersistentMap(data.deleted),
+        };
       default:
         return unreachable(type);
     }
   },
 };
 
-const put = (state: Trackers, tracker: Tracker, more: number): Trackers => ({
+const put = (state: Trackers, tracker: Tracker): Trackers => ({
+  ...state,
   byId: state.byId.set(tracker.tracker_id, tracker),
-  notDeleted: state.notDeleted + more,
 });
 
-const change = (state: Trackers, id: string, over: Partial<Tracker>, more = 0): Trackers => {
+const change = (state: Trackers, id: string, over: Partial<Tracker>): Trackers => {
   const tracker = state.byId.get(id);
-  return tracker ? put(state, { ...tracker, ...over }, more) : state;
+  return tracker ? put(state, { ...tracker, ...over }) : state;
 };
+
+/** Writes the fold down as an event. */
+export const snapshotTrackers = ({ byId, deleted }: Trackers): TrackerEvent => ({
+  type: 'trackers.TrackersSnapshotted.v1',
+  data: {
+    trackers: [...byId.values()].map((tracker) => ({ ...tracker, origins: [...tracker.origins] })),
+    deleted: [...deleted],
+  },
+});
 
 export const trackersStream = (partnerId: string): string => `${TRACKERS_PREFIX}${partnerId}`;

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { createPlacesBatcher } from '../../commands/domains/aggregates.ts';
 import {
   closePlaces,
   completeClaim,
@@ -33,35 +34,38 @@ const followed = { ...domainEvents, ...domainPlaceEvents, ...trackerEvents };
  * deleted tracker. Each event is answered by what both streams say now, so that any of them may come late or again. It
  * also sees to it that somebody looks where a claimed name points.
  */
-export const keepDomains = ({ store, pool, clock }: KeepingParts): FollowingProcessor => ({
-  name: KEEPING_PROCESSOR,
-  prefixes: [DOMAIN_PREFIX, DOMAIN_PLACES_PREFIX, TRACKERS_PREFIX],
-  async handle(stored) {
-    const event = readEvent(followed, stored);
-    const at = clock.now();
-    const context: CommandContext = {
-      correlationId: stored.metadata.$correlationId,
-      causationId: stored.id,
-      at,
-      ...(stored.metadata.partner_id === undefined ? {} : { partnerId: stored.metadata.partner_id }),
-    };
-    switch (event?.type) {
-      case 'domains.PlaceTaken.v1':
-        return completeClaim(store, event.data, context);
-      case 'domains.PlaceFreed.v1':
-        return releaseUnlessKept(store, event.data, context);
-      case 'domains.DomainClaimed.v1':
-        await lookAtOnce(pool, event.data, at);
-        return releaseUnlessKept(store, event.data, context);
-      case 'domains.DomainReleased.v1':
-        return lookNoMore(pool, event.data.domain_id);
-      case 'trackers.TrackerDeleted.v1':
-        return closePlaces(store, event.data.tracker_id, context);
-      case 'domains.PlacesClosed.v1':
-        return releaseAll(store, event.data.tracker_id, context);
-    }
-  },
-});
+export const keepDomains = ({ store, pool, clock }: KeepingParts): FollowingProcessor => {
+  const deps = { store, places: createPlacesBatcher(store) };
+  return {
+    name: KEEPING_PROCESSOR,
+    prefixes: [DOMAIN_PREFIX, DOMAIN_PLACES_PREFIX, TRACKERS_PREFIX],
+    async handle(stored) {
+      const event = readEvent(followed, stored);
+      const at = clock.now();
+      const context: CommandContext = {
+        correlationId: stored.metadata.$correlationId,
+        causationId: stored.id,
+        at,
+        ...(stored.metadata.partner_id === undefined ? {} : { partnerId: stored.metadata.partner_id }),
+      };
+      switch (event?.type) {
+        case 'domains.PlaceTaken.v1':
+          return completeClaim(deps, event.data, context);
+        case 'domains.PlaceFreed.v1':
+          return releaseUnlessKept(deps, event.data, context);
+        case 'domains.DomainClaimed.v1':
+          await lookAtOnce(pool, event.data, at);
+          return releaseUnlessKept(deps, event.data, context);
+        case 'domains.DomainReleased.v1':
+          return lookNoMore(pool, event.data.domain_id);
+        case 'trackers.TrackerDeleted.v1':
+          return closePlaces(deps, event.data.tracker_id, context);
+        case 'domains.PlacesClosed.v1':
+          return releaseAll(deps, event.data.tracker_id, context);
+      }
+    },
+  };
+};
 
 const lookAtOnce = async (
   pool: pg.Pool,

@@ -53,6 +53,8 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
     case 'partners.KeyRevoked.v1':
       await db.query('update api_key set revoked_at = $2 where key_id = $1', [data.key_id, data.revoked_at]);
       return;
+    case 'partners.PartnerSnapshotted.v1':
+      return;
     default:
       unreachable(type);
   }

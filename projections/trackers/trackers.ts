@@ -17,8 +17,8 @@ export const trackers: Projection = {
 };
 
 const applyOne = async ({ type, data }: TrackerEvent, db: pg.ClientBase): Promise<void> => {
-  const set = (column: 'disabled_at' | 'deleted_at', at: string | null) =>
-    db.query(`update tracker set ${column} = $2 where tracker_id = $1`, [data.tracker_id, at]);
+  const set = (column: 'disabled_at' | 'deleted_at', at: string | null, of: { tracker_id: string }) =>
+    db.query(`update tracker set ${column} = $2 where tracker_id = $1`, [of.tracker_id, at]);
   switch (type) {
     case 'trackers.TrackerCreated.v1':
       await db.query(
@@ -28,13 +28,15 @@ const applyOne = async ({ type, data }: TrackerEvent, db: pg.ClientBase): Promis
       );
       return;
     case 'trackers.TrackerDisabled.v1':
-      await set('disabled_at', data.disabled_at);
+      await set('disabled_at', data.disabled_at, data);
       return;
     case 'trackers.TrackerEnabled.v1':
-      await set('disabled_at', null);
+      await set('disabled_at', null, data);
       return;
     case 'trackers.TrackerDeleted.v1':
-      await set('deleted_at', data.deleted_at);
+      await set('deleted_at', data.deleted_at, data);
+      return;
+    case 'trackers.TrackersSnapshotted.v1':
       return;
     default:
       unreachable(type);

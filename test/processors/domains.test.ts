@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { domainAggregate, placesAggregate } from '../../commands/domains/aggregates.ts';
+import { createPlacesBatcher, domainAggregate } from '../../commands/domains/aggregates.ts';
 import { createDomainCommands, type DomainCommands } from '../../commands/domains/manage-domains.ts';
 import { handle } from '../../commands/handle.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
@@ -214,13 +214,8 @@ describe('what takes two streams', () => {
   const takePlace = async (tracker: string, domain_id = randomUUID(), hostname = HOSTNAME) => {
     const command = { type: 'Take', tracker_id: tracker, partner_id: PARTNER, domain_id, hostname } as const;
     const at = house.clock.at;
-    await handle(
-      house.store,
-      placesAggregate,
-      domainPlacesStream(tracker),
-      { ...command, at },
-      house.context(),
-    );
+    const places = createPlacesBatcher(house.store);
+    await places.submit(domainPlacesStream(tracker), { ...command, at }, house.context(), () => null);
     return domain_id;
   };
   it('is completed: a place whose claim never came', async () => {
@@ -253,7 +248,8 @@ describe('what takes two streams', () => {
     const tracker_id = randomUUID();
     const { domain_id } = await claim(tracker_id);
     const free = { type: 'Free', tracker_id, domain_id, at: house.clock.at } as const;
-    await handle(house.store, placesAggregate, domainPlacesStream(tracker_id), free, house.context());
+    const places = createPlacesBatcher(house.store);
+    await places.submit(domainPlacesStream(tracker_id), free, house.context(), () => null);
     await house.caughtUp([domains]);
     expect(await stateOf()).not.toBeNull();
     keep();
@@ -278,7 +274,7 @@ describe('what takes two streams', () => {
     const { tracker_id } = made.value.tracker;
     await claim(tracker_id, 'first.example.com');
     const late = await takePlace(tracker_id);
-    await ofTrackers.aim('Delete', PARTNER, tracker_id, house.context());
+    await ofTrackers.delete(PARTNER, tracker_id, house.context());
     keep();
     await eventually(
       'the first is given up',

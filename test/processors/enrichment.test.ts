@@ -185,7 +185,7 @@ describe('a reservation whose submission did not get through', () => {
     expect(await sweep()).toBe(0);
     house.clock.at += 5_000;
     expect(await sweep()).toBe(1);
-    expect((await enrichmentOf('8.8.5.2')).open?.reservations[0]?.partner_id).toBe(partner);
+    expect((await enrichmentOf('8.8.5.2')).open?.reservations.first()?.partner_id).toBe(partner);
     await house.caughtUp([lookups]);
     expect(await sweep()).toBe(0);
   });

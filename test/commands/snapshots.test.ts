@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createPlacesBatcher } from '../../commands/domains/aggregates.ts';
+import { createKey, createPartner, newApiKey, revokeKey } from '../../commands/partners/manage-partner.ts';
+import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
+import { domainPlacesStream } from '../../domain/domains/places.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+/** A store as a new process sees it, which counts the events that are read. */
+const countingStore = () => {
+  let read = 0;
+  const store: EventStore = Object.create(house.store);
+  store.readStream = async function* (...args) {
+    for await (const event of house.store.readStream(...args)) {
+      read += 1;
+      yield event;
+    }
+  };
+  return { store, read: () => read };
+};
+const times = <T>(count: number, make: (nth: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, nth) => make(nth)));
+
+/** Writes about 1,100 events; gives back a command on them for another process, which changes nothing. */
+const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown>>> = {
+  'a partner’s keys': async () => {
+    const made = await createPartner(house.store, `acme ${randomUUID()}`, house.context());
+    if (!made.ok) throw new Error(made.refusal);
+    const { partner_id } = made.value;
+    const limits = {
+      requests_per_second: 50,
+      new_enrichments_per_day: null,
+      pending_enrichments: 10_000,
+      company_signals: false,
+      expires_at: null,
+    };
+    const keys = await times(1_100, (nth) =>
+      createKey(
+        house.store,
+        { partner_id, name: `key ${nth}`, limits, api_key: newApiKey() },
+        house.context(),
+      ),
+    );
+    const key_id = keys[0]?.ok ? keys[0].value.key_id : '';
+    await revokeKey(house.store, { partner_id, key_id }, house.context());
+    return (store) => revokeKey(store, { partner_id, key_id }, house.context());
+  },
+  'a partner’s trackers': async () => {
+    const commands = createTrackerCommands(house.store, 2_000);
+    const partner = randomUUID();
+    const fields = { name: 'a site', origins: ['https://a.example'], customer_reference: null };
+    const made = await times(1_100, () => commands.create(partner, fields, house.context()));
+    const id = made[0]?.ok ? made[0].value.tracker_id : '';
+    await commands.delete(partner, id, house.context());
+    return (store) => createTrackerCommands(store, 2_000).delete(partner, id, house.context());
+  },
+  'a tracker’s domains': async () => {
+    const places = createPlacesBatcher(house.store);
+    const tracker_id = randomUUID();
+    const stream = domainPlacesStream(tracker_id);
+    const last = randomUUID();
+    for (const domain_id of [...Array.from({ length: 550 }, () => randomUUID()), last]) {
+      const of = { tracker_id, domain_id, at: house.clock.now() };
+      const take = { ...of, type: 'Take', partner_id: randomUUID(), hostname: 'visits.example' } as const;
+      await places.submit(stream, take, house.context(), () => null);
+      await places.submit(stream, { ...of, type: 'Free' }, house.context(), () => null);
+    }
+    const free = { type: 'Free', tracker_id, domain_id: last, at: house.clock.now() } as const;
+    return (store) => createPlacesBatcher(store).submit(stream, free, house.context(), () => null);
+  },
+};
+
+test.each(Object.keys(kinds))('another process reads %s from the last snapshot on', async (name) => {
+  const command = await kinds[name]?.();
+  const { store, read } = countingStore();
+  expect(await command?.(store)).toMatchObject({ ok: true });
+  expect(read()).toBeGreaterThan(0);
+  expect(read()).toBeLessThan(300);
+});

@@ -1,0 +1,262 @@
+import { describe, expect, it, test } from 'vitest';
+import { type BillCommand, ledger } from '../../domain/billing/ledger.ts';
+import { type DomainCommand, domain } from '../../domain/domains/domain.ts';
+import { type PlaceCommand, places, snapshotPlaces } from '../../domain/domains/places.ts';
+import type { Decider } from '../../domain/kernel/decider.ts';
+import { type EnrichmentCommand, enrichment } from '../../domain/lookup/enrichment.ts';
+import { type IntakeCommand, intake } from '../../domain/lookup/intake.ts';
+import type { KeyLimits } from '../../domain/partners/events.ts';
+import { type PartnerCommand, partner, snapshotPartner } from '../../domain/partners/partner.ts';
+import { type UserCommand, user } from '../../domain/partners/user.ts';
+import { tab, type Visit } from '../../domain/sessions/tab.ts';
+import { snapshotTrackers, type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts';
+import { type EndpointCommand, endpoints } from '../../domain/webhooks/endpoints.ts';
+import { createCopyCounter } from '../support/copied-slots.ts';
+import { ANNA, AT, reservation } from './lookup-events.ts';
+
+const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
+const limits: KeyLimits = {
+  requests_per_second: 50,
+  new_enrichments_per_day: null,
+  pending_enrichments: 10_000,
+  company_signals: false,
+  expires_at: null,
+};
+const ofPartner = { partner_id: ANNA, at: AT };
+const secret = { master_key_id: 'k', sealed: 's' };
+
+/** Runs the commands that `nth` item has, for so many items, and folds what comes of them. */
+const run = <State, Command, Event, R extends string>(
+  decider: Decider<State, Command, Event, R>,
+  commandsOf: (nth: number) => readonly Command[],
+  items: number,
+) => {
+  const copied = createCopyCounter();
+  let state = decider.initial;
+  let events = 0;
+  let slots = copied(state);
+  for (let nth = 0; nth < items; nth += 1) {
+    for (const command of commandsOf(nth)) {
+      const decision = decider.decide(command, state);
+      if (!decision.ok) throw new Error(decision.refusal);
+      for (const event of decision.value) {
+        events += 1;
+        state = decider.evolve(state, event);
+        slots += copied(state);
+      }
+    }
+  }
+  return { state, events, slots };
+};
+
+const kinds: Record<string, (items: number) => { events: number; slots: number }> = {
+  'partner with its keys': (items) =>
+    run(
+      partner,
+      (nth): PartnerCommand[] => [
+        ...(nth === 0 ? [{ ...ofPartner, type: 'CreatePartner', name: 'acme' } as const] : []),
+        { ...ofPartner, type: 'CreateKey', key_id: id(nth), name: id(nth), hash: 'h', limits },
+        { ...ofPartner, type: 'UpdateKey', key_id: id(nth), limits: { requests_per_second: 7 } },
+        ...(nth % 2 === 0 ? [{ ...ofPartner, type: 'RevokeKey', key_id: id(nth) } as const] : []),
+      ],
+      items,
+    ),
+  'partner’s trackers': (items) =>
+    run(
+      trackers,
+      (nth): TrackerCommand[] => {
+        const of = { ...ofPartner, tracker_id: id(nth) };
+        const fields = { name: 'a', origins: ['https://a.example'], customer_reference: null };
+        return [
+          { ...of, ...fields, type: 'Create', limit: items },
+          { ...of, type: 'Disable' },
+          ...(nth % 2 === 0 ? [{ ...of, type: 'Delete' } as const] : []),
+        ];
+      },
+      items,
+    ),
+  'tracker’s places for domains': (items) =>
+    run(
+      places,
+      (nth): PlaceCommand[] => {
+        const of = { tracker_id: id(1), domain_id: id(nth), at: AT };
+        return [
+          { ...of, type: 'Take', partner_id: ANNA, hostname: `n${nth}.example` },
+          { ...of, type: 'Free' },
+        ];
+      },
+      items,
+    ),
+  'host name': (items) =>
+    run(
+      domain,
+      (nth): DomainCommand[] => {
+        const of = { domain_id: id(nth), hostname: 'visits.example', at: AT + nth };
+        return [
+          { ...of, type: 'Claim', tracker_id: id(1), partner_id: ANNA },
+          { ...of, type: 'Look', error: null },
+          { ...of, type: 'Release' },
+        ];
+      },
+      items,
+    ),
+  'partner’s webhook endpoints': (items) =>
+    run(
+      endpoints,
+      (nth): EndpointCommand[] => {
+        const of = { ...ofPartner, webhook_id: id(nth) };
+        const destinations = { allowHttp: false, allowPorts: [], allowNetworks: [], ownOrigins: [] };
+        return [
+          {
+            ...of,
+            type: 'Create',
+            name: 'a',
+            url: 'https://a.example/',
+            events: ['session.created'],
+            tracker_id: null,
+            tracker_known: false,
+            secret,
+            limit: items,
+            destinations,
+          },
+          { ...of, type: 'Update', name: 'b', events: null, enabled: false },
+          ...(nth % 2 === 0 ? [{ ...of, type: 'Delete' } as const] : []),
+        ];
+      },
+      items,
+    ),
+  'partner’s reservations': (items) =>
+    run(
+      intake,
+      (nth): IntakeCommand[] => [
+        {
+          type: 'Reserve',
+          reservation_id: id(nth),
+          partner_id: ANNA,
+          key_id: 'k',
+          ip: `ip ${nth}`,
+          kind: 'first',
+          dailyAllowance: null,
+          pendingLimit: items,
+          finished: null,
+          at: AT,
+        },
+        ...(nth % 2 === 0
+          ? [{ type: 'Settle', partner_id: ANNA, reservation_ids: [id(nth)], at: AT } as const]
+          : []),
+      ],
+      items,
+    ),
+  'address with those who wait for it': (items) =>
+    run(
+      enrichment,
+      (nth): EnrichmentCommand[] => [
+        { type: 'Submit', ip: '8.8.8.8', reservation: reservation(id(nth), nth), at: AT },
+      ],
+      items,
+    ),
+  'browser tab': (items) =>
+    run(
+      tab,
+      (nth): Visit[] => [
+        {
+          type: 'Visit',
+          visit_id: id(nth),
+          tracker_id: id(1),
+          partner_id: ANNA,
+          visitor_country: null,
+          visitorOn: () => `visitor ${nth}`,
+          begin: () => ({ session_id: id(nth), sealed: 's' }),
+          at: AT + nth,
+        },
+      ],
+      items,
+    ),
+  ledger: (items) =>
+    run(
+      ledger,
+      (nth): BillCommand[] => [
+        {
+          type: 'Bill',
+          reveal: {
+            partner_id: ANNA,
+            reveal_id: id(nth),
+            tracker_id: id(1),
+            key_id: 'k',
+            user_id: null,
+            completed_at: '2026-03-01T12:00:00.000Z',
+            billable: true,
+            position: BigInt(nth + 1),
+          },
+        },
+      ],
+      items,
+    ),
+  user: (items) =>
+    run(
+      user,
+      (nth): UserCommand[] => [
+        ...(nth === 0
+          ? [{ type: 'CreateUser', user_id: id(1), partner_id: ANNA, name: 'anna', at: AT } as const]
+          : []),
+        { type: 'ResetPassword', user_id: id(1), at: AT + nth },
+      ],
+      items,
+    ),
+};
+
+// A reveal's stream holds two events at most.
+describe('a fold of ten times the events', () => {
+  test.each(Object.keys(kinds))('copies about ten times as much for a %s', (name) => {
+    const few = kinds[name]?.(200);
+    const many = kinds[name]?.(2_000);
+    if (!few || !many) throw new Error(name);
+    expect(many.events / few.events).toBeGreaterThan(9);
+    // A persistent map is a level deeper by then; a map copied for every event would come to a hundred times.
+    expect(many.slots / few.slots).toBeLessThan(20);
+  });
+});
+
+describe('a snapshot', () => {
+  it('of a partner folds to the same state', () => {
+    const { state } = run(
+      partner,
+      (nth): PartnerCommand[] => [
+        ...(nth === 0 ? [{ ...ofPartner, type: 'CreatePartner', name: 'acme' } as const] : []),
+        { ...ofPartner, type: 'CreateKey', key_id: id(nth), name: id(nth), hash: 'h', limits },
+        ...(nth % 2 === 0 ? [{ ...ofPartner, type: 'RevokeKey', key_id: id(nth) } as const] : []),
+      ],
+      20,
+    );
+    expect(partner.evolve(partner.initial, snapshotPartner(state))).toEqual(state);
+  });
+
+  it('of trackers folds to the same state', () => {
+    const fields = { name: 'a', origins: ['https://a.example'], customer_reference: null, limit: 20 };
+    const { state } = run(
+      trackers,
+      (nth): TrackerCommand[] => [
+        { ...ofPartner, ...fields, type: 'Create', tracker_id: id(nth) },
+        ...(nth % 3 === 0 ? [{ ...ofPartner, type: 'Disable', tracker_id: id(nth) } as const] : []),
+        ...(nth % 2 === 0 ? [{ ...ofPartner, type: 'Delete', tracker_id: id(nth) } as const] : []),
+      ],
+      20,
+    );
+    expect(trackers.evolve(trackers.initial, snapshotTrackers(state))).toEqual(state);
+  });
+
+  it('of a tracker’s places folds to the same state, and has no more than ten freed ones', () => {
+    const { state } = run(
+      places,
+      (nth): PlaceCommand[] => {
+        const of = { tracker_id: id(1), domain_id: id(nth), at: AT };
+        const take = { ...of, type: 'Take', partner_id: ANNA, hostname: `n${nth}.example` } as const;
+        return nth % 10 === 0 ? [take] : [take, { ...of, type: 'Free' }];
+      },
+      50,
+    );
+    const snapshot = snapshotPlaces(state);
+    expect(snapshot).toMatchObject({ data: { held: { length: 5 }, freed: { length: 10 } } });
+    expect(places.evolve(places.initial, snapshot)).toEqual(state);
+  });
+});
