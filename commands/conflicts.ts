@@ -1,5 +1,6 @@
 import { StoreBusy, WrongExpectedRevision } from '../event-store/port.ts';
 import { backoffMs } from '../platform/backoff.ts';
+import { pause } from '../platform/pause.ts';
 
 /** Conflicts in a row, and the milliseconds, that a command is retried for. Both must be used up. */
 const CONFLICTS = 12;
@@ -21,6 +22,6 @@ export const conflictRetries = (): ((error: unknown) => Promise<void>) => {
     if (conflicts >= CONFLICTS && performance.now() - began >= PATIENCE_MS) {
       throw new StoreBusy(`refused ${conflicts} times in a row: ${error.message}`, { cause: error });
     }
-    await new Promise((resolve) => setTimeout(resolve, backoffMs(conflicts, DELAY)));
+    await pause(backoffMs(conflicts, DELAY));
   };
 };

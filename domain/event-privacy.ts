@@ -68,8 +68,10 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   },
 
   'usage.LookupsCounted.v1': { shown: 'counts.*' },
+  'usage.LookupsCorrected.v1': { shown: 'counts.*' },
   'usage.LookupsTotalled.v1': { shown: 'part parts counts.*' },
   'usage.TrackerCallsCounted.v1': { shown: 'counts.*' },
+  'usage.TrackerCallsCorrected.v1': { shown: 'counts.*' },
   'usage.TrackerCallsTotalled.v1': { shown: 'part parts counts.*' },
   'usage.TrackerDayClosed.v1': { shown: 'day part parts counts.*' },
 

@@ -20,7 +20,8 @@ type Counts = TrackerUsageBody['totals'];
 const ACCOUNTING =
   'capture_requests: requests of the pixel that were accepted, retries, crawlers and prefetches included. api_requests: ' +
   'previews, feed pages of this tracker, reveals and receipts that were answered with 200 or 202; refused calls, ' +
-  'unfiltered feeds, usage and the dashboard are not counted. Counters are durable before the answer is sent. ' +
+  'unfiltered feeds, usage and the dashboard are not counted. Counters are durable before the answer is sent; a count ' +
+  'that is stored after its answer was refused is taken back. ' +
   'reveals and sessions count when they began, billable_reveals when they completed.';
 
 const startRow = z.object({ created_at: z.string() });

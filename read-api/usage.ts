@@ -19,7 +19,8 @@ export interface GetUsageParts {
 const ACCOUNTING =
   'Counts every authenticated answer of /v1/lookup, GET polls, refused requests and rate limits included, ' +
   'committed before the answer was sent. Not counted: unauthorized calls, unknown paths and methods, too long ' +
-  'URLs, usage, documents and health, and answers with the code usage_unavailable.';
+  'URLs, usage, documents and health, and answers with the code usage_unavailable: a count of theirs that is stored ' +
+  'late is taken back. An answer that was under way when a process or a connection was cut may be counted.';
 
 const REVEAL_ACCOUNTING =
   'Reveals made with this key, by the hour they completed in. One unit for each whose result held any data; reading ' +

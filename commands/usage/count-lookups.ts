@@ -22,7 +22,8 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
   const counter = createGroupCounter<LookupCount>(store, clock, {
     keyOf: ([key, hour, outcome]) => `${key} ${hour} ${outcome}`,
     plus,
-    event: (counts) => ({ type: 'usage.LookupsCounted.v1', data: { counts } }),
+    counted: (counts) => ({ type: 'usage.LookupsCounted.v1', data: { counts } }),
+    corrected: (counts) => ({ type: 'usage.LookupsCorrected.v1', data: { counts } }),
   });
   return {
     count: ({ keyId, outcome, cacheHit, durationMs }) =>

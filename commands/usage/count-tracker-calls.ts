@@ -25,7 +25,8 @@ export const createTrackerCallCounter = (store: EventStore, clock: Clock): Track
   const { count, close } = createGroupCounter<TrackerCalls>(store, clock, {
     keyOf: ([tracker, hour]) => `${tracker} ${hour}`,
     plus: plusCalls,
-    event: (counts) => ({ type: 'usage.TrackerCallsCounted.v1', data: { counts } }),
+    counted: (counts) => ({ type: 'usage.TrackerCallsCounted.v1', data: { counts } }),
+    corrected: (counts) => ({ type: 'usage.TrackerCallsCorrected.v1', data: { counts } }),
   });
   const hour = () => hourOf(clock.now());
   return {

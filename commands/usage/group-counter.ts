@@ -1,26 +1,29 @@
-import { v7 as uuid } from 'uuid';
 import { HOUR } from '../../domain/kernel/time.ts';
-import { type UsageEvent, usageEvents, usageStream } from '../../domain/usage/events.ts';
 import {
   type EventStore,
   OutcomeUnknown,
   StoreBusy,
   StoreUnavailable,
+  StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
+import { backoffMs } from '../../platform/backoff.ts';
 import { type Clock, iso } from '../../platform/clock.ts';
+import { pause } from '../../platform/pause.ts';
 import { apart } from '../../platform/spans.ts';
-import { appendSafely, toNewEvents } from '../handle.ts';
-
-/** The count could not be made durable in time (decisions: 2 s). The answer that it belongs to is not sent. */
-export class CountNotDurable extends Error {}
-
-/** What is counted: rows that begin with what they are of and the hour, and how two of the same are one. */
-export interface Counted<Row> {
-  keyOf(row: Row): string;
-  plus(sum: Row | undefined, row: Row): Row;
-  event(counts: Row[]): UsageEvent;
-}
+import {
+  answersOf,
+  CountNotDurable,
+  createWaitingGroups,
+  expire,
+  GROUP_MS,
+  type Group,
+  refuse,
+  rowsOf,
+  type Sums,
+  type Told,
+} from './count-groups.ts';
+import { type CountAppend, type CountEvents, createCountStreams } from './count-streams.ts';
 
 export interface GroupCounter<Row> {
   /** Resolves once the count is durable. @throws CountNotDurable */
@@ -29,162 +32,168 @@ export interface GroupCounter<Row> {
   close(): Promise<void>;
 }
 
-/** All counts of a few milliseconds: one event, one append, one promise that all its requests share. */
-interface Group<Row> {
-  readonly openedAt: number;
-  readonly counts: Map<string, Row>;
-  answers: number;
-  readonly durable: Promise<void>;
-  resolve(): void;
-  reject(reason: Error): void;
-}
-
-const LIMIT_MS = 2_000;
-const AGAIN_MS = 50;
-/** So many answers in one append are a crowd. */
-const CROWD = 8;
+const RETRY = { firstMs: 50, mostMs: 250 } as const;
+/** From so many answers an append waits for company. */
+const CROWD_ANSWERS = 8;
 const GATHER_MS = 2;
+const CORRECTIONS_MS = 1_000;
 
-/**
- * Counts the answers of this process on streams of its own, one a boot and UTC day, by group commit: what comes while
- * one append is under way shares the next.
- */
+/** Counts the answers of this process by group commit: counts that arrive during one append share the next. */
 export const createGroupCounter = <Row extends readonly [string, string, ...unknown[]]>(
   store: EventStore,
   clock: Clock,
-  { keyOf, plus, event }: Counted<Row>,
+  counted: Sums<Row> & CountEvents<Row>,
 ): GroupCounter<Row> => {
-  let open: Group<Row> | null = null;
-  let flushing: Promise<void> | null = null;
-  let bootId = uuid();
-  let revisions = new Map<string, number>();
-  let gathering: { readonly enough: number; resolve(): void } | null = null;
-  const watched = new Set<Group<Row>>();
+  const streams = createCountStreams<Row>(store, clock, counted);
+  const waiting = createWaitingGroups(counted);
+  /** Of the append under way. */
+  let writing: readonly Group<Row>[] = [];
+  let state: 'idle' | 'gathering' | 'writing' | 'resting' = 'idle';
+  let running: Promise<void> = Promise.resolve();
+  let gathered: { readonly answers: number; resolve(): void } | null = null;
+  /** Ends the wait for an append all of whose groups are refused. */
+  let abandon = (): void => undefined;
+  let watching: NodeJS.Timeout | null = null;
+  let failures = 0;
+  let isClosed = false;
 
-  // One timer for all groups: whoever waits longer is told so, even while an append hangs.
-  const watch = setInterval(() => {
+  /** Refuses what has waited for too long, also while an append hangs. */
+  const watch = (): void => {
     const now = performance.now();
-    for (const group of watched) {
-      if (now - group.openedAt < LIMIT_MS) continue;
-      watched.delete(group);
-      // Its answers say that they are not counted: it must not be written later, nor joined.
-      if (group === open) open = null;
-      group.reject(new CountNotDurable('a count was not durable in time'));
-    }
-  }, 100);
-  watch.unref();
-
-  const newGroup = (): Group<Row> => {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const group: Group<Row> = {
-      openedAt: performance.now(),
-      counts: new Map(),
-      answers: 0,
-      durable: promise,
-      resolve,
-      reject,
-    };
-    // Whoever counts awaits the promise; a group that nobody awaits any more must not end the process.
-    promise.catch(() => undefined);
-    watched.add(group);
-    return group;
+    waiting.expire(now);
+    expire(writing, now);
+    if (writing.every(isRefused)) abandon();
+    const isIdle = waiting.isEmpty() && writing.length === 0;
+    watching = isIdle ? null : setTimeout(watch, GROUP_MS);
   };
 
-  const appendGroup = async (group: Group<Row>): Promise<void> => {
-    const byDay = Map.groupBy(group.counts.values(), ([, hour]) => hour.slice(0, 10));
-    for (const [day, counts] of byDay) {
-      const stream = usageStream(bootId, day);
-      const events = toNewEvents(usageEvents, [event(counts)], {
-        correlationId: bootId,
-        causationId: bootId,
-        at: clock.now(),
-      });
-      const expected = revisions.get(stream) ?? 'no_stream';
-      const { revision } = await appendSafely(store, stream, expected, events, () => watched.has(group));
-      revisions.set(stream, revision);
-      // What is written is not written again, should the next day's append fail.
-      for (const count of counts) group.counts.delete(keyOf(count));
-    }
+  const rest = (): Promise<void> => {
+    failures += 1;
+    state = 'resting';
+    return pause(backoffMs(failures, RETRY));
   };
 
-  const write = async (group: Group<Row>): Promise<void> => {
-    for (;;) {
-      try {
-        await appendGroup(group);
-        group.resolve();
-        break;
-      } catch (error) {
-        if (error instanceof OutcomeUnknown || error instanceof WrongExpectedRevision) startAfresh();
-        const passing = error instanceof StoreUnavailable || error instanceof StoreBusy;
-        if (!passing || performance.now() - group.openedAt >= LIMIT_MS) {
-          group.reject(new CountNotDurable(String(error), { cause: error }));
-          break;
-        }
-        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  /** Sends the append until its outcome is known, or until nobody waits for it any more. */
+  const send = async (append: CountAppend<Row>, batch: readonly Group<Row>[]): Promise<Outcome> => {
+    const abandoned = new Promise<void>((resolve) => {
+      abandon = resolve;
+    });
+    let isDoubtful = false;
+    while (!batch.every(isRefused)) {
+      state = 'writing';
+      const sent = append.send().then(
+        () => null,
+        (error: unknown) => error,
+      );
+      const error = await Promise.race([sent, abandoned]);
+      if (error === null) return 'written';
+      if (error instanceof OutcomeUnknown) isDoubtful = true;
+      else if (error !== undefined && !isDoubtful) return notWritten(batch, error);
+      // The stream has gone on: with the doubtful append or without it.
+      else if (isMoved(error)) {
+        append.takeBack(rowsOf(batch, counted));
+        return 'not written';
       }
+      await Promise.race([rest(), abandoned]);
     }
-    watched.delete(group);
+    append.takeBack(rowsOf(batch, counted));
+    return 'taken back';
   };
 
-  /** Where the streams stand is not known any more: go on with new ones. */
-  const startAfresh = (): void => {
-    bootId = uuid();
-    revisions = new Map();
+  const notWritten = (batch: readonly Group<Row>[], error: unknown): Outcome => {
+    if (isMoved(error)) streams.startAfresh();
+    else if (!(error instanceof StoreUnavailable || error instanceof StoreBusy)) refuseAll(batch, error);
+    return 'not written';
   };
 
-  const flush = async (): Promise<void> => {
+  const write = async (batch: readonly Group<Row>[]): Promise<void> => {
+    for (const group of batch) group.state = 'writing';
+    writing = batch;
+    const append = streams.begin((batch[0] as Group<Row>).day, rowsOf(batch, counted));
+    const outcome = await send(append, batch);
+    const refused = batch.filter(isRefused);
+    const others = batch.filter((group) => !isRefused(group));
+    if (outcome === 'not written') {
+      waiting.putBack(others);
+      await rest();
+      return;
+    }
+    failures = 0;
+    for (const group of others) {
+      group.state = 'durable';
+      group.told.resolve();
+    }
+    if (outcome === 'written' && refused.length > 0) append.takeBack(rowsOf(refused, counted));
+  };
+
+  const run = async (): Promise<void> => {
     let crowd = 0;
-    while (open) {
-      // In a crowd an append costs more than the answers that share it: a little later, more of them do. Half of the
-      // crowd is enough, so that it is answered while the other half is being counted.
-      if (crowd >= CROWD) await gather(open, crowd / 2);
-      const group: Group<Row> = open;
-      open = null;
-      await write(group);
-      crowd = group.answers + (waiting()?.answers ?? 0);
+    while (!waiting.isEmpty()) {
+      // In a crowd an append costs more than the answers that share it. Half of the crowd is enough, so that it is
+      // answered while the other half is being counted.
+      if (crowd >= CROWD_ANSWERS) await gather(crowd / 2);
+      const batch = waiting.take();
+      // All of them may have been refused meanwhile.
+      if (batch.length > 0) await write(batch).catch((error: unknown) => refuseAll(batch, error));
+      writing = [];
+      abandon = () => undefined;
+      crowd = answersOf(batch) + waiting.answers();
     }
-    flushing = null;
+    state = 'idle';
   };
 
-  /** For many requests, and so in the trace of none. */
-  const startFlush = (): Promise<void> => new Promise<void>((resolve) => setImmediate(resolve)).then(flush);
-
-  /** What has come meanwhile. */
-  const waiting = (): Group<Row> | null => open;
-
-  /** Until so many answers are in the group, or a short time is over. */
-  const gather = async (group: Group<Row>, enough: number): Promise<void> => {
-    if (group.answers >= enough) return;
+  /** Waits until so many answers are waiting, or a short time is over. */
+  const gather = async (answers: number): Promise<void> => {
+    if (waiting.answers() >= answers) return;
+    state = 'gathering';
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, GATHER_MS);
-      gathering = {
-        enough,
+      gathered = {
+        answers,
         resolve: () => {
           clearTimeout(timer);
           resolve();
         },
       };
     });
-    gathering = null;
+    gathered = null;
   };
 
   return {
     count: (row) => {
-      open ??= newGroup();
-      const key = keyOf(row);
-      open.counts.set(key, plus(open.counts.get(key), row));
-      open.answers += 1;
-      if (gathering && open.answers >= gathering.enough) gathering.resolve();
-      // After this turn of the event loop, so that requests read together are counted together.
-      flushing ??= apart(startFlush);
-      return open.durable;
+      if (isClosed) return Promise.reject(new CountNotDurable('the counter is closed'));
+      const group = waiting.add(row);
+      watching ??= setTimeout(watch, GROUP_MS);
+      if (gathered && waiting.answers() >= gathered.answers) gathered.resolve();
+      if (state === 'idle') {
+        state = 'gathering';
+        // After this turn of the event loop, so that requests read together are counted together; and, being for
+        // many requests, in the trace of none.
+        running = apart(() => new Promise<void>((resolve) => setImmediate(resolve)).then(run));
+      }
+      return group.told.promise;
     },
     close: async () => {
-      while (flushing) await flushing;
-      clearInterval(watch);
+      isClosed = true;
+      await running;
+      if (watching) clearTimeout(watching);
+      await streams.close(CORRECTIONS_MS);
     },
   };
 };
+
+/** What became of an append. */
+type Outcome = 'written' | 'not written' | 'taken back';
+
+const isRefused = (group: { readonly state: string }): boolean => group.state === 'refused';
+
+const refuseAll = (groups: readonly Told[], cause: unknown): void => {
+  for (const group of groups) if (group.state === 'writing') refuse(group, cause);
+};
+
+/** The stream is not where the append expects it. */
+const isMoved = (error: unknown): boolean =>
+  error instanceof WrongExpectedRevision || error instanceof StreamExpired;
 
 /** The UTC hour of an instant, `YYYY-MM-DDTHH`; the last one is remembered. */
 export const hourOf = (() => {

@@ -23,6 +23,16 @@ export type LookupCount = z.output<typeof count>;
 export const plus = (sum: LookupCount | undefined, row: LookupCount): LookupCount =>
   sum ? [sum[0], sum[1], sum[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
 
+/** What a correction adds to the sum. */
+export const negated = ([key, hour, outcome, requests, hits, us]: LookupCount): LookupCount => [
+  key,
+  hour,
+  outcome,
+  -requests,
+  -hits,
+  -us,
+];
+
 /** Tracker, hour, capture requests, successful API requests, those that were complete, those that told a company. */
 const trackerCalls = z.tuple([z.uuid(), z.string(), z.int(), z.int(), z.int(), z.int()]);
 export type TrackerCalls = z.output<typeof trackerCalls>;
@@ -30,6 +40,16 @@ export type TrackerCalls = z.output<typeof trackerCalls>;
 /** The sum of two counts of the same tracker and hour. */
 export const plusCalls = (sum: TrackerCalls | undefined, row: TrackerCalls): TrackerCalls =>
   sum ? [sum[0], sum[1], sum[2] + row[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
+
+/** What a correction adds to the sum. */
+export const negatedCalls = ([
+  tracker,
+  hour,
+  captures,
+  api,
+  completed,
+  company,
+]: TrackerCalls): TrackerCalls => [tracker, hour, -captures, -api, -completed, -company];
 
 /** Tracker, hour, new sessions, new reveals. */
 const trackerHour = z.tuple([z.uuid(), z.string(), z.int(), z.int()]);
@@ -39,11 +59,18 @@ export type TrackerHour = z.output<typeof trackerHour>;
 export const usageEvents = {
   'usage.LookupsCounted.v1': z.object({ counts: z.array(count) }),
   /**
+   * Answers that were counted before it in the stream and then not sent, as their count was not known to be durable in
+   * time: to be subtracted. Without counts it only stands in the place of an append that must not be written any more.
+   */
+  'usage.LookupsCorrected.v1': z.object({ counts: z.array(count) }),
+  /**
    * Totals for the whole stream, in parts of bounded size: each row stands for all rows of its key, hour
    * and outcome that came before it in the stream. After the last part the stream is truncated before the first.
    */
   'usage.LookupsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(count) }),
   'usage.TrackerCallsCounted.v1': z.object({ counts: z.array(trackerCalls) }),
+  /** As `LookupsCorrected`. */
+  'usage.TrackerCallsCorrected.v1': z.object({ counts: z.array(trackerCalls) }),
   /** As `LookupsTotalled`. */
   'usage.TrackerCallsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(trackerCalls) }),
   /**

@@ -1,5 +1,13 @@
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
-import { type LookupCount, plus, plusCalls, type TrackerCalls, type UsageEvent } from './events.ts';
+import {
+  type LookupCount,
+  negated,
+  negatedCalls,
+  plus,
+  plusCalls,
+  type TrackerCalls,
+  type UsageEvent,
+} from './events.ts';
 
 /** Sums by key, hour and outcome, or by tracker and hour, and how far the closing of the stream has come. */
 export interface UsageTotals {
@@ -16,9 +24,12 @@ const PART_ROWS = 5_000;
 const keyOf = ([key, hour, outcome]: LookupCount): string => `${key} ${hour} ${outcome}`;
 const keyOfCalls = ([tracker, hour]: TrackerCalls): string => `${tracker} ${hour}`;
 
-/** Lists of bounded length, in the order of the keys. */
-const pages = <Row>(rows: ReadonlyMap<string, Row>): Row[][] => {
-  const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+/** Lists of bounded length, in the order of the keys, without the rows that corrections have emptied. */
+const pages = <Row extends LookupCount | TrackerCalls>(rows: ReadonlyMap<string, Row>): Row[][] => {
+  const sorted = [...rows]
+    .filter(([, row]) => row.some((sum) => typeof sum === 'number' && sum !== 0))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, row]) => row);
   return Array.from({ length: Math.ceil(sorted.length / PART_ROWS) }, (_, index) =>
     sorted.slice(index * PART_ROWS, (index + 1) * PART_ROWS),
   );
@@ -62,11 +73,19 @@ export const usageTotals: Decider<UsageTotals, UsageCommand, UsageEvent, never> 
       case 'usage.LookupsCounted.v1':
         for (const row of data.counts) counts.set(keyOf(row), plus(counts.get(keyOf(row)), row));
         return { ...state, partsWritten: 0 };
+      case 'usage.LookupsCorrected.v1':
+        for (const row of data.counts) counts.set(keyOf(row), plus(counts.get(keyOf(row)), negated(row)));
+        return { ...state, partsWritten: 0 };
       case 'usage.LookupsTotalled.v1':
         for (const row of data.counts) counts.set(keyOf(row), row);
         return { ...state, partsWritten: data.part };
       case 'usage.TrackerCallsCounted.v1':
         for (const row of data.counts) calls.set(keyOfCalls(row), plusCalls(calls.get(keyOfCalls(row)), row));
+        return { ...state, partsWritten: 0 };
+      case 'usage.TrackerCallsCorrected.v1':
+        for (const row of data.counts) {
+          calls.set(keyOfCalls(row), plusCalls(calls.get(keyOfCalls(row)), negatedCalls(row)));
+        }
         return { ...state, partsWritten: 0 };
       case 'usage.TrackerCallsTotalled.v1':
         for (const row of data.counts) calls.set(keyOfCalls(row), row);

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { appendSafely, toNewEvents } from '../../commands/handle.ts';
 import { newId } from '../../commands/new-id.ts';
@@ -6,6 +5,7 @@ import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, type NewEvent, type Position, StreamExpired } from '../../event-store/port.ts';
 import { backoffMs } from '../../platform/backoff.ts';
+import { endsWithin, pause } from '../../platform/pause.ts';
 import { apart } from '../../platform/spans.ts';
 import type { DeliveryClaim } from './claims.ts';
 
@@ -88,7 +88,7 @@ export const createJournal = ({ store, log, onWritten, onExpired }: JournalOptio
       { error: String(lastError), outcomes: unwritten, retry_in_ms: retryInMs },
       'delivery outcomes were not written; retry scheduled',
     );
-    await setTimeout(retryInMs, undefined, { signal: closing.signal }).catch(() => undefined);
+    await pause(retryInMs, closing.signal);
   };
 
   return {
@@ -109,11 +109,8 @@ export const createJournal = ({ store, log, onWritten, onExpired }: JournalOptio
 
     /** Writes what is waiting, then ends. Gives up after `ms`: the attempts of those outcomes are repeated elsewhere. */
     close: async (ms: number): Promise<void> => {
-      const done = new AbortController();
-      const late = setTimeout(ms, undefined, { signal: done.signal }).catch(() => undefined);
-      await Promise.race([late, flushing ?? Promise.resolve()]);
+      await endsWithin(flushing ?? Promise.resolve(), ms);
       closing.abort();
-      done.abort();
     },
   };
 };

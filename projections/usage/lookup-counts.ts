@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { dayOfUsageStream, type LookupCount, plus, usageEvents } from '../../domain/usage/events.ts';
+import { dayOfUsageStream, type LookupCount, negated, plus, usageEvents } from '../../domain/usage/events.ts';
 import type { Projection } from '../projection.ts';
 
 interface Row {
@@ -18,6 +18,7 @@ export const usage: Projection = {
   async apply(events, db) {
     const rows = new Map<string, Row>();
     const totalled = new Map<string, boolean>();
+    const corrected: Row[] = [];
     const put = (source: string, count: LookupCount, absolute: boolean): void => {
       const key = `${source} ${count[0]} ${count[1]} ${count[2]}`;
       const before = absolute ? undefined : rows.get(key);
@@ -36,11 +37,19 @@ export const usage: Projection = {
           totalled.set(stored.stream, false);
           for (const count of data.counts) put(stored.stream, count, false);
           break;
+        case 'usage.LookupsCorrected.v1':
+          totalled.set(stored.stream, false);
+          for (const count of data.counts) {
+            put(stored.stream, negated(count), false);
+            corrected.push({ source: stored.stream, count, absolute: false });
+          }
+          break;
         case 'usage.LookupsTotalled.v1':
           totalled.set(stored.stream, data.part === data.parts);
           for (const count of data.counts) put(stored.stream, count, true);
           break;
         case 'usage.TrackerCallsCounted.v1':
+        case 'usage.TrackerCallsCorrected.v1':
           totalled.set(stored.stream, false);
           break;
         case 'usage.TrackerCallsTotalled.v1':
@@ -60,6 +69,10 @@ export const usage: Projection = {
       const name = absolute ? 'set_usage' : 'add_usage';
       await db.query({ name, text: upsert(absolute), values: columns(some) });
     }
+    if (corrected.length > 0) {
+      const values = columns(corrected).slice(0, KEY_COLUMNS);
+      await db.query({ name: 'delete_empty_usage', text: DELETE_EMPTY, values });
+    }
   },
 };
 
@@ -72,6 +85,14 @@ const columns = (rows: readonly Row[]): unknown[] => [
   rows.map(({ count }) => count[4]),
   rows.map(({ count }) => count[5]),
 ];
+
+const KEY_COLUMNS = 4;
+
+/** An hour without requests has no row, as if its answers had never been counted. */
+const DELETE_EMPTY = `
+  delete from usage_hour u
+  using unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[]) as c (key_id, hour, outcome, source)
+  where u.key_id = c.key_id and u.hour = c.hour and u.outcome = c.outcome and u.source = c.source and u.requests = 0`;
 
 const SUMS = ['requests', 'cache_hits', 'duration_us'] as const;
 

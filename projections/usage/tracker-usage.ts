@@ -2,7 +2,13 @@ import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
 import { sessionEvents } from '../../domain/sessions/events.ts';
-import { plusCalls, type TrackerCalls, type TrackerHour, usageEvents } from '../../domain/usage/events.ts';
+import {
+  negatedCalls,
+  plusCalls,
+  type TrackerCalls,
+  type TrackerHour,
+  usageEvents,
+} from '../../domain/usage/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Projection } from '../projection.ts';
 
@@ -24,19 +30,35 @@ export const trackerUsage: Projection = {
   async apply(events, db) {
     const calls: Rows<TrackerCalls> = new Map();
     const begun: Rows<TrackerHour> = new Map();
-    for (const stored of events) fold(calls, begun, stored);
+    const corrected: Row<TrackerCalls>[] = [];
+    for (const stored of events) fold(calls, begun, corrected, stored);
     for (const absolute of [true, false]) {
       await write(db, `tracker_calls ${absolute}`, callsUpsert(absolute), calls, absolute);
       await write(db, `tracker_hours ${absolute}`, hoursUpsert(absolute), begun, absolute);
     }
+    if (corrected.length > 0) {
+      const values = columnsOf(corrected).slice(0, KEY_COLUMNS);
+      await db.query({ name: 'delete_empty_calls', text: DELETE_EMPTY, values });
+    }
   },
 };
 
-const fold = (calls: Rows<TrackerCalls>, begun: Rows<TrackerHour>, stored: RecordedEvent): void => {
+const fold = (
+  calls: Rows<TrackerCalls>,
+  begun: Rows<TrackerHour>,
+  corrected: Row<TrackerCalls>[],
+  stored: RecordedEvent,
+): void => {
   const event = readEvent(schemas, stored);
   switch (event?.type) {
     case 'usage.TrackerCallsCounted.v1':
       for (const count of event.data.counts) put(calls, stored.stream, count, plusCalls);
+      return;
+    case 'usage.TrackerCallsCorrected.v1':
+      for (const count of event.data.counts) {
+        put(calls, stored.stream, negatedCalls(count), plusCalls);
+        corrected.push({ source: stored.stream, count, absolute: false });
+      }
       return;
     case 'usage.TrackerCallsTotalled.v1':
       for (const count of event.data.counts) put(calls, stored.stream, count, null);
@@ -86,11 +108,20 @@ const write = async <Count extends readonly [string, string, ...unknown[]]>(
 ): Promise<void> => {
   const some = [...rows.values()].filter((row) => row.absolute === absolute);
   if (some.length === 0) return;
-  const columns = (some[0]?.count ?? []).map((_, index) =>
-    some.map(({ count }) => (index === 1 ? `${count[1]}:00:00Z` : count[index])),
-  );
-  await db.query({ name, text, values: [some.map(({ source }) => source), ...columns] });
+  await db.query({ name, text, values: columnsOf(some) });
 };
+
+/** The source, then the columns of the counts. */
+const columnsOf = <Count extends readonly [string, string, ...unknown[]]>(
+  rows: readonly Row<Count>[],
+): unknown[] => [
+  rows.map(({ source }) => source),
+  ...(rows[0]?.count ?? []).map((_, index) =>
+    rows.map(({ count }) => (index === 1 ? `${count[1]}:00:00Z` : count[index])),
+  ),
+];
+
+const KEY_COLUMNS = 3;
 
 /** What becomes of a row that is there already. */
 const sums = (columns: readonly string[], absolute: boolean): string =>
@@ -104,6 +135,13 @@ const callsUpsert = (absolute: boolean): string => `
   select * from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[],
                        $7::bigint[])
   on conflict (tracker_id, hour, source) do update set ${sums(CALLS, absolute)}`;
+
+/** An hour without requests and calls has no row, as if they had never been counted. */
+const DELETE_EMPTY = `
+  delete from tracker_calls_hour t
+  using unnest($1::text[], $2::uuid[], $3::timestamptz[]) as c (source, tracker_id, hour)
+  where t.source = c.source and t.tracker_id = c.tracker_id and t.hour = c.hour
+    and t.capture_requests = 0 and t.api_requests = 0`;
 
 const HOURS = ['sessions', 'reveals'];
 const hoursUpsert = (absolute: boolean): string => `

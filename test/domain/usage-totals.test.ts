@@ -38,6 +38,34 @@ describe('closing the books of a usage stream', () => {
       },
     ]);
   });
+  it('takes corrections off, and leaves out what they have emptied', () => {
+    const totals = totalUntilDone([
+      counted(['k1', '2026-03-01T10', 'company', 5, 4, 100], ['k1', '2026-03-01T10', 'error', 1, 0, 5]),
+      {
+        type: 'usage.LookupsCorrected.v1',
+        data: {
+          counts: [
+            ['k1', '2026-03-01T10', 'company', 2, 1, 30],
+            ['k1', '2026-03-01T10', 'error', 1, 0, 5],
+          ],
+        },
+      },
+    ]);
+    expect(totals.map(({ data }) => 'counts' in data && data.counts)).toEqual([
+      [['k1', '2026-03-01T10', 'company', 3, 3, 70]],
+    ]);
+  });
+  it('totals again what was corrected after it', () => {
+    const before = [counted(['k1', '2026-03-01T10', 'company', 5, 4, 100])];
+    const totals = totalUntilDone(before);
+    const late: UsageEvent = {
+      type: 'usage.LookupsCorrected.v1',
+      data: { counts: [['k1', '2026-03-01T10', 'company', 1, 1, 10]] },
+    };
+    expect(totalUntilDone([...before, ...totals, late])).toMatchObject([
+      { data: { counts: [['k1', '2026-03-01T10', 'company', 4, 3, 90]] } },
+    ]);
+  });
   it('goes on where it was killed between two parts, and the totals alone say the same as all', () => {
     const many = Array.from(
       { length: 12_000 },

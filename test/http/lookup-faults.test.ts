@@ -115,20 +115,24 @@ describe('a store that fails', () => {
     expect(performance.now() - started).toBeLessThan(6_000);
   });
 
-  it('to count within two seconds is usage_unavailable, and such answers are not counted', async () => {
+  it('to count in time is usage_unavailable, and such answers are not counted', async () => {
     const own = await api.key();
     await api.get(own, '5.8.2.1');
     faults.failAppends('usage-', 'hangs');
     const started = performance.now();
     unavailable(await api.get(own, '5.8.2.1'), 'usage_unavailable');
-    // The first one's append is still on its way; this one's was never begun.
+    // Four seconds while the append is under way.
+    expect(performance.now() - started).toBeGreaterThan(3_900);
+    expect(performance.now() - started).toBeLessThan(5_500);
     unavailable(await api.inject(own, { method: 'GET', url: '/v1/lookup' }), 'usage_unavailable');
-    unavailable(await api.inject(own, { method: 'GET', url: '/v1/lookup' }), 'usage_unavailable');
-    expect(performance.now() - started).toBeGreaterThan(5_500);
-    expect(performance.now() - started).toBeLessThan(8_000);
     faults.heal();
     await api.get(own, '5.8.2.1');
-    expect((await api.usage(own)).json().outcomes).toMatchObject({ error: 2, invalid_request: 0 });
+    const usage = await eventually(
+      'the counts that landed late are taken back',
+      () => api.usage(own),
+      (answer) => answer.json().totals.requests === 2,
+    );
+    expect(usage.json().outcomes).toMatchObject({ error: 2, invalid_request: 0 });
   });
 
   it('to count at all is usage_unavailable too', async () => {

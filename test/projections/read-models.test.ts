@@ -6,6 +6,7 @@ import { lookups } from '../../projections/lookup/lookups.ts';
 import { partners } from '../../projections/partners/keys.ts';
 import type { Projection } from '../../projections/projection.ts';
 import { usage } from '../../projections/usage/lookup-counts.ts';
+import { trackerUsage } from '../../projections/usage/tracker-usage.ts';
 import {
   BERT,
   completed,
@@ -160,6 +161,44 @@ describe('the read model of usage', () => {
       usage_hour: [{ requests: '4', cache_hits: '2', duration_us: '60' }, { requests: '2' }],
       usage_source: [{ totalled: false }, { totalled: false }],
     });
+  });
+
+  it('takes corrections off, and an hour that they empty has no row', async () => {
+    const corrected = (...counts: unknown[]) => ({ type: 'usage.LookupsCorrected.v1', data: { counts } });
+    const isp = ['k', '2026-03-01T10', 'isp', 2, 1, 30];
+    const error = ['k', '2026-03-01T10', 'error', 1, 0, 5];
+    const late = [counted(isp, error), corrected(['k', '2026-03-01T10', 'isp', 1, 1, 10]), corrected(error)];
+    expect(await applied(usage, recorded('usage-a-2026-03-01', late))).toMatchObject({
+      usage_hour: [{ outcome: 'isp', requests: '1', cache_hits: '0', duration_us: '20' }],
+      usage_source: [{ totalled: false }],
+    });
+  });
+
+  it('takes corrections of calls about trackers off in the same way', async () => {
+    const [one, other] = [randomUUID(), randomUUID()];
+    const events = [
+      [
+        'usage.TrackerCallsCounted.v1',
+        [one, '2026-03-01T10', 3, 2, 1, 1],
+        [other, '2026-03-01T10', 1, 0, 0, 0],
+      ],
+      [
+        'usage.TrackerCallsCorrected.v1',
+        [one, '2026-03-01T10', 1, 1, 1, 0],
+        [other, '2026-03-01T10', 1, 0, 0, 0],
+      ],
+    ].map(([type, ...counts]) => ({ type: String(type), data: { counts } }));
+    await db.query(`truncate ${trackerUsage.tables.join(', ')}`);
+    const { tracker_calls_hour } = await applied(trackerUsage, recorded('usage-a-2026-03-01', events));
+    expect(tracker_calls_hour).toMatchObject([
+      {
+        tracker_id: one,
+        capture_requests: '2',
+        api_requests: '1',
+        completed_responses: '0',
+        company_responses: '1',
+      },
+    ]);
   });
 
   it('says the same from totals alone as from the counts that they stand for', async () => {

@@ -1,0 +1,208 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { CountNotDurable } from '../../commands/usage/count-groups.ts';
+import { createLookupCounter, type LookupCounter } from '../../commands/usage/count-lookups.ts';
+import type { UsageEvent } from '../../domain/usage/events.ts';
+import { type Fate, STEADY, unsteadyStore } from '../support/unsteady-store.ts';
+
+const NOON = Date.parse('2026-03-01T12:00:00.000Z');
+const clock = { now: () => NOON };
+const LATER = 120_000;
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: NOON });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const lookup = (keyId: string) => ({ keyId, outcome: 'isp', cacheHit: false, durationMs: 1 }) as const;
+
+/** Counts for a key, and notes when and how it is told. */
+const count = (counter: LookupCounter, keyId = 'k') => {
+  const told: { as: 'nothing' | 'durable' | 'refused'; afterMs: number } = { as: 'nothing', afterMs: 0 };
+  const began = performance.now();
+  const tell = (as: 'durable' | 'refused') => () =>
+    Object.assign(told, { as, afterMs: performance.now() - began });
+  counter.count(lookup(keyId)).then(tell('durable'), (error: unknown) => {
+    if (!(error instanceof CountNotDurable)) throw error;
+    tell('refused')();
+  });
+  return told;
+};
+
+type Store = ReturnType<typeof unsteadyStore>;
+/** What the read model would show of a key. */
+const usage = (store: Store, keyId = 'k'): number => {
+  let requests = 0;
+  for (const stored of store.events()) {
+    const { type, data } = stored as unknown as UsageEvent;
+    if (type !== 'usage.LookupsCounted.v1' && type !== 'usage.LookupsCorrected.v1') continue;
+    const sign = type === 'usage.LookupsCounted.v1' ? 1 : -1;
+    for (const [key, , , n] of data.counts) if (key === keyId) requests += sign * n;
+  }
+  return requests;
+};
+
+describe('the group commit of counts', () => {
+  it('shares one append among the counts of a turn, and the next among those that come meanwhile', async () => {
+    const store = unsteadyStore(() => ({ is: 'taken', landsIn: 5, answersIn: 10 }));
+    const counter = createLookupCounter(store.store, clock);
+    const first = [count(counter), count(counter)];
+    await vi.advanceTimersByTimeAsync(5);
+    const second = [count(counter), count(counter)];
+    await vi.advanceTimersByTimeAsync(100);
+    expect([...first, ...second].map(({ as }) => as)).toEqual(Array(4).fill('durable'));
+    expect(store.appends()).toBe(2);
+    expect(usage(store)).toBe(4);
+  });
+
+  it('waits up to four seconds for an append that is under way', async () => {
+    const store = unsteadyStore(() => ({ is: 'taken', landsIn: 3_000, answersIn: 3_500 }));
+    const told = count(createLookupCounter(store.store, clock));
+    await vi.advanceTimersByTimeAsync(LATER);
+    expect(told).toMatchObject({ as: 'durable', afterMs: expect.closeTo(3_500, -2) });
+    expect(usage(store)).toBe(1);
+  });
+
+  it('refuses after four seconds, and takes back what lands later', async () => {
+    const store = unsteadyStore(() => ({ is: 'taken', landsIn: 6_000, answersIn: 6_000 }));
+    const told = count(createLookupCounter(store.store, clock));
+    await vi.advanceTimersByTimeAsync(4_200);
+    expect(told.as).toBe('refused');
+    expect(told.afterMs).toBeGreaterThanOrEqual(4_000);
+    await vi.advanceTimersByTimeAsync(LATER);
+    expect(store.events().map(({ type }) => type)).toContain('usage.LookupsCounted.v1');
+    expect(usage(store)).toBe(0);
+  });
+
+  it('keeps an append that was refused from landing after it', async () => {
+    let appends = 0;
+    const store = unsteadyStore(() => {
+      appends += 1;
+      return appends === 1 ? { is: 'unknown', landsIn: 60_000, answersIn: 30_000 } : STEADY;
+    });
+    const told = count(createLookupCounter(store.store, clock));
+    await vi.advanceTimersByTimeAsync(LATER);
+    expect(told.as).toBe('refused');
+    expect(store.events().map(({ type }) => type)).toEqual(['usage.LookupsCorrected.v1']);
+    expect(usage(store)).toBe(0);
+  });
+
+  it('refuses after two seconds what no append has begun for, and never writes it', async () => {
+    const store = unsteadyStore(() => ({ is: 'refused', as: 'busy' }));
+    const told = count(createLookupCounter(store.store, clock));
+    await vi.advanceTimersByTimeAsync(LATER);
+    expect(told.as).toBe('refused');
+    expect(told.afterMs).toBeGreaterThanOrEqual(2_000);
+    expect(told.afterMs).toBeLessThanOrEqual(2_300);
+    expect(store.events()).toEqual([]);
+  });
+
+  it('retries on a timer while the store rejects at once', async () => {
+    const store = unsteadyStore(() => ({ is: 'refused', as: 'unavailable' }));
+    count(createLookupCounter(store.store, clock));
+    await vi.advanceTimersByTimeAsync(LATER);
+    expect(store.appends()).toBeGreaterThan(5);
+    expect(store.appends()).toBeLessThan(50);
+  });
+
+  it('goes on with other counts while an append hangs for good', async () => {
+    let appends = 0;
+    const store = unsteadyStore(() => {
+      appends += 1;
+      return appends === 1 ? { is: 'unknown', landsIn: null, answersIn: 1_000_000 } : STEADY;
+    });
+    const counter = createLookupCounter(store.store, clock);
+    const hanging = count(counter);
+    await vi.advanceTimersByTimeAsync(3_000);
+    const next = count(counter);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect([hanging.as, next.as]).toEqual(['refused', 'durable']);
+    expect(usage(store)).toBe(1);
+  });
+
+  it('gives each count its own two seconds, however long others have waited', async () => {
+    let fate: Fate = { is: 'refused', as: 'busy' };
+    const store = unsteadyStore(() => fate);
+    const counter = createLookupCounter(store.store, clock);
+    const early = count(counter);
+    await vi.advanceTimersByTimeAsync(1_900);
+    const late = count(counter);
+    await vi.advanceTimersByTimeAsync(400);
+    expect([early.as, late.as]).toEqual(['refused', 'nothing']);
+    fate = STEADY;
+    await vi.advanceTimersByTimeAsync(400);
+    expect(late.as).toBe('durable');
+    expect(usage(store)).toBe(1);
+  });
+
+  it('closes within six seconds while the store hangs', async () => {
+    const store = unsteadyStore(() => ({ is: 'unknown', landsIn: null, answersIn: 1_000_000 }));
+    const counter = createLookupCounter(store.store, clock);
+    const told = count(counter);
+    await vi.advanceTimersByTimeAsync(10);
+    let isClosed = false;
+    void counter.close().then(() => {
+      isClosed = true;
+    });
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect([told.as, isClosed]).toEqual(['refused', true]);
+  });
+});
+
+describe('a store that hangs, fails and answers late at random', () => {
+  const ms = (max: number) => fc.integer({ min: 0, max });
+  const fate: fc.Arbitrary<Fate> = fc.oneof(
+    {
+      weight: 3,
+      arbitrary: fc.record({ is: fc.constant('taken' as const), landsIn: ms(20), answersIn: ms(20) }),
+    },
+    fc.record({ is: fc.constant('taken' as const), landsIn: ms(5_000), answersIn: ms(6_000) }),
+    fc.record({
+      is: fc.constant('unknown' as const),
+      landsIn: fc.option(ms(12_000)),
+      answersIn: ms(6_000),
+    }),
+    fc.record({
+      is: fc.constant('refused' as const),
+      as: fc.constantFrom('busy' as const, 'unavailable' as const),
+    }),
+  );
+  /** Counts that come together, and the pause after them. */
+  const burst = fc.record({ counts: fc.integer({ min: 1, max: 30 }), pauseMs: ms(3_000) });
+
+  it('counts exactly the answers that were told as durable, and tells each within limits', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(burst, { minLength: 1, maxLength: 12 }),
+        fc.array(fate, { minLength: 1, maxLength: 30 }),
+        async (bursts, fates) => {
+          let n = 0;
+          const store = unsteadyStore(() => {
+            n += 1;
+            return fates[n - 1] ?? STEADY;
+          });
+          const counter = createLookupCounter(store.store, clock);
+          const told: ReturnType<typeof count>[] = [];
+          for (const { counts, pauseMs } of bursts) {
+            for (let i = 0; i < counts; i += 1) told.push(count(counter));
+            await vi.advanceTimersByTimeAsync(pauseMs);
+          }
+          await vi.advanceTimersByTimeAsync(LATER);
+          expect(told.filter(({ as }) => as === 'nothing')).toEqual([]);
+          expect(usage(store)).toBe(told.filter(({ as }) => as === 'durable').length);
+          expect(Math.max(...told.map(({ afterMs }) => afterMs))).toBeLessThanOrEqual(4_200);
+          const refused = told.filter(({ as }) => as === 'refused').map(({ afterMs }) => afterMs);
+          // Counts share their limits with others of the same 100 ms.
+          expect(Math.min(...refused, 2_000)).toBeGreaterThanOrEqual(1_900);
+          // Nothing is left under way.
+          const before = store.appends();
+          await vi.advanceTimersByTimeAsync(LATER);
+          expect(store.appends()).toBe(before);
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+});
