@@ -14,6 +14,7 @@ import { trackerListPages } from '../dashboard/pages/trackers.ts';
 import { webhookPages } from '../dashboard/pages/webhook.ts';
 import { webhookListPages } from '../dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../dashboard/routes.ts';
+import { MINUTE } from '../domain/kernel/time.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Route } from '../http/route.ts';
 import { createVisitorAddress, networkOf } from '../http/visitor.ts';
@@ -58,6 +59,10 @@ export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
   const routes = dashboardRoutes({
     ...api,
     findLogin: logins.find,
+    admitForm: async ({ user_id }) => {
+      const verdict = await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE);
+      return verdict && Math.ceil(verdict.retryMs / 1_000);
+    },
     open: loginPages(login),
     pages: [
       logoutAction(login),
@@ -77,6 +82,9 @@ export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
   });
   return { routes, close: billing.close };
 };
+
+/** A person sends no more; a script with a person's cookie is held to it. */
+const FORMS_PER_MINUTE = 60;
 
 /** Tries in the window, from one place, of one name from one place, and of one name. */
 const OF_A_PLACE = 100;

@@ -6,7 +6,7 @@ import type { Reveal } from '../domain/reveals/reveal.ts';
 import type { ServedHosts } from '../http/own-host.ts';
 import type { Receipt } from '../http/reveal-answer.ts';
 import type { ApiRequest, Route } from '../http/route.ts';
-import { createVisitorAddress } from '../http/visitor.ts';
+import { createVisitorAddress, networkOf } from '../http/visitor.ts';
 import { createCountries } from '../platform/country.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { type RateLimiter, type Verdict, VISITOR_RATES } from '../platform/rate-limit.ts';
@@ -61,7 +61,7 @@ export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingP
       countryOf: await createCountries(config.COUNTRY_MMDB),
       // By a digest: the name may be written down.
       admitVisitor: (ip) =>
-        limiter.admit(`${VISITOR_RATES}${digest(ip)}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
+        limiter.admit(`${VISITOR_RATES}${digest(networkOf(ip))}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
       admitCapture: (trackerId) =>
         both(limiter.admit(`captures of ${trackerId}`, config.CAPTURES_PER_SECOND_PER_TRACKER), () =>
           limiter.admit('captures', config.CAPTURES_PER_SECOND),

@@ -23,11 +23,18 @@ const SECURITY_HEADERS = {
   'cache-control': 'no-store',
 };
 
-/** A page. */
-export const htmlAnswer = (status: number, page: Html): Answer => ({
+/** What 429 and 503 tell to wait where nothing better is known. */
+const RETRY_AFTER_SECONDS = 5;
+
+/** A page. `retryAfter`: seconds, for 429 and 503. */
+export const htmlAnswer = (status: number, page: Html, retryAfter = RETRY_AFTER_SECONDS): Answer => ({
   status,
   body: page.toString(),
-  headers: { ...SECURITY_HEADERS, 'content-type': 'text/html; charset=utf-8' },
+  headers: {
+    ...SECURITY_HEADERS,
+    'content-type': 'text/html; charset=utf-8',
+    ...(status === 429 || status === 503 ? { 'retry-after': String(retryAfter) } : {}),
+  },
 });
 
 /** A file to keep, named so. */

@@ -21,6 +21,8 @@ export interface ErrorAnswer {
   readonly status: number;
   readonly code: string;
   readonly message: string;
+  /** Seconds until a repeat may succeed, where that is known. */
+  readonly retryAfter?: number;
 }
 
 export type ApiAnswer<T> = { readonly ok: true; readonly status: number; readonly body: T } | ErrorAnswer;
@@ -97,8 +99,9 @@ const queryOf = (query: Readonly<Record<string, string | undefined>>): string =>
   return given.toString();
 };
 
-const toApiAnswer = <T>({ status, body }: Answer): ApiAnswer<T> => {
+const toApiAnswer = <T>({ status, body, headers = {} }: Answer): ApiAnswer<T> => {
   const told = body === null ? null : JSON.parse(body.toString());
   if (status < 400) return { ok: true, status, body: told as T };
-  return { ok: false, status, ...told.error };
+  const wait = headers['retry-after'];
+  return { ok: false, status, ...told.error, ...(wait === undefined ? {} : { retryAfter: Number(wait) }) };
 };

@@ -62,6 +62,7 @@ export const show = (visit: Visit, page: Page): Answer => {
       <footer>${showsCountry && COUNTRY_SOURCE}<p>All times are UTC; your own stand beside them.
         <a href="/docs">API documentation</a></p></footer>`,
     ),
+    refused?.retryAfter,
   );
 };
 
@@ -69,7 +70,7 @@ const link = (path: string, name: string, here: boolean): Html =>
   html`<li><a href="${path}"${here && html` aria-current="page"`}>${name}</a></li>`;
 
 /** A page for somebody who is not logged in, or whose request went wrong. */
-export const showBare = (title: string, content: Content, status = 200): Answer =>
+export const showBare = (title: string, content: Content, status = 200, retryAfter?: number): Answer =>
   htmlAnswer(
     status,
     page_(
@@ -77,6 +78,7 @@ export const showBare = (title: string, content: Content, status = 200): Answer 
       html`<main id="main" class="bare" tabindex="-1"><p class="brand">Doorplate</p>
       <h1>${title}</h1>${content}</main>`,
     ),
+    retryAfter,
   );
 
 const page_ = (title: string, body: Content): Html => html`<!doctype html>

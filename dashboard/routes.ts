@@ -27,6 +27,8 @@ export interface OpenRoute {
 export interface DashboardParts extends ApiParts {
   /** Who has begun a login that this token stands for; null when it has ended. */
   readonly findLogin: (token: string) => Promise<DashboardUser | null>;
+  /** Counts a form that a user sends. @returns seconds until the next one may be sent; null: this one counts */
+  readonly admitForm: (user: DashboardUser) => Promise<number | null>;
   readonly open: readonly OpenRoute[];
   readonly pages: readonly PageRoute[];
 }
@@ -59,7 +61,8 @@ export const dashboardRoutes = (parts: DashboardParts): Route[] => {
       if (visit === null) return see(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
       if (method === 'POST' && !isOwnForm(visit)) return strange();
       if (visit.user.is_first && !beforeAll) return see('/dashboard/password');
-      return handle(visit);
+      const wait = method === 'POST' ? await parts.admitForm(visit.user) : null;
+      return wait === null ? handle(visit) : tooManyForms(wait);
     });
 
   const open = ({ method, path, handle }: OpenRoute) =>
@@ -104,7 +107,12 @@ const readable = (_request: ApiRequest, answer: Answer): Answer => {
       <a href="/dashboard">Back to the overview</a></p>`,
     answer.status,
   );
-  return { ...page, headers: { ...answer.headers, ...page.headers }, code: answer.code };
+  return { ...page, headers: { ...page.headers, ...retryAfterOf(answer) }, code: answer.code };
+};
+
+const retryAfterOf = ({ headers = {} }: Answer) => {
+  const wait = headers['retry-after'];
+  return wait === undefined ? {} : { 'retry-after': wait };
 };
 
 /** Browsers name where a form comes from; whoever does not is no browser that another site could use. */
@@ -129,6 +137,15 @@ const strange = (): Answer =>
     html`<p role="alert">This form is not from a page of your login, so nothing was done.
       <a href="/dashboard">Back to the overview</a></p>`,
     403,
+  );
+
+const tooManyForms = (wait: number): Answer =>
+  showBare(
+    'Too many changes',
+    html`<p role="alert">You have sent too many forms in a minute, so nothing was done. Wait ${wait} s, then try again.
+      <a href="/dashboard">Back to the overview</a></p>`,
+    429,
+    wait,
   );
 
 /** So that a login leads where its user wanted to go. */

@@ -58,7 +58,7 @@ const account = async ({ countLogins }: AccountParts, visit: Visit): Promise<Ans
   });
 };
 
-const passwordPage = (visit: Visit, error?: string): Answer => {
+const passwordPage = (visit: Visit, error?: string, wait: number | null = null): Answer => {
   const { is_first, name } = visit.user;
   return showBare(
     is_first ? 'Choose your password' : 'Change the password',
@@ -79,7 +79,8 @@ const passwordPage = (visit: Visit, error?: string): Answer => {
       <button>Change the password</button> ${!is_first && html`<a class="button quiet" href="/dashboard/account">Cancel</a>`}`,
     )}
     ${is_first && form(visit, '/dashboard/logout', html`<button class="quiet">Log out</button>`)}`,
-    error === undefined ? 200 : 400,
+    wait !== null ? 429 : error === undefined ? 200 : 400,
+    wait ?? undefined,
   );
 };
 
@@ -91,7 +92,7 @@ const changePassword = async (parts: AccountParts, visit: Visit): Promise<Answer
   if (wrong !== null) return passwordPage(visit, wrong);
   const wait = await parts.tooMany(visit);
   if (wait !== null) {
-    return passwordPage(visit, `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`);
+    return passwordPage(visit, `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`, wait);
   }
   const token = await parts.changePassword(visit, current, password);
   if (token === null) return passwordPage(visit, 'The password until now is wrong.');

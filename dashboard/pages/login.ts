@@ -20,6 +20,8 @@ interface Shown {
   readonly error?: { readonly message: string; readonly code: string };
   readonly said?: string | null;
   readonly status?: number;
+  /** Seconds. */
+  readonly retryAfter?: number;
 }
 
 /** The way in. */
@@ -46,7 +48,7 @@ export const logoutAction = ({ logOut }: LoginParts): PageRoute => ({
   },
 });
 
-const loginPage = ({ next, name = '', error, said, status = 200 }: Shown): Answer =>
+const loginPage = ({ next, name = '', error, said, status = 200, retryAfter }: Shown): Answer =>
   showBare(
     'Log in',
     html`${error && alert(error)}${said && html`<p class="said" role="status">${said}</p>`}
@@ -59,6 +61,7 @@ const loginPage = ({ next, name = '', error, said, status = 200 }: Shown): Answe
     <p><small>No login yet? Whoever runs this service makes one with
       <code>doorplate user create</code>. The dashboard needs https, or a browser on the same machine.</small></p>`,
     status,
+    retryAfter,
   );
 
 const logIn = async ({ tooMany, logIn }: LoginParts, request: ApiRequest): Promise<Answer> => {
@@ -68,8 +71,7 @@ const logIn = async ({ tooMany, logIn }: LoginParts, request: ApiRequest): Promi
   const wait = await tooMany(name, request);
   if (wait !== null) {
     const message = `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`;
-    const page = loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429 });
-    return { ...page, headers: { ...page.headers, 'retry-after': String(wait) } };
+    return loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429, retryAfter: wait });
   }
   const token = await logIn(name, form.get('password') ?? '');
   if (token === null) {

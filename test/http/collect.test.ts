@@ -227,6 +227,15 @@ describe('the rate of captures', () => {
     expect((await collect(api, tracker, { ip: '1.1.1.7' })).statusCode).toBe(204);
   });
 
+  it('is 10 a second for all addresses of an IPv6 /64 together, and of each other /64', async () => {
+    clock.advance(1_000);
+    const from = (network: string) =>
+      codes(times(20, (n) => collect(api, tracker, { ip: `2a00:1450:4001:${network}::${n + 1}` })));
+    expect(count(await from('a'), 'tracking_capacity')).toBe(10);
+    expect(count(await from('b'), 'tracking_capacity')).toBe(10);
+    clock.advance(1_000);
+  });
+
   it('is 100 a second for a tracker, of those that it accepts', async () => {
     const mine = await makeTracker(api, key);
     const denied = times(50, (n) =>

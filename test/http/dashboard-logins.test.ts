@@ -27,6 +27,46 @@ afterAll(() => api.close());
 // Past the window that attempts are counted in.
 beforeEach(() => clock.advance(16 * MINUTE));
 
+describe('forms', () => {
+  it('are sixty a minute of one user: the next one does nothing and says when to try again', async () => {
+    const busy = await makeUser(api, key.partner_id);
+    const [person, other] = [await loggedIn(api, busy), await loggedIn(api, user)];
+    const form = { name: '', requests_per_second: '1' };
+    const sent = await Promise.all(Array.from({ length: 64 }, () => person.send('/keys', form)));
+    const refused = sent.filter(({ statusCode }) => statusCode === 429);
+    expect(refused).toHaveLength(4);
+    expect(sent.filter(({ statusCode }) => statusCode === 400)).toHaveLength(60);
+    expect(Number(refused[0]?.headers['retry-after'])).toBeGreaterThan(0);
+    expect((await other.send('/keys', form)).statusCode).toBe(400);
+    clock.advance(2 * MINUTE);
+    expect((await person.send('/keys', form)).statusCode).toBe(400);
+  });
+
+  it('that the API refuses with 429 say when to try again', async () => {
+    const person = await loggedIn(api, user);
+    // The API's own rate of a user's calls, spent by pages that make one or more of them.
+    const pages = await Promise.all(Array.from({ length: 80 }, () => person.get('/trackers')));
+    const refused = pages.filter(({ statusCode }) => statusCode === 429);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { headers } of refused) expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+  });
+
+  it('with a password say when to try again, after too many wrong ones', async () => {
+    const busy = await makeUser(api, key.partner_id);
+    const person = await loggedIn(api, busy);
+    const change = () =>
+      person.send('/password', {
+        current: 'wrong',
+        password: 'correct horse battery staple',
+        again: 'correct horse battery staple',
+      });
+    let answer = await change();
+    for (let tries = 0; tries < 12 && answer.statusCode === 400; tries += 1) answer = await change();
+    expect(answer.statusCode).toBe(429);
+    expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+  });
+});
+
 const isLoggedIn = async (cookie: string): Promise<boolean> =>
   (await browse(api, 'GET', '/dashboard/account', { cookie })).statusCode === 200;
 
