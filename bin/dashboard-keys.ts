@@ -3,12 +3,20 @@ import type { DashboardKey, KeyLimitValues, KeyParts } from '../dashboard/pages/
 import { keyLimitsSchema } from '../domain/partners/events.ts';
 import type { PartnerRefusal } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
-import { listKeys, listKeyUses } from '../read-api/partner-rows.ts';
+import { findPartner, listKeys, listKeyUses } from '../read-api/partner-rows.ts';
 import { visitContext } from './dashboard-context.ts';
 import type { Foundation } from './foundation.ts';
 import { DEFAULT_LIMITS } from './key-limits.ts';
 
+/** The operator's ceilings, in words; the values stand beside the form's fields. */
+const ABOVE = 'is above the ceiling that the operator has set for this partner';
+
 const MESSAGES: Record<PartnerRefusal | 'invalid_limits', string> = {
+  ceiling_requests_per_second: `The number of requests a second ${ABOVE}.`,
+  ceiling_new_enrichments_per_day: `The number of new enrichments a day ${ABOVE}.`,
+  ceiling_pending_enrichments: `The number of pending enrichments ${ABOVE}.`,
+  ceiling_company_signals: 'The operator has not allowed company signals for this partner.',
+  ceiling_keys: 'The partner has as many keys as the operator allows. Revoke one first.',
   invalid_name: 'A name has 1 to 100 characters.',
   invalid_limits: 'A limit is no whole number in its range, or the time is none.',
   key_name_taken: 'Another key has this name.',
@@ -28,6 +36,11 @@ export const dashboardKeys = (
   { store, db }: Foundation,
   ownWrite: (position: Position | null) => Promise<unknown>,
 ): KeyParts => ({
+  ceilingsOf: async (partnerId) => {
+    const partner = await findPartner(db, partnerId);
+    if (partner === null) throw new TypeError('a user of a partner that is not there');
+    return partner;
+  },
   usualLimits: DEFAULT_LIMITS,
 
   list: async (partnerId): Promise<DashboardKey[]> => {
@@ -38,7 +51,8 @@ export const dashboardKeys = (
   create: async (visit, { name, limits }) => {
     const checked = checkedLimits(limits);
     if (checked === null) return refused('invalid_limits');
-    const wanted = { partner_id: visit.user.partner_id, name, limits: checked, api_key: newApiKey() };
+    const { partner_id } = visit.user;
+    const wanted = { partner_id, name, limits: checked, api_key: newApiKey(), by: 'user' } as const;
     const made = await createKey(store, wanted, visitContext(visit));
     if (!made.ok) return refused(made.refusal);
     await ownWrite(made.value.position);
@@ -49,7 +63,8 @@ export const dashboardKeys = (
     const checked = checkedLimits(limits);
     if (checked === null) return refused('invalid_limits');
     const { partner_id } = visit.user;
-    const updated = await updateKey(store, { partner_id, key_id, limits: checked }, visitContext(visit));
+    const change = { partner_id, key_id, limits: checked, by: 'user' } as const;
+    const updated = await updateKey(store, change, visitContext(visit));
     if (!updated.ok) return refused(updated.refusal);
     await ownWrite(updated.value.position);
     return { ok: true };

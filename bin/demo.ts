@@ -32,7 +32,13 @@ export const ensureDemo = async (foundation: Foundation, url: string): Promise<D
   const id = uuid();
   const context = { correlationId: id, causationId: id, at: clock.now() };
   await createPartner(store, NAME, context);
-  const wanted = { partner_id: partnerIdOf(NAME), name: NAME, limits: DEFAULT_LIMITS, api_key };
+  const wanted = {
+    partner_id: partnerIdOf(NAME),
+    name: NAME,
+    limits: DEFAULT_LIMITS,
+    api_key,
+    by: 'operator',
+  } as const;
   const made = await createKey(store, wanted, context);
   if (!made.ok) {
     // Another process was first: its key is in its own data folder.

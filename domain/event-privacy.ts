@@ -18,6 +18,8 @@ const within = (object: string, names: string): string =>
     .join(' ');
 
 const LIMITS = 'requests_per_second new_enrichments_per_day pending_enrichments company_signals expires_at';
+const CEILINGS =
+  'requests_per_second new_enrichments_per_day pending_enrichments keys domains company_signals';
 const RESERVATION = 'reservation_id partner_id key_id submitted_at';
 const RESULT = 'match_type company.* network.* enriched_at fresh_until';
 const SESSION = 'session_id tracker_id partner_id visit_id visitor_country first_seen_at expires_at';
@@ -39,7 +41,10 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'partners.KeyCreated.v1': { shown: `${LIMITS} partner_id key_id name created_at`, secret: 'hash' },
   'partners.KeyUpdated.v1': { shown: `${LIMITS} partner_id key_id updated_at` },
   'partners.KeyRevoked.v1': { shown: 'partner_id key_id revoked_at' },
-  'partners.PartnerSnapshotted.v1': { shown: `name ${within('keys', `${LIMITS} key_id name`)} revoked` },
+  'partners.CeilingsSet.v1': { shown: `${CEILINGS} partner_id set_at` },
+  'partners.PartnerSnapshotted.v1': {
+    shown: `name ${within('ceilings', CEILINGS)} ${within('keys', `${LIMITS} key_id name`)} revoked`,
+  },
 
   'partners.UserCreated.v1': { shown: `${USER} created_at`, personal: 'name' },
   'partners.UserPasswordReset.v1': { shown: `${USER} reset_at` },

@@ -1,7 +1,17 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 
-const partnerRow = z.object({ partner_id: z.string(), name: z.string(), created_at: z.string() });
+const partnerRow = z.object({
+  partner_id: z.string(),
+  name: z.string(),
+  created_at: z.string(),
+  requests_per_second: z.number(),
+  new_enrichments_per_day: z.number().nullable(),
+  pending_enrichments: z.number(),
+  keys: z.number(),
+  domains: z.number(),
+  company_signals: z.boolean(),
+});
 export type PartnerRow = z.output<typeof partnerRow>;
 
 const keyRow = z.object({
@@ -18,15 +28,16 @@ const keyRow = z.object({
 });
 export type KeyRow = z.output<typeof keyRow>;
 
+const PARTNER = sql.fragment`partner_id, name, created_at, requests_per_second, new_enrichments_per_day,
+  pending_enrichments, keys, domains, company_signals`;
+
 export const listPartners = (db: DatabasePool): Promise<readonly PartnerRow[]> =>
-  db.any(
-    sql.type(partnerRow)`select partner_id, name, created_at from read.partner order by created_at, name`,
-  );
+  db.any(sql.type(partnerRow)`select ${PARTNER} from read.partner order by created_at, name`);
 
 /** By id or by name, whichever the operator has at hand. */
 export const findPartner = (db: DatabasePool, idOrName: string): Promise<PartnerRow | null> =>
   db.maybeOne(sql.type(partnerRow)`
-    select partner_id, name, created_at from read.partner
+    select ${PARTNER} from read.partner
     where partner_id::text = ${idOrName} or name = ${idOrName}`);
 
 export const listKeys = (db: DatabasePool, partnerId: string): Promise<readonly KeyRow[]> =>

@@ -1,15 +1,14 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { createKey, newApiKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import { findKey, listKeys } from '../../read-api/partner-rows.ts';
 import { DEFAULT_LIMITS } from '../key-limits.ts';
 import { instant } from './instant.ts';
+import { allowance, given, NO_CAP, wholeFrom } from './limit-options.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
-/** How null is spelled: commander turns a parsed null into an empty text. */
-const NO_CAP = 'none';
 const NO_EXPIRY = 'never';
 
 interface LimitOptions {
@@ -20,18 +19,6 @@ interface LimitOptions {
   readonly expiresAt?: string;
   readonly json: boolean;
 }
-
-const LARGEST = 1_000_000_000;
-
-const wholeFrom =
-  (least: number) =>
-  (text: string): number => {
-    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= least && value <= LARGEST) return value;
-    throw new InvalidArgumentError(`not a whole number from ${least} to ${LARGEST}`);
-  };
-
-const allowance = (text: string): number | typeof NO_CAP => (text === NO_CAP ? NO_CAP : wholeFrom(0)(text));
 
 const expiry = (text: string): string => (text === NO_EXPIRY ? NO_EXPIRY : instant(text));
 
@@ -45,16 +32,14 @@ const withLimits = (command: Command): Command =>
     .option('--expires-at <time>', 'ISO 8601; never: no expiry', expiry)
     .option('--json', 'print JSON', false);
 
-const given = (options: LimitOptions): Partial<KeyLimits> =>
-  Object.fromEntries(
-    Object.entries({
-      requests_per_second: options.requestsPerSecond,
-      new_enrichments_per_day: options.newEnrichmentsPerDay === NO_CAP ? null : options.newEnrichmentsPerDay,
-      pending_enrichments: options.pendingEnrichments,
-      company_signals: options.companySignals,
-      expires_at: options.expiresAt === NO_EXPIRY ? null : options.expiresAt,
-    }).filter(([, value]) => value !== undefined),
-  );
+const limitsIn = (options: LimitOptions): Partial<KeyLimits> =>
+  given({
+    requests_per_second: options.requestsPerSecond,
+    new_enrichments_per_day: options.newEnrichmentsPerDay === NO_CAP ? null : options.newEnrichmentsPerDay,
+    pending_enrichments: options.pendingEnrichments,
+    company_signals: options.companySignals,
+    expires_at: options.expiresAt === NO_EXPIRY ? null : options.expiresAt,
+  });
 
 const keyOf = async ({ db, store, projected }: Session, keyId: string) => {
   await projected(await store.head());
@@ -73,8 +58,14 @@ export const addKeyCommands = (program: Command): void => {
     .action((options: LimitOptions & { partner: string; name: string }) =>
       withSession(async (session) => {
         const { partner_id } = await partnerOf(session, options.partner);
-        const limits = { ...DEFAULT_LIMITS, ...given(options) };
-        const wanted = { partner_id, name: options.name, limits, api_key: newApiKey() };
+        const limits = { ...DEFAULT_LIMITS, ...limitsIn(options) };
+        const wanted = {
+          partner_id,
+          name: options.name,
+          limits,
+          api_key: newApiKey(),
+          by: 'operator',
+        } as const;
         const made = await createKey(session.store, wanted, session.context).catch((error: unknown) => {
           // Never lose a key that may stand: the same one again would change nothing.
           process.stderr.write(`doorplate: it is not known whether this key stands: ${wanted.api_key}\n`);
@@ -103,10 +94,10 @@ export const addKeyCommands = (program: Command): void => {
     (keyId: string, options: LimitOptions) =>
       withSession(async (session) => {
         const { partner_id } = await keyOf(session, keyId);
-        const limits = given(options);
+        const limits = limitsIn(options);
         const updated = await updateKey(
           session.store,
-          { partner_id, key_id: keyId, limits },
+          { partner_id, key_id: keyId, limits, by: 'operator' },
           session.context,
         );
         if (!updated.ok) throw new Refused(`${updated.refusal}: ${keyId}`);

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
-import { createPartner } from '../../commands/partners/manage-partner.ts';
+import { createPartner, setCeilings } from '../../commands/partners/manage-partner.ts';
+import type { Ceilings } from '../../domain/partners/events.ts';
 import { findPartner, listPartners } from '../../read-api/partner-rows.ts';
+import { allowance, given, NO_CAP, wholeFrom } from './limit-options.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
@@ -12,22 +14,67 @@ export const partnerOf = async ({ db, store, projected }: Session, idOrName: str
   return partner;
 };
 
-/** `doorplate partner create|list`. */
+interface CeilingOptions {
+  readonly requestsPerSecond?: number;
+  readonly newEnrichmentsPerDay?: number | typeof NO_CAP;
+  readonly pendingEnrichments?: number;
+  readonly keys?: number;
+  readonly domains?: number;
+  readonly companySignals?: boolean;
+  readonly json: boolean;
+}
+
+const withCeilings = (command: Command): Command =>
+  command
+    .option('--requests-per-second <n>', 'the most that dashboard users may give a key (50)', wholeFrom(1))
+    .option('--new-enrichments-per-day <n>', 'the same, a UTC day; none: no ceiling (none)', allowance)
+    .option('--pending-enrichments <n>', 'the same, unfinished ones (10000)', wholeFrom(0))
+    .option(
+      '--keys <n>',
+      'keys, neither revoked nor expired, that dashboard users may make (100)',
+      wholeFrom(0),
+    )
+    .option('--domains <n>', 'custom domains of the partner (100)', wholeFrom(0))
+    .option('--company-signals', 'dashboard users may give a key company signals')
+    .option('--no-company-signals', 'they may not (the default)')
+    .option('--json', 'print JSON', false);
+
+const ceilingsIn = (options: CeilingOptions): Partial<Ceilings> =>
+  given({
+    requests_per_second: options.requestsPerSecond,
+    new_enrichments_per_day: options.newEnrichmentsPerDay === NO_CAP ? null : options.newEnrichmentsPerDay,
+    pending_enrichments: options.pendingEnrichments,
+    keys: options.keys,
+    domains: options.domains,
+    company_signals: options.companySignals,
+  });
+
+/** `doorplate partner create|update|list`. */
 export const addPartnerCommands = (program: Command): void => {
   const partner = program.command('partner').description('partner accounts');
 
-  partner
-    .command('create <name>')
-    .description('make a partner account')
-    .option('--json', 'print JSON', false)
-    .action((name: string, { json }: { json: boolean }) =>
+  withCeilings(partner.command('create <name>').description('make a partner account')).action(
+    (name: string, options: CeilingOptions) =>
       withSession(async ({ store, context, shown }) => {
-        const created = await createPartner(store, name, context);
+        const created = await createPartner(store, name, context, ceilingsIn(options));
         if (!created.ok) throw new Refused(`${created.refusal}: ${name}`);
-        print({ partner_id: created.value.partner_id, name }, json);
+        print({ partner_id: created.value.partner_id, name }, options.json);
         await shown(created.value.position);
       }),
-    );
+  );
+
+  withCeilings(
+    partner.command('update <partner>').description('change ceilings; keys that exist stay as they are'),
+  ).action((idOrName: string, options: CeilingOptions) =>
+    withSession(async (session) => {
+      const { partner_id } = await partnerOf(session, idOrName);
+      const ceilings = ceilingsIn(options);
+      const set = await setCeilings(session.store, { partner_id, ceilings }, session.context);
+      if (!set.ok) throw new Refused(`${set.refusal}: ${idOrName}`);
+      await session.shown(set.value.position);
+      print((await findPartner(session.db, partner_id)) ?? {}, options.json);
+    }),
+  );
 
   partner
     .command('list')

@@ -1,8 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { v5 as uuidOf } from 'uuid';
 import type { Result } from '../../domain/kernel/decider.ts';
-import { type KeyLimits, type PartnerEvent, partnerEvents } from '../../domain/partners/events.ts';
 import {
+  type Ceilings,
+  type KeyLimits,
+  type PartnerEvent,
+  partnerEvents,
+} from '../../domain/partners/events.ts';
+import {
+  type KeyManager,
   type Partner,
   type PartnerCommand,
   type PartnerRefusal,
@@ -55,14 +61,21 @@ export const createPartner = async (
   store: EventStore,
   name: string,
   context: CommandContext,
+  ceilings: Partial<Ceilings> = {},
 ): Outcome<{ partner_id: string }> => {
   const partner_id = partnerIdOf(name);
-  return withPosition(
-    await run(store, { type: 'CreatePartner', partner_id, name, at: context.at }, context),
-    {
-      partner_id,
-    },
-  );
+  const command = { type: 'CreatePartner', partner_id, name, ceilings, at: context.at } as const;
+  return withPosition(await run(store, command, context), { partner_id });
+};
+
+/** Changes some of a partner's ceilings. Keys that exist stay as they are. */
+export const setCeilings = async (
+  store: EventStore,
+  { partner_id, ceilings }: { partner_id: string; ceilings: Partial<Ceilings> },
+  context: CommandContext,
+): Outcome<{ partner_id: string }> => {
+  const command = { type: 'SetCeilings', partner_id, ceilings, at: context.at } as const;
+  return withPosition(await run(store, command, context), { partner_id });
 };
 
 /** A key that nobody has yet. */
@@ -74,29 +87,31 @@ export interface NewKey {
   readonly limits: KeyLimits;
   /** From `newApiKey`; the same one again changes nothing. */
   readonly api_key: string;
+  readonly by: KeyManager;
 }
 
 /** A key of a partner. `api_key` is told here and never again: the events hold its SHA-256. */
 export const createKey = async (
   store: EventStore,
-  { partner_id, name, limits, api_key }: NewKey,
+  { partner_id, name, limits, api_key, by }: NewKey,
   context: CommandContext,
 ): Outcome<{ key_id: string; api_key: string }> => {
   const hash = createHash('sha256').update(api_key).digest('hex');
   const key_id = `key_${hash.slice(0, 24)}`;
-  const command = { type: 'CreateKey', partner_id, key_id, name, hash, limits, at: context.at } as const;
+  const command = { type: 'CreateKey', partner_id, key_id, name, hash, limits, by, at: context.at } as const;
   return withPosition(await run(store, command, context), { key_id, api_key });
 };
 
 /** Changes some of a key's limits. */
 export const updateKey = async (
   store: EventStore,
-  { partner_id, key_id, limits }: { partner_id: string; key_id: string; limits: Partial<KeyLimits> },
+  change: { partner_id: string; key_id: string; limits: Partial<KeyLimits>; by: KeyManager },
   context: CommandContext,
-): Outcome<{ key_id: string }> =>
-  withPosition(await run(store, { type: 'UpdateKey', partner_id, key_id, limits, at: context.at }, context), {
-    key_id,
-  });
+): Outcome<{ key_id: string }> => {
+  const { key_id } = change;
+  const command = { type: 'UpdateKey', ...change, at: context.at } as const;
+  return withPosition(await run(store, command, context), { key_id });
+};
 
 /** Ends a key for ever. Repeating it is harmless. */
 export const revokeKey = async (

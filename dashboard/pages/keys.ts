@@ -47,6 +47,18 @@ export interface KeyParts {
   ) => Promise<{ readonly ok: true } | ErrorAnswer>;
   readonly revoke: (visit: Visit, keyId: string) => Promise<{ readonly ok: true } | ErrorAnswer>;
   readonly usualLimits: KeyLimitValues;
+  /** What the operator lets users of the partner give a key. */
+  readonly ceilingsOf: (partnerId: string) => Promise<KeyCeilings>;
+}
+
+export interface KeyCeilings {
+  readonly requests_per_second: number;
+  /** null: no ceiling. */
+  readonly new_enrichments_per_day: number | null;
+  readonly pending_enrichments: number;
+  /** Keys that are neither revoked nor expired. */
+  readonly keys: number;
+  readonly company_signals: boolean;
 }
 
 const PATH = '/dashboard/keys';
@@ -62,11 +74,12 @@ export const keyPages = (parts: KeyParts): PageRoute[] => [
 ];
 
 const list = async (
-  { list, usualLimits }: KeyParts,
+  { list, usualLimits, ceilingsOf }: KeyParts,
   visit: Visit,
   refused: Refused = null,
 ): Promise<Answer> => {
-  const keys = await list(visit.user.partner_id);
+  const { partner_id } = visit.user;
+  const [keys, ceilings] = await Promise.all([list(partner_id), ceilingsOf(partner_id)]);
   return show(visit, {
     title: 'Keys',
     section: 'Keys',
@@ -87,11 +100,12 @@ const list = async (
             ]),
           )
     }
-    <section><h2>Create a key</h2>${form(
+    <section><h2>Create a key</h2>
+    <p>A partner can have ${count(ceilings.keys)} active keys.</p>${form(
       visit,
       PATH,
       html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}
-      ${limitFields(refused ? limitsIn(visit) : usualLimits)}<button>Create the key</button>`,
+      ${limitFields(refused ? limitsIn(visit) : within(usualLimits, ceilings), ceilings)}<button>Create the key</button>`,
     )}</section>`,
   });
 };
@@ -102,17 +116,27 @@ const stateOf = ({ revoked_at, expires_at }: DashboardKey, { request }: Visit) =
   return badge('active', 'good');
 };
 
-const limitFields = (limits: KeyLimitValues) => html`
-  ${field('Requests a second', 'requests_per_second', { type: 'number', min: 1, value: shown(limits.requests_per_second), required: true })}
+/** The usual limits of a new key, as far as the ceilings allow. */
+const within = (usual: KeyLimitValues, ceilings: KeyCeilings): KeyLimitValues => ({
+  ...usual,
+  requests_per_second: Math.min(usual.requests_per_second, ceilings.requests_per_second),
+  new_enrichments_per_day: usual.new_enrichments_per_day ?? ceilings.new_enrichments_per_day,
+  pending_enrichments: Math.min(usual.pending_enrichments, ceilings.pending_enrichments),
+});
+
+const atMost = (ceiling: number): string => `At most ${ceiling}.`;
+
+const limitFields = (limits: KeyLimitValues, ceilings: KeyCeilings) => html`
+  ${field('Requests a second', 'requests_per_second', { type: 'number', min: 1, value: shown(limits.requests_per_second), required: true, hint: atMost(ceilings.requests_per_second) })}
   ${field('New enrichments a day', 'new_enrichments_per_day', {
     type: 'number',
     min: 0,
     value: limits.new_enrichments_per_day === null ? '' : shown(limits.new_enrichments_per_day),
-    hint: 'Empty: no cap. 0: saved addresses only.',
+    hint: `${ceilings.new_enrichments_per_day === null ? 'Empty: no cap.' : atMost(ceilings.new_enrichments_per_day)} 0: saved addresses only.`,
   })}
-  ${field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: shown(limits.pending_enrichments), required: true, hint: 'Unfinished ones of all keys together.' })}
+  ${field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: shown(limits.pending_enrichments), required: true, hint: `Unfinished ones of all keys together. ${atMost(ceilings.pending_enrichments)}` })}
   ${field('Expires', 'expires_at', { type: 'datetime-local', value: minuteOf(limits.expires_at), hint: 'UTC. Empty: never.' })}
-  ${checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
+  ${(ceilings.company_signals || limits.company_signals) && checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
 
 /** As the field has it. */
 const minuteOf = (expiresAt: string | null): string => expiresAt?.slice(0, 16) ?? '';
@@ -160,6 +184,7 @@ const missing = (parts: KeyParts, visit: Visit): Promise<Answer> =>
 const one = async (parts: KeyParts, visit: Visit, refused: Refused = null): Promise<Answer> => {
   const key = await find(parts, visit);
   if (key === null) return missing(parts, visit);
+  const ceilings = await parts.ceilingsOf(visit.user.partner_id);
   return show(visit, {
     title: `Key “${key.name}”`,
     section: 'Keys',
@@ -167,7 +192,7 @@ const one = async (parts: KeyParts, visit: Visit, refused: Refused = null): Prom
     content: html`<p>${stateOf(key, visit)} <code>${key.key_id}</code>, created ${time(key.created_at)}, last used ${time(key.used_at)}.</p>
     ${
       key.revoked_at === null
-        ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key)}<button>Change the limits</button>`)}
+        ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}<button>Change the limits</button>`)}
           <section><h2>Revoke</h2><p>Ends the key for ever.
           <a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
         : html`<p>Revoked ${time(key.revoked_at)}.</p>`

@@ -12,6 +12,30 @@ export const keyLimitsSchema = z.object({
 });
 export type KeyLimits = z.output<typeof keyLimitsSchema>;
 
+/** What the users of a partner may give its keys, and how many things the partner may have. The operator sets it. */
+export const ceilingsSchema = z.object({
+  requests_per_second: z.int().min(1),
+  /** null: no ceiling. */
+  new_enrichments_per_day: z.int().min(0).nullable(),
+  pending_enrichments: z.int().min(0),
+  /** Keys that are neither revoked nor expired. */
+  keys: z.int().min(0),
+  /** Custom domains that are not deleted. */
+  domains: z.int().min(0),
+  company_signals: z.boolean(),
+});
+export type Ceilings = z.output<typeof ceilingsSchema>;
+
+/** Of a partner whose operator has set none (decisions, Ceilings of a partner). */
+export const DEFAULT_CEILINGS: Ceilings = {
+  requests_per_second: 50,
+  new_enrichments_per_day: null,
+  pending_enrichments: 10_000,
+  keys: 100,
+  domains: 100,
+  company_signals: false,
+};
+
 /** Stream `partner-<id>`: a partner and its API keys, of which only hashes are known. */
 export const partnerEvents = {
   'partners.PartnerCreated.v1': z.object({
@@ -37,8 +61,11 @@ export const partnerEvents = {
     key_id: z.string(),
     revoked_at: z.iso.datetime(),
   }),
+  /** All ceilings, as they are from now on. */
+  'partners.CeilingsSet.v1': ceilingsSchema.extend({ partner_id: z.uuid(), set_at: z.iso.datetime() }),
   /** The fold so far: commands start from the newest one. Events before it stay, for rebuilds. */
   'partners.PartnerSnapshotted.v1': z.object({
+    ceilings: ceilingsSchema,
     name: z.string(),
     keys: z.array(keyLimitsSchema.extend({ key_id: z.string(), name: z.string() })),
     /** Ids of revoked keys. */

@@ -1,7 +1,14 @@
 import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
-import { type KeyLimits, PARTNER_PREFIX, type PartnerEvent } from './events.ts';
+import { type CeilingRefusal, exceededCeiling } from './ceilings.ts';
+import {
+  type Ceilings,
+  DEFAULT_CEILINGS,
+  type KeyLimits,
+  PARTNER_PREFIX,
+  type PartnerEvent,
+} from './events.ts';
 
 export interface Key {
   readonly name: string;
@@ -11,6 +18,7 @@ export interface Key {
 export interface Partner {
   /** null: there is no such partner. */
   readonly name: string | null;
+  readonly ceilings: Ceilings;
   /** By id; without revoked ones. */
   readonly keys: PersistentMap<string, Key>;
   /** Names of `keys`. */
@@ -19,11 +27,23 @@ export interface Partner {
   readonly revoked: PersistentSet<string>;
 }
 
+/** Who makes or changes a key. */
+export type KeyManager = 'operator' | 'user';
+
 export type PartnerCommand =
   | {
       readonly type: 'CreatePartner';
       readonly partner_id: string;
       readonly name: string;
+      /** What is left out is as usual. */
+      readonly ceilings: Partial<Ceilings>;
+      readonly at: number;
+    }
+  | {
+      readonly type: 'SetCeilings';
+      readonly partner_id: string;
+      /** What is left out stays. */
+      readonly ceilings: Partial<Ceilings>;
       readonly at: number;
     }
   | {
@@ -33,6 +53,8 @@ export type PartnerCommand =
       readonly name: string;
       readonly hash: string;
       readonly limits: KeyLimits;
+      /** Ceilings bound users of the dashboard, and not the operator. */
+      readonly by: KeyManager;
       readonly at: number;
     }
   | {
@@ -40,11 +62,13 @@ export type PartnerCommand =
       readonly partner_id: string;
       readonly key_id: string;
       readonly limits: Partial<KeyLimits>;
+      readonly by: KeyManager;
       readonly at: number;
     }
   | { readonly type: 'RevokeKey'; readonly partner_id: string; readonly key_id: string; readonly at: number };
 
 export type PartnerRefusal =
+  | CeilingRefusal
   | 'invalid_name'
   | 'partner_exists'
   | 'partner_not_found'
@@ -58,43 +82,77 @@ export const nameIsValid = (name: string): boolean => {
   return name === name.trim() && length >= 1 && length <= 100 && !/\p{Cc}|\p{Cs}/u.test(name);
 };
 
+const isSame = <T extends object>(one: T, other: T): boolean =>
+  (Object.keys(one) as (keyof T)[]).every((name) => one[name] === other[name]);
+
+const ceilingsSet = (partner_id: string, ceilings: Ceilings, at: number): PartnerEvent => ({
+  type: 'partners.CeilingsSet.v1',
+  data: { ...ceilings, partner_id, set_at: isoTime(at) },
+});
+
+const createPartner = (
+  { partner_id, name, ceilings, at }: Extract<PartnerCommand, { type: 'CreatePartner' }>,
+  state: Partner,
+) => {
+  if (!nameIsValid(name)) return refuse<PartnerRefusal>('invalid_name');
+  if (state.name !== null) return refuse<PartnerRefusal>('partner_exists');
+  const created: PartnerEvent = {
+    type: 'partners.PartnerCreated.v1',
+    data: { partner_id, name, created_at: isoTime(at) },
+  };
+  const wanted = { ...DEFAULT_CEILINGS, ...ceilings };
+  return accept<PartnerEvent[]>(
+    isSame(wanted, DEFAULT_CEILINGS) ? [created] : [created, ceilingsSet(partner_id, wanted, at)],
+  );
+};
+
+const createKey = (command: Extract<PartnerCommand, { type: 'CreateKey' }>, state: Partner) => {
+  const { partner_id, key_id, name, hash, limits, by, at } = command;
+  if (!nameIsValid(name)) return refuse<PartnerRefusal>('invalid_name');
+  if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
+  if (state.keys.has(key_id)) return accept<PartnerEvent[]>([]);
+  if (state.keyNames.has(name)) return refuse<PartnerRefusal>('key_name_taken');
+  const exceeded = by === 'user' ? exceededCeiling(state, { from: null, to: limits, at }) : null;
+  if (exceeded !== null) return refuse<PartnerRefusal>(exceeded);
+  const data = { ...limits, partner_id, key_id, name, hash, created_at: isoTime(at) };
+  return accept<PartnerEvent[]>([{ type: 'partners.KeyCreated.v1', data }]);
+};
+
 const updateKey = (command: Extract<PartnerCommand, { type: 'UpdateKey' }>, state: Partner) => {
   const { partner_id, key_id, limits, at } = command;
   if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
   const key = state.keys.get(key_id);
   if (!key) return refuse<PartnerRefusal>('key_not_found');
   const next = { ...key.limits, ...limits };
-  const same = (Object.keys(next) as (keyof KeyLimits)[]).every((name) => next[name] === key.limits[name]);
-  if (same) return accept<PartnerEvent[]>([]);
+  if (isSame(next, key.limits)) return accept<PartnerEvent[]>([]);
+  const exceeded = command.by === 'user' ? exceededCeiling(state, { from: key.limits, to: next, at }) : null;
+  if (exceeded !== null) return refuse<PartnerRefusal>(exceeded);
   return accept<PartnerEvent[]>([
     { type: 'partners.KeyUpdated.v1', data: { ...next, partner_id, key_id, updated_at: isoTime(at) } },
   ]);
 };
 
 export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
-  initial: { name: null, keys: PersistentMap(), keyNames: PersistentSet(), revoked: PersistentSet() },
+  initial: {
+    name: null,
+    ceilings: DEFAULT_CEILINGS,
+    keys: PersistentMap(),
+    keyNames: PersistentSet(),
+    revoked: PersistentSet(),
+  },
 
   decide(command, state) {
     const { partner_id, at } = command;
     if (command.type !== 'CreatePartner' && state.name === null) return refuse('partner_not_found');
     switch (command.type) {
-      case 'CreatePartner': {
-        const { name } = command;
-        if (!nameIsValid(name)) return refuse('invalid_name');
-        if (state.name !== null) return refuse('partner_exists');
-        return accept([
-          { type: 'partners.PartnerCreated.v1', data: { partner_id, name, created_at: isoTime(at) } },
-        ]);
+      case 'CreatePartner':
+        return createPartner(command, state);
+      case 'SetCeilings': {
+        const ceilings = { ...state.ceilings, ...command.ceilings };
+        return accept(isSame(ceilings, state.ceilings) ? [] : [ceilingsSet(partner_id, ceilings, at)]);
       }
-      case 'CreateKey': {
-        const { key_id, name, hash, limits } = command;
-        if (!nameIsValid(name)) return refuse('invalid_name');
-        if (state.revoked.has(key_id)) return refuse('key_revoked');
-        if (state.keys.has(key_id)) return accept([]);
-        if (state.keyNames.has(name)) return refuse('key_name_taken');
-        const data = { ...limits, partner_id, key_id, name, hash, created_at: isoTime(at) };
-        return accept([{ type: 'partners.KeyCreated.v1', data }]);
-      }
+      case 'CreateKey':
+        return createKey(command, state);
       case 'UpdateKey':
         return updateKey(command, state);
       case 'RevokeKey': {
@@ -114,6 +172,10 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
     switch (type) {
       case 'partners.PartnerCreated.v1':
         return { ...state, name: data.name };
+      case 'partners.CeilingsSet.v1': {
+        const { partner_id: _, set_at: __, ...ceilings } = data;
+        return { ...state, ceilings };
+      }
       case 'partners.KeyCreated.v1':
         return {
           ...state,
@@ -137,6 +199,7 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
       case 'partners.PartnerSnapshotted.v1':
         return {
           name: data.name,
+          ceilings: data.ceilings,
           keys: PersistentMap(
             data.keys.map((key) => [key.key_id, { name: key.name, limits: limitsOf(key) }]),
           ),
@@ -162,6 +225,7 @@ export const snapshotPartner = (state: Partner): PartnerEvent => ({
   type: 'partners.PartnerSnapshotted.v1',
   data: {
     name: state.name ?? '',
+    ceilings: state.ceilings,
     keys: [...state.keys].map(([key_id, { name, limits }]) => ({ ...limits, key_id, name })),
     revoked: [...state.revoked],
   },

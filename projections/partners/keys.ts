@@ -25,6 +25,8 @@ export const partners: Projection = {
 
 const KEY_LIMITS = `requests_per_second, new_enrichments_per_day, pending_enrichments, company_signals, expires_at`;
 
+const CEILINGS = `requests_per_second, new_enrichments_per_day, pending_enrichments, keys, domains, company_signals`;
+
 const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promise<void> => {
   switch (type) {
     case 'partners.PartnerCreated.v1':
@@ -52,6 +54,14 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
       return;
     case 'partners.KeyRevoked.v1':
       await db.query('update api_key set revoked_at = $2 where key_id = $1', [data.key_id, data.revoked_at]);
+      return;
+    case 'partners.CeilingsSet.v1':
+      await db.query(
+        `update partner set (${CEILINGS}) =
+           (select ${CEILINGS} from json_populate_record(null::partner, $2))
+         where partner_id = $1`,
+        [data.partner_id, JSON.stringify(data)],
+      );
       return;
     case 'partners.PartnerSnapshotted.v1':
       return;

@@ -44,7 +44,7 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
     const keys = await times(1_100, (nth) =>
       createKey(
         house.store,
-        { partner_id, name: `key ${nth}`, limits, api_key: newApiKey() },
+        { partner_id, name: `key ${nth}`, limits, api_key: newApiKey(), by: 'operator' },
         house.context(),
       ),
     );

@@ -54,9 +54,23 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     run(
       partner,
       (nth): PartnerCommand[] => [
-        ...(nth === 0 ? [{ ...ofPartner, type: 'CreatePartner', name: 'acme' } as const] : []),
-        { ...ofPartner, type: 'CreateKey', key_id: id(nth), name: id(nth), hash: 'h', limits },
-        { ...ofPartner, type: 'UpdateKey', key_id: id(nth), limits: { requests_per_second: 7 } },
+        ...(nth === 0 ? [{ ...ofPartner, type: 'CreatePartner', name: 'acme', ceilings: {} } as const] : []),
+        {
+          ...ofPartner,
+          type: 'CreateKey',
+          key_id: id(nth),
+          name: id(nth),
+          hash: 'h',
+          limits,
+          by: 'operator',
+        },
+        {
+          ...ofPartner,
+          type: 'UpdateKey',
+          key_id: id(nth),
+          limits: { requests_per_second: 7 },
+          by: 'operator',
+        },
         ...(nth % 2 === 0 ? [{ ...ofPartner, type: 'RevokeKey', key_id: id(nth) } as const] : []),
       ],
       items,
@@ -222,8 +236,16 @@ describe('a snapshot', () => {
     const { state } = run(
       partner,
       (nth): PartnerCommand[] => [
-        ...(nth === 0 ? [{ ...ofPartner, type: 'CreatePartner', name: 'acme' } as const] : []),
-        { ...ofPartner, type: 'CreateKey', key_id: id(nth), name: id(nth), hash: 'h', limits },
+        ...(nth === 0 ? [{ ...ofPartner, type: 'CreatePartner', name: 'acme', ceilings: {} } as const] : []),
+        {
+          ...ofPartner,
+          type: 'CreateKey',
+          key_id: id(nth),
+          name: id(nth),
+          hash: 'h',
+          limits,
+          by: 'operator',
+        },
         ...(nth % 2 === 0 ? [{ ...ofPartner, type: 'RevokeKey', key_id: id(nth) } as const] : []),
       ],
       20,

@@ -1,6 +1,11 @@
-import { describe, it } from 'vitest';
-import type { KeyLimits, PartnerEvent } from '../../domain/partners/events.ts';
-import { partner } from '../../domain/partners/partner.ts';
+import { describe, expect, it, test } from 'vitest';
+import {
+  type Ceilings,
+  DEFAULT_CEILINGS,
+  type KeyLimits,
+  type PartnerEvent,
+} from '../../domain/partners/events.ts';
+import { type PartnerRefusal, partner } from '../../domain/partners/partner.ts';
 import { given } from './deciding.ts';
 import { ANNA, AT } from './lookup-events.ts';
 
@@ -25,10 +30,20 @@ const revoked = (key_id: string): PartnerEvent => ({
   data: { partner_id: ANNA, key_id, revoked_at: at },
 });
 const createKey = (key_id: string, name: string) =>
-  ({ type: 'CreateKey', partner_id: ANNA, key_id, name, hash: `hash of ${key_id}`, limits, at: AT }) as const;
+  ({
+    type: 'CreateKey',
+    partner_id: ANNA,
+    key_id,
+    name,
+    hash: `hash of ${key_id}`,
+    limits,
+    by: 'operator',
+    at: AT,
+  }) as const;
 
 describe('a partner', () => {
-  const create = (name: string) => ({ type: 'CreatePartner', partner_id: ANNA, name, at: AT }) as const;
+  const create = (name: string) =>
+    ({ type: 'CreatePartner', partner_id: ANNA, name, ceilings: {}, at: AT }) as const;
   it('is created once', () => {
     const decision = partner.decide(create('acme'), partner.initial);
     given(partner, decision.ok ? decision.value : [])
@@ -61,7 +76,14 @@ describe('a key', () => {
   });
   it('is changed in what is named and in nothing else', () => {
     given(partner, [created, keyMade('k1', 'one')])
-      .when({ type: 'UpdateKey', partner_id: ANNA, key_id: 'k1', limits: { requests_per_second: 7 }, at: AT })
+      .when({
+        type: 'UpdateKey',
+        partner_id: ANNA,
+        key_id: 'k1',
+        limits: { requests_per_second: 7 },
+        by: 'operator',
+        at: AT,
+      })
       .thenEvents([
         {
           type: 'partners.KeyUpdated.v1',
@@ -75,8 +97,94 @@ describe('a key', () => {
       .when(revoke)
       .thenEvents([revoked('k1')]);
     given(partner, [created, keyMade('k1', 'one'), revoked('k1')])
-      .when({ type: 'UpdateKey', partner_id: ANNA, key_id: 'k1', limits: {}, at: AT })
+      .when({ type: 'UpdateKey', partner_id: ANNA, key_id: 'k1', limits: {}, by: 'operator', at: AT })
       .thenRefused('key_revoked');
     given(partner, [created]).when(revoke).thenRefused('key_not_found');
+  });
+});
+
+describe('a ceiling', () => {
+  const set = (over: Partial<Ceilings>): PartnerEvent => ({
+    type: 'partners.CeilingsSet.v1',
+    data: { ...DEFAULT_CEILINGS, ...over, partner_id: ANNA, set_at: at },
+  });
+  const setCeilings = (ceilings: Partial<Ceilings>) =>
+    ({ type: 'SetCeilings', partner_id: ANNA, ceilings, at: AT }) as const;
+  const byUser = (over: Partial<KeyLimits>, key_id = 'k9') =>
+    ({ ...createKey(key_id, key_id), by: 'user', limits: { ...limits, ...over } }) as const;
+  const updateByUser = (over: Partial<KeyLimits>) =>
+    ({ type: 'UpdateKey', partner_id: ANNA, key_id: 'k1', limits: over, by: 'user', at: AT }) as const;
+  const strong = (key_id: string, over: Partial<KeyLimits>): PartnerEvent => {
+    const event = keyMade(key_id, key_id);
+    return { ...event, data: { ...event.data, ...over } } as PartnerEvent;
+  };
+
+  it('is set with the partner, and changed alone', () => {
+    const create = {
+      type: 'CreatePartner',
+      partner_id: ANNA,
+      name: 'acme',
+      ceilings: { keys: 3 },
+      at: AT,
+    } as const;
+    expect(partner.decide(create, partner.initial)).toEqual({ ok: true, value: [created, set({ keys: 3 })] });
+    given(partner, [created, set({ keys: 3 })])
+      .when(setCeilings({ domains: 7 }))
+      .thenEvents([set({ keys: 3, domains: 7 })]);
+    given(partner, [created])
+      .when(setCeilings({ keys: 100 }))
+      .thenEvents([]);
+    given(partner, []).when(setCeilings({})).thenRefused('partner_not_found');
+  });
+
+  test.each<[Partial<Ceilings>, Partial<KeyLimits>, PartnerRefusal]>([
+    [{}, { requests_per_second: 51 }, 'ceiling_requests_per_second'],
+    [{ requests_per_second: 9 }, { requests_per_second: 10 }, 'ceiling_requests_per_second'],
+    [{ new_enrichments_per_day: 5 }, { new_enrichments_per_day: 6 }, 'ceiling_new_enrichments_per_day'],
+    [{ new_enrichments_per_day: 5 }, { new_enrichments_per_day: null }, 'ceiling_new_enrichments_per_day'],
+    [{}, { pending_enrichments: 10_001 }, 'ceiling_pending_enrichments'],
+    [{}, { company_signals: true }, 'ceiling_company_signals'],
+  ])('of %o refuses a user a key with %o', (ceilings, wanted, refusal) => {
+    const low = strong('k1', { requests_per_second: 1, new_enrichments_per_day: 1, pending_enrichments: 1 });
+    const before = [created, low, set(ceilings)];
+    given(partner, before).when(byUser(wanted)).thenRefused(refusal);
+    given(partner, before).when(updateByUser(wanted)).thenRefused(refusal);
+    const made = { ...byUser(wanted), by: 'operator' } as const;
+    expect(partner.decide(made, before.reduce(partner.evolve, partner.initial))).toMatchObject({ ok: true });
+  });
+
+  it('lets a user change the rest of a key that the operator has put above it', () => {
+    const over = { requests_per_second: 5_000, company_signals: true };
+    given(partner, [created, strong('k1', over)])
+      .when(updateByUser({ ...limits, ...over, pending_enrichments: 1 }))
+      .thenEvents([
+        {
+          type: 'partners.KeyUpdated.v1',
+          data: {
+            ...limits,
+            ...over,
+            pending_enrichments: 1,
+            partner_id: ANNA,
+            key_id: 'k1',
+            updated_at: at,
+          },
+        },
+      ]);
+  });
+
+  it('of keys counts those that are neither revoked nor expired', () => {
+    const expired = { expires_at: new Date(AT).toISOString() };
+    const two = [created, set({ keys: 2 }), keyMade('k2', 'two'), keyMade('k3', 'three')];
+    given(partner, two).when(byUser({})).thenRefused('ceiling_keys');
+    given(partner, [...two, revoked('k3')])
+      .when(byUser({}))
+      .thenEvents([keyMade('k9', 'k9')]);
+    given(partner, [...two, revoked('k3'), strong('k1', expired)])
+      .when(byUser({}))
+      .thenEvents([keyMade('k9', 'k9')]);
+    // An expired key that is given more time is one more.
+    given(partner, [...two, strong('k1', expired)])
+      .when(updateByUser({ expires_at: null }))
+      .thenRefused('ceiling_keys');
   });
 });

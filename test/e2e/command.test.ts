@@ -38,6 +38,33 @@ describe('doorplate, beside a running server', () => {
     });
   });
 
+  it('makes a partner with ceilings, and changes what is named of them', async () => {
+    const usual = await json('partner', 'create', 'usual');
+    expect(await json('partner', 'list')).toContainEqual(
+      expect.objectContaining({
+        ...usual,
+        requests_per_second: 50,
+        new_enrichments_per_day: null,
+        pending_enrichments: 10_000,
+        keys: 100,
+        domains: 100,
+        company_signals: false,
+      }),
+    );
+    const capped = await json('partner', 'create', 'capped', '--keys', '2', '--new-enrichments-per-day', '9');
+    const update = await json('partner', 'update', 'capped', '--company-signals', '--domains', '0');
+    expect(update).toMatchObject({
+      ...capped,
+      keys: 2,
+      new_enrichments_per_day: 9,
+      company_signals: true,
+      domains: 0,
+    });
+    const free = await json('partner', 'update', capped.partner_id, '--new-enrichments-per-day', 'none');
+    expect(free).toMatchObject({ keys: 2, new_enrichments_per_day: null });
+    expect(await refused('partner', 'update', 'nobody')).toMatchObject({ code: 1 });
+  });
+
   it('makes a key that works at once, shows it this once, and takes up changed limits', async () => {
     const { partner_id } = await json('partner', 'create', 'limits');
     const limits = ['--requests-per-second', '7', '--new-enrichments-per-day', '0'];
@@ -150,7 +177,9 @@ describe('doorplate, without a server', () => {
     const key = await doorplate(['key', 'create', '--partner', 'lonely', '--name', 'k', '--json'], env);
     expect(JSON.parse(key.stdout).partner_id).toBe(JSON.parse(made.stdout).partner_id);
     const list = await doorplate(['partner', 'list'], env);
-    expect(list.stdout).toMatch(/^partner_id +name +created_at\n\S+ +lonely +\S+Z\n$/);
+    expect(list.stdout).toMatch(
+      /^partner_id +name +created_at +requests_per_second [^\n]*\n\S+ +lonely +\S+Z +50 [^\n]*\n$/,
+    );
     expect(postmasterOf(folder)).toBeNull();
     await removeDataFolder(folder);
   });

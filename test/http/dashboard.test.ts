@@ -78,14 +78,13 @@ describe('keys', () => {
     const changed = await page.send(`/keys/${id}`, {
       ...LIMITS,
       new_enrichments_per_day: '',
-      company_signals: 'yes',
     });
     expect(changed.headers.location).toBe('/dashboard/keys?said=key-updated');
     const { rows } = await api.sql.query('select * from read.api_key where key_id = $1', [id]);
     expect(rows[0]).toMatchObject({
       requests_per_second: 7,
       new_enrichments_per_day: null,
-      company_signals: true,
+      company_signals: false,
     });
 
     expect((await page.get(`/keys/${id}/revoke`)).body).toContain('Revoke the key');
@@ -109,6 +108,21 @@ describe('keys', () => {
     expect(answer.statusCode).toBe(400);
     expect(answer.body).toContain(code);
   });
+
+  it.each([
+    [{ requests_per_second: '51' }, 'ceiling_requests_per_second', 'requests a second'],
+    [{ pending_enrichments: '10001' }, 'ceiling_pending_enrichments', 'pending enrichments'],
+    [{ company_signals: 'yes' }, 'ceiling_company_signals', 'company signals'],
+  ])(
+    'are not created above a ceiling of the partner, which the form names: %j',
+    async (form, code, words) => {
+      const answer = await page.send('/keys', { ...LIMITS, name: 'above', ...form });
+      expect(answer.statusCode).toBe(409);
+      expect(answer.body).toContain(code);
+      expect(answer.body).toContain(words);
+      expect((await page.get('/keys')).body).toContain('At most 50.');
+    },
+  );
 
   it('expire at a minute that is chosen, or keep their second when other limits are changed', async () => {
     const expires_at = '2027-01-01T23:59:59.500Z';

@@ -134,7 +134,8 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
         name: `key ${uuid()}`,
         limits: { ...ROOMY, ...limits },
         api_key: newApiKey(),
-      };
+        by: 'operator',
+      } as const;
       const made = await createKey(foundation.store, wanted, context());
       if (!made.ok) throw new Error(made.refusal);
       await foundation.progress.reached(PROJECTIONS, made.value.position, READY_MS);

@@ -1,0 +1,53 @@
+import type { Ceilings, KeyLimits } from './events.ts';
+
+/** Which ceiling a key that a user makes or changes would pass. */
+export type CeilingRefusal =
+  | 'ceiling_requests_per_second'
+  | 'ceiling_new_enrichments_per_day'
+  | 'ceiling_pending_enrichments'
+  | 'ceiling_company_signals'
+  | 'ceiling_keys';
+
+interface Capped {
+  readonly ceilings: Ceilings;
+  readonly keys: { values(): Iterable<{ readonly limits: KeyLimits }> };
+}
+
+interface KeyChange {
+  /** null: the key is new. */
+  readonly from: KeyLimits | null;
+  readonly to: KeyLimits;
+  /** Milliseconds. */
+  readonly at: number;
+}
+
+const isLive = ({ expires_at }: KeyLimits, at: number): boolean =>
+  expires_at === null || Date.parse(expires_at) > at;
+
+/**
+ * Returns the first ceiling that a user's change would pass, or null. What the change leaves as it is may be above a
+ * ceiling: the operator made it so.
+ */
+export const exceededCeiling = (
+  { ceilings, keys }: Capped,
+  { from, to, at }: KeyChange,
+): CeilingRefusal | null => {
+  const changes = (name: keyof KeyLimits): boolean => from?.[name] !== to[name];
+  if (changes('requests_per_second') && to.requests_per_second > ceilings.requests_per_second) {
+    return 'ceiling_requests_per_second';
+  }
+  const perDay = ceilings.new_enrichments_per_day;
+  const wanted = to.new_enrichments_per_day ?? Number.POSITIVE_INFINITY;
+  if (changes('new_enrichments_per_day') && perDay !== null && wanted > perDay) {
+    return 'ceiling_new_enrichments_per_day';
+  }
+  if (changes('pending_enrichments') && to.pending_enrichments > ceilings.pending_enrichments) {
+    return 'ceiling_pending_enrichments';
+  }
+  if (changes('company_signals') && to.company_signals && !ceilings.company_signals) {
+    return 'ceiling_company_signals';
+  }
+  const isOneMore = isLive(to, at) && !(from !== null && isLive(from, at));
+  const live = () => [...keys.values()].filter(({ limits }) => isLive(limits, at)).length;
+  return isOneMore && live() >= ceilings.keys ? 'ceiling_keys' : null;
+};
