@@ -7,6 +7,7 @@ import {
   type Server,
   type Socket,
 } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 
 /** What a frozen proxy keeps back: everything, or the server's answers alone. */
 export type Frozen = 'everything' | 'answers';
@@ -20,6 +21,8 @@ export interface TcpProxy {
   freeze(what: Frozen): void;
   /** Ends a freeze: what was kept back goes on its way. */
   thaw(): void;
+  /** Passes every chunk on this many milliseconds late, both ways and in order; 0: at once. */
+  delay(milliseconds: number): void;
   /** Resets every connection and refuses new ones, until `accept`. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
@@ -33,13 +36,24 @@ export const startTcpProxy = async (target: NetConnectOpts): Promise<TcpProxy> =
   const pairs = new Set<{ client: Socket; server: Socket }>();
   let frozen: Frozen | null = null;
   let sent = 0;
+  let delayMs = 0;
 
   const listener: Server = createServer({ pauseOnConnect: true }, (client) => {
     const server = connect(target);
     const pair = { client, server };
     pairs.add(pair);
-    forward(client, server, () => pairs.delete(pair));
-    forward(server, client, () => pairs.delete(pair));
+    forward(
+      client,
+      server,
+      () => pairs.delete(pair),
+      () => delayMs,
+    );
+    forward(
+      server,
+      client,
+      () => pairs.delete(pair),
+      () => delayMs,
+    );
     client.on('data', (chunk) => {
       sent += chunk.length;
     });
@@ -85,6 +99,9 @@ export const startTcpProxy = async (target: NetConnectOpts): Promise<TcpProxy> =
     cut,
     freeze: set,
     thaw: () => set(null),
+    delay: (milliseconds) => {
+      delayMs = milliseconds;
+    },
     refuse,
     accept: () => listen(port),
     sent: () => sent,
@@ -93,14 +110,27 @@ export const startTcpProxy = async (target: NetConnectOpts): Promise<TcpProxy> =
 };
 
 /** Passes bytes on by hand: `pipe` would resume a socket that is meant to stay silent. */
-const forward = (from: Socket, to: Socket, gone: () => void): void => {
-  from.on('data', (chunk) => {
-    if (!to.destroyed) to.write(chunk);
-  });
-  from.on('end', () => to.end());
+const forward = (from: Socket, to: Socket, gone: () => void, delayMs: () => number): void => {
+  let waiting = 0;
+  /** Timers may fire in another order than their delays end: what waits is passed on in the order of arrival. */
+  let last: Promise<void> = Promise.resolve();
+  const inOrder = (pass: () => void): void => {
+    const delay = delayMs();
+    if (delay === 0 && waiting === 0) {
+      pass();
+      return;
+    }
+    waiting += 1;
+    last = Promise.all([last, pause(delay)]).then(() => {
+      waiting -= 1;
+      pass();
+    });
+  };
+  from.on('data', (chunk) => inOrder(() => void (to.destroyed || to.write(chunk))));
+  from.on('end', () => inOrder(() => void to.end()));
   from.on('error', () => undefined);
   from.on('close', () => {
     gone();
-    to.destroy();
+    inOrder(() => void to.destroy());
   });
 };

@@ -1,0 +1,38 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** How often a client does something. */
+export interface Pace {
+  readonly perSecond: number;
+  /** A start is skipped while so many are under way. */
+  readonly maxConcurrent: number;
+}
+
+/**
+ * Runs `step` at a steady rate, whatever the service does.
+ * @returns stops it, and resolves when all that was under way has ended
+ * @throws the returned function: what the first step threw
+ */
+export const repeatAtPace = ({ perSecond, maxConcurrent }: Pace, step: () => Promise<void>) => {
+  const underWay = new Set<Promise<void>>();
+  const failures: unknown[] = [];
+  const stopping = new AbortController();
+  const loop = (async () => {
+    const begun = performance.now();
+    for (let n = 1; !stopping.signal.aborted; n += 1) {
+      if (underWay.size < maxConcurrent) {
+        const run: Promise<void> = step()
+          .catch((error: unknown) => void failures.push(error))
+          .finally(() => underWay.delete(run));
+        underWay.add(run);
+      }
+      const due = begun + (n * 1_000) / perSecond - performance.now();
+      await pause(Math.max(0, due), undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  })();
+  return async (): Promise<void> => {
+    stopping.abort();
+    await loop;
+    await Promise.all(underWay);
+    if (failures.length > 0) throw failures[0];
+  };
+};

@@ -1,0 +1,66 @@
+/** A PostgreSQL of the storm's own that it can stop, start, cut off and slow down. */
+
+import type { NetConnectOpts } from 'node:net';
+import { join } from 'node:path';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
+import { identify, isAlive, until } from '../../platform/embedded/processes.ts';
+import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { reap } from '../support/reaped.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+export interface StormPostgres {
+  /** Through the proxy: what the processes are given. */
+  readonly url: string;
+  /** Past the proxy: the storm's own connections. */
+  readonly directUrl: string;
+  readonly proxy: TcpProxy;
+  /** SIGINT: PostgreSQL's fast shutdown. SIGQUIT: its immediate one, after which it recovers from its log. */
+  stop(signal: 'SIGINT' | 'SIGQUIT'): Promise<void>;
+  start(): Promise<void>;
+  remove(): Promise<void>;
+}
+
+const STOP_LIMIT_MS = 30_000;
+const QUIET = { info: () => {}, warn: () => {}, error: () => {} };
+
+export const startStormPostgres = async (): Promise<StormPostgres> => {
+  const dataDir = makeDataFolder();
+  reap({ folder: dataDir });
+  const handles: EmbeddedPostgres[] = [];
+  // As a command that passes by: nothing starts PostgreSQL again behind the storm's back.
+  const start = async (): Promise<EmbeddedPostgres> => {
+    const moreSettings = ['max_connections=200'];
+    const started = await startEmbeddedPostgres({ dataDir, mode: 'join', log: QUIET, moreSettings });
+    handles.push(started);
+    return started;
+  };
+  const { url: directUrl } = await start();
+  const proxy = await startTcpProxy(addressOf(directUrl));
+  const proxied = new URL(directUrl);
+  proxied.host = `127.0.0.1:${proxy.port}`;
+  return {
+    url: proxied.href,
+    directUrl,
+    proxy,
+    stop: async (signal) => {
+      const server = identify(handles.at(-1)?.pid ?? 0);
+      if (server === null) throw new Error('PostgreSQL does not run');
+      process.kill(server.pid, signal);
+      const gone = await until(() => !isAlive(server), STOP_LIMIT_MS);
+      if (!gone) throw new Error(`PostgreSQL did not end within ${STOP_LIMIT_MS / 1_000} s of ${signal}`);
+    },
+    start: async () => void (await start()),
+    remove: async () => {
+      await proxy.close();
+      for (const handle of handles) await handle.stop();
+      await removeDataFolder(dataDir);
+    },
+  };
+};
+
+/** The address in a PostgreSQL URL, whose host may be the folder of a Unix socket. */
+const addressOf = (url: string): NetConnectOpts => {
+  const { hostname, port } = new URL(url);
+  const host = decodeURIComponent(hostname);
+  return host.startsWith('/') ? { path: join(host, `.s.PGSQL.${port}`) } : { host, port: Number(port) };
+};

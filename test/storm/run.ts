@@ -1,0 +1,40 @@
+/**
+ * `npm run storm -- [--minutes N] [--seed N] [--eventstore URL [--cluster-command CMD]] [--json FILE]`: runs a storm
+ * (docs/reliability.md), prints what came out, and exits with 1 if a promise was broken.
+ */
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { printable } from './report.ts';
+import { runStorm } from './storm.ts';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    seed: { type: 'string' },
+    eventstore: { type: 'string' },
+    'cluster-command': { type: 'string' },
+    json: { type: 'string' },
+  },
+});
+const number = (name: string, text: string): number => {
+  const value = Number(text);
+  if (Number.isFinite(value) && value > 0) return value;
+  process.stderr.write(`--${name} is not a number above 0: ${text}\n`);
+  return process.exit(2);
+};
+if (values['cluster-command'] !== undefined && values.eventstore === undefined) {
+  process.stderr.write('--cluster-command needs --eventstore\n');
+  process.exit(2);
+}
+
+const result = await runStorm({
+  minutes: number('minutes', values.minutes),
+  seed: number('seed', values.seed ?? String(1 + (Date.now() % 2 ** 31))),
+  eventStoreUrl: values.eventstore,
+  clusterCommand: values['cluster-command'],
+  say: (line) => void process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`),
+});
+process.stdout.write(`${printable(result)}\n`);
+if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`);
+// A helper process of the tests' own would keep this one alive.
+process.exit(result.violationCount === 0 ? 0 : 1);

@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest';
+import { describe as described, printable } from './report.ts';
+import { runStorm } from './storm.ts';
+
+const MINUTES = 2;
+/** The start, the two minutes, the last fault, and the proofs. */
+const TEST_MS = 480_000;
+
+it(
+  'keeps every promise through two minutes of faults on PostgreSQL',
+  async () => {
+    const seed = Number(process.env.STORM_SEED ?? 1 + (Date.now() % 2 ** 31));
+    const log: string[] = [];
+    const result = await runStorm({ minutes: MINUTES, seed, say: (line) => void log.push(line) });
+    expect(result.violations.map(described), `${log.join('\n')}\n${printable(result)}`).toEqual([]);
+    for (const [what, count] of Object.entries(result.totals)) expect(count, what).toBeGreaterThan(0);
+  },
+  TEST_MS,
+);
