@@ -1,11 +1,10 @@
 import { LRUCache } from 'lru-cache';
-import { accept, type Result } from '../domain/kernel/decider.ts';
-import { readEvent } from '../domain/kernel/events.ts';
-import type { EventStore, NewEvent, Position, RecordedEvent } from '../event-store/port.ts';
+import type { Result } from '../domain/kernel/decider.ts';
+import type { EventStore, Revision } from '../event-store/port.ts';
 import { inSpan, traceparent } from '../platform/spans.ts';
+import { type Batch, type Batched, decideBatch, type Waiting } from './batch.ts';
 import { conflictRetries } from './conflicts.ts';
 import {
-  type Aggregate,
   appendSafely,
   type CommandContext,
   type Loaded,
@@ -13,39 +12,8 @@ import {
   spanOfCommand,
   toNewEvents,
 } from './handle.ts';
+import { loadFromSnapshot, type SnapshottedAggregate, snapshotEvery } from './snapshots.ts';
 
-/** A hot stream's kind: its fold can perhaps be written down as an event to start from. */
-export interface SnapshottedAggregate<
-  State,
-  Command,
-  Event extends { type: string; data: object },
-  R extends string,
-> extends Aggregate<State, Command, Event, R> {
-  /** Left out where the stream stays short. */
-  snapshot?(state: State): Event;
-  /** How much a snapshot of the state holds, in the measure of events. */
-  sizeOf?(state: State): number;
-}
-
-export interface Batched<T> {
-  readonly value: T;
-  /** Where the command's events stand; null where it had none, or the place is not known. */
-  readonly position: Position | null;
-  /** Whether the command changed anything. */
-  readonly changed: boolean;
-}
-
-interface Waiting<State, Command, R extends string> {
-  readonly command: Command;
-  readonly context: CommandContext;
-  readonly read: (state: State) => unknown;
-  resolve(result: Result<Batched<unknown>, R>): void;
-  reject(reason: unknown): void;
-}
-
-/** Events between two snapshots of a small state; of a large one, about as many as it holds. */
-const SNAPSHOT_EVERY = 1_000;
-const BATCH = 256;
 const CACHED_STREAMS = 1_000;
 
 export interface Batcher<State, Command, R extends string> {
@@ -66,13 +34,25 @@ export interface Batcher<State, Command, R extends string> {
   look<T>(stream: string, read: (state: State) => T): Promise<T>;
 }
 
+/** The commands that wait for a stream, in order. The first ones stay here until their append has ended. */
+type Queue<State, Command, R extends string> = Waiting<State, Command, R>[];
+
+/** Where a batch is on its way. */
+type Step<State> =
+  | { readonly is: 'reading' }
+  /** `isCurrent`: the state was read from the store for this batch. */
+  | { readonly is: 'deciding'; readonly loaded: Loaded<State>; readonly isCurrent: boolean }
+  | { readonly is: 'appending'; readonly loaded: Loaded<State>; readonly batch: Batch<State> }
+  | { readonly is: 'refused'; readonly error: unknown }
+  | { readonly is: 'settled' };
+
 /** One batcher a process for one kind of hot stream (architecture, rule 5). */
 export const createBatcher = <State, Command, Event extends { type: string; data: object }, R extends string>(
   store: EventStore,
   aggregate: SnapshottedAggregate<State, Command, Event, R>,
 ): Batcher<State, Command, R> => {
   const cache = new LRUCache<string, Loaded<State> & object>({ max: CACHED_STREAMS });
-  const queues = new Map<string, Waiting<State, Command, R>[]>();
+  const queues = new Map<string, Queue<State, Command, R>>();
 
   const current = async (stream: string): Promise<Loaded<State>> => {
     const cached = cache.get(stream);
@@ -84,77 +64,69 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     return loaded;
   };
 
-  const decideAll = (batch: readonly Waiting<State, Command, R>[], from: Loaded<State>) => {
-    const events: NewEvent[] = [];
-    let { state } = from;
-    const results = batch.map(({ command, context, read }): Result<Omit<Batched<unknown>, 'position'>, R> => {
-      const decision = aggregate.decider.decide(command, state);
-      if (!decision.ok) return decision;
-      events.push(...toNewEvents(aggregate.schemas, decision.value, context));
-      state = decision.value.reduce(aggregate.decider.evolve, state);
-      return accept({ value: read(state), changed: decision.value.length > 0 });
-    });
-    return { events, results, state };
-  };
-
-  const runBatch = async (stream: string, batch: readonly Waiting<State, Command, R>[]): Promise<void> => {
+  /** Decides and appends the first commands of a queue, however often their stream has gone on meanwhile. */
+  const runBatch = async (stream: string, queue: Queue<State, Command, R>): Promise<void> => {
+    const afterConflict = conflictRetries();
     const cached = cache.get(stream);
-    let loaded = cached ?? (await current(stream));
-    let verified = cached === undefined;
-    const conflict = conflictRetries();
-    for (;;) {
-      const { events, results, state } = decideAll(batch, loaded);
-      const first = batch[0];
-      if (events.length === 0 && !verified) {
-        // Nothing to append means that nothing would tell a stale fold: read forward before answering.
-        const before = loaded.revision;
-        loaded = await current(stream);
-        verified = true;
-        if (loaded.revision !== before) continue;
+    let commands = queue.length;
+    let step: Step<State> = cached ? { is: 'deciding', loaded: cached, isCurrent: false } : { is: 'reading' };
+    const next = async (now: Step<State>): Promise<Step<State>> => {
+      switch (now.is) {
+        case 'reading':
+          return { is: 'deciding', loaded: await current(stream), isCurrent: true };
+        case 'deciding': {
+          const batch = decideBatch(aggregate, queue, now.loaded.state);
+          commands = batch.commands;
+          if (batch.events.length > 0) return { is: 'appending', loaded: now.loaded, batch };
+          // No append would tell that the cached state is stale.
+          if (!now.isCurrent) return { is: 'reading' };
+          queue.splice(0, commands);
+          batch.settle(null);
+          return { is: 'settled' };
+        }
+        case 'appending': {
+          const { loaded, batch } = now;
+          try {
+            const expected = loaded.revision ?? 'no_stream';
+            const { revision, position } = await appendSafely(store, stream, expected, batch.events);
+            cache.set(stream, { state: batch.state, revision });
+            const [first] = queue.splice(0, commands);
+            batch.settle(position);
+            await snapshot(stream, loaded.revision, { ...batch, revision }, first?.context);
+            return { is: 'settled' };
+          } catch (error) {
+            return { is: 'refused', error };
+          }
+        }
+        case 'refused':
+          await afterConflict(now.error);
+          return { is: 'reading' };
+        case 'settled':
+          return now;
       }
-      try {
-        const appended =
-          events.length > 0 && first
-            ? await append(stream, loaded, events, state, first.context)
-            : { position: null };
-        results.forEach((result, index) => {
-          batch[index]?.resolve(
-            result.ok ? accept({ ...result.value, position: appended.position }) : result,
-          );
-        });
-        return;
-      } catch (error) {
-        await conflict(error);
-        loaded = await current(stream);
-        verified = true;
-      }
+    };
+    try {
+      while (step.is !== 'settled') step = await next(step);
+    } catch (error) {
+      // What the stream holds by now is not known.
+      cache.delete(stream);
+      for (const waiting of queue.splice(0, commands)) waiting.reject(error);
     }
   };
 
-  const append = async (
+  /**
+   * Writes a snapshot now and then, in an append of its own, as it may fill one. Where it cannot be written, the next
+   * one serves as well.
+   */
+  const snapshot = async (
     stream: string,
-    { revision }: Loaded<State>,
-    events: readonly NewEvent[],
-    state: State,
-    context: CommandContext,
-  ) => {
-    const appended = await appendSafely(store, stream, revision ?? 'no_stream', events);
-    cache.set(stream, { state, revision: appended.revision });
-    const every = snapshotEvery(aggregate.sizeOf?.(state) ?? 0);
-    if (Math.floor(appended.revision / every) > Math.floor((revision ?? 0) / every)) {
-      await writeSnapshot(stream, state, appended.revision, context);
-    }
-    return appended;
-  };
-
-  /** In an append of its own, as it may fill one. Where it cannot be written, the next one serves as well. */
-  const writeSnapshot = async (
-    stream: string,
-    state: State,
-    revision: number,
-    context: CommandContext,
+    before: Revision | null,
+    { state, revision }: { readonly state: State; readonly revision: Revision },
+    context: CommandContext | undefined,
   ): Promise<void> => {
-    if (!aggregate.snapshot) return;
+    const every = snapshotEvery(aggregate.sizeOf?.(state) ?? 0);
+    const isDue = Math.floor(revision / every) > Math.floor((before ?? 0) / every);
+    if (!isDue || !aggregate.snapshot || !context) return;
     try {
       const events = toNewEvents(aggregate.schemas, [aggregate.snapshot(state)], context);
       const appended = await store.append(stream, revision, events);
@@ -164,18 +136,9 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     }
   };
 
-  const drain = async (stream: string, queue: Waiting<State, Command, R>[]): Promise<void> => {
+  const drain = async (stream: string, queue: Queue<State, Command, R>): Promise<void> => {
     await Promise.resolve();
-    while (queue.length > 0) {
-      const batch = queue.splice(0, BATCH);
-      try {
-        await runBatch(stream, batch);
-      } catch (error) {
-        // What the stream holds by now is not known.
-        cache.delete(stream);
-        for (const waiting of batch) waiting.reject(error);
-      }
-    }
+    while (queue.length > 0) await runBatch(stream, queue);
     queues.delete(stream);
   };
 
@@ -220,35 +183,4 @@ export const createBatcher = <State, Command, Event extends { type: string; data
       void drain(stream, fresh);
     });
   }
-};
-
-/** Doubled up to the state's size, so that all snapshots together cost about what the events cost. */
-const snapshotEvery = (size: number): number =>
-  SNAPSHOT_EVERY * 2 ** Math.max(0, Math.floor(Math.log2(size / SNAPSHOT_EVERY)));
-
-/** Reads back to the newest snapshot and folds from there. */
-const loadFromSnapshot = async <
-  State,
-  Command,
-  Event extends { type: string; data: object },
-  R extends string,
->(
-  store: EventStore,
-  aggregate: SnapshottedAggregate<State, Command, Event, R>,
-  stream: string,
-): Promise<Loaded<State>> => {
-  const { schemas, decider } = aggregate;
-  if (!aggregate.snapshot) return load(store, aggregate, stream);
-  const snapshotType = aggregate.snapshot(decider.initial).type;
-  const back: RecordedEvent[] = [];
-  for await (const stored of store.readStream(stream, { direction: 'backwards' })) {
-    back.push(stored);
-    if (stored.type === snapshotType) break;
-  }
-  let state = decider.initial;
-  for (const stored of back.reverse()) {
-    const event = readEvent(schemas, stored) as Event | null;
-    if (event) state = decider.evolve(state, event);
-  }
-  return { state, revision: back.at(-1)?.revision ?? null };
 };

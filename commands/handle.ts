@@ -10,6 +10,8 @@ import {
   type Position,
   type ReadOptions,
   type Revision,
+  StoreBusy,
+  StoreUnavailable,
 } from '../event-store/port.ts';
 import { iso } from '../platform/clock.ts';
 import { inSpan, type SpanOf, traceparent } from '../platform/spans.ts';
@@ -132,11 +134,16 @@ export const appendSafely = async (
   events: readonly NewEvent[],
   isWanted: () => boolean = () => true,
 ): Promise<Appended> => {
+  let doubt: OutcomeUnknown | null = null;
   for (let resend = 0; ; resend += 1) {
     try {
       return await store.append(stream, expected, events);
     } catch (error) {
-      if (!(error instanceof OutcomeUnknown) || resend === RESENDS || !isWanted()) throw error;
+      if (error instanceof OutcomeUnknown) doubt = error;
+      // A resend that the store cannot take says nothing about the first try.
+      else if (doubt && (error instanceof StoreBusy || error instanceof StoreUnavailable)) throw doubt;
+      else throw error;
+      if (resend === RESENDS || !isWanted()) throw doubt;
     }
   }
 };

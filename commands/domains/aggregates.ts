@@ -13,8 +13,9 @@ import {
   snapshotPlaces,
 } from '../../domain/domains/places.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { type Batcher, createBatcher, type SnapshottedAggregate } from '../batcher.ts';
+import { type Batcher, createBatcher } from '../batcher.ts';
 import type { Aggregate } from '../handle.ts';
+import type { SnapshottedAggregate } from '../snapshots.ts';
 
 /** One host name. */
 export const domainAggregate: Aggregate<Name, DomainCommand, DomainEvent, DomainRefusal> = {

@@ -13,8 +13,9 @@ import {
   snapshotIntake,
 } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { type Batcher, createBatcher, type SnapshottedAggregate } from '../batcher.ts';
+import { type Batcher, createBatcher } from '../batcher.ts';
 import type { Aggregate } from '../handle.ts';
+import type { SnapshottedAggregate } from '../snapshots.ts';
 
 export const enrichmentAggregate: Aggregate<Enrichment, EnrichmentCommand, EnrichmentEvent, never> = {
   schemas: enrichmentEvents,

@@ -17,8 +17,10 @@ import {
   snapshotPartner,
 } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { type Batched, type Batcher, createBatcher, type SnapshottedAggregate } from '../batcher.ts';
+import type { Batched } from '../batch.ts';
+import { type Batcher, createBatcher } from '../batcher.ts';
 import type { CommandContext } from '../handle.ts';
+import type { SnapshottedAggregate } from '../snapshots.ts';
 
 const aggregate: SnapshottedAggregate<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
   schemas: partnerEvents,

@@ -11,8 +11,9 @@ import {
   trackersStream,
 } from '../../domain/trackers/trackers.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { createBatcher, type SnapshottedAggregate } from '../batcher.ts';
+import { createBatcher } from '../batcher.ts';
 import type { CommandContext } from '../handle.ts';
+import type { SnapshottedAggregate } from '../snapshots.ts';
 
 const aggregate: SnapshottedAggregate<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
   schemas: trackerEvents,

@@ -12,8 +12,9 @@ import {
 } from '../../domain/webhooks/endpoints.ts';
 import { type SealedSecret, type WebhookEvent, webhookEvents } from '../../domain/webhooks/events.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { createBatcher, type SnapshottedAggregate } from '../batcher.ts';
+import { createBatcher } from '../batcher.ts';
 import type { CommandContext } from '../handle.ts';
+import type { SnapshottedAggregate } from '../snapshots.ts';
 
 export const endpointAggregate: SnapshottedAggregate<
   Endpoints,

@@ -1,4 +1,5 @@
 /** An event store in memory that answers late, not at all or wrongly, as a test's dice say. For fake timers. */
+import { serialiseAppend } from '../../event-store/append-check.ts';
 import {
   type Appended,
   type EventStore,
@@ -55,6 +56,7 @@ export const unsteadyStore = (fateOf: () => Fate) => {
 
   const append: EventStore['append'] = async (stream, expected, events) => {
     appends += 1;
+    serialiseAppend(stream, events);
     const fate = fateOf();
     if (fate.is === 'refused') {
       throw fate.as === 'busy' ? new StoreBusy('busy') : new StoreUnavailable('away');
