@@ -14,8 +14,8 @@ import { createServedHosts } from '../http/own-host.ts';
 import type { CallingKey, Route } from '../http/route.ts';
 import { buildServer } from '../http/server.ts';
 import type { Config } from '../platform/config.ts';
+import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
-import type { Presence } from '../platform/presence.ts';
 import { createRateLimiter, type Verdict } from '../platform/rate-limit.ts';
 import { createAuthenticate } from '../read-api/calling-keys.ts';
 import { createDomainDirectory } from '../read-api/domain-directory.ts';
@@ -52,13 +52,13 @@ export interface Api {
 /** The partners' API: routes, limits and counting, in one place to read. */
 export const buildApi = async (
   foundation: Foundation,
-  presence: Presence,
+  leases: Pick<Leases, 'alone'>,
   publicUrl: string,
   healthy: () => boolean,
   metrics?: Metrics,
 ): Promise<Api> => {
   const { config, log, clock, pool, db, store, intake, progress, processed, digest } = foundation;
-  const limiter = createRateLimiter({ pool, clock, alone: presence.alone });
+  const limiter = createRateLimiter({ pool, clock, alone: leases.alone });
   const counter = createLookupCounter(store, clock);
 
   /** Waits for all that the store has now; a projection that an event has stopped holds up its own reads alone. */

@@ -8,9 +8,7 @@ import type { Route } from '../http/route.ts';
 import type { Config } from '../platform/config.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { type OpsHandler, sendJson } from '../platform/ops-server.ts';
-import { keepDomains } from '../processors/domains/keep-domains.ts';
 import { startDomainLooks } from '../processors/domains/look-at-domains.ts';
-import { type FollowOptions, startProcessor } from '../processors/follow.ts';
 import { domains } from '../projections/domains/domains.ts';
 import { findActiveDomain } from '../read-api/domain-directory.ts';
 import { readCheckedAt } from '../read-api/domain-rows.ts';
@@ -66,15 +64,10 @@ export const buildDomains = ({ foundation, publicUrl, trackerAbsence, ...parts }
   ];
 };
 
-/** What happens to custom domains by itself. */
-export const startDomains = (
-  foundation: Foundation,
-  following: FollowOptions,
-  metrics: Metrics,
-): { stop(): Promise<void> } => {
+/** Looks where custom domains point. */
+export const startDomains = (foundation: Foundation, metrics: Metrics): { stop(): Promise<void> } => {
   const { config, store, pool, clock, log } = foundation;
-  const keeping = startProcessor(keepDomains({ store, pool, clock }), following);
-  const looks = startDomainLooks({
+  return startDomainLooks({
     store,
     pool,
     clock,
@@ -83,12 +76,6 @@ export const startDomains = (
     newResolver: () => newResolver(config.DNS_SERVERS),
     onLook: (outcome) => metrics.domainLooks.inc({ outcome }),
   });
-  return {
-    stop: async () => {
-      await looks.stop();
-      await keeping.stop();
-    },
-  };
 };
 
 const newResolver = (servers: readonly string[]): Resolver => {

@@ -6,6 +6,7 @@ import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggr
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
 import type { EventStore } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
+import { createTail, type Tail } from '../event-store/tail.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
@@ -31,6 +32,8 @@ export interface Foundation {
   /** All other queries. */
   readonly db: DatabasePool;
   readonly store: EventStore;
+  /** The log for all projections and processors of this process. */
+  readonly tail: Tail;
   /** One for the whole process: two would be rivals for the same streams. */
   readonly intake: IntakeBatcher;
   /** How far the read models are. */
@@ -93,6 +96,7 @@ export const openFoundation = async (
         : createPostgresEventStore({ url: databaseUrl, now: clock.now }),
     );
     const store = tracedStore(bareStore, config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
+    const tail = createTail({ store, now: clock.now, log });
     const progress = createProgress({ url: databaseUrl, pool });
     const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
     return {
@@ -104,6 +108,7 @@ export const openFoundation = async (
       pool,
       db,
       store,
+      tail,
       intake: createIntakeBatcher(store),
       progress,
       processed,
@@ -119,6 +124,7 @@ export const openFoundation = async (
         mostBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
       }),
       close: async () => {
+        await tail.close();
         await store.close();
         await progress.close();
         await processed.close();

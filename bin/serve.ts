@@ -1,8 +1,8 @@
 import { loadConfig } from '../platform/config.ts';
+import { enterLeases } from '../platform/leases.ts';
 import { createLogger } from '../platform/log.ts';
 import { createMetrics } from '../platform/metrics.ts';
 import { startOpsServer } from '../platform/ops-server.ts';
-import { enterPresence } from '../platform/presence.ts';
 import { createShutdown } from '../platform/shutdown.ts';
 import { type Api, buildApi } from './api.ts';
 import { type Demo, ensureDemo } from './demo.ts';
@@ -25,12 +25,13 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   shutdown.register('traces', await startTracing(config, log));
   const foundation = await openFoundation(config, log, 'own');
   shutdown.register('stores', foundation.close);
-  const presence = await enterPresence(foundation.pool, role, foundation.clock);
-  shutdown.register('presence', presence.stop);
+  const { databaseUrl: url, clock } = foundation;
+  const leases = await enterLeases({ url, role, clock, log });
+  shutdown.register('leases', leases.stop);
 
   const metrics = createMetrics();
-  watchState(foundation, metrics);
-  const workers = role === 'api' ? null : await startWorkers(foundation, metrics);
+  watchState(foundation, leases, metrics);
+  const workers = role === 'api' ? null : await startWorkers(foundation, leases, metrics);
   if (workers) shutdown.register('workers', workers.close);
 
   let serving = false;
@@ -54,17 +55,17 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   if (config.PUBLIC_URL === undefined && isEveryAddress(config.HOST)) {
     log.warn('PUBLIC_URL is not set: no browser reaches the pixel at an address like 0.0.0.0');
   }
-  const url = serviceUrl(config);
-  const api = await buildApi(foundation, presence, url, () => serving, metrics);
-  const demo = role === 'all' ? await ensureDemo(foundation, url) : null;
+  const publicUrl = serviceUrl(config);
+  const api = await buildApi(foundation, leases, publicUrl, () => serving, metrics);
+  const demo = role === 'all' ? await ensureDemo(foundation, publicUrl) : null;
   await listen(api, config.HOST, config.PORT);
   serving = true;
   shutdown.register('api', () => {
     serving = false;
     return api.close();
   });
-  log.info({ role, url, ops_port: ops.port }, 'listening');
-  if (demo) greet(url, demo);
+  log.info({ role, url: publicUrl, ops_port: ops.port }, 'listening');
+  if (demo) greet(publicUrl, demo);
 };
 
 const isEveryAddress = (host: string): boolean => host === '0.0.0.0' || host === '::';

@@ -1,12 +1,13 @@
+import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createStateMetrics, type StateOfThings } from '../platform/state-metrics.ts';
 import type { Foundation } from './foundation.ts';
+import { GROUP_NAMES } from './groups.ts';
 import { CONSUMERS } from './retention.ts';
-
-const LEADS = ['projections', 'upkeep', ...CONSUMERS.processors.map((name) => `processor ${name}`)];
 
 /** What the look is at. */
 type StoresLookedAt = Pick<Foundation, 'pool' | 'store' | 'config'>;
+type LeasesLookedAt = Pick<Leases, 'processId' | 'states'>;
 
 /** Prometheus gives up after ten seconds, and with the stores' state everything else would be lost to it. */
 const LOOK_MS = 2_000;
@@ -14,29 +15,42 @@ const LOOK_MS = 2_000;
 /** Has `/metrics` tell how things stand, whichever process is asked. */
 export const watchState = (
   foundation: StoresLookedAt & Pick<Foundation, 'clock'>,
+  leases: LeasesLookedAt,
   { registry }: Pick<Metrics, 'registry'>,
-): void => createStateMetrics(registry, () => look(foundation), foundation.clock.now);
+): void => createStateMetrics(registry, () => look(foundation, leases), foundation.clock.now);
 
-const look = async ({ pool, store, config }: StoresLookedAt): Promise<StateOfThings> => {
+const look = async (
+  { pool, store, config }: StoresLookedAt,
+  leases: LeasesLookedAt,
+): Promise<StateOfThings> => {
   const ceilings = [config.WEBHOOK_QUEUE_PER_PARTNER, config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER];
   const consumers = [CONSUMERS.projections, CONSUMERS.processors];
-  const [head, places, leads, fill] = await Promise.all([
+  const [head, places, fill] = await Promise.all([
     inTime(store.head()),
     inTime(pool.query<{ name: string; position: string | null }>(PLACES, consumers)),
-    inTime(pool.query<{ name: string; held: boolean }>(LED, [LEADS])),
     inTime(pool.query<{ fill: number }>(FILL, ceilings)),
   ]);
   return {
-    postgresql: places !== undefined && leads !== undefined && fill !== undefined,
+    postgresql: places !== undefined && fill !== undefined,
     eventStore: head !== undefined,
     head: head ?? null,
     places: (places?.rows ?? []).map(({ name, position }) => ({
       name,
       position: position === null ? null : BigInt(position),
     })),
-    leads: leads?.rows ?? [],
+    leads: leadsOf(leases),
     queueFill: fill?.rows[0]?.fill ?? 0,
   };
+};
+
+/** Empty while no heartbeat gets through. */
+const leadsOf = ({ processId, states }: LeasesLookedAt): StateOfThings['leads'] => {
+  const known = states();
+  if (known === null) return [];
+  return GROUP_NAMES.map((name) => {
+    const holder = known.find((lease) => lease.name === name)?.processId ?? null;
+    return { name, held: holder !== null, here: holder === processId };
+  });
 };
 
 /** undefined: no answer, or none soon. */
@@ -54,15 +68,6 @@ const PLACES = `
   union all
   select 'processor ' || n.name, c.position
   from unnest($2::text[]) as n (name) left join work.processor c on c.name = n.name`;
-
-/** The locks of platform/leader.ts, as `pg_locks` shows those with two keys. */
-const LED = `
-  select n.name, exists (
-    select from pg_locks l
-    where l.locktype = 'advisory' and l.granted and l.classid = 72390 and l.objsubid = 2
-      and l.objid = (hashtext(n.name)::bigint & 4294967295)::oid
-      and l.database = (select oid from pg_database where datname = current_database())) as held
-  from unnest($1::text[]) as n (name)`;
 
 const FILL = `
   select greatest(

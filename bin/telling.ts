@@ -1,7 +1,7 @@
 import { savedForReveal } from '../commands/lookup/saved-for-reveal.ts';
 import { completeReveal } from '../commands/reveals/reveal-session.ts';
 import type { Position } from '../event-store/port.ts';
-import { type FollowOptions, startProcessor } from '../processors/follow.ts';
+import type { FollowingProcessor } from '../processors/follow.ts';
 import {
   type CompleteRevealsParts,
   completeReady,
@@ -21,30 +21,27 @@ export interface Telling {
   /** A reveal waits for the result of an address, which may have come before that. */
   readonly onAwaited: (ip: string, digest: string) => Promise<void>;
   readonly jobs: readonly Job[];
-  stop(): Promise<void>;
+  readonly queueing: FollowingProcessor;
+  readonly completing: FollowingProcessor;
 }
 
 const APPLIED_MS = 4_000;
 
 /** Queues what endpoints are told of, and completes pending reveals that somebody is told of. */
-export const startTelling = (
+export const buildTelling = (
   { store, pool, clock, digest, dayKeys, progress, queue }: Foundation,
-  following: FollowOptions,
   sessions: RevealableSessions,
 ): Telling => {
   const applied = (names: readonly string[], position: Position): Promise<boolean> =>
     progress.reached(names, position, APPLIED_MS);
-  const queueing = startProcessor(
-    queueWebhookEvents({
-      store,
-      pool,
-      clock,
-      dayKeys,
-      applied,
-      labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
-    }),
-    following,
-  );
+  const queueing = queueWebhookEvents({
+    store,
+    pool,
+    clock,
+    dayKeys,
+    applied,
+    labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
+  });
   const revealing = {
     store,
     findSession: sessions.find,
@@ -59,7 +56,6 @@ export const startTelling = (
     complete: async (revealId, context) =>
       (await completeReveal(revealing, revealId, context))?.completed !== null,
   };
-  const completions = startProcessor(completeReveals(completing), following);
   return {
     onAwaited: async (ip, digestOfIp) => {
       // For any partner alike: whether something is saved does not depend on who asks.
@@ -67,9 +63,7 @@ export const startTelling = (
       if (saved !== null) await resultIsThere(completing, digestOfIp);
     },
     jobs: [['*/5 * * * * *', () => completeReady(completing, null)]],
-    stop: async () => {
-      await queueing.stop();
-      await completions.stop();
-    },
+    queueing,
+    completing: completeReveals(completing),
   };
 };

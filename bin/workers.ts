@@ -1,14 +1,13 @@
 import type { CommandContext } from '../commands/handle.ts';
 import { requestForReveal } from '../commands/lookup/request-for-reveal.ts';
-import type { Position } from '../event-store/port.ts';
-import { lead } from '../platform/leader.ts';
+import type { Leases } from '../platform/leases.ts';
 import { createListener } from '../platform/listener.ts';
 import { LOGIN_RATES, LOGIN_WINDOW } from '../platform/logins.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createRateLimiter, sweepRates, VISITOR_RATES } from '../platform/rate-limit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
 import { sweepClaims } from '../processors/claims.ts';
-import { startProcessor } from '../processors/follow.ts';
+import { keepDomains } from '../processors/domains/keep-domains.ts';
 import { startEnrichmentAttempts } from '../processors/lookup/attempt-enrichments.ts';
 import { buildChain } from '../processors/lookup/chain.ts';
 import { askForLeftReveals, enrichReveals } from '../processors/lookup/enrich-reveals.ts';
@@ -17,18 +16,18 @@ import { submitLeftReservations } from '../processors/lookup/submit-left-reserva
 import { truncateIntakes } from '../processors/lookup/truncate-intakes.ts';
 import { closeTrackerDays } from '../processors/usage/close-tracker-days.ts';
 import { closeUsageStreams, expireUsageStreams } from '../processors/usage/close-usage-streams.ts';
-import { allProjections } from '../projections/all.ts';
+import { projectionGroups } from '../projections/all.ts';
 import { DUE_CHANNEL } from '../projections/lookup/lookups.ts';
-import { startProjections } from '../projections/runner.ts';
 import { forgetUsageBefore } from '../projections/usage/lookup-counts.ts';
 import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
 import { enrichmentCapacity } from './capacity.ts';
 import { startDelivering } from './deliveries.ts';
 import { startDomains } from './domains.ts';
 import type { Foundation } from './foundation.ts';
+import { leadGroups, UPKEEP } from './groups.ts';
 import { periodically } from './periodically.ts';
 import { retentionJobs } from './retention.ts';
-import { startTelling } from './telling.ts';
+import { buildTelling } from './telling.ts';
 
 const CAUGHT_UP_MS = 4_000;
 
@@ -44,6 +43,7 @@ export interface Workers {
  */
 export const startWorkers = async (
   foundation: Foundation,
+  leases: Leases,
   metrics: Metrics,
   makeChain: typeof buildChain = buildChain,
 ): Promise<Workers> => {
@@ -59,41 +59,9 @@ export const startWorkers = async (
     dayKeys,
     databaseUrl: url,
     progress,
-    processed,
   } = foundation;
   const stopped = new Set<string>();
   const streams = { store, digest, intake };
-  const onStopped = (name: string): void => {
-    stopped.add(name);
-    metrics.stopped.set({ name }, 1);
-  };
-
-  const onRunning = (name: string): void => {
-    stopped.delete(name);
-    metrics.stopped.set({ name }, 0);
-  };
-
-  const projections = startProjections({
-    store,
-    url,
-    projections: allProjections,
-    progress,
-    log,
-    onApplied: (names, lastEventAt) => metrics.applied(names, lastEventAt, clock.now()),
-    onStopped: (name) => onStopped(`projection ${name}`),
-    onRunning: (names) => {
-      for (const name of names) onRunning(`projection ${name}`);
-    },
-  });
-
-  const following = {
-    store,
-    url,
-    log,
-    onPassed: (name: string, position: Position) => processed.advance({ [name]: position }),
-    onStopped: (name: string) => onStopped(`processor ${name}`),
-  };
-  const settling = startProcessor(settleEndedWork(streams, clock), following);
   const limiter = createRateLimiter({ pool, clock, alone: () => false });
   const capacity = enrichmentCapacity(foundation, limiter);
   const sessions = createRevealableSessions({
@@ -102,7 +70,7 @@ export const startWorkers = async (
     clock,
     caughtUp: async () => progress.reached(['sessions'], await store.head(), CAUGHT_UP_MS),
   });
-  const telling = startTelling(foundation, following, sessions);
+  const telling = buildTelling(foundation, sessions);
   const revealing = {
     pool,
     clock,
@@ -112,8 +80,36 @@ export const startWorkers = async (
     request: (ip: string, context: CommandContext) =>
       requestForReveal({ store, digest, capacity }, ip, context),
   };
-  const enriching = startProcessor(enrichReveals(revealing), following);
-  const billing = startProcessor(billCompletedReveals(store, clock), following);
+  const { lookups, visits, webhooks, signals } = projectionGroups;
+  leadGroups(
+    leases,
+    [
+      { ...lookups, processors: [settleEndedWork(streams, clock)] },
+      {
+        ...visits,
+        processors: [
+          enrichReveals(revealing),
+          billCompletedReveals(store, clock),
+          telling.completing,
+          keepDomains({ store, pool, clock }),
+        ],
+      },
+      { ...webhooks, processors: [telling.queueing] },
+      { ...signals, processors: [] },
+    ],
+    foundation,
+    {
+      onApplied: (names, lastEventAt) => metrics.applied(names, lastEventAt, clock.now()),
+      onStopped: (name) => {
+        stopped.add(name);
+        metrics.stopped.set({ name }, 1);
+      },
+      onRunning: (name) => {
+        stopped.delete(name);
+        metrics.stopped.set({ name }, 0);
+      },
+    },
+  );
 
   const chain = await makeChain(config, log);
   const attempts = startEnrichmentAttempts({
@@ -131,54 +127,44 @@ export const startWorkers = async (
   due.ensure();
 
   const delivering = await startDelivering(foundation, metrics);
-  const domains = startDomains(foundation, following, metrics);
+  const domains = startDomains(foundation, metrics);
 
-  const upkeep = lead({
-    name: 'upkeep',
-    url,
-    log,
-    run: (_db, signal) =>
-      periodically(signal, log, [
-        ['*/5 * * * * *', () => submitLeftReservations({ ...streams, pool, clock, log })],
-        ['*/5 * * * * *', () => askForLeftReveals(revealing)],
-        ['7 * * * *', () => sweepClaims(pool, clock.now())],
-        ['* * * * *', () => sweepRates(pool, VISITOR_RATES, clock.now())],
-        ['* * * * *', () => sweepRates(pool, LOGIN_RATES, clock.now(), LOGIN_WINDOW)],
-        ['*/10 * * * *', () => closeUsageStreams({ store, pool, clock })],
-        [
-          '*/10 * * * *',
-          () =>
-            closeTrackerDays({
-              store,
-              pool,
-              clock,
-              caughtUp: async () => progress.reached(['tracker-usage'], await store.head(), CAUGHT_UP_MS),
-            }),
-        ],
-        [
-          '23 3 * * *',
-          () => expireUsageStreams({ store, pool, clock }, (before) => forgetUsageBefore(pool, before)),
-        ],
-        ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
-        ...telling.jobs,
-        ...delivering.jobs,
-        ...retentionJobs(foundation, metrics, signal),
-      ]),
-  });
+  leases.lead(UPKEEP, (_lease, signal) =>
+    periodically(signal, log, [
+      ['*/5 * * * * *', () => submitLeftReservations({ ...streams, pool, clock, log })],
+      ['*/5 * * * * *', () => askForLeftReveals(revealing)],
+      ['7 * * * *', () => sweepClaims(pool, clock.now())],
+      ['* * * * *', () => sweepRates(pool, VISITOR_RATES, clock.now())],
+      ['* * * * *', () => sweepRates(pool, LOGIN_RATES, clock.now(), LOGIN_WINDOW)],
+      ['*/10 * * * *', () => closeUsageStreams({ store, pool, clock })],
+      [
+        '*/10 * * * *',
+        () =>
+          closeTrackerDays({
+            store,
+            pool,
+            clock,
+            caughtUp: async () => progress.reached(['tracker-usage'], await store.head(), CAUGHT_UP_MS),
+          }),
+      ],
+      [
+        '23 3 * * *',
+        () => expireUsageStreams({ store, pool, clock }, (before) => forgetUsageBefore(pool, before)),
+      ],
+      ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
+      ...telling.jobs,
+      ...delivering.jobs,
+      ...retentionJobs(foundation, metrics, signal),
+    ]),
+  );
 
   return {
     stopped: () => [...stopped],
     close: async () => {
-      await upkeep.stop();
       await due.close();
       await attempts.stop();
       await delivering.stop();
       await domains.stop();
-      await settling.stop();
-      await enriching.stop();
-      await billing.stop();
-      await telling.stop();
-      await projections.stop();
       await chain.close();
     },
   };

@@ -8,8 +8,8 @@ export interface StateOfThings {
   readonly head: bigint | null;
   /** How far each reader of the log is; null: nowhere yet. */
   readonly places: readonly { readonly name: string; readonly position: bigint | null }[];
-  /** What one process of all does at a time, and whether one does. */
-  readonly leads: readonly { readonly name: string; readonly held: boolean }[];
+  /** What one process of all does at a time: whether one does, and whether it is this one. */
+  readonly leads: readonly { readonly name: string; readonly held: boolean; readonly here: boolean }[];
   /** How much of its ceiling the fullest partner's queue of deliveries takes; 1: it is full. */
   readonly queueFill: number;
 }
@@ -71,8 +71,11 @@ export const createStateMetrics = (
       for (const { name, position } of seen.places) metric.set({ name }, behindSince.of(position, now()));
     },
   );
-  gauge('doorplate_led', '1: some process does this.', ['name'], (metric, seen) => {
+  gauge('doorplate_led', '1: some process leads this group.', ['name'], (metric, seen) => {
     for (const { name, held } of seen.leads) metric.set({ name }, Number(held));
+  });
+  gauge('doorplate_leading', '1: this process leads this group.', ['name'], (metric, seen) => {
+    for (const { name, here } of seen.leads) metric.set({ name }, Number(here));
   });
   gauge(
     'doorplate_webhook_queue_fill_ratio',

@@ -1,18 +1,11 @@
-import { setTimeout as setTimer } from 'node:timers';
-import { setTimeout } from 'node:timers/promises';
-import type pg from 'pg';
 import type { Logger } from 'pino';
-import {
-  type EventStore,
-  OutcomeUnknown,
-  type Position,
-  type RecordedEvent,
-  StoreBusy,
-  StoreUnavailable,
-  WrongExpectedRevision,
-} from '../event-store/port.ts';
-import { lead } from '../platform/leader.ts';
+import type { Position, RecordedEvent } from '../event-store/port.ts';
+import type { Tail } from '../event-store/tail.ts';
+import { createAlarm } from '../platform/alarm.ts';
+import type { Lease } from '../platform/leases.ts';
 import { inSpan, type SpanOf } from '../platform/spans.ts';
+import { isTransient } from '../platform/transient.ts';
+import type { ProcessorCheckpoints } from './checkpoints.ts';
 
 /** Follows events and does one thing about each. */
 export interface FollowingProcessor {
@@ -20,11 +13,11 @@ export interface FollowingProcessor {
   readonly prefixes: readonly string[];
   /** What happens in order; the rest happens side by side. Default: the event's stream. Must not throw. */
   lane?(event: RecordedEvent): string;
-  /** Events that have expired and are not deleted yet come too: for who must not miss one, however late it is. */
+  /** Events that have expired and are not deleted yet come too: for a processor that must not miss one. */
   readonly includeExpired?: boolean;
-  /** How long it waits for company before the next batch, in milliseconds; asked after each. */
+  /** How long events may wait for company before it gets them, in milliseconds; asked each time. */
   gatherMs?(): number;
-  /** Called with the place that it goes on from, before the events after that, each time that it begins. */
+  /** Called with the position that it goes on from, before the events after that, each time that it begins. */
   begin?(after: Position | null): Promise<void>;
   /** Must be harmless when the event comes again: it may have been handled up to its last line. */
   handle(event: RecordedEvent): Promise<void>;
@@ -33,86 +26,49 @@ export interface FollowingProcessor {
 }
 
 export interface FollowOptions {
-  readonly store: EventStore;
-  readonly url: string;
+  readonly tail: Tail;
+  readonly checkpoints: ProcessorCheckpoints;
   readonly log: Logger;
   /** Told after each batch, for those who wait for this processor. */
   readonly onPassed: (name: string, position: Position) => void;
   readonly onStopped?: (name: string) => void;
+  /** Told when it begins, and when it goes on after an event that had stopped it. */
+  readonly onRunning?: (name: string) => void;
+  /** How long a processor that an event has stopped waits before it tries that event again. Default: a minute. */
+  readonly retryStoppedMs?: number;
 }
 
 const AGAIN_MS = 500;
-const AT_ONCE = 16;
-/** Places passed without an event are written down so much later. */
-const PASSED_MS = 200;
-/** What comes meanwhile shares the next batch. */
-const GATHER_MS = 50;
+const RETRY_STOPPED_MS = 60_000;
+const MAX_CONCURRENT_LANES = 16;
 
 /**
- * Runs a processor in one process of all, from its checkpoint on. What the store or the database cannot do
- * just now is tried again; an event that it cannot handle stops this processor, visibly, and nothing else.
+ * Runs a processor from its checkpoint on, for as long as this process holds the lease. What the store or the database
+ * cannot do just now is tried again; an event that it cannot handle stops this processor, visibly, and nothing else, and
+ * is tried again every minute.
  */
-export const startProcessor = (
+export const runProcessor = async (
   processor: FollowingProcessor,
   options: FollowOptions,
-): { stop(): Promise<void> } =>
-  lead({
-    name: `processor ${processor.name}`,
-    url: options.url,
-    log: options.log,
-    run: (db, signal) => run(processor, options, db, signal),
-  });
-
-const run = async (
-  {
-    name,
-    prefixes,
-    lane,
-    includeExpired = false,
-    gatherMs = () => GATHER_MS,
-    begin,
-    handle,
-    handleAll,
-  }: FollowingProcessor,
-  { store, log, onPassed, onStopped }: FollowOptions,
-  db: pg.ClientBase,
+  lease: Lease,
   signal: AbortSignal,
 ): Promise<void> => {
-  // A place that a crash of the server takes back is passed again.
-  await db.query('set synchronous_commit to off');
-  await db.query('insert into work.processor (name) values ($1) on conflict (name) do nothing', [name]);
-  const { rows } = await db.query('select position from work.processor where name = $1', [name]);
-  const after = rows[0].position === null ? null : (BigInt(rows[0].position) as Position);
+  const { name, prefixes, lane, includeExpired = false, gatherMs, begin, handle, handleAll } = processor;
+  const { tail, checkpoints, log, onPassed, onStopped, onRunning } = options;
+  const { position: after, stoppedBy: stoppedBefore } = await checkpoints.load(name);
+  let isStopped = stoppedBefore !== null;
+  if (isStopped) onStopped?.(name);
+  else onRunning?.(name);
   await begin?.(after);
-  let passed = after;
-  let saving: Promise<unknown> = Promise.resolve();
-  let later: NodeJS.Timeout | null = null;
-  const save = (): Promise<unknown> => {
-    if (later) clearTimeout(later);
-    later = null;
-    // One after the other: the session takes one query at a time.
-    saving = saving.then(() =>
-      db.query({
-        name: 'pass',
-        // Never back: by now another process may lead, and be further on.
-        text: `update work.processor set position = $2, stopped_by = null
-               where name = $1 and (position is null or position <= $2)`,
-        values: [name, passed],
-      }),
-    );
-    return saving;
-  };
-  signal.addEventListener('abort', () => later && clearTimeout(later));
-  for await (const batch of store.follow({ after, prefixes, includeExpired, signal })) {
-    for (const group of inLanes(batch.events, lane)) {
+  const following = { after, prefixes, includeExpired, signal, ...(gatherMs ? { gatherMs } : {}) };
+  for await (const { events, position } of tail.follow(following)) {
+    for (const group of inLanes(events, lane)) {
       await Promise.all(group.map(handleLane));
       if (signal.aborted) return;
     }
-    passed = batch.position;
-    if (batch.events.length > 0) await save();
-    else later ??= setTimer(() => void save().catch(() => undefined), PASSED_MS);
-    onPassed(name, batch.position);
-    await pause(gatherMs(), signal);
+    if (events.length > 0) await goOn();
+    checkpoints.passed(name, position, lease, events.length > 0);
+    onPassed(name, position);
   }
 
   async function handleLane(events: readonly RecordedEvent[]): Promise<void> {
@@ -131,20 +87,33 @@ const run = async (
       try {
         return await inSpan(step(name, [event]), () => handle(event));
       } catch (error) {
-        if (!isPassing(error)) return await stopAt(event, error);
-        log.warn({ processor: name, error: String(error) }, 'trying again');
-        await pause(AGAIN_MS, signal);
+        if (isTransient(error)) {
+          log.warn({ processor: name, error: String(error) }, 'event not handled; it is tried again');
+          await createAlarm().wait(AGAIN_MS, signal);
+        } else await stopAt(event, error);
       }
     }
   }
 
-  /** Stays the leader and does nothing more: another process would only stop at the same event. */
+  /** Does not pass it: another process would only stop at the same event. */
   async function stopAt(event: RecordedEvent, error: unknown): Promise<void> {
     const stoppedBy = `${event.type} at revision ${event.revision} of ${event.stream}: ${error}`;
-    log.error({ processor: name, stoppedBy, stack: (error as Error).stack }, 'processor stopped by an event');
-    await db.query('update work.processor set stopped_by = $2 where name = $1', [name, stoppedBy]);
+    log.error(
+      { processor: name, stoppedBy, stack: (error as Error).stack },
+      'processor stopped by an event; it is tried again in a minute',
+    );
+    isStopped = true;
     onStopped?.(name);
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    await checkpoints.markStopped(name, stoppedBy).catch(() => undefined);
+    await createAlarm().wait(options.retryStoppedMs ?? RETRY_STOPPED_MS, signal);
+  }
+
+  async function goOn(): Promise<void> {
+    if (!isStopped) return;
+    await checkpoints.markStopped(name, null);
+    isStopped = false;
+    log.info({ processor: name }, 'processor goes on after the event that had stopped it');
+    onRunning?.(name);
   }
 };
 
@@ -169,21 +138,7 @@ const inLanes = (
   laneOf: (event: RecordedEvent) => string = (event) => event.stream,
 ): RecordedEvent[][][] => {
   const lanes = [...Map.groupBy(events, laneOf).values()];
-  return Array.from({ length: Math.ceil(lanes.length / AT_ONCE) }, (_, index) =>
-    lanes.slice(index * AT_ONCE, (index + 1) * AT_ONCE),
+  return Array.from({ length: Math.ceil(lanes.length / MAX_CONCURRENT_LANES) }, (_, index) =>
+    lanes.slice(index * MAX_CONCURRENT_LANES, (index + 1) * MAX_CONCURRENT_LANES),
   );
 };
-
-/** Whether the fault is the moment's and not the event's. */
-const isPassing = (error: unknown): boolean =>
-  error instanceof StoreBusy ||
-  error instanceof StoreUnavailable ||
-  error instanceof OutcomeUnknown ||
-  error instanceof WrongExpectedRevision ||
-  /ECONN|EPIPE|terminat|timeout|57P0|53300|40P01/i.test(
-    `${(error as { code?: string }).code ?? ''} ${error}`,
-  );
-
-/** Ends early, and quietly, when the signal aborts. */
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  setTimeout(ms, undefined, { signal }).catch(() => undefined);

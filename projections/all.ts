@@ -14,20 +14,25 @@ import { deliveries } from './webhooks/deliveries.ts';
 import { webhooks } from './webhooks/endpoints.ts';
 import { payloads } from './webhooks/payloads.ts';
 
-/** Every read model, in the order in which a batch is applied to them. */
-export const allProjections: readonly Projection[] = [
-  partners,
-  lookups,
-  usage,
-  trackerUsage,
-  trackers,
-  sessions,
-  reveals,
-  revealUnits,
-  webhooks,
-  deliveries,
-  payloads,
-  domains,
-  signals,
-  profiles,
-];
+/** Projections that one process of all runs together, in one transaction a batch. */
+export interface ProjectionGroup {
+  readonly name: string;
+  /** In the order in which a batch is applied to them. */
+  readonly projections: readonly Projection[];
+}
+
+/** What often comes together is written together: the count of a capture with its session. */
+export const projectionGroups = {
+  lookups: { name: 'lookups', projections: [partners, lookups] },
+  visits: {
+    name: 'visits',
+    projections: [usage, trackerUsage, trackers, sessions, reveals, revealUnits, domains],
+  },
+  webhooks: { name: 'webhooks', projections: [webhooks, deliveries, payloads] },
+  signals: { name: 'signals', projections: [signals, profiles] },
+} as const satisfies Readonly<Record<string, ProjectionGroup>>;
+
+/** Every read model. */
+export const allProjections: readonly Projection[] = Object.values(projectionGroups).flatMap(
+  ({ projections }): readonly Projection[] => projections,
+);

@@ -1,9 +1,11 @@
 import type pg from 'pg';
 import type { Position, RecordedEvent } from '../event-store/port.ts';
+import type { Lease } from '../platform/leases.ts';
+import { isTransient } from '../platform/transient.ts';
 import { PROJECTED_CHANNEL } from './progress.ts';
 import type { Projection } from './projection.ts';
 
-/** Another leader, or a rebuild, has moved the checkpoint: start again from what it says now. */
+/** Another leader, or a rebuild, has moved the checkpoint, or the lease is lost: start again from what it says now. */
 export class CheckpointMoved extends Error {}
 
 /** A projection of the batch could not apply an event. */
@@ -24,7 +26,7 @@ export interface Checkpoint {
 
 /** The checkpoints of the named projections; one that has none yet begins before the first event. */
 export const loadCheckpoints = async (
-  db: pg.ClientBase,
+  db: pg.ClientBase | pg.Pool,
   names: readonly string[],
 ): Promise<Map<string, Checkpoint>> => {
   await db.query(
@@ -48,40 +50,36 @@ export const loadCheckpoints = async (
 
 export interface Step {
   readonly projection: Projection;
+  /** What the checkpoint was known to be. */
   readonly from: Position | null;
+  /** What has been passed since without an event for this projection: the checkpoint may have come up to here. */
+  readonly passed: Position | null;
   readonly events: readonly RecordedEvent[];
 }
 
 /**
- * Rows and checkpoints of all steps in one transaction, guarded by where each checkpoint was.
+ * Rows and checkpoints of all steps in one transaction, guarded by where each checkpoint was and by the lease.
  * @throws CheckpointMoved, ProjectionFailed; nothing is committed then
  */
-export const commitSteps = async (db: pg.ClientBase, steps: readonly Step[], to: Position): Promise<void> => {
+export const commitSteps = async (
+  db: pg.ClientBase,
+  lease: Lease,
+  steps: readonly Step[],
+  to: Position,
+): Promise<void> => {
   await db.query('begin');
   try {
     // The checkpoints first, as a rebuild does: whoever has them may touch the tables.
-    const positions = Object.fromEntries(steps.map((step) => [step.projection.name, to.toString()]));
     const moved = await db.query({
       name: 'advance_checkpoints',
-      text: `with moved as (
-               update read.projection p set position = $3, stopped_by = null
-               from unnest($1::text[], $2::bigint[]) as s (name, position)
-               where p.name = s.name and p.position is not distinct from s.position
-               returning 1)
-             select count(*)::int as n, pg_notify($4, $5) from moved`,
-      values: [
-        steps.map((step) => step.projection.name),
-        steps.map((step) => step.from),
-        to,
-        PROJECTED_CHANNEL,
-        JSON.stringify(positions),
-      ],
+      text: ADVANCE,
+      values: advance(lease, steps, to),
     });
     if (moved.rows[0]?.n !== steps.length) throw new CheckpointMoved();
     for (const { projection, events } of steps) {
       if (events.length === 0) continue;
       await projection.apply(events, db).catch((error: unknown) => {
-        throw isAway(error) ? error : new ProjectionFailed(projection, error);
+        throw isTransient(error) ? error : new ProjectionFailed(projection, error);
       });
     }
     await db.query('commit');
@@ -91,11 +89,44 @@ export const commitSteps = async (db: pg.ClientBase, steps: readonly Step[], to:
   }
 };
 
-/** Whether the database went away, rather than refused: no event is to blame. */
-const isAway = (error: unknown): boolean => {
-  const code = (error as { code?: string }).code ?? '';
-  return (
-    /^(08|53|57P|40)/.test(code) ||
-    /ECONN|EPIPE|ENOENT|terminat|timeout|not queryable/i.test(`${code} ${error}`)
-  );
+/** Writes down what was passed without an event for any of them. Nothing is lost where that does not succeed. */
+export const savePassed = async (
+  pool: pg.Pool,
+  lease: Lease,
+  steps: readonly Step[],
+  to: Position,
+): Promise<void> => {
+  await pool.query({ name: 'save_passed', text: ADVANCE, values: advance(lease, steps, to) });
+};
+
+const advance = (lease: Lease, steps: readonly Step[], to: Position): unknown[] => [
+  steps.map((step) => step.projection.name),
+  steps.map((step) => step.from ?? -1n),
+  steps.map((step) => step.passed ?? -1n),
+  to,
+  PROJECTED_CHANNEL,
+  JSON.stringify(Object.fromEntries(steps.map((step) => [step.projection.name, to.toString()]))),
+  lease.name,
+  lease.number,
+  lease.processId,
+];
+
+const ADVANCE = `
+  with moved as (
+    update read.projection p set position = $4
+    from unnest($1::text[], $2::bigint[], $3::bigint[]) as s (name, "from", passed)
+    where p.name = s.name and coalesce(p.position, -1) between s."from" and s.passed
+      and exists (select from work.lease l where l.name = $7 and l.number = $8::bigint and l.process_id = $9::uuid)
+    returning 1)
+  select count(*)::int as n, pg_notify($5, $6) from moved`;
+
+/** A projection that an event had stopped goes on. */
+export const clearStopped = async (db: pg.ClientBase, name: string): Promise<void> => {
+  await db.query('update read.projection set stopped_by = null where name = $1 and stopped_by is not null', [
+    name,
+  ]);
+};
+
+export const markStopped = async (db: pg.ClientBase, name: string, stoppedBy: string): Promise<void> => {
+  await db.query('update read.projection set stopped_by = $2 where name = $1', [name, stoppedBy]);
 };

@@ -1,186 +1,198 @@
-import type pg from 'pg';
+import pg from 'pg';
 import type { Logger } from 'pino';
-import type { Batch, EventStore, Position } from '../event-store/port.ts';
+import type { Position } from '../event-store/port.ts';
+import type { Tail } from '../event-store/tail.ts';
 import { createAlarm } from '../platform/alarm.ts';
-import { lead } from '../platform/leader.ts';
-import { inSpan, type SpanOf } from '../platform/spans.ts';
-import {
-  type Checkpoint,
-  CheckpointMoved,
-  commitSteps,
-  loadCheckpoints,
-  ProjectionFailed,
-  type Step,
-} from './checkpoints.ts';
+import type { Lease } from '../platform/leases.ts';
+import { type Checkpoint, CheckpointMoved, loadCheckpoints } from './checkpoints.ts';
+import { type PassOptions, runPass } from './pass.ts';
 import type { Progress } from './progress.ts';
 import type { Projection } from './projection.ts';
 
-export interface ProjectionRunnerOptions {
-  readonly store: EventStore;
+export interface ProjectionsOptions {
+  readonly tail: Tail;
   readonly url: string;
+  readonly pool: pg.Pool;
   readonly projections: readonly Projection[];
   readonly progress: Progress;
   readonly log: Logger;
-  /** Told after each commit: the newest event's time (ISO) and place, for the lag metric. */
+  /** Told after each batch: the newest event's time (ISO 8601), for the lag metric. */
   readonly onApplied?: (names: readonly string[], lastEventAt: string | null) => void;
   readonly onStopped?: (name: string) => void;
-  /** Told when this process begins to run them, the ones that were stopped included. */
+  /** Told when this process begins to run them, and when a stopped one goes on. */
   readonly onRunning?: (names: readonly string[]) => void;
+  /** How long a projection that an event has stopped waits before it tries that event again. Default: a minute. */
+  readonly retryStoppedMs?: number;
 }
 
-/**
- * Runs all projections in one pass under one leader over all processes; another process takes over within
- * seconds. A poison event stops its own projection, the others go on.
- */
-export const startProjections = (options: ProjectionRunnerOptions): { stop(): Promise<void> } =>
-  lead({
-    name: 'projections',
-    url: options.url,
-    log: options.log,
-    run: (db, signal) => runAsLeader(options, db, signal),
-  });
+const RETRY_STOPPED_MS = 60_000;
+/** How often a stopped projection asks whether a rebuild has taken it past its event. */
+const MENDED_MS = 1_000;
+const MOVED_MS = 100;
+/** A frozen process must not hold its locks against its successor. */
+const SESSION = `set search_path to read; set synchronous_commit to off; set enable_seqscan to off;
+  set idle_in_transaction_session_timeout = '3s'`;
 
-const runAsLeader = async (
-  options: ProjectionRunnerOptions,
-  db: pg.ClientBase,
+/**
+ * Runs the projections of a group: together those that are equally far, and apart from them any that is behind, until it
+ * has caught up. An event that a projection cannot apply stops that one alone; it tries again every minute.
+ */
+export const runProjections = async (
+  options: ProjectionsOptions,
+  lease: Lease,
   signal: AbortSignal,
 ): Promise<void> => {
-  const { store, projections, log, progress } = options;
-  // A crash of the server may take back the last rows, and their checkpoints with them: they are applied again.
-  // Plans made on small tables must not read large ones from end to end.
-  await db.query('set search_path to read; set synchronous_commit to off; set enable_seqscan to off');
-  const checkpoints = await loadCheckpoints(
-    db,
-    projections.map((projection) => projection.name),
-  );
-  const running = new Map(projections.map((projection) => [projection.name, projection]));
-  options.onRunning?.([...running.keys()]);
-  // Under load a transaction for each handful of events would cost more than the events: a small batch is followed
-  // by a short pause, unless somebody waits for what comes next (docs/adr/0002).
-  const alarm = createAlarm();
-  const unsubscribe = progress.onWanted(alarm.ring);
-  try {
-    const following = { after: earliest(checkpoints), includeExpired: true, signal };
-    for await (const batch of store.follow(following)) {
-      await inSpan(spanOfBatch(batch), () => applyBatch(options, db, running, checkpoints, batch));
-      const names = [...running.keys()];
-      progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));
-      options.onApplied?.(names, batch.events.at(-1)?.metadata.at ?? null);
-      if (running.size < projections.length) await noticeMended(db, checkpoints, running);
-      if (batch.events.length < FEW) await alarm.wait(GATHER_MS, signal);
-    }
-  } catch (error) {
-    if (!(error instanceof CheckpointMoved)) throw error;
-    log.info('checkpoints were moved by a rebuild or another leader: starting again from them');
-  } finally {
-    unsubscribe();
-  }
-};
-
-const spanOfBatch =
-  ({ events }: Batch) =>
-  (): SpanOf => ({
-    name: 'process projections',
-    kind: 'consumer',
-    attributes: {
-      'messaging.operation.type': 'process',
-      'messaging.consumer.group.name': 'projections',
-      'messaging.batch.message_count': events.length,
-    },
-    causes: events.map(({ metadata }) => metadata.traceparent),
-  });
-
-const FEW = 100;
-const GATHER_MS = 50;
-
-/** A rebuild takes a projection past the event that stopped it: then all start again from their checkpoints. */
-const noticeMended = async (
-  db: pg.ClientBase,
-  checkpoints: Map<string, Checkpoint>,
-  running: Map<string, Projection>,
-): Promise<void> => {
-  const stopped = [...checkpoints.keys()].filter((name) => !running.has(name));
-  const { rows } = await db.query({
-    name: 'mended',
-    text: 'select 1 from read.projection where name = any ($1) and stopped_by is null limit 1',
-    values: [stopped],
-  });
-  if (rows.length > 0) throw new CheckpointMoved();
-};
-
-const applyBatch = async (
-  options: ProjectionRunnerOptions,
-  db: pg.ClientBase,
-  running: Map<string, Projection>,
-  checkpoints: Map<string, Checkpoint>,
-  batch: Batch,
-): Promise<void> => {
-  const steps = stepsOf(running, checkpoints, batch);
-  if (steps.length === 0) return;
-  try {
-    await commitSteps(db, steps, batch.position);
-  } catch (error) {
-    if (!(error instanceof ProjectionFailed)) throw error;
-    for (const step of steps) await applyAlone(options, db, running, step, batch.position);
-  }
-  for (const { projection } of steps) {
-    if (running.has(projection.name)) {
-      checkpoints.set(projection.name, { position: batch.position, stoppedBy: null });
-    }
-  }
-};
-
-/** One projection's share of a batch, event by event where the whole fails, up to the one at fault. */
-const applyAlone = async (
-  options: ProjectionRunnerOptions,
-  db: pg.ClientBase,
-  running: Map<string, Projection>,
-  step: Step,
-  to: Position,
-): Promise<void> => {
-  const { projection, events } = step;
-  try {
-    return await commitSteps(db, [step], to);
-  } catch (error) {
-    if (!(error instanceof ProjectionFailed)) throw error;
-  }
-  let { from } = step;
-  for (const event of events) {
+  const { pool, projections, log } = options;
+  const names = projections.map(({ name }) => name);
+  const retryAt = new Map<string, number>();
+  options.onRunning?.(names);
+  while (!signal.aborted) {
+    const checkpoints = await loadCheckpoints(pool, names);
+    const plan = planPasses(projections, checkpoints, options.tail);
+    for (const { name } of plan.stopped) options.onStopped?.(name);
     try {
-      await commitSteps(db, [{ projection, from, events: [event] }], event.position);
-      from = event.position;
-    } catch (error) {
-      if (!(error instanceof ProjectionFailed)) throw error;
-      running.delete(projection.name);
-      const stoppedBy = `${event.type} at revision ${event.revision} of ${event.stream}: ${error.message}`;
-      await db.query('update read.projection set stopped_by = $2 where name = $1', [
-        projection.name,
-        stoppedBy,
+      await untilOneEnds(signal, (ending) => [
+        ...[plan.together, ...plan.behind.map((one) => [one])]
+          .filter((some) => some.length > 0)
+          .map((some) => () => runApart(options, lease, some, checkpoints, ending, some !== plan.together)),
+        ...plan.stopped.map((one) => () => retryStopped(options, lease, one, checkpoints, ending, retryAt)),
       ]);
-      options.log.error({ projection: projection.name, stoppedBy }, 'projection stopped by an event');
-      options.onStopped?.(projection.name);
-      return;
+    } catch (error) {
+      if (!(error instanceof CheckpointMoved)) throw error;
+      log.info(
+        { group: lease.name },
+        'checkpoints were moved by a rebuild or another leader; starting again from them',
+      );
+      await createAlarm().wait(MOVED_MS, signal);
     }
   }
-  await commitSteps(db, [{ projection, from, events: [] }], to);
 };
 
-const stepsOf = (
-  running: Map<string, Projection>,
-  checkpoints: Map<string, Checkpoint>,
-  { events, position }: Batch,
-): Step[] =>
-  [...running.values()].flatMap((projection) => {
-    const from = checkpoints.get(projection.name)?.position ?? null;
-    if (from !== null && from >= position) return [];
-    return [{ projection, from, events: events.filter((event) => from === null || event.position > from) }];
-  });
+interface Plan {
+  readonly together: readonly Projection[];
+  readonly behind: readonly Projection[];
+  readonly stopped: readonly Projection[];
+}
 
-const earliest = (checkpoints: Map<string, Checkpoint>): Position | null => {
-  let least: Position | null = null;
-  for (const { position } of checkpoints.values()) {
-    if (position === null) return null;
-    if (least === null || position < least) least = position;
+/** Those that are furthest, and those that the tail can serve, run as one. */
+const planPasses = (
+  projections: readonly Projection[],
+  checkpoints: ReadonlyMap<string, Checkpoint>,
+  tail: Tail,
+): Plan => {
+  const positionOf = ({ name }: Projection): Position | null => checkpoints.get(name)?.position ?? null;
+  const stopped = projections.filter(({ name }) => checkpoints.get(name)?.stoppedBy != null);
+  const running = projections.filter((one) => !stopped.includes(one));
+  const furthest = running.reduce<bigint>((most, one) => {
+    const position = positionOf(one) ?? -1n;
+    return position > most ? position : most;
+  }, -1n);
+  const isTogether = (one: Projection): boolean =>
+    (positionOf(one) ?? -1n) === furthest || tail.covers(positionOf(one));
+  return {
+    together: running.filter(isTogether),
+    behind: running.filter((one) => !isTogether(one)),
+    stopped,
+  };
+};
+
+/** Starts all; when the first has ended, the others are ended too. @throws what the first one threw that failed */
+const untilOneEnds = async (
+  signal: AbortSignal,
+  worksOf: (ending: AbortSignal) => readonly (() => Promise<void>)[],
+): Promise<void> => {
+  const ending = new AbortController();
+  const works = worksOf(AbortSignal.any([signal, ending.signal]));
+  const results = await Promise.allSettled(works.map((work) => work().finally(() => ending.abort())));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+};
+
+const runApart = async (
+  options: ProjectionsOptions,
+  lease: Lease,
+  projections: readonly Projection[],
+  checkpoints: ReadonlyMap<string, Checkpoint>,
+  signal: AbortSignal,
+  untilCaughtUp: boolean,
+): Promise<void> => {
+  const { tail, pool, progress, log } = options;
+  await withSession(options.url, lease, signal, (db, ending) => {
+    const pass: PassOptions = {
+      tail,
+      db,
+      pool,
+      lease,
+      projections,
+      checkpoints,
+      progress,
+      signal: ending,
+      onApplied: (names, lastEventAt) => options.onApplied?.(names, lastEventAt),
+      onStopped: (name, stoppedBy) => {
+        log.error(
+          { projection: name, stoppedBy },
+          'projection stopped by an event; it is tried again in a minute',
+        );
+        options.onStopped?.(name);
+      },
+      onResumed: (name) => {
+        log.info({ projection: name }, 'projection goes on after the event that had stopped it');
+        options.onRunning?.([name]);
+      },
+      ...(untilCaughtUp ? { isDone: tail.covers } : {}),
+    };
+    return runPass(pass);
+  });
+};
+
+/** Tries the event that stopped a projection again after a while, or at once when a rebuild has taken it past the event. */
+const retryStopped = async (
+  options: ProjectionsOptions,
+  lease: Lease,
+  projection: Projection,
+  checkpoints: ReadonlyMap<string, Checkpoint>,
+  signal: AbortSignal,
+  retryAt: Map<string, number>,
+): Promise<void> => {
+  const { name } = projection;
+  const due = retryAt.get(name) ?? performance.now() + (options.retryStoppedMs ?? RETRY_STOPPED_MS);
+  retryAt.set(name, due);
+  const alarm = createAlarm();
+  while (!signal.aborted && performance.now() < due) {
+    await alarm.wait(Math.min(MENDED_MS, due - performance.now()), signal);
+    const { stoppedBy } = (await loadCheckpoints(options.pool, [name])).get(name) ?? {};
+    if (stoppedBy !== null) continue;
+    retryAt.delete(name);
+    options.onRunning?.([name]);
+    return;
   }
-  return least;
+  if (signal.aborted) return;
+  retryAt.delete(name);
+  await runApart(options, lease, [projection], checkpoints, signal, true);
+};
+
+/** A session that ends with the work, or when the signal aborts it; the work ends when the session is lost. */
+const withSession = async (
+  url: string,
+  lease: Lease,
+  signal: AbortSignal,
+  work: (db: pg.ClientBase, signal: AbortSignal) => Promise<void>,
+): Promise<void> => {
+  const db = new pg.Client({
+    connectionString: url,
+    application_name: `doorplate projections ${lease.name}`,
+    connectionTimeoutMillis: 2_000,
+    query_timeout: 60_000,
+    keepAlive: true,
+  });
+  const lost = new AbortController();
+  db.on('error', () => lost.abort());
+  db.on('end', () => lost.abort());
+  try {
+    await db.connect();
+    await db.query(SESSION);
+    await work(db, AbortSignal.any([signal, lost.signal]));
+  } finally {
+    void db.end().catch(() => undefined);
+  }
+  if (lost.signal.aborted && !signal.aborted) throw new Error('the session of the projections was lost');
 };

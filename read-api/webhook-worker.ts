@@ -2,7 +2,6 @@ import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { MINUTE } from '../domain/kernel/time.ts';
 import type { WebhookWorker } from '../http/schemas/webhooks.ts';
-import { GONE_MS } from '../platform/presence.ts';
 
 /** A partner's deliveries whose next attempt is due. `now` in milliseconds. */
 export type QueueState = (
@@ -10,6 +9,8 @@ export type QueueState = (
   now: number,
 ) => Promise<{ readonly due: number; readonly oldest_due_at: string | null }>;
 
+/** A process that has not beaten for so long is gone. */
+const GONE_MS = 5_000;
 /** What is due for longer shows that nobody takes it. */
 const STALLED_MS = MINUTE;
 

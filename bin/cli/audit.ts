@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { readLedger } from '../../commands/billing/read-for-audit.ts';
 import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
-import { startProcessor } from '../../processors/follow.ts';
 import { auditBilling, type BillingAudit } from '../audit-billing.ts';
+import type { Foundation } from '../foundation.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
@@ -59,34 +59,24 @@ export const addAuditCommands = (program: Command): void => {
         for (const note of notes) process.stderr.write(`doorplate: ${note}\n`);
         const found = report.differences.length;
         if (found > 0) throw new Refused(`${found} ${found === 1 ? 'difference' : 'differences'} found`);
-      }),
+      }, billing),
     );
 };
 
-/** As with the read models: where no server runs, somebody must bill what has completed. */
-const auditUpToDate = async (
+/** Where no server runs, the command bills what has completed. */
+const billing = ({ store, clock }: Foundation) => [billCompletedReveals(store, clock)];
+
+const auditUpToDate = (
   session: Session,
   partnerId: string,
   { month, anchor }: AuditOptions,
-): Promise<BillingAudit> => {
-  const { store, clock, log, databaseUrl: url, processed } = session;
-  const billing = startProcessor(billCompletedReveals(store, clock), {
-    store,
-    url,
-    log,
-    onPassed: (name, position) => processed.advance({ [name]: position }),
+): Promise<BillingAudit> =>
+  auditBilling(session, {
+    partnerId,
+    patienceMs: PATIENCE_MS,
+    ...(month === undefined ? {} : { month }),
+    ...(anchor === undefined ? {} : { anchor }),
   });
-  try {
-    return await auditBilling(session, {
-      partnerId,
-      patienceMs: PATIENCE_MS,
-      ...(month === undefined ? {} : { month }),
-      ...(anchor === undefined ? {} : { anchor }),
-    });
-  } finally {
-    await billing.stop();
-  }
-};
 
 const printReport = (report: BillingAudit['report'], { json, csv }: AuditOptions): void => {
   if (json) print(report, true);

@@ -2,10 +2,12 @@ import { v7 as uuid } from 'uuid';
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Position } from '../../event-store/port.ts';
 import { loadConfig } from '../../platform/config.ts';
+import { enterLeases } from '../../platform/leases.ts';
 import { createLogger } from '../../platform/log.ts';
-import { allProjections } from '../../projections/all.ts';
-import { startProjections } from '../../projections/runner.ts';
+import type { FollowingProcessor } from '../../processors/follow.ts';
+import { projectionGroups } from '../../projections/all.ts';
 import { type Foundation, openFoundation } from '../foundation.ts';
+import { leadGroups } from '../groups.ts';
 
 /** A refusal or a difference found: one line for the operator, exit 1. */
 export class Refused extends Error {}
@@ -33,14 +35,27 @@ export const withFoundation = async <T>(work: (foundation: Foundation) => Promis
   }
 };
 
-/** The same, and brings the read models up to date meanwhile. */
-export const withSession = <T>(work: (session: Session) => Promise<T>): Promise<T> =>
-  withFoundation((foundation) => inSession(foundation, work));
+/** The processors that a command needs where no server runs. */
+type ProcessorsOf = (foundation: Foundation) => readonly FollowingProcessor[];
 
-const inSession = async <T>(foundation: Foundation, work: (session: Session) => Promise<T>): Promise<T> => {
-  const { store, databaseUrl: url, progress, clock, log } = foundation;
-  // Where no server runs, somebody must project what the command does.
-  const projections = startProjections({ store, url, projections: allProjections, progress, log });
+/** The same, and brings the read models up to date meanwhile. */
+export const withSession = <T>(
+  work: (session: Session) => Promise<T>,
+  processorsOf: ProcessorsOf = () => [],
+): Promise<T> => withFoundation((foundation) => inSession(foundation, work, processorsOf));
+
+const inSession = async <T>(
+  foundation: Foundation,
+  work: (session: Session) => Promise<T>,
+  processorsOf: ProcessorsOf,
+): Promise<T> => {
+  const { databaseUrl: url, progress, clock, log } = foundation;
+  const leases = await enterLeases({ url, role: 'command', clock, log });
+  const groups = Object.values(projectionGroups).map((group) => ({
+    ...group,
+    processors: group === projectionGroups.visits ? processorsOf(foundation) : [],
+  }));
+  leadGroups(leases, groups, foundation);
   const id = uuid();
   const session: Session = {
     ...foundation,
@@ -57,6 +72,6 @@ const inSession = async <T>(foundation: Foundation, work: (session: Session) => 
   try {
     return await work(session);
   } finally {
-    await projections.stop();
+    await leases.stop();
   }
 };

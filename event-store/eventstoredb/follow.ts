@@ -5,8 +5,9 @@ import {
   type ResolvedEvent,
   START,
 } from '@eventstore/db-client';
+import { isHidden } from '../hidden.ts';
 import type { Batch, FollowOptions, Position } from '../port.ts';
-import { eventsOf, isHidden, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
+import { eventsOf, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
 import { pause } from './timing.ts';
 
 const BATCH_SIZE = 500;

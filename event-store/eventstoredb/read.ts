@@ -9,6 +9,7 @@ import {
   StreamDeletedError,
   StreamNotFoundError,
 } from '@eventstore/db-client';
+import { isHidden } from '../hidden.ts';
 import {
   type EventStore,
   type Position,
@@ -17,7 +18,7 @@ import {
   StoreUnavailable,
 } from '../port.ts';
 import { readError } from './errors.ts';
-import { eventsOf, isHidden, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
+import { eventsOf, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
 import { pause, within } from './timing.ts';
 
 export interface Reader {

@@ -21,10 +21,6 @@ export const toRecordedEvent = (event: ClientEvent): RecordedEvent => ({
 export const isSystemEvent = ({ type, streamId }: ClientEvent): boolean =>
   type.startsWith('$') || streamId.startsWith('$');
 
-/** Events past their `expires_at` are not there any more, though the log keeps them until a scavenge. */
-export const isHidden = ({ metadata }: RecordedEvent, now: number): boolean =>
-  metadata?.expires_at !== undefined && Date.parse(metadata.expires_at) <= now;
-
 /** The events among what a read returns; links are not resolved, so each has one. */
 export const eventsOf = (resolved: readonly ResolvedEvent[]): ClientEvent[] =>
   resolved.flatMap(({ event }) => (event ? [event] : []));

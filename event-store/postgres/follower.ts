@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { type Alarm, createAlarm } from '../../platform/alarm.ts';
 import { createListener } from '../../platform/listener.ts';
+import { isHidden } from '../hidden.ts';
 import type { Batch, FollowOptions, Position } from '../port.ts';
-import { COLUMNS, isHidden, toRecordedEvent } from './rows.ts';
+import { COLUMNS, toRecordedEvent } from './rows.ts';
 
 const CHANNEL = 'doorplate_events';
 /** The safety net under a lost notification. */

@@ -12,7 +12,3 @@ export const toRecordedEvent = (row: pg.QueryResultRow): RecordedEvent => ({
   data: row.data,
   metadata: row.metadata,
 });
-
-/** Events past their `expires_at` are not there any more, whether deleted already or not. */
-export const isHidden = (event: RecordedEvent, now: number): boolean =>
-  event.metadata.expires_at !== undefined && Date.parse(event.metadata.expires_at) <= now;

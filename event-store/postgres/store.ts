@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { serialiseAppend } from '../append-check.ts';
+import { isHidden } from '../hidden.ts';
 import {
   type EventStore,
   type FollowOptions,
@@ -12,7 +13,7 @@ import {
 import { createCommitter } from './committer.ts';
 import { createFollower } from './follower.ts';
 import { createPages, PAGE } from './pages.ts';
-import { COLUMNS, isHidden, toRecordedEvent } from './rows.ts';
+import { COLUMNS, toRecordedEvent } from './rows.ts';
 
 export interface PostgresEventStoreOptions {
   readonly url: string;

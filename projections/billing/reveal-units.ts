@@ -26,6 +26,7 @@ const schemas = { ...revealEvents, ...billingEvents };
 export const revealUnits: Projection = {
   name: 'reveal-units',
   tables: ['reveal_unit'],
+  types: Object.keys(schemas),
   async apply(events, db) {
     const rows = new Map<string, Row>();
     for (const stored of events) {

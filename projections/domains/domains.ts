@@ -8,6 +8,7 @@ import type { Projection } from '../projection.ts';
 export const domains: Projection = {
   name: 'domains',
   tables: ['domain'],
+  types: Object.keys(domainEvents),
   async apply(events, db) {
     for (const stored of events) {
       const event = readEvent(domainEvents, stored);

@@ -55,6 +55,7 @@ export const DUE_CHANNEL = 'doorplate_due';
 export const lookups: Projection = {
   name: 'lookups',
   tables: ['saved_lookup', 'enrichment_work', 'reservation'],
+  types: Object.keys({ ...intakeEvents, ...enrichmentEvents }),
   async apply(events, db) {
     const changes: Changes = {
       saved: new Map(),

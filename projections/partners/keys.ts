@@ -13,6 +13,7 @@ import type { Projection } from '../projection.ts';
 export const partners: Projection = {
   name: 'partners',
   tables: ['partner', 'api_key', 'user_account'],
+  types: Object.keys({ ...partnerEvents, ...userEvents }),
   async apply(events, db) {
     for (const stored of events) {
       const event = readEvent(partnerEvents, stored);

@@ -27,6 +27,7 @@ interface ExpiredRow {
 export const reveals: Projection = {
   name: 'reveals',
   tables: ['reveal', 'expired_reveal'],
+  types: Object.keys({ ...revealEvents, ...revealExpiryEvents }),
   async apply(events, db) {
     const rows = new Map<string, RevealRow>();
     const expired: ExpiredRow[] = [];

@@ -44,6 +44,7 @@ interface Changes {
 export const sessions: Projection = {
   name: 'sessions',
   tables: ['session', 'expired_session'],
+  types: Object.keys(schemas),
   async apply(events, db) {
     const changes: Changes = { created: new Map(), visited: new Map(), expired: new Map() };
     for (const stored of events) fold(changes, stored);

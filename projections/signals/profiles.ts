@@ -14,6 +14,7 @@ interface Row {
 export const profiles: Projection = {
   name: 'profiles',
   tables: ['company_profile'],
+  types: Object.keys(enrichmentEvents),
   async apply(events, db) {
     const rows = new Map<string, Row | null>();
     for (const recorded of events) {

@@ -19,6 +19,7 @@ interface Day {
 export const signals: Projection = {
   name: 'signals',
   tables: ['signal', 'signal_day'],
+  types: Object.keys(signalEvents),
   async apply(events, db) {
     const rows = new Map<string, Row>();
     const days = new Map<string, Day>();

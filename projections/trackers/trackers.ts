@@ -8,6 +8,7 @@ import type { Projection } from '../projection.ts';
 export const trackers: Projection = {
   name: 'trackers',
   tables: ['tracker'],
+  types: Object.keys(trackerEvents),
   async apply(events, db) {
     for (const stored of events) {
       const event = readEvent(trackerEvents, stored);

@@ -15,6 +15,7 @@ interface Row {
 export const usage: Projection = {
   name: 'usage',
   tables: ['usage_hour', 'usage_source'],
+  types: Object.keys(usageEvents),
   async apply(events, db) {
     const rows = new Map<string, Row>();
     const totalled = new Map<string, boolean>();

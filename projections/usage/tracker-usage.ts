@@ -27,6 +27,7 @@ const schemas = { ...usageEvents, ...sessionEvents, ...revealEvents };
 export const trackerUsage: Projection = {
   name: 'tracker-usage',
   tables: ['tracker_calls_hour', 'tracker_hour'],
+  types: Object.keys(schemas),
   async apply(events, db) {
     const calls: Rows<TrackerCalls> = new Map();
     const begun: Rows<TrackerHour> = new Map();

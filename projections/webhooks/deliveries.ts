@@ -26,6 +26,7 @@ type Told =
 export const deliveries: Projection = {
   name: 'deliveries',
   tables: ['webhook_delivery', 'webhook_total', 'webhook_health', 'webhook_attempt_hour'],
+  types: Object.keys({ ...deliveryEvents, ...webhookEvents }),
   async apply(events, db) {
     const told = events.flatMap((stored): Told[] => {
       const { position } = stored;

@@ -9,6 +9,7 @@ import type { Projection } from '../projection.ts';
 export const webhooks: Projection = {
   name: 'webhooks',
   tables: ['webhook_endpoint', 'webhook_subscription'],
+  types: Object.keys(webhookEvents),
   async apply(events, db) {
     for (const stored of events) {
       const event = readEvent(webhookEvents, stored);

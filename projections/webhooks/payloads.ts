@@ -7,6 +7,7 @@ import type { Projection } from '../projection.ts';
 export const payloads: Projection = {
   name: 'payloads',
   tables: ['webhook_payload', 'webhook_retained'],
+  types: Object.keys({ ...payloadEvents, ...payloadExpiryEvents }),
   async apply(events, db) {
     const stored: object[] = [];
     const expired: string[] = [];

@@ -4,8 +4,8 @@ import { checkChain } from '../../domain/billing/audit-chain.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { BILLING_PROCESSOR, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
-import { startProcessor } from '../../processors/follow.ts';
 import { type House, openHouse } from '../support/house.ts';
+import { startProcessor } from '../support/leading.ts';
 import { complete, completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 import { until } from '../support/until.ts';
 
@@ -19,18 +19,12 @@ afterAll(() => house.close());
 const started = (name = BILLING_PROCESSOR, store: EventStore = house.store) => {
   let passed = -1n;
   const stopped: string[] = [];
-  const processor = startProcessor(
-    { ...billCompletedReveals(store, house.clock), name },
-    {
-      store,
-      url: house.url,
-      log: house.log,
-      onPassed: (_name, position) => {
-        passed = position;
-      },
-      onStopped: (stoppedName) => stopped.push(stoppedName),
+  const processor = startProcessor({ ...billCompletedReveals(store, house.clock), name }, house, {
+    onPassed: (_name, position) => {
+      passed = position;
     },
-  );
+    onStopped: (stoppedName) => stopped.push(stoppedName),
+  });
   return {
     stopped,
     stop: processor.stop,

@@ -11,13 +11,13 @@ import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { type LookOptions, startDomainLooks } from '../../processors/domains/look-at-domains.ts';
-import { startProcessor } from '../../processors/follow.ts';
 import { domains } from '../../projections/domains/domains.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';
 import { SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
 import { type House, openHouse } from '../support/house.ts';
+import { startProcessor } from '../support/leading.ts';
 
 const HOSTNAME = 'visits.example.com';
 const PARTNER = randomUUID();
@@ -50,10 +50,8 @@ const commandsOf = () =>
     trackerRefusal: async () => null,
   });
 const keep = () => {
-  const { store, url, log, pool, clock } = house;
-  running.push(
-    startProcessor(keepDomains({ store, pool, clock }), { store, url, log, onPassed: () => undefined }),
-  );
+  const { store, pool, clock } = house;
+  running.push(startProcessor(keepDomains({ store, pool, clock }), house));
 };
 const lookOut = (over: Partial<LookOptions> = {}) => {
   const { store, pool, clock, log } = house;

@@ -11,7 +11,6 @@ import { type SubmitLookupParts, submitLookup } from '../../commands/lookup/subm
 import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
-import { startProcessor } from '../../processors/follow.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import type { Provider } from '../../processors/lookup/provider.ts';
 import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
@@ -19,6 +18,7 @@ import { submitLeftReservations } from '../../processors/lookup/submit-left-rese
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { result } from '../domain/lookup-events.ts';
 import { type House, openHouse } from '../support/house.ts';
+import { startProcessor } from '../support/leading.ts';
 import { until } from '../support/until.ts';
 
 let house: House;
@@ -71,12 +71,7 @@ describe('the attempts at an enrichment', () => {
     await submit('8.8.1.1', anna);
     await submit('8.8.1.1', bert);
     const worker = attempts(async () => company);
-    const settling = startProcessor(settleEndedWork(streams, house.clock), {
-      store: house.store,
-      url: house.url,
-      log: house.log,
-      onPassed: () => undefined,
-    });
+    const settling = startProcessor(settleEndedWork(streams, house.clock), house);
     await until('it is saved', async () => (await enrichmentOf('8.8.1.1')).saved);
     for (const partner of [anna, bert]) {
       await until('the reservation is settled', async () => {

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Position, StoreUnavailable } from '../../event-store/port.ts';
-import { type FollowingProcessor, startProcessor } from '../../processors/follow.ts';
+import type { FollowingProcessor, FollowOptions } from '../../processors/follow.ts';
 import { type House, openHouse } from '../support/house.ts';
+import { startProcessor } from '../support/leading.ts';
 import { until } from '../support/until.ts';
 
 let house: House;
@@ -28,21 +29,17 @@ const started = (
   handle: FollowingProcessor['handle'],
   prefixes = ['followed-'],
   more: Partial<FollowingProcessor> = {},
+  options: Partial<FollowOptions> = {},
 ) => {
   const passed = { at: -1n as bigint };
   const stopped: string[] = [];
-  const processor = startProcessor(
-    { name, prefixes, handle, ...more },
-    {
-      store: house.store,
-      url: house.url,
-      log: house.log,
-      onPassed: (_name, position) => {
-        passed.at = position;
-      },
-      onStopped: (stoppedName) => stopped.push(stoppedName),
+  const processor = startProcessor({ name, prefixes, handle, ...more }, house, {
+    onPassed: (_name, position) => {
+      passed.at = position;
     },
-  );
+    onStopped: (stoppedName) => stopped.push(stoppedName),
+    ...options,
+  });
   return { ...processor, passed, stopped };
 };
 

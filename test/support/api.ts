@@ -12,6 +12,7 @@ import type { KeyLimits } from '../../domain/partners/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { loadConfig } from '../../platform/config.ts';
+import { enterLeases } from '../../platform/leases.ts';
 import { createLogger } from '../../platform/log.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import type { Provider } from '../../processors/lookup/provider.ts';
@@ -78,7 +79,7 @@ export interface TestApi {
 }
 
 const ROOMY: KeyLimits = { ...DEFAULT_LIMITS, requests_per_second: 10_000 };
-const IN_MEMORY = { processId: uuid(), alone: () => true, stop: async () => {} };
+const IN_MEMORY = { alone: () => true };
 const READY_MS = 10_000;
 const PROJECTIONS = allProjections.map(({ name }) => name);
 
@@ -102,8 +103,11 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
   const substitutes = aroundStore === undefined ? { clock } : { clock, aroundStore };
   const foundation = await openFoundation(config, log, 'join', substitutes);
   const chain = { providers, longestMs: 5_000, close: async () => {} };
-  const workers: Workers | null = withWorkers
-    ? await startWorkers(foundation, createMetrics(), async () => chain)
+  const leases = withWorkers
+    ? await enterLeases({ url: foundation.databaseUrl, role: 'workers', clock, log })
+    : null;
+  const workers: Workers | null = leases
+    ? await startWorkers(foundation, leases, createMetrics(), async () => chain)
     : null;
   const api = await buildApi(foundation, IN_MEMORY, 'http://doorplate.test', () => true);
   await api.app.ready();
@@ -159,6 +163,7 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
     close: async () => {
       await api.close();
       await workers?.close();
+      await leases?.stop();
       await foundation.close();
       await sql.end();
       await database.drop();

@@ -6,11 +6,11 @@ import { billingStream } from '../../domain/billing/events.ts';
 import type { Position } from '../../event-store/port.ts';
 import { createSlonik } from '../../platform/slonik.ts';
 import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
-import { startProcessor } from '../../processors/follow.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
 import { createProgress } from '../../projections/progress.ts';
 import { copyDatabase, type TestDatabase, testDatabase } from './database.ts';
 import { type House, openHouse } from './house.ts';
+import { startProcessor } from './leading.ts';
 import { complete, completedReveal, revealStream } from './reveals.ts';
 import { verify } from './verifier.ts';
 
@@ -55,14 +55,11 @@ export const goodBooks = async (): Promise<TestDatabase> => {
 /** A database with somebody who bills, projects and audits. */
 export const openBooks = async (database: TestDatabase) => {
   const house = await openHouse(database);
-  const { url, store, progress, clock, log, pool } = house;
+  const { url, store, progress, clock, pool } = house;
   const db = await createSlonik(url);
   const processed = createProgress({ url, pool, table: 'work.processor' });
   const projecting = house.project([revealUnits]);
-  const billing = startProcessor(billCompletedReveals(store, clock), {
-    store,
-    url,
-    log,
+  const billing = startProcessor(billCompletedReveals(store, clock), house, {
     onPassed: (name, position) => processed.advance({ [name]: position }),
   });
   return {

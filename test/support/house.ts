@@ -3,11 +3,12 @@ import pino from 'pino';
 import type { CommandContext } from '../../commands/handle.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import { createTail, type Tail } from '../../event-store/tail.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createProgress, type Progress } from '../../projections/progress.ts';
 import type { Projection } from '../../projections/projection.ts';
-import { startProjections } from '../../projections/runner.ts';
 import { type TestDatabase, testDatabase } from './database.ts';
+import { startProjections } from './leading.ts';
 
 export interface ManualClock extends Clock {
   at: number;
@@ -18,6 +19,7 @@ export interface House {
   readonly url: string;
   readonly pool: pg.Pool;
   readonly store: EventStore;
+  readonly tail: Tail;
   readonly progress: Progress;
   readonly clock: ManualClock;
   readonly log: pino.Logger;
@@ -48,17 +50,19 @@ export const openHouse = async (database?: TestDatabase): Promise<House> => {
   const store = createPostgresEventStore({ url, now });
   const progress = createProgress({ url, pool });
   const log = pino({ level: 'silent' });
+  const tail = createTail({ store, now, log });
   const running: { stop(): Promise<void> }[] = [];
   return {
     url,
     pool,
     store,
+    tail,
     progress,
     clock,
     log,
     context: () => ({ correlationId: 'a-request', causationId: 'a-request', at: clock.now() }),
     project: (projections) => {
-      const runner = startProjections({ store, url, projections, progress, log });
+      const runner = startProjections(projections, { tail, url, pool, progress, clock, log });
       running.push(runner);
       return runner;
     },
@@ -70,6 +74,7 @@ export const openHouse = async (database?: TestDatabase): Promise<House> => {
     rows: async (query, values = []) => (await pool.query(query, values)).rows,
     close: async () => {
       for (const runner of running) await runner.stop();
+      await tail.close();
       await store.close();
       await progress.close();
       await pool.end();

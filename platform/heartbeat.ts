@@ -1,0 +1,140 @@
+import pg from 'pg';
+import type { Clock } from './clock.ts';
+import type { Seen } from './liveness.ts';
+
+export interface ProcessRow extends Seen {
+  readonly role: string;
+}
+
+export interface LeaseRow {
+  readonly name: string;
+  readonly number: string;
+  readonly process_id: string | null;
+}
+
+/** What one heartbeat reads: the other processes, and all leases. */
+export interface Heartbeat {
+  readonly processes: readonly ProcessRow[];
+  readonly leases: readonly LeaseRow[];
+}
+
+export interface Heart {
+  /** Renews this process's row and reads the others'. `gone`: rows to delete. */
+  beat(gone: readonly string[]): Promise<Heartbeat>;
+  /** Takes a lease that stands as `row` says. @returns its number; null where another process was faster */
+  take(name: string, row: LeaseRow | null): Promise<string | null>;
+  release(name: string): Promise<void>;
+  /** Gives all leases back and deletes this process's row. */
+  leave(): Promise<void>;
+}
+
+export interface HeartOptions {
+  readonly url: string;
+  readonly processId: string;
+  readonly role: string;
+  readonly clock: Clock;
+  /** Called when another process gives a lease back. */
+  readonly onReleased: () => void;
+}
+
+const CHANNEL = 'doorplate_leases';
+const QUERY_MS = 2_000;
+
+/** The SQL of heartbeats and leases, over a session whose name shows that the process lives. */
+export const createHeart = ({ url, processId, role, clock, onReleased }: HeartOptions): Heart => {
+  let client: pg.Client | null = null;
+  let beats = 0;
+
+  const connected = async (): Promise<pg.Client> => {
+    if (client) return client;
+    const fresh = new pg.Client({
+      connectionString: url,
+      application_name: `doorplate heartbeat ${processId}`,
+      options: '-c synchronous_commit=off',
+      connectionTimeoutMillis: QUERY_MS,
+      query_timeout: QUERY_MS,
+      keepAlive: true,
+    });
+    const forget = (): void => {
+      if (client === fresh) client = null;
+      void fresh.end().catch(() => undefined);
+    };
+    fresh.on('error', forget);
+    fresh.on('end', forget);
+    fresh.on('notification', onReleased);
+    await fresh.connect();
+    await fresh.query(`listen ${CHANNEL}`);
+    client = fresh;
+    return fresh;
+  };
+
+  const query = async (name: string, text: string, values: unknown[]): Promise<pg.QueryResultRow[]> => {
+    const session = await connected();
+    try {
+      return (await session.query({ name, text, values })).rows;
+    } catch (error) {
+      // A query that timed out may still hold the session.
+      if (client === session) client = null;
+      void session.end().catch(() => undefined);
+      throw error;
+    }
+  };
+
+  return {
+    beat: async (gone) => {
+      beats += 1;
+      const values = [processId, role, beats, new Date(clock.now()), gone];
+      const [row] = await query('beat', BEAT, values);
+      return row as Heartbeat;
+    },
+    take: async (name, row) => {
+      const [taken] = await query('take_lease', TAKE, [
+        name,
+        processId,
+        row?.number ?? null,
+        row?.process_id ?? null,
+      ]);
+      return taken?.number ?? null;
+    },
+    release: async (name) => {
+      await query('release_lease', RELEASE, [processId, name, CHANNEL]);
+    },
+    leave: async () => {
+      try {
+        await query('release_leases', RELEASE, [processId, null, CHANNEL]);
+        await query('leave', 'delete from work.process where process_id = $1', [processId]);
+      } catch {
+        // Others see the session end.
+      }
+      const session = client;
+      client = null;
+      await session?.end().catch(() => undefined);
+    },
+  };
+};
+
+const BEAT = `
+  with me as (
+         insert into work.process (process_id, role, beats, seen_at) values ($1, $2, $3, $4)
+         on conflict (process_id) do update set beats = excluded.beats, seen_at = excluded.seen_at),
+       gone as (delete from work.process where process_id = any ($5::uuid[]))
+  select
+    (select coalesce(json_agg(json_build_object(
+              'process_id', p.process_id, 'role', p.role, 'beats', p.beats::text,
+              'connected', exists (select from pg_stat_activity a
+                                   where a.application_name = 'doorplate heartbeat ' || p.process_id))), '[]')
+     from work.process p where p.process_id <> $1 and p.process_id <> all ($5::uuid[])) as processes,
+    (select coalesce(json_agg(json_build_object(
+              'name', l.name, 'number', l.number::text, 'process_id', l.process_id)), '[]')
+     from work.lease l) as leases`;
+
+const TAKE = `
+  insert into work.lease as l (name, number, process_id) values ($1, 1, $2)
+  on conflict (name) do update set number = l.number + 1, process_id = excluded.process_id
+    where l.number = $3::bigint and l.process_id is not distinct from $4::uuid
+  returning number::text`;
+
+const RELEASE = `
+  with released as (
+    update work.lease set process_id = null where process_id = $1 and ($2::text is null or name = $2) returning 1)
+  select pg_notify($3, '') from released limit 1`;

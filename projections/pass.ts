@@ -1,0 +1,177 @@
+import type pg from 'pg';
+import type { Batch, Position, RecordedEvent } from '../event-store/port.ts';
+import type { Tail } from '../event-store/tail.ts';
+import type { Lease } from '../platform/leases.ts';
+import { inSpan, type SpanOf } from '../platform/spans.ts';
+import {
+  type Checkpoint,
+  clearStopped,
+  commitSteps,
+  markStopped,
+  ProjectionFailed,
+  type Step,
+  savePassed,
+} from './checkpoints.ts';
+import type { Progress } from './progress.ts';
+import { type Projection, relevantTo } from './projection.ts';
+
+export interface PassOptions {
+  readonly tail: Tail;
+  /** A session of its own, whose search path has the tables. */
+  readonly db: pg.ClientBase;
+  readonly pool: pg.Pool;
+  readonly lease: Lease;
+  readonly projections: readonly Projection[];
+  readonly checkpoints: ReadonlyMap<string, Checkpoint>;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+  readonly onApplied: (names: readonly string[], lastEventAt: string | null) => void;
+  readonly onStopped: (name: string, stoppedBy: string) => void;
+  readonly onResumed: (name: string) => void;
+  /** Asked after each batch: whether the pass has come far enough. */
+  readonly isDone?: (position: Position) => boolean;
+}
+
+/** Positions passed without an event for these projections are written down this much later. */
+const SAVE_MS = 500;
+/** For this long after somebody asked for progress, they are written down at once. */
+const URGENT_MS = 200;
+
+/**
+ * Applies the log to some projections in one transaction a batch, until the signal aborts, the pass is done, or an event
+ * stops one of them.
+ * @throws CheckpointMoved, and what the database throws
+ */
+export const runPass = async (options: PassOptions): Promise<void> => {
+  const { tail, db, pool, lease, projections, checkpoints, progress, signal, isDone = () => false } = options;
+  const names = projections.map(({ name }) => name);
+  const froms = new Map(names.map((name) => [name, checkpoints.get(name)?.position ?? null]));
+  const stopped = new Set(names.filter((name) => checkpoints.get(name)?.stoppedBy != null));
+  let passed = earliest([...froms.values()]);
+  let saving: NodeJS.Timeout | null = null;
+  let urgentUntil = Number.NEGATIVE_INFINITY;
+
+  const stepsTo = (events: readonly RecordedEvent[], to: Position): Step[] =>
+    projections.flatMap((projection) => {
+      const from = froms.get(projection.name) ?? null;
+      if (from !== null && from >= to) return [];
+      const reached = max(from, passed);
+      const after = relevantTo(projection, events).filter(({ position }) => from === null || position > from);
+      return [{ projection, from, passed: reached, events: after }];
+    });
+
+  const save = (): void => {
+    if (saving) clearTimeout(saving);
+    saving = null;
+    if (passed === null) return;
+    void savePassed(pool, lease, stepsTo([], passed), passed).catch(() => undefined);
+  };
+  const unsubscribe = progress.onWanted(() => {
+    urgentUntil = performance.now() + URGENT_MS;
+    tail.hurry();
+    if (saving) save();
+  });
+
+  const apply = async ({ events, position }: Batch): Promise<boolean> => {
+    const steps = stepsTo(events, position);
+    if (steps.every((step) => step.events.length === 0)) {
+      passed = position;
+      if (performance.now() < urgentUntil) save();
+      else saving ??= setTimeout(save, SAVE_MS);
+      return true;
+    }
+    const wentWell = await commitOrIsolate(options, steps, position);
+    if (!wentWell) return false;
+    for (const { projection } of steps) froms.set(projection.name, position);
+    passed = position;
+    return true;
+  };
+
+  try {
+    for await (const batch of tail.follow({ after: passed, includeExpired: true, signal })) {
+      const goesOn = await inSpan(spanOf(lease.name, batch), () => apply(batch));
+      if (!goesOn) return;
+      for (const name of stopped) {
+        await clearStopped(db, name);
+        options.onResumed(name);
+      }
+      stopped.clear();
+      progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));
+      options.onApplied(names, batch.events.at(-1)?.metadata.at ?? null);
+      if (isDone(batch.position)) return;
+    }
+  } finally {
+    unsubscribe();
+    if (saving) save();
+  }
+};
+
+/** @returns false where an event has stopped one of the projections; the others have applied the batch then */
+const commitOrIsolate = async (
+  options: PassOptions,
+  steps: readonly Step[],
+  to: Position,
+): Promise<boolean> => {
+  const { db, lease } = options;
+  try {
+    await commitSteps(db, lease, steps, to);
+    return true;
+  } catch (error) {
+    if (!(error instanceof ProjectionFailed)) throw error;
+  }
+  let allWell = true;
+  for (const step of steps) if (!(await applyAlone(options, step, to))) allWell = false;
+  return allWell;
+};
+
+/** One projection's share of a batch, event by event where the whole fails, up to the one at fault. */
+const applyAlone = async (
+  { db, lease, onStopped }: PassOptions,
+  step: Step,
+  to: Position,
+): Promise<boolean> => {
+  const { projection, events } = step;
+  try {
+    await commitSteps(db, lease, [step], to);
+    return true;
+  } catch (error) {
+    if (!(error instanceof ProjectionFailed)) throw error;
+  }
+  let { from, passed } = step;
+  for (const event of events) {
+    try {
+      await commitSteps(db, lease, [{ projection, from, passed, events: [event] }], event.position);
+      from = event.position;
+      passed = event.position;
+    } catch (error) {
+      if (!(error instanceof ProjectionFailed)) throw error;
+      const stoppedBy = `${event.type} at revision ${event.revision} of ${event.stream}: ${error.message}`;
+      await markStopped(db, projection.name, stoppedBy);
+      onStopped(projection.name, stoppedBy);
+      return false;
+    }
+  }
+  await commitSteps(db, lease, [{ projection, from, passed, events: [] }], to);
+  return true;
+};
+
+const earliest = (positions: readonly (Position | null)[]): Position | null =>
+  positions.reduce((least, position) =>
+    least === null || position === null ? null : position < least ? position : least,
+  );
+
+const max = (a: Position | null, b: Position | null): Position | null =>
+  a === null ? b : b === null ? a : a > b ? a : b;
+
+const spanOf =
+  (group: string, { events }: Batch) =>
+  (): SpanOf => ({
+    name: 'process projections',
+    kind: 'consumer',
+    attributes: {
+      'messaging.operation.type': 'process',
+      'messaging.consumer.group.name': group,
+      'messaging.batch.message_count': events.length,
+    },
+    causes: events.map(({ metadata }) => metadata.traceparent),
+  });
