@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggregates.ts';
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
-import type { EventStore } from '../event-store/port.ts';
+import type { EventStore, Position } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
 import { createTail, type Tail } from '../event-store/tail.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
@@ -34,6 +34,8 @@ export interface Foundation {
   readonly store: EventStore;
   /** The log for all projections and processors of this process. */
   readonly tail: Tail;
+  /** How many reads of the log have failed and were repeated. */
+  readonly logStalls: () => number;
   /** One for the whole process: two would be rivals for the same streams. */
   readonly intake: IntakeBatcher;
   /** How far the read models are. */
@@ -90,10 +92,18 @@ export const openFoundation = async (
     const master = loadMasterKey(config, dataDir);
     const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
     const cursorKey = await serviceKey(pool, master, 'cursor');
+    let stalls = 0;
+    const onStall = (error: Error, after: Position | null): void => {
+      stalls += 1;
+      log.warn(
+        { error: error.message, after: String(after) },
+        'the log could not be read on; it is read again',
+      );
+    };
     const bareStore = aroundStore(
       config.EVENTSTORE_URL
-        ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now: clock.now })
-        : createPostgresEventStore({ url: databaseUrl, now: clock.now }),
+        ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now: clock.now, onStall })
+        : createPostgresEventStore({ url: databaseUrl, now: clock.now, onStall }),
     );
     const store = tracedStore(bareStore, config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
     const tail = createTail({ store, now: clock.now, log });
@@ -109,6 +119,7 @@ export const openFoundation = async (
       db,
       store,
       tail,
+      logStalls: () => stalls,
       intake: createIntakeBatcher(store),
       progress,
       processed,

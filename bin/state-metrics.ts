@@ -1,3 +1,4 @@
+import { Counter } from 'prom-client';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createStateMetrics, type StateOfThings } from '../platform/state-metrics.ts';
@@ -7,6 +8,7 @@ import { CONSUMERS } from './retention.ts';
 
 /** What the look is at. */
 type StoresLookedAt = Pick<Foundation, 'pool' | 'store' | 'config'>;
+type Watched = StoresLookedAt & Pick<Foundation, 'clock' | 'logStalls'>;
 type LeasesLookedAt = Pick<Leases, 'processId' | 'states'>;
 
 /** Prometheus gives up after ten seconds, and with the stores' state everything else would be lost to it. */
@@ -14,10 +16,21 @@ const LOOK_MS = 2_000;
 
 /** Has `/metrics` tell how things stand, whichever process is asked. */
 export const watchState = (
-  foundation: StoresLookedAt & Pick<Foundation, 'clock'>,
+  foundation: Watched,
   leases: LeasesLookedAt,
   { registry }: Pick<Metrics, 'registry'>,
-): void => createStateMetrics(registry, () => look(foundation, leases), foundation.clock.now);
+): void => {
+  createStateMetrics(registry, () => look(foundation, leases), foundation.clock.now);
+  new Counter({
+    name: 'doorplate_log_stalls_total',
+    help: 'Reads of the event log that failed and were repeated.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(foundation.logStalls());
+    },
+  });
+};
 
 const look = async (
   { pool, store, config }: StoresLookedAt,

@@ -1,7 +1,5 @@
-import type { RecordedEvent } from './port.ts';
-
 /** About how many bytes an event holds: enough to bound memory by. */
-export const approximateBytes = ({ data, metadata }: RecordedEvent): number =>
+export const approximateBytes = ({ data, metadata }: { data: unknown; metadata: unknown }): number =>
   200 + sizeOf(data) + sizeOf(metadata);
 
 const sizeOf = (value: unknown): number => {

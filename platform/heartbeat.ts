@@ -68,7 +68,15 @@ export const createHeart = ({ url, processId, role, clock, onReleased }: HeartOp
     return fresh;
   };
 
-  const query = async (name: string, text: string, values: unknown[]): Promise<pg.QueryResultRow[]> => {
+  /** One after the other: the session takes one query at a time. */
+  let turn: Promise<unknown> = Promise.resolve();
+  const query = (name: string, text: string, values: unknown[]): Promise<pg.QueryResultRow[]> => {
+    const result = turn.then(() => queryNow(name, text, values));
+    turn = result.catch(() => undefined);
+    return result;
+  };
+
+  const queryNow = async (name: string, text: string, values: unknown[]): Promise<pg.QueryResultRow[]> => {
     const session = await connected();
     try {
       return (await session.query({ name, text, values })).rows;

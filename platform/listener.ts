@@ -8,6 +8,8 @@ export interface ListenerOptions {
   readonly heard: (channel: string, payload: string) => void;
   /** What was heard may have been of a server that has crashed since. */
   readonly lost?: () => void;
+  /** From now on notifications are heard. */
+  readonly ready?: () => void;
 }
 
 export interface Listener {
@@ -21,7 +23,14 @@ export interface Listener {
 const AGAIN_MS = 1_000;
 
 /** A session of its own for notifications. They may be missed while it is away: who listens must poll as well. */
-export const createListener = ({ url, name, channels, heard, lost: onLost }: ListenerOptions): Listener => {
+export const createListener = ({
+  url,
+  name,
+  channels,
+  heard,
+  lost: onLost,
+  ready,
+}: ListenerOptions): Listener => {
   let client: pg.Client | null = null;
   let hearing = false;
   let closed = false;
@@ -49,6 +58,7 @@ export const createListener = ({ url, name, channels, heard, lost: onLost }: Lis
       await fresh.connect();
       await fresh.query(channels.map((channel) => `listen ${channel}`).join(';'));
       hearing = client === fresh;
+      if (hearing) ready?.();
     } catch {
       lost();
     }

@@ -7,12 +7,23 @@ import {
 } from '@eventstore/db-client';
 import { isHidden } from '../hidden.ts';
 import type { Batch, FollowOptions, Position } from '../port.ts';
+import { approximateBytes } from '../size.ts';
 import { eventsOf, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
 import { pause } from './timing.ts';
 
 const BATCH_SIZE = 500;
+const BATCH_BYTES = 4 * 1_048_576;
+/** Events that a subscription holds before they are read: each may have a mebibyte. */
+const BUFFERED_EVENTS = 64;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
+
+export interface FollowParts {
+  readonly client: EventStoreDBClient;
+  readonly now: () => number;
+  /** Told of each subscription that ended by an error. */
+  readonly onStall: (error: Error, after: Position | null) => void;
+}
 
 /**
  * Follows the whole log and filters here, not in the server: a filtered subscription tells only now and then
@@ -20,16 +31,18 @@ const MAX_RETRY_MS = 1_000;
  * from an error, so a new one begins after the last event that was handed out.
  */
 export async function* follow(
-  client: EventStoreDBClient,
-  now: () => number,
+  { client, now, onStall }: FollowParts,
   { after, prefixes, batchSize = BATCH_SIZE, includeExpired = false, signal }: FollowOptions,
 ): AsyncGenerator<Batch> {
   const wanted = ({ streamId }: ClientEvent): boolean =>
     prefixes === undefined || prefixes.some((prefix) => streamId.startsWith(prefix));
   let position = after;
+  const onError = (error: Error): void => {
+    if (!signal.aborted) onStall(error, position);
+  };
   let failures = 0;
   while (!signal.aborted) {
-    for await (const arrived of arrivals(client, position, batchSize, signal)) {
+    for await (const arrived of arrivals({ client, after: position, size: batchSize, signal, onError })) {
       failures = 0;
       const fresh = arrived.filter((event) => !isSystemEvent(event) && isPast(event, position));
       const last = fresh.at(-1);
@@ -48,15 +61,27 @@ export async function* follow(
 const isPast = (event: ClientEvent, position: Position | null): boolean =>
   position === null || positionOf(event) > position;
 
+interface Subscribing {
+  readonly client: EventStoreDBClient;
+  readonly after: Position | null;
+  readonly size: number;
+  readonly signal: AbortSignal;
+  readonly onError: (error: Error) => void;
+}
+
 /** What one subscription brings, as it comes, until it breaks or the signal says stop. */
-async function* arrivals(
-  client: EventStoreDBClient,
-  after: Position | null,
-  size: number,
-  signal: AbortSignal,
-): AsyncGenerator<ClientEvent[]> {
+async function* arrivals({
+  client,
+  after,
+  size,
+  signal,
+  onError,
+}: Subscribing): AsyncGenerator<ClientEvent[]> {
   const fromPosition = after === null ? START : { commit: after, prepare: after };
-  const subscription = client.subscribeToAll({ fromPosition }, { highWaterMark: size });
+  const subscription = client.subscribeToAll(
+    { fromPosition },
+    { highWaterMark: Math.min(size, BUFFERED_EVENTS) },
+  );
   let over = false;
   let wake = (): void => undefined;
   const end = (): void => {
@@ -65,6 +90,7 @@ async function* arrivals(
   };
   // They stay for good: an error may still come after the last read and would end the process.
   for (const sign of ['error', 'end', 'close']) subscription.on(sign, end);
+  subscription.once('error', onError);
   subscription.on('readable', () => wake());
   signal.addEventListener('abort', end);
   try {
@@ -82,10 +108,12 @@ async function* arrivals(
 
 const take = (subscription: AllStreamSubscription, size: number): ResolvedEvent[] => {
   const taken: ResolvedEvent[] = [];
-  while (taken.length < size) {
-    const event: ResolvedEvent | null = subscription.read();
-    if (event === null) break;
-    taken.push(event);
+  let bytes = 0;
+  while (taken.length < size && bytes < BATCH_BYTES) {
+    const resolved: ResolvedEvent | null = subscription.read();
+    if (resolved === null) break;
+    taken.push(resolved);
+    bytes += resolved.event === undefined ? 0 : approximateBytes(resolved.event);
   }
   return taken;
 };

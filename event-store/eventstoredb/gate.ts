@@ -27,7 +27,7 @@ export const createGate = ({ room, patienceMs }: GateOptions): Gate => {
       };
       const timer = setTimeout(() => {
         waiting.delete(admit);
-        reject(new StoreBusy(`${running} appends under way and ${waiting.size} waiting`));
+        reject(new StoreBusy(`${running} calls under way and ${waiting.size} waiting`));
       }, patienceMs);
       waiting.add(admit);
     });

@@ -18,6 +18,7 @@ import {
   StoreUnavailable,
 } from '../port.ts';
 import { readError } from './errors.ts';
+import { createGate } from './gate.ts';
 import { eventsOf, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
 import { pause, within } from './timing.ts';
 
@@ -35,10 +36,20 @@ const PAGE = 500;
 const HEAD_PAGE = 16;
 const ATTEMPTS = 3;
 const RETRY_MS = 50;
+/** Beside the appends' room and the subscriptions: the server lets 100 calls share a connection. */
+const ROOM = 24;
+const PATIENCE_MS = 2_000;
 
-/** Reads in pages, each with a deadline in milliseconds and tried again when the connection breaks. */
+/**
+ * Reads in pages, each with a deadline in milliseconds and tried again when the connection breaks. Only so many at a
+ * time: a crowd that retries after an outage must not take the connection from everything else.
+ */
 export const createReader = (client: EventStoreDBClient, now: () => number, deadlineMs: number): Reader => {
-  const page = async (open: () => Cancellable): Promise<ClientEvent[]> => {
+  const gate = createGate({ room: ROOM, patienceMs: PATIENCE_MS });
+
+  const page = (open: () => Cancellable): Promise<ClientEvent[]> => gate.enter(() => tryPage(open));
+
+  const tryPage = async (open: () => Cancellable): Promise<ClientEvent[]> => {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return eventsOf(await collect(open(), deadlineMs));

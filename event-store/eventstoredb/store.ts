@@ -1,4 +1,4 @@
-import type { EventStore } from '../port.ts';
+import type { EventStore, Position } from '../port.ts';
 import { createAppender } from './append.ts';
 import { closeClient, createClient } from './client.ts';
 import { follow } from './follow.ts';
@@ -12,10 +12,17 @@ export interface EventStoreDbOptions {
   readonly now: () => number;
   /** Milliseconds until an append without an answer is an unknown outcome. Default 4,000. */
   readonly deadlineMs?: number;
+  /** Told of each subscription that ended and is made again, with the position that it goes on after. */
+  readonly onStall?: (error: Error, after: Position | null) => void;
 }
 
 /** The event store on EventStoreDB 22.10 or later, one node or a cluster. Connects when it is first used. */
-export const createEventStoreDb = ({ url, now, deadlineMs = 4_000 }: EventStoreDbOptions): EventStore => {
+export const createEventStoreDb = ({
+  url,
+  now,
+  deadlineMs = 4_000,
+  onStall = () => undefined,
+}: EventStoreDbOptions): EventStore => {
   const client = createClient(url);
   const closing = new AbortController();
   const appender = createAppender(client, deadlineMs);
@@ -24,7 +31,10 @@ export const createEventStoreDb = ({ url, now, deadlineMs = 4_000 }: EventStoreD
     ...createReader(client, now, deadlineMs),
     ...createRetention(client, deadlineMs),
     follow: (options) =>
-      follow(client, now, { ...options, signal: AbortSignal.any([options.signal, closing.signal]) }),
+      follow(
+        { client, now, onStall },
+        { ...options, signal: AbortSignal.any([options.signal, closing.signal]) },
+      ),
     close: async () => {
       closing.abort();
       await appender.close();

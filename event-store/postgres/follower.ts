@@ -8,8 +8,15 @@ import { COLUMNS, toRecordedEvent } from './rows.ts';
 
 const CHANNEL = 'doorplate_events';
 /** The safety net under a lost notification. */
-const POLL_MS = 300;
+const POLL_MS = 3_000;
 const RETRY_MS = 250;
+/** The safety net while no notification can be heard. */
+const DEAF_POLL_MS = 300;
+/** Most of what one read brings, as stored. A single event may be larger. */
+const MAX_READ_BYTES = 4 * 1_048_576;
+const MIN_READ_BYTES = 65_536;
+/** After a read that took too long the next asks for so much less, then for twice as much each time. */
+const SHRINK = 4;
 /** Other processes hear of commits at once, and then at most this often. */
 const NOTIFY_MS = 20;
 /** How many positions a filtered read passes at once. */
@@ -19,6 +26,8 @@ interface FollowerOptions {
   readonly url: string;
   readonly pool: pg.Pool;
   readonly now: () => number;
+  /** Told of each read of the log that failed. */
+  readonly onStall: (error: Error, after: Position | null) => void;
 }
 
 export interface Follower {
@@ -32,7 +41,7 @@ export interface Follower {
  * Follows the log by position. Commits are serialised by the writers' lock, so what is visible below the
  * highest visible position is complete and a cursor that holds one number misses nothing.
  */
-export const createFollower = ({ url, pool, now }: FollowerOptions): Follower => {
+export const createFollower = ({ url, pool, now, onStall }: FollowerOptions): Follower => {
   const following = new Set<Alarm>();
   const closing = new AbortController();
   const own = randomUUID();
@@ -61,26 +70,30 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
     heard: (_channel, payload) => {
       if (payload !== own) wake();
     },
+    // What was committed before is not notified again.
+    ready: wake,
   });
 
   const read = async (
     after: Position | null,
-    size: number,
+    { events, bytes }: ReadSize,
     prefixes: readonly string[] | undefined,
   ): Promise<pg.QueryResultRow[] | null> => {
     const query = prefixes
-      ? { name: 'follow_some', text: SOME, values: [after ?? -1n, size, prefixes] }
-      : { name: 'follow_all', text: ALL, values: [after ?? -1n, size] };
+      ? { name: 'follow_some', text: SOME, values: [after ?? -1n, events, bytes, prefixes] }
+      : { name: 'follow_all', text: ALL, values: [after ?? -1n, events, bytes] };
     try {
       return (await pool.query(query)).rows;
-    } catch {
+    } catch (error) {
+      onStall(error as Error, after);
       return null;
     }
   };
 
   async function* follow(options: FollowOptions): AsyncGenerator<Batch> {
     const signal = AbortSignal.any([options.signal, closing.signal]);
-    const size = options.batchSize ?? 500;
+    const most = { events: options.batchSize ?? 500, bytes: MAX_READ_BYTES };
+    let size = most;
     let after = options.after;
     // A commit that is heard of during a read is not slept over: the alarm remembers.
     const alarm = createAlarm();
@@ -89,6 +102,7 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
       while (!signal.aborted) {
         const rows = await read(after, size, options.prefixes);
         if (signal.aborted) return;
+        size = rows === null ? shrunk(size) : grown(size, most);
         const last = rows?.at(-1);
         if (rows && last) {
           after = BigInt(last.position) as Position;
@@ -102,7 +116,8 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
           continue;
         }
         listener.ensure();
-        await alarm.wait(rows === null ? RETRY_MS : POLL_MS, signal);
+        const pollMs = listener.hears() ? POLL_MS : DEAF_POLL_MS;
+        await alarm.wait(rows === null ? RETRY_MS : pollMs, signal);
       }
     } finally {
       following.delete(alarm);
@@ -124,7 +139,31 @@ export const createFollower = ({ url, pool, now }: FollowerOptions): Follower =>
   };
 };
 
-const ALL = `select ${COLUMNS} from eventlog.event e where e.position > $1 order by e.position limit $2`;
+interface ReadSize {
+  readonly events: number;
+  readonly bytes: number;
+}
+
+const shrunk = ({ events, bytes }: ReadSize): ReadSize => ({
+  events: Math.max(1, Math.floor(events / SHRINK)),
+  bytes: Math.max(MIN_READ_BYTES, Math.floor(bytes / SHRINK)),
+});
+
+const grown = ({ events, bytes }: ReadSize, most: ReadSize): ReadSize => ({
+  events: Math.min(most.events, events * 2),
+  bytes: Math.min(most.bytes, bytes * 2),
+});
+
+/** Rows up to the one with which a read holds the wanted bytes, as they are stored. */
+const WITHIN_BYTES = `where coalesce(e.bytes_before, 0) < $3 order by e.position`;
+const BYTES_BEFORE = `
+  sum(pg_column_size(e.data) + pg_column_size(e.metadata))
+    over (order by e.position rows between unbounded preceding and 1 preceding) as bytes_before`;
+
+const ALL = `
+  select ${COLUMNS} from (
+    select e.*, ${BYTES_BEFORE} from eventlog.event e where e.position > $1 order by e.position limit $2) e
+  ${WITHIN_BYTES}`;
 
 /**
  * Events of the streams wanted, then the place up to which there are no more of them: the end of the span, unless
@@ -134,11 +173,13 @@ const SOME = `
   with span as (
          select position, stream from eventlog.event where position > $1 order by position limit ${SPAN}),
        wanted as (
-         select position from span where stream ^@ any ($3::text[]) order by position limit $2),
+         select position from span where stream ^@ any ($4::text[]) order by position limit $2),
        upto as (
          select case when (select count(*) from wanted) < $2 then (select max(position) from span)
                      else (select max(position) from wanted) end as position)
-  select u.position, e.stream, e.revision, e.id, e.type, e.data, e.metadata
-  from (select position from wanted union select position from upto where position is not null) u
-  left join eventlog.event e on e.position = u.position and e.position in (select position from wanted)
-  order by u.position`;
+  select ${COLUMNS} from (
+    select e.*, ${BYTES_BEFORE} from (
+      select u.position, e.stream, e.revision, e.id, e.type, e.data, e.metadata
+      from (select position from wanted union select position from upto where position is not null) u
+      left join eventlog.event e on e.position = u.position and e.position in (select position from wanted)) e) e
+  ${WITHIN_BYTES}`;

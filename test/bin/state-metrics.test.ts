@@ -8,7 +8,13 @@ it('/metrics tells of stores that do not answer, long before a scrape is given u
   vi.useFakeTimers();
   const never = () => new Promise<never>(() => undefined);
   const registry = new Registry();
-  const stores = { pool: { query: never }, store: { head: never }, config: {}, clock: { now: () => 0 } };
+  const stores = {
+    pool: { query: never },
+    store: { head: never },
+    config: {},
+    clock: { now: () => 0 },
+    logStalls: () => 0,
+  };
   watchState(stores as never, { processId: '', states: () => null }, { registry });
   let told = '';
   void registry.metrics().then((text) => {

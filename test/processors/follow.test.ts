@@ -110,6 +110,66 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
+  it('tries again what fails because a name cannot be resolved at the moment', async () => {
+    let tries = 0;
+    const processor = started('without-dns', async (event) => {
+      if (event.stream !== 'followed-f') return;
+      tries += 1;
+      if (tries === 1) throw Object.assign(new Error('getaddrinfo ENOTFOUND db'), { code: 'ENOTFOUND' });
+    });
+    const at = await append('followed-f');
+    await until('handled at last', () => processor.passed.at >= at);
+    expect(processor.stopped).toEqual([]);
+    await processor.stop();
+  });
+
+  it('tries the event that stopped it again, says so until then, and goes on', async () => {
+    let mended = false;
+    const running: string[] = [];
+    const processor = started(
+      'mended',
+      async ({ data }) => {
+        if ((data as { poison?: string }).poison === 'mended' && !mended) throw new TypeError('not foreseen');
+      },
+      ['mended-'],
+      {},
+      { retryStoppedMs: 20, onRunning: (name) => running.push(name) },
+    );
+    await append('mended-a', { poison: 'mended' });
+    const at = await append('mended-a');
+    await until('it was tried several times', () => processor.stopped.length > 2);
+    const stoppedBy = async () =>
+      (await house.rows(`select stopped_by from work.processor where name = 'mended'`))[0]?.stopped_by;
+    expect(await stoppedBy()).toContain('not foreseen');
+    expect(running).toHaveLength(1);
+    mended = true;
+    await until('it goes on', () => processor.passed.at >= at);
+    expect(await stoppedBy()).toBe(null);
+    expect(running).toHaveLength(2);
+    await processor.stop();
+  });
+
+  it('keeps saying what stopped it when an earlier checkpoint is saved later', async () => {
+    const processor = started(
+      'kept',
+      async ({ data }) => {
+        if ((data as { poison?: string }).poison === 'kept') throw new TypeError('not foreseen');
+      },
+      ['kept-'],
+    );
+    const before = await append('kept-a');
+    await until('the first passed', () => processor.passed.at >= before);
+    await append('kept-a', { poison: 'kept' });
+    const row = async () =>
+      (await house.rows(`select position, stopped_by from work.processor where name = 'kept'`))[0];
+    await until(
+      'the checkpoint before it is saved',
+      async () => (await row())?.position === String(before) && (await row())?.stopped_by,
+    );
+    await processor.stop();
+    expect((await row())?.stopped_by).toContain('not foreseen');
+  });
+
   it('keeps the order of a lane over its streams, and hands what came together over at once', async () => {
     const together: string[][] = [];
     const idOf = ({ data }: { data: object }) => (data as { is: string }).is;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Projection } from '../../projections/projection.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type House, openHouse } from '../support/house.ts';
+import { startProjections } from '../support/leading.ts';
 import { until } from '../support/until.ts';
 
 let house: House;
@@ -115,6 +116,77 @@ describe('the projections', () => {
       await append('nudge', 1);
       return (await countIn('other', 'healthy')) === 5;
     });
+    await runner.stop();
+  });
+
+  it('try the event that stopped one of them again, and go on with it when that succeeds', async () => {
+    let mended = false;
+    const flaky: Projection = {
+      ...tally,
+      async apply(events, db) {
+        if (!mended && events.some(({ stream }) => stream === 'flaky')) throw new Error('not yet');
+        await tally.apply(events, db);
+      },
+    };
+    const stopped: string[] = [];
+    const runner = startProjections([flaky, other], {
+      ...house,
+      retryStoppedMs: 20,
+      onStopped: (name) => stopped.push(name),
+    });
+    await append('flaky', 1);
+    await append('beside', 1);
+    await until('it was tried several times', () => stopped.length > 2);
+    expect(await countIn('other', 'beside')).toBe(1);
+    mended = true;
+    await house.caughtUp([tally]);
+    expect([await countIn('tally', 'flaky'), await countIn('tally', 'beside')]).toEqual([1, 1]);
+    expect(await house.rows(`select stopped_by from read.projection where name = 'tally'`)).toEqual([
+      { stopped_by: null },
+    ]);
+    await runner.stop();
+  });
+
+  it('are not held up by one that is behind, which joins them when it has caught up', async () => {
+    await append('long ago', 30);
+    const first = house.project([tally, other]);
+    await house.caughtUp([tally, other]);
+    await first.stop();
+    await house.pool.query(
+      `update read.projection set position = null where name = 'other'; delete from read.other`,
+    );
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const slow: Projection = {
+      ...other,
+      async apply(events, db) {
+        await released;
+        await other.apply(events, db);
+      },
+    };
+    const runner = startProjections([tally, slow], house);
+    await append('now', 1);
+    await house.caughtUp([tally]);
+    expect([await countIn('tally', 'now'), await countIn('other', 'now')]).toEqual([1, 0]);
+    release();
+    await house.caughtUp([other]);
+    expect([await countIn('other', 'long ago'), await countIn('other', 'now')]).toEqual([30, 1]);
+    await append('joined', 2);
+    await house.caughtUp([tally, other]);
+    expect([await countIn('tally', 'joined'), await countIn('other', 'joined')]).toEqual([2, 2]);
+    await runner.stop();
+  });
+
+  it('count as up to date past events that none of them applies', async () => {
+    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], house);
+    await append('irrelevant', 3);
+    await house.caughtUp([tally]);
+    expect(await countIn('tally', 'irrelevant')).toBe(0);
+    const head = String(await house.store.head());
+    await until(
+      'the checkpoint is saved',
+      async () =>
+        (await house.rows(`select position from read.projection where name = 'tally'`))[0]?.position === head,
+    );
     await runner.stop();
   });
 

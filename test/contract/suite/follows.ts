@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Batch, EventStore, NewEvent, Position } from '../../../event-store/port.ts';
 import {
@@ -79,6 +80,26 @@ export const follows = ({ open }: SuiteContext): void => {
       for (const batch of batches) expect(batch.events.length).toBeLessThanOrEqual(5);
       expectRising(batches, after);
     });
+
+    it('hands out batches of bounded bytes', async () => {
+      const store = open();
+      const prefix = unique();
+      const after = await store.head();
+      const large = { text: 'Large '.repeat(100_000) };
+      for (let n = 0; n < 30; n += 1) {
+        await store.append(`${prefix}-${n}`, 'no_stream', [
+          event({ data: { ...large, random: randomBytes(100_000).toString('hex') } }),
+        ]);
+      }
+      const batches = await followUntil(store, { after, prefixes: [prefix] }, reaches(await store.head()));
+      expect(eventsIn(batches)).toHaveLength(30);
+      for (const batch of batches) {
+        const bytes = batch.events.reduce((sum, { data }) => sum + JSON.stringify(data).length, 0);
+        expect(bytes).toBeLessThan(20_000_000);
+      }
+      expect(batches.length).toBeGreaterThan(1);
+      expectRising(batches, after);
+    }, 60_000);
 
     it('from the beginning reaches the head', async () => {
       const store = open();

@@ -1,0 +1,156 @@
+import pino from 'pino';
+import { expect, it } from 'vitest';
+import type { Batch, FollowOptions, Position, RecordedEvent } from '../../event-store/port.ts';
+import { createTail } from '../../event-store/tail.ts';
+
+const at = (position: number): Position => BigInt(position) as Position;
+const recorded = (position: number, data: object = {}, expires_at?: string): RecordedEvent => ({
+  position: at(position),
+  stream: position % 2 === 0 ? `even-${position}` : `odd-${position}`,
+  revision: 0,
+  id: `id-${position}`,
+  type: 'test.Happened.v1',
+  data,
+  metadata: {
+    $correlationId: 'c',
+    $causationId: 'c',
+    at: '2026-01-01T00:00:00.000Z',
+    ...(expires_at ? { expires_at } : {}),
+  },
+});
+
+/** A log in memory that counts the events that each follower has read. */
+const memoryLog = () => {
+  const events: RecordedEvent[] = [];
+  const reads: { readonly after: Position | null; read: number }[] = [];
+  let wake: (() => void)[] = [];
+  return {
+    reads,
+    append: (...more: RecordedEvent[]) => {
+      events.push(...more);
+      for (const one of wake) one();
+      wake = [];
+    },
+    head: async () => events.at(-1)?.position ?? null,
+    async *follow({ after, signal, batchSize = 500 }: FollowOptions): AsyncGenerator<Batch> {
+      const read = { after, read: 0 };
+      reads.push(read);
+      let from = after;
+      while (!signal.aborted) {
+        const found = events.filter(({ position }) => from === null || position > from).slice(0, batchSize);
+        const last = found.at(-1);
+        if (last) {
+          from = last.position;
+          read.read += found.length;
+          yield { events: found, position: last.position };
+        } else
+          await new Promise<void>((resolve) => {
+            wake.push(resolve);
+            signal.addEventListener('abort', () => resolve());
+          });
+      }
+    },
+  };
+};
+
+const opened = (log: ReturnType<typeof memoryLog>) =>
+  createTail({
+    store: log,
+    now: () => Date.parse('2026-06-01T00:00:00.000Z'),
+    log: pino({ level: 'silent' }),
+  });
+
+/** What a follower gets until it has come to a position. */
+const collect = async (
+  tail: ReturnType<typeof opened>,
+  to: number,
+  options: Partial<FollowOptions> = {},
+): Promise<bigint[]> => {
+  const ending = new AbortController();
+  const seen: bigint[] = [];
+  for await (const { events, position } of tail.follow({ after: null, signal: ending.signal, ...options })) {
+    seen.push(...events.map((event) => event.position));
+    if (position >= at(to)) ending.abort();
+  }
+  return seen;
+};
+const range = (from: number, to: number): bigint[] =>
+  Array.from({ length: to - from + 1 }, (_, n) => BigInt(from + n));
+
+it('reads the log once for all followers at its end', async () => {
+  const log = memoryLog();
+  log.append(...range(1, 10).map((position) => recorded(Number(position))));
+  const tail = opened(log);
+  const followers = Array.from({ length: 8 }, () => collect(tail, 30, { after: at(10) }));
+  for (const position of range(11, 30)) {
+    log.append(recorded(Number(position)));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  for (const seen of await Promise.all(followers)) expect(seen).toEqual(range(11, 30));
+  expect(log.reads).toHaveLength(1);
+  expect(log.reads[0]?.read).toBe(20);
+  await tail.close();
+});
+
+it('lets a follower that is behind catch up apart, without a gap or a repeat, and join', async () => {
+  const log = memoryLog();
+  log.append(...range(1, 4_000).map((position) => recorded(Number(position))));
+  const tail = opened(log);
+  const current = collect(tail, 4_100, { after: at(4_000) });
+  const behind = collect(tail, 4_100);
+  for (const position of range(4_001, 4_100)) {
+    log.append(recorded(Number(position)));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(await current).toEqual(range(4_001, 4_100));
+  expect(await behind).toEqual(range(1, 4_100));
+  await tail.close();
+});
+
+it('sends a follower that is slower than its memory back to the store', async () => {
+  const log = memoryLog();
+  const tail = opened(log);
+  const slow = tail.follow({ after: null, signal: new AbortController().signal });
+  log.append(recorded(1));
+  const seen = (await slow.next()).value?.events.map(({ position }: RecordedEvent) => position) ?? [];
+  const fast = collect(tail, 20_000, { after: at(1) });
+  log.append(...range(2, 20_000).map((position) => recorded(Number(position))));
+  await fast;
+  while (seen.at(-1) !== 20_000n)
+    seen.push(...((await slow.next()).value?.events ?? []).map(({ position }: RecordedEvent) => position));
+  expect(seen).toEqual(range(1, 20_000));
+  expect(log.reads.length).toBeGreaterThan(1);
+  await tail.close();
+});
+
+it('hands a batch of bounded bytes to a follower that merges what is remembered', async () => {
+  const log = memoryLog();
+  const tail = opened(log);
+  const follower = tail.follow({ after: null, signal: new AbortController().signal });
+  log.append(recorded(1));
+  await follower.next();
+  const fast = collect(tail, 21, { after: at(1) });
+  for (const position of range(2, 21)) {
+    log.append(recorded(Number(position), { text: 'x'.repeat(1_000_000) }));
+    await new Promise((resolve) => setImmediate(resolve));
+    tail.hurry();
+  }
+  await fast;
+  const { value } = await follower.next();
+  expect(value?.events.length).toBeLessThanOrEqual(5);
+  await tail.close();
+});
+
+it('hands events by prefix, hides expired ones, and passes the positions of both', async () => {
+  const log = memoryLog();
+  log.append(recorded(1));
+  const tail = opened(log);
+  const expired = '2026-05-01T00:00:00.000Z';
+  const even = collect(tail, 4, { after: at(1), prefixes: ['even-'] });
+  const all = collect(tail, 4, { after: at(1), includeExpired: true });
+  await new Promise((resolve) => setImmediate(resolve));
+  log.append(recorded(2, {}, expired), recorded(3), recorded(4));
+  expect(await even).toEqual([4n]);
+  expect(await all).toEqual([2n, 3n, 4n]);
+  await tail.close();
+});

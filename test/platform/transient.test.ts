@@ -1,0 +1,100 @@
+import { lookup } from 'node:dns/promises';
+import pg from 'pg';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import {
+  AppendTooLarge,
+  OutcomeUnknown,
+  StoreBusy,
+  StoreUnavailable,
+  StreamExpired,
+  WrongExpectedRevision,
+} from '../../event-store/port.ts';
+import { isTransient } from '../../platform/transient.ts';
+
+const withCode = (code: string, more: object = {}): Error =>
+  Object.assign(new Error('an error'), { code, ...more });
+const sqlState = (code: string): Error => withCode(code, { severity: 'ERROR' });
+
+describe('an error that the moment is to blame for', () => {
+  it.each([
+    ...[
+      'ENOTFOUND',
+      'EAI_AGAIN',
+      'ECONNREFUSED',
+      'ECONNRESET',
+      'EPIPE',
+      'EHOSTUNREACH',
+      'ENETUNREACH',
+      'ETIMEDOUT',
+    ],
+  ])('has the code %s', (code) => expect(isTransient(withCode(code))).toBe(true));
+
+  it.each([
+    '08006',
+    '40001',
+    '40P01',
+    '53300',
+    '53100',
+    '57P01',
+    '57P03',
+    '57014',
+    '55P03',
+    '58030',
+    '25006',
+  ])('has the SQLSTATE %s', (code) => expect(isTransient(sqlState(code))).toBe(true));
+
+  it.each([
+    new StoreBusy(),
+    new StoreUnavailable(),
+    new OutcomeUnknown(),
+    new WrongExpectedRevision('a stream', 1),
+  ])('is the store’s %o', (error) => expect(isTransient(error)).toBe(true));
+
+  it('is the cause of another', () => {
+    expect(isTransient(new Error('reading failed', { cause: withCode('ENOTFOUND') }))).toBe(true);
+  });
+
+  it('is one of those with which all addresses of a host failed', () => {
+    expect(isTransient(new AggregateError([withCode('ECONNREFUSED'), withCode('EHOSTUNREACH')]))).toBe(true);
+  });
+
+  it('is what Node says of a name that is not there', async () => {
+    const error = await lookup('no-such-host.invalid').catch((reason: unknown) => reason);
+    expect(isTransient(error)).toBe(true);
+  });
+
+  it('is what pg says of a pool that cannot connect in time, and of a refused connection', async () => {
+    const pool = new pg.Pool({
+      connectionString: 'postgresql://127.0.0.1:1/none',
+      connectionTimeoutMillis: 500,
+    });
+    const error = await pool.query('select 1').catch((reason: unknown) => reason);
+    expect(isTransient(error)).toBe(true);
+    await pool.end();
+  });
+});
+
+describe('an error that what was asked is to blame for', () => {
+  it.each(['23505', '22P02', '42703', '22003', '54000', 'XX000'])('has the SQLSTATE %s', (code) =>
+    expect(isTransient(sqlState(code))).toBe(false),
+  );
+
+  it('is a schema’s refusal, also of a field named timeout', () => {
+    const refused = z.object({ timeout: z.number() }).safeParse({ timeout: 'ECONNRESET 57P01' });
+    expect(isTransient(refused.error)).toBe(false);
+  });
+
+  it.each([
+    new TypeError('cannot read the timeout of a terminated ECONN'),
+    new StreamExpired(),
+    new AppendTooLarge(),
+  ])('is %o', (error) => expect(isTransient(error)).toBe(false));
+
+  it('is a file that is not there', () => {
+    expect(isTransient(withCode('ENOENT', { syscall: 'open' }))).toBe(false);
+    expect(isTransient(withCode('ENOENT', { syscall: 'connect' }))).toBe(true);
+  });
+
+  it('is nothing that was thrown and is no error', () => expect(isTransient('ECONNRESET')).toBe(false));
+});
