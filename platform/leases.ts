@@ -204,10 +204,9 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
       await looping;
       clearInterval(expire);
       for (const { running } of groups) running?.ending.abort();
-      await Promise.race([
-        Promise.all(groups.map(({ running }) => running?.done)),
-        createAlarm().wait(STOP_MS),
-      ]);
+      const ended = new AbortController();
+      const all = Promise.all(groups.map(({ running }) => running?.done)).then(() => ended.abort());
+      await Promise.race([all, createAlarm().wait(STOP_MS, ended.signal)]);
       await heart.leave();
     },
   };

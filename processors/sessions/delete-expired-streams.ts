@@ -25,7 +25,8 @@ export const deleteExpiredStreams = async (
 ): Promise<void> => {
   // What was swept on a day had expired by its end.
   const before = utcDay(clock.now() - TOLD_DAYS * DAY);
-  const passed = await createPassage(pool, consumers).passed();
+  const passage = createPassage(pool, consumers);
+  const { signal } = new AbortController();
   const { rows } = await pool.query<{ partner_id: string; day: string }>(
     `select partner_id, day::text from read.expired_session where day < $1::date
      union select partner_id, day::text from read.expired_reveal where day < $1::date`,
@@ -34,7 +35,7 @@ export const deleteExpiredStreams = async (
   for (const { partner_id, day } of rows) {
     const stream = expiredStream(partner_id, day);
     for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
-      if (passed === null || last.position > passed) throw new Error(`${stream} has not been read by all`);
+      if (!(await passage.come(last.position, signal))) throw new Error(`${stream} has not been read by all`);
       await store.expire(stream, last.revision);
     }
   }

@@ -104,7 +104,7 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
   const foundation = await openFoundation(config, log, 'join', substitutes);
   const chain = { providers, longestMs: 5_000, close: async () => {} };
   const leases = withWorkers
-    ? await enterLeases({ url: foundation.databaseUrl, role: 'workers', clock, log })
+    ? await enterLeases({ url: foundation.databaseUrl, role: 'command', clock, log })
     : null;
   const workers: Workers | null = leases
     ? await startWorkers(foundation, leases, createMetrics(), async () => chain)
