@@ -1,9 +1,22 @@
 import type { Command } from 'commander';
-import { allProjections } from '../../projections/all.ts';
+import { allProjections, projectionGroups } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { sweepToEnd } from '../retention.ts';
 import { print } from './print.ts';
 import { Refused, withSession } from './session.ts';
+
+const NAMES = allProjections.map(({ name }) => name);
+const SAVED_MS = 1_000;
+
+/** The process that leads each group, by its role and id. */
+const LEADERS = `
+  select l.name, p.role || ' ' || p.process_id as leader
+  from work.lease l join work.process p on p.process_id = l.process_id`;
+
+const groupOf = (projection: string): string =>
+  Object.values(projectionGroups).find(({ projections }) =>
+    projections.some(({ name }: { readonly name: string }) => name === projection),
+  )?.name ?? '';
 
 /** `doorplate projection list|rebuild`. */
 export const addProjectionCommands = (program: Command): void => {
@@ -11,15 +24,18 @@ export const addProjectionCommands = (program: Command): void => {
 
   projection
     .command('list')
-    .description('how far each read model is')
+    .description('how far each read model is, and which process leads it')
     .option('--json', 'print JSON', false)
     .action(({ json }: { json: boolean }) =>
-      withSession(async ({ pool, store }) => {
+      withSession(async ({ pool, store, progress }) => {
         const head = await store.head();
+        // Checkpoints are saved a moment later than they are reached, unless somebody waits for them.
+        await progress.reached(NAMES, head, SAVED_MS);
         const { rows } = await pool.query(
           'select name, position, stopped_by from read.projection order by name',
         );
         const known = new Map(rows.map((row) => [row.name, row]));
+        const leaders = new Map((await pool.query(LEADERS)).rows.map((row) => [row.name, row.leader]));
         print(
           allProjections.map(({ name, tables }) => {
             const position: string | null = known.get(name)?.position ?? null;
@@ -32,6 +48,8 @@ export const addProjectionCommands = (program: Command): void => {
               position,
               head: head?.toString() ?? null,
               tables: tables.join(' '),
+              group: groupOf(name),
+              leader: leaders.get(groupOf(name)) ?? null,
               stopped_by,
             };
           }),
