@@ -72,7 +72,7 @@ export const commitSteps = async (
     // The checkpoints first, as a rebuild does: whoever has them may touch the tables.
     const moved = await db.query({
       name: 'advance_checkpoints',
-      text: ADVANCE,
+      text: ADVANCE_AND_RESUME,
       values: advance(lease, steps, to),
     });
     if (moved.rows[0]?.n !== steps.length) throw new CheckpointMoved();
@@ -111,14 +111,17 @@ const advance = (lease: Lease, steps: readonly Step[], to: Position): unknown[] 
   lease.processId,
 ];
 
-const ADVANCE = `
+const advanceWith = (more: string): string => `
   with moved as (
-    update read.projection p set position = $4
+    update read.projection p set position = $4${more}
     from unnest($1::text[], $2::bigint[], $3::bigint[]) as s (name, "from", passed)
     where p.name = s.name and coalesce(p.position, -1) between s."from" and s.passed
       and exists (select from work.lease l where l.name = $7 and l.number = $8::bigint and l.process_id = $9::uuid)
     returning 1)
   select count(*)::int as n, pg_notify($5, $6) from moved`;
+const ADVANCE = advanceWith('');
+/** What had stopped a projection is applied now. */
+const ADVANCE_AND_RESUME = advanceWith(', stopped_by = null');
 
 /** A projection that an event had stopped goes on. */
 export const clearStopped = async (db: pg.ClientBase, name: string): Promise<void> => {

@@ -72,33 +72,37 @@ export const runPass = async (options: PassOptions): Promise<void> => {
     if (saving) save();
   });
 
-  const apply = async ({ events, position }: Batch): Promise<boolean> => {
+  const apply = async ({ events, position }: Batch): Promise<'applied' | 'passed' | 'stopped'> => {
     const steps = stepsTo(events, position);
     if (steps.every((step) => step.events.length === 0)) {
       passed = position;
       if (performance.now() < urgentUntil) save();
       else saving ??= setTimeout(save, SAVE_MS);
-      return true;
+      return 'passed';
     }
-    const wentWell = await commitOrIsolate(options, steps, position);
-    if (!wentWell) return false;
+    if (!(await commitOrIsolate(options, steps, position))) return 'stopped';
     for (const { projection } of steps) froms.set(projection.name, position);
     passed = position;
-    return true;
+    return 'applied';
+  };
+
+  const resume = async (): Promise<void> => {
+    for (const name of stopped) {
+      await clearStopped(db, name);
+      options.onResumed(name);
+    }
+    stopped.clear();
   };
 
   try {
     for await (const batch of tail.follow({ after: passed, includeExpired: true, signal })) {
-      const goesOn = await inSpan(spanOf(lease.name, batch), () => apply(batch));
-      if (!goesOn) return;
-      for (const name of stopped) {
-        await clearStopped(db, name);
-        options.onResumed(name);
-      }
-      stopped.clear();
+      const outcome = await inSpan(spanOf(lease.name, batch), () => apply(batch));
+      if (outcome === 'stopped') return;
+      const isEnd = isDone(batch.position);
+      if (outcome === 'applied' || isEnd) await resume();
       progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));
       options.onApplied(names, batch.events.at(-1)?.metadata.at ?? null);
-      if (isDone(batch.position)) return;
+      if (isEnd) return;
     }
   } finally {
     unsubscribe();
