@@ -14,6 +14,7 @@ import { DELIVERIES_CHANNEL, deliveries } from '../projections/webhooks/deliveri
 import { webhooks } from '../projections/webhooks/endpoints.ts';
 import { payloads } from '../projections/webhooks/payloads.ts';
 import { createCursors } from '../read-api/cursor.ts';
+import { createDomainDirectory } from '../read-api/domain-directory.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../read-api/webhook-deliveries.ts';
 import { createBodies } from '../read-api/webhook-payloads.ts';
 import { createTargets } from '../read-api/webhook-targets.ts';
@@ -71,10 +72,19 @@ export interface Delivering {
 export const startDelivering = async (foundation: Foundation, metrics: Metrics): Promise<Delivering> => {
   const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = foundation;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
+  const customDomains = createDomainDirectory(pool);
   const sender = createSender({
     policy: destinationPolicy(config),
     clock,
     extraCa: caFile === undefined ? null : await readFile(caFile, 'utf8'),
+    isCustomDomain: async (hostname) => {
+      try {
+        return (await customDomains.trackerOf(hostname)) !== null;
+      } catch {
+        // The receiver is not to blame for a database that is away.
+        return false;
+      }
+    },
   });
   const projected = async (position: Position | null): Promise<boolean> =>
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');

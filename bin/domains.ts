@@ -9,9 +9,10 @@ import type { Config } from '../platform/config.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { type OpsHandler, sendJson } from '../platform/ops-server.ts';
 import { startDomainLooks } from '../processors/domains/look-at-domains.ts';
+import { hasToken, proofToken } from '../processors/domains/proof.ts';
 import { domains } from '../projections/domains/domains.ts';
-import { findActiveDomain } from '../read-api/domain-directory.ts';
-import { readCheckedAt } from '../read-api/domain-rows.ts';
+import { mayHaveCertificate } from '../read-api/domain-directory.ts';
+import { hasAllDomains, readCheckedAt } from '../read-api/domain-rows.ts';
 import { domainReadRoutes } from '../read-api/domains.ts';
 import type { TrackerDirectory } from '../read-api/tracker-directory.ts';
 import { domainRoutes } from '../write-api/domains.ts';
@@ -20,6 +21,14 @@ import type { Foundation } from './foundation.ts';
 /** What callers, pixels and the CNAMEs of custom domains name. */
 export const serviceUrl = ({ PUBLIC_URL, HOST, PORT }: Config): string =>
   PUBLIC_URL ?? `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
+
+/** A POST of a name that is active elsewhere waits so long for its TXT record. */
+const PROOF_MS = 2_000;
+
+const tokens =
+  ({ digest }: Foundation) =>
+  (hostname: string, partnerId: string): string =>
+    proofToken(digest, hostname, partnerId);
 
 /** The name alone, without a port. */
 const serviceHostOf = (url: string): string => plainName(new URL(url).hostname);
@@ -40,23 +49,35 @@ export interface DomainsParts {
 
 /** Custom domains as partners manage them. */
 export const buildDomains = ({ foundation, publicUrl, trackerAbsence, ...parts }: DomainsParts): Route[] => {
-  const { db, store } = foundation;
+  const { config, db, store } = foundation;
+  const tokenOf = tokens(foundation);
   const serviceHost = serviceHostOf(publicUrl);
   const commands = createDomainCommands({
     store,
     serviceHost,
     trackerRefusal: ({ partner_id, tracker_id }) => trackerAbsence(partner_id, tracker_id),
+    isFull: (partnerId) => hasAllDomains(db, partnerId),
+    isProven: (hostname, partnerId) =>
+      hasToken(
+        newResolver(config.DNS_SERVERS),
+        hostname,
+        tokenOf(hostname, partnerId),
+        AbortSignal.timeout(PROOF_MS),
+      ),
   });
   return [
     ...domainReadRoutes({
       db,
       trackers: parts.trackers,
       serviceHost,
+      tokenOf,
       caughtUp: parts.caughtUp([domains.name]),
     }),
     ...domainRoutes({
       commands,
       serviceHost,
+      tokenOf,
+      caughtUp: parts.caughtUp([domains.name]),
       projected: parts.ownWrite([domains.name]),
       changed: parts.changed,
       checkedAt: (domainId) => readCheckedAt(db, domainId),
@@ -74,6 +95,7 @@ export const startDomains = (foundation: Foundation, metrics: Metrics): { stop()
     log,
     serviceHost: serviceHostOf(serviceUrl(config)),
     newResolver: () => newResolver(config.DNS_SERVERS),
+    tokenOf: tokens(foundation),
     onLook: (outcome) => metrics.domainLooks.inc({ outcome }),
   });
 };
@@ -93,7 +115,7 @@ export const tlsAllowed = ({ config, pool }: Foundation): OpsHandler => {
   return async (_request, response, { searchParams }) => {
     const [domain = '', ...more] = searchParams.getAll('domain').map((name) => name.toLowerCase());
     try {
-      const allowed = more.length === 0 && (isOwn(domain) || (await findActiveDomain(pool, domain)) !== null);
+      const allowed = more.length === 0 && (isOwn(domain) || (await mayHaveCertificate(pool, domain)));
       sendJson(response, allowed ? 200 : 404, { allowed });
     } catch {
       sendJson(response, 503, { error: 'unavailable' });

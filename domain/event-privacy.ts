@@ -140,7 +140,13 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'domains.DomainActivated.v1': { shown: `${DOMAIN} activated_at` },
   'domains.DomainFailed.v1': { shown: `${DOMAIN} error failed_at` },
   'domains.DomainReleased.v1': { shown: `${DOMAIN} tracker_id released_at` },
-  'domains.PlaceTaken.v1': { shown: `${DOMAIN} tracker_id partner_id taken_at` },
+  'domains.NameSnapshotted.v1': {
+    shown: `${within(
+      'claims',
+      `${DOMAIN} tracker_id partner_id status created_at claimed_at activated_at last_error missed_since changed_at`,
+    )} owners`,
+  },
+  'domains.PlaceTaken.v1': { shown: `${DOMAIN} tracker_id partner_id taken_at proven` },
   'domains.PlaceFreed.v1': { shown: `${DOMAIN} tracker_id freed_at` },
   'domains.PlacesClosed.v1': { shown: 'tracker_id closed_at' },
   'domains.PlacesSnapshotted.v1': {

@@ -12,6 +12,7 @@ export const DOMAIN_ROUTE = {
 export interface ShownDomain {
   readonly domain_id: string;
   readonly tracker_id: string;
+  readonly partner_id: string;
   readonly hostname: string;
   readonly status: DomainBody['status'];
   readonly created_at: string;
@@ -19,16 +20,32 @@ export interface ShownDomain {
   readonly last_error: string | null;
 }
 
-/** A domain as the API shows it. `serviceHost`: what it must point at. */
+/** The token that a name's TXT record holds where it is a partner's. */
+export type TokenOf = (hostname: string, partnerId: string) => string;
+
+export interface DomainSetup {
+  /** What domains must point at. */
+  readonly serviceHost: string;
+  readonly tokenOf: TokenOf;
+  /** Whether the CNAME alone does not make it active. */
+  readonly needsProof: boolean;
+}
+
+/** The TXT record that shows that a name is a partner's. */
+export const verificationOf = (hostname: string, partnerId: string, tokenOf: TokenOf) =>
+  ({ type: 'TXT', name: `_doorplate.${hostname}`, value: tokenOf(hostname, partnerId) }) as const;
+
+/** A domain as the API shows it. */
 export const domainFields = (
   domain: ShownDomain,
   checked_at: string | null,
-  serviceHost: string,
+  { serviceHost, tokenOf, needsProof }: DomainSetup,
 ): Omit<DomainBody, 'request_id'> => ({
   id: domain.domain_id,
   tracker_id: domain.tracker_id,
   hostname: domain.hostname,
   cname_target: serviceHost,
+  verification: needsProof ? verificationOf(domain.hostname, domain.partner_id, tokenOf) : null,
   status: domain.status,
   created_at: domain.created_at,
   activated_at: domain.activated_at,

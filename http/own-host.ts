@@ -1,8 +1,9 @@
 /** Which Host headers name this service, and what it serves under which. */
 
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
-/** Custom domains are https: another port is another service's. */
-const HTTPS_PORT = /:443$/;
+/** A name is the same with the root's dot, and at any port. */
+const DOT_BEFORE_PORT = /\.(?=$|:\d{0,5}$)/;
+const PORT = /:\d{0,5}$/;
 
 /**
  * Whether a Host header is that of the service's own URL; where this is a loopback one, any name of the loopback will
@@ -14,7 +15,7 @@ export const createOwnHost = (publicUrl: string): ((host: string) => boolean) =>
   const port = own.port === '' ? '' : `:${own.port}`;
   const hosts = new Set(names.map((name) => name + port));
   if (port === '') for (const name of names) hosts.add(`${name}:${own.protocol === 'https:' ? 443 : 80}`);
-  return (host) => hosts.has(host) || hosts.has(host.toLowerCase());
+  return (host) => hosts.has(host) || hosts.has(host.toLowerCase().replace(DOT_BEFORE_PORT, ''));
 };
 
 export interface ServedHosts {
@@ -30,7 +31,8 @@ export const createServedHosts = (
   trackerOf: (hostname: string) => string | null | Promise<string | null>,
 ): ServedHosts => {
   const isOwn = createOwnHost(publicUrl);
-  const ownerOf = (host: string) => trackerOf(host.toLowerCase().replace(HTTPS_PORT, ''));
+  const ownerOf = (host: string) =>
+    trackerOf(host.toLowerCase().replace(PORT, '').replace(DOT_BEFORE_PORT, ''));
   const judged = (host: string, isSo: (trackerId: string | null) => boolean) => {
     const owner = ownerOf(host);
     return owner instanceof Promise ? owner.then(isSo) : isSo(owner);

@@ -23,6 +23,26 @@ export const findActiveDomain = async (pool: pg.Pool, hostname: string): Promise
   return rows[0]?.tracker_id ?? null;
 };
 
+/**
+ * Whether a certificate may be fetched for a name in lower case: it is active, and among as many of its partner's, the
+ * longest active first, as the partner may have.
+ */
+export const mayHaveCertificate = async (pool: pg.Pool, hostname: string): Promise<boolean> => {
+  if (!isHostname(hostname)) return false;
+  const { rowCount } = await pool.query({
+    name: 'certificate_domain',
+    text: `select from read.domain d
+           join read.tracker t on t.tracker_id = d.tracker_id and t.deleted_at is null
+           join read.partner p on p.partner_id = d.partner_id
+           where d.hostname = $1 and d.status = 'active' and p.domains > (
+             select count(*) from read.domain o
+             where o.partner_id = d.partner_id and o.status = 'active'
+               and (o.activated_at, o.domain_id) < (d.activated_at, d.domain_id))`,
+    values: [hostname],
+  });
+  return rowCount === 1;
+};
+
 /** What is not found is not waited for: a name that was activated a moment ago has been pending for longer. */
 export const createDomainDirectory = (pool: pg.Pool): DomainDirectory => {
   const domains = createBriefCache((hostname) => findActiveDomain(pool, hostname));

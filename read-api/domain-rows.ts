@@ -5,7 +5,9 @@ import { BackendTimeout } from '../http/failures.ts';
 const domainRow = z.object({
   domain_id: z.string(),
   tracker_id: z.string(),
+  partner_id: z.string(),
   hostname: z.string(),
+  needs_proof: z.boolean(),
   status: z.enum(['pending', 'active', 'failed']),
   created_at: z.string(),
   activated_at: z.string().nullable(),
@@ -15,8 +17,13 @@ const domainRow = z.object({
 export type DomainRow = z.output<typeof domainRow>;
 
 const rows = sql.fragment`
-  select d.domain_id, d.tracker_id, d.hostname, d.status, d.created_at, d.activated_at, l.looked_at as checked_at,
-         d.last_error
+  select d.domain_id, d.tracker_id, d.partner_id, d.hostname, d.status, d.created_at, d.activated_at,
+         l.looked_at as checked_at, d.last_error,
+         d.status <> 'active' and (
+           exists (select from read.domain o
+                   where o.hostname = d.hostname and o.partner_id <> d.partner_id and o.status <> 'failed')
+           or exists (select from read.domain_owner w
+                      where w.hostname = d.hostname and w.partner_id <> d.partner_id)) as needs_proof
   from read.domain d left join work.domain_look l on l.domain_id = d.domain_id`;
 
 /** A tracker's domains, failed ones too. */
@@ -28,6 +35,13 @@ export const listDomains = (db: DatabasePool, trackerId: string): Promise<readon
 export const listDomainsOfPartner = (db: DatabasePool, partnerId: string): Promise<readonly DomainRow[]> =>
   db.any(sql.type(domainRow)`
     ${rows} where d.partner_id = ${partnerId} order by d.hostname`);
+
+/** Whether a partner has as many domains, failed ones too, as its ceiling allows. */
+export const hasAllDomains = (db: DatabasePool, partnerId: string): Promise<boolean> =>
+  db.oneFirst(sql.type(z.object({ is_full: z.boolean() }))`
+    select count(*) >= coalesce((select p.domains from read.partner p where p.partner_id = ${partnerId}), 100)
+      as is_full
+    from read.domain where partner_id = ${partnerId}`);
 
 export interface DomainReads {
   readonly db: DatabasePool;

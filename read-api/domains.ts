@@ -1,4 +1,4 @@
-import { DOMAIN_ROUTE, domainAnswer, domainFields } from '../http/domain-answer.ts';
+import { DOMAIN_ROUTE, domainAnswer, domainFields, type TokenOf } from '../http/domain-answer.ts';
 import { type ErrorCode, refusal } from '../http/error-catalog.ts';
 import { getDomainOperation, listDomainsOperation } from '../http/operations/domains.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
@@ -9,6 +9,8 @@ import type { TrackerDirectory } from './tracker-directory.ts';
 export interface DomainReadParts extends DomainReads {
   readonly trackers: Pick<TrackerDirectory, 'find'>;
   readonly serviceHost: string;
+  /** The token of a partner for a name. */
+  readonly tokenOf: TokenOf;
 }
 
 /** GET of one tracker's domains, and of one of them. */
@@ -47,8 +49,8 @@ const get = async (parts: DomainReadParts, request: ApiRequest): Promise<Answer>
   return row ? domainAnswer(request, 200, fields(row, parts)) : refusal(request, 'domain_not_found');
 };
 
-const fields = (row: DomainRow, { serviceHost }: DomainReadParts) =>
-  domainFields(row, row.checked_at, serviceHost);
+const fields = (row: DomainRow, parts: DomainReadParts) =>
+  domainFields(row, row.checked_at, { ...parts, needsProof: row.needs_proof });
 
 /** The path's tracker, or why it shows no domains. */
 const trackerOf = async (

@@ -1,8 +1,14 @@
 import { z } from 'zod';
-import type { DomainCommands, TrackerName } from '../commands/domains/manage-domains.ts';
+import type { ClaimRefusal, DomainCommands, TrackerName } from '../commands/domains/manage-domains.ts';
 import type { Position } from '../event-store/port.ts';
 import { commandContext } from '../http/command-context.ts';
-import { DOMAIN_ROUTE, domainAnswer, domainFields } from '../http/domain-answer.ts';
+import {
+  DOMAIN_ROUTE,
+  domainAnswer,
+  domainFields,
+  type TokenOf,
+  verificationOf,
+} from '../http/domain-answer.ts';
 import { refusal } from '../http/error-catalog.ts';
 import { createDomainOperation, deleteDomainOperation } from '../http/operations/domains.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
@@ -12,6 +18,10 @@ export interface DomainRouteParts {
   readonly commands: DomainCommands;
   /** What domains must point at. */
   readonly serviceHost: string;
+  /** The token of a partner for a name. */
+  readonly tokenOf: TokenOf;
+  /** Waits until the read models have all that the store has now, or a time limit is over. */
+  readonly caughtUp: () => Promise<boolean>;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
   /** Told of a name that was given up, once the read models know. */
@@ -52,13 +62,29 @@ const create = async (parts: DomainRouteParts, request: ApiRequest): Promise<Ans
   const { hostname } = body.data;
   if (typeof hostname !== 'string') return refusal(request, 'invalid_domain');
   const claimed = await parts.commands.claim(tracker, hostname, commandContext(request));
-  if (!claimed.ok) return refusal(request, claimed.refusal);
-  const { domain, position } = claimed.value;
+  if (!claimed.ok) return claimRefused(parts, request, claimed.refusal, hostname);
+  const { domain, needsProof, position } = claimed.value;
   // So that the caller's next list, on whichever node, shows it; it stands whether or not that can be waited for.
-  await parts.projected(position).catch(() => undefined);
+  // What is shown as active collects in every process: they all read the read model.
+  const shown = domain.status === 'active' ? parts.caughtUp() : parts.projected(position);
+  await shown.catch(() => undefined);
   const checkedAt = await parts.checkedAt(domain.domain_id).catch(() => null);
   // 201 for a repeat too: who did not get the first answer gets the same one.
-  return domainAnswer(request, 201, domainFields(domain, checkedAt, parts.serviceHost));
+  return domainAnswer(request, 201, domainFields(domain, checkedAt, { ...parts, needsProof }));
+};
+
+const claimRefused = (
+  { tokenOf }: DomainRouteParts,
+  request: ApiRequest,
+  code: ClaimRefusal,
+  hostname: string,
+): Answer => {
+  if (code !== 'domain_active_elsewhere') return refusal(request, code);
+  const { partner_id } = request.key as CallingKey;
+  const { name, value } = verificationOf(hostname, partner_id, tokenOf);
+  return refusal(request, 'domain_taken', {
+    message: `The host name is active for another account. If it is yours, make the TXT record ${name} with the value ${value}, and repeat the request.`,
+  });
 };
 
 const remove = async (parts: DomainRouteParts, request: ApiRequest): Promise<Answer> => {

@@ -1,4 +1,10 @@
-import { type DomainCommand, type DomainRefusal, domain, type Name } from '../../domain/domains/domain.ts';
+import {
+  type DomainCommand,
+  type DomainRefusal,
+  domain,
+  type Name,
+  snapshotName,
+} from '../../domain/domains/domain.ts';
 import {
   type DomainEvent,
   type DomainPlaceEvent,
@@ -14,14 +20,18 @@ import {
 } from '../../domain/domains/places.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { type Batcher, createBatcher } from '../batcher.ts';
-import type { Aggregate } from '../handle.ts';
 import type { SnapshottedAggregate } from '../snapshots.ts';
 
 /** One host name. */
-export const domainAggregate: Aggregate<Name, DomainCommand, DomainEvent, DomainRefusal> = {
+const nameAggregate: SnapshottedAggregate<Name, DomainCommand, DomainEvent, DomainRefusal> = {
   schemas: domainEvents,
   decider: domain,
+  snapshot: snapshotName,
 };
+
+export type NamesBatcher = Batcher<Name, DomainCommand, DomainRefusal>;
+
+export const createNamesBatcher = (store: EventStore): NamesBatcher => createBatcher(store, nameAggregate);
 
 /** The places of one tracker. */
 const placesAggregate: SnapshottedAggregate<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusal> = {

@@ -1,18 +1,26 @@
 import { v7 as uuid } from 'uuid';
-import { type Domain, domainStream, type Name } from '../../domain/domains/domain.ts';
+import {
+  claimRefusal,
+  type Domain,
+  type DomainRefusal,
+  domainStream,
+  needsProof,
+} from '../../domain/domains/domain.ts';
 import { isDomainName } from '../../domain/domains/hostname.ts';
 import { domainPlacesStream, heldPlace, type PlaceRefusal, placeOf } from '../../domain/domains/places.ts';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { type CommandContext, handle, load } from '../handle.ts';
-import { createPlacesBatcher, domainAggregate } from './aggregates.ts';
+import type { CommandContext } from '../handle.ts';
+import { createNamesBatcher, createPlacesBatcher } from './aggregates.ts';
 
 type TrackerRefusal = 'tracker_not_found' | 'tracker_deleted';
-export type ClaimRefusal = TrackerRefusal | PlaceRefusal | 'invalid_domain' | 'domain_taken';
+export type ClaimRefusal = TrackerRefusal | PlaceRefusal | DomainRefusal | 'invalid_domain';
 export type ReleaseRefusal = TrackerRefusal | 'domain_not_found';
 
 export interface ClaimedDomain {
   readonly domain: Domain;
+  /** Whether it becomes active only with the TXT record that shows whose the name is. */
+  readonly needsProof: boolean;
   /** null: nothing was appended, or its place is not known. */
   readonly position: Position | null;
 }
@@ -51,6 +59,10 @@ export interface DomainCommandParts {
   readonly serviceHost: string;
   /** Why a partner's tracker can have no domains; null: it can. */
   readonly trackerRefusal: (of: TrackerName) => Promise<TrackerRefusal | null>;
+  /** Whether the partner has as many names as it may; counted, so that a few more may slip through at once. */
+  readonly isFull: (partnerId: string) => Promise<boolean>;
+  /** Whether the TXT record of a name holds the partner's token. */
+  readonly isProven: (hostname: string, partnerId: string) => Promise<boolean>;
 }
 
 /**
@@ -62,8 +74,11 @@ export const createDomainCommands = ({
   store,
   serviceHost,
   trackerRefusal,
+  isFull,
+  isProven,
 }: DomainCommandParts): DomainCommands => {
   const batcher = createPlacesBatcher(store);
+  const names = createNamesBatcher(store);
 
   const free = ({ tracker_id }: TrackerName, domain_id: string, context: CommandContext) =>
     batcher.submit(
@@ -80,35 +95,37 @@ export const createDomainCommands = ({
       if (refused !== null) return refuse(refused);
       const { tracker_id, partner_id } = of;
       const stream = domainStream(hostname);
-      const known = await load(store, domainAggregate, stream);
-      // A place for a name that is somebody else's would only be given back.
-      if (isOthers(known.state, tracker_id)) return refuse('domain_taken');
-      const ids = { hostname, tracker_id, partner_id, at: context.at };
-      const taken = await batcher.submit(
+      const name = await names.look(stream, (state) => state);
+      // A place for a name that cannot be claimed would only be given back.
+      const taken = claimRefusal(name, of);
+      if (taken === 'domain_taken') return refuse(taken);
+      const isMine = name.claims.some((one) => one.tracker_id === tracker_id);
+      if (!isMine && (await isFull(partner_id))) return refuse('domain_limit');
+      const proven = taken !== null && (await isProven(hostname, partner_id));
+      if (taken !== null && !proven) return refuse(taken);
+      const ids = { hostname, tracker_id, partner_id, proven, at: context.at };
+      const placed = await batcher.submit(
         domainPlacesStream(tracker_id),
         { type: 'Take', ...ids, domain_id: uuid() },
         context,
         (state) => heldPlace(state, hostname),
       );
-      if (!taken.ok) return taken;
-      const place = taken.value.value;
+      if (!placed.ok) return placed;
+      const place = placed.value.value;
       if (!place) throw new TypeError('a place that is not there was not refused');
       const { domain_id } = place;
-      const claimed = await handle(
-        store,
-        domainAggregate,
-        stream,
-        { type: 'Claim', ...ids, domain_id },
-        context,
-        known,
-      );
+      const claimed = await names.submit(stream, { type: 'Claim', ...ids, domain_id }, context, (after) => ({
+        domain: after.claims.get(domain_id),
+        needsProof: needsProof(after, partner_id),
+      }));
       if (!claimed.ok) {
         await free(of, domain_id, context);
         return claimed;
       }
-      const { state: domain, position } = claimed.value;
-      if (!domain) throw new TypeError('a name that nobody has was not refused');
-      return accept({ domain, position });
+      const { value, position } = claimed.value;
+      if (!value.domain) throw new TypeError('a claim is not there, and was not refused');
+      const { domain } = value;
+      return accept({ domain, needsProof: value.needsProof && domain.status !== 'active', position });
     },
 
     release: async (of, domain_id, context) => {
@@ -122,17 +139,10 @@ export const createDomainCommands = ({
       // First the place, without which no name may stand: whoever completes this does the rest.
       const freed = await free(of, domain_id, context);
       const deleted_at = freed.ok ? freed.value.value : null;
-      const released = await handle(
-        store,
-        domainAggregate,
-        domainStream(hostname),
-        { type: 'Release', domain_id, hostname, at: context.at },
-        context,
-      );
+      const command = { type: 'Release', domain_id, hostname, at: context.at } as const;
+      const released = await names.submit(domainStream(hostname), command, context, () => null);
       if (!released.ok || deleted_at === null) throw new TypeError('a release was refused');
       return accept({ hostname, deleted_at, position: released.value.position });
     },
   };
 };
-
-const isOthers = (name: Name, trackerId: string): boolean => name !== null && name.tracker_id !== trackerId;

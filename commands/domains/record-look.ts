@@ -1,7 +1,6 @@
 import { domainStream, nextLook } from '../../domain/domains/domain.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import { type CommandContext, handle } from '../handle.ts';
-import { domainAggregate } from './aggregates.ts';
+import type { CommandContext } from '../handle.ts';
+import type { NamesBatcher } from './aggregates.ts';
 
 /** What a look at a name has found. */
 export interface Look {
@@ -11,17 +10,21 @@ export interface Look {
   readonly at: number;
   /** Why the name does not point here; null: it does. */
   readonly error: string | null;
+  /** Whether the name's TXT record holds the token of the claim's partner. */
+  readonly proven: boolean;
 }
 
 /** Writes down what is new in it. @returns when to look again, in milliseconds; null: never */
 export const recordLook = async (
-  store: EventStore,
+  names: NamesBatcher,
   look: Look,
   context: CommandContext,
 ): Promise<number | null> => {
-  const command = { type: 'Look', ...look } as const;
-  const looked = await handle(store, domainAggregate, domainStream(look.hostname), command, context);
+  const stream = domainStream(look.hostname);
+  const looked = await names.submit(stream, { type: 'Look', ...look }, context, ({ claims }) =>
+    claims.get(look.domain_id),
+  );
   if (!looked.ok) throw new TypeError('a look was refused');
-  const { state } = looked.value;
-  return state?.domain_id === look.domain_id ? nextLook(state, look.at) : null;
+  const { value: claim } = looked.value;
+  return claim ? nextLook(claim, look.at) : null;
 };

@@ -1,8 +1,7 @@
 import { domainStream } from '../../domain/domains/domain.ts';
 import { domainPlacesStream, heldPlaces, mayStand, type Places } from '../../domain/domains/places.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import { type CommandContext, handle, load } from '../handle.ts';
-import { domainAggregate, type PlacesBatcher } from './aggregates.ts';
+import type { CommandContext } from '../handle.ts';
+import type { NamesBatcher, PlacesBatcher } from './aggregates.ts';
 
 /** One domain of a tracker. */
 export interface DomainOfTracker {
@@ -12,7 +11,7 @@ export interface DomainOfTracker {
 }
 
 export interface SettlingDeps {
-  readonly store: EventStore;
+  readonly names: NamesBatcher;
   readonly places: PlacesBatcher;
 }
 
@@ -22,15 +21,17 @@ const placesOf = ({ places }: SettlingDeps, trackerId: string): Promise<Places> 
 /** Claims the name that a place was taken for, or gives the place back. Harmless where that was done. */
 export const completeClaim = async (
   deps: SettlingDeps,
-  domain: DomainOfTracker & { readonly partner_id: string },
+  {
+    proven = false,
+    ...domain
+  }: DomainOfTracker & { readonly partner_id: string; readonly proven?: boolean | undefined },
   context: CommandContext,
 ): Promise<void> => {
   if (!mayStand(await placesOf(deps, domain.tracker_id), domain.domain_id)) return;
   const stream = domainStream(domain.hostname);
-  const known = await load(deps.store, domainAggregate, stream);
-  if (known.state?.domain_id === domain.domain_id) return;
-  const command = { type: 'Claim', ...domain, at: context.at } as const;
-  const claimed = await handle(deps.store, domainAggregate, stream, command, context, known);
+  if (await deps.names.look(stream, ({ claims }) => claims.has(domain.domain_id))) return;
+  const command = { type: 'Claim', ...domain, proven, at: context.at } as const;
+  const claimed = await deps.names.submit(stream, command, context, () => null);
   if (!claimed.ok) await freePlace(deps, domain, context);
 };
 
@@ -41,7 +42,7 @@ export const releaseUnlessKept = async (
   context: CommandContext,
 ): Promise<void> => {
   if (mayStand(await placesOf(deps, domain.tracker_id), domain.domain_id)) return;
-  await release(deps.store, domain, context);
+  await release(deps, domain, context);
 };
 
 /** Lets a deleted tracker take no more places. */
@@ -61,17 +62,17 @@ export const releaseAll = async (
   context: CommandContext,
 ): Promise<void> => {
   for (const { domain_id, hostname } of heldPlaces(await placesOf(deps, tracker_id))) {
-    await release(deps.store, { domain_id, hostname, tracker_id }, context);
+    await release(deps, { domain_id, hostname, tracker_id }, context);
   }
 };
 
 const release = async (
-  store: EventStore,
+  { names }: SettlingDeps,
   { domain_id, hostname }: DomainOfTracker,
   context: CommandContext,
 ): Promise<void> => {
   const command = { type: 'Release', domain_id, hostname, at: context.at } as const;
-  await handle(store, domainAggregate, domainStream(hostname), command, context);
+  await names.submit(domainStream(hostname), command, context, () => null);
 };
 
 const freePlace = async (

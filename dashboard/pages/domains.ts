@@ -106,6 +106,8 @@ const TROUBLES: Readonly<Record<string, string>> = {
   cname_too_long: 'Too many CNAME records follow each other.',
   dns_timeout: 'Its name server did not answer in time.',
   dns_error: 'Its name server answered with an error.',
+  not_verified: 'The CNAME is right. The TXT record is missing.',
+  claimed_elsewhere: 'Another account has shown that the name is its own.',
 };
 const trouble = (error: string | null): string => (error === null ? '–' : (TROUBLES[error] ?? error));
 
@@ -139,6 +141,11 @@ const one = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
     ])}
     <section><h2>DNS</h2><p>Whoever keeps the domain makes this record:</p>
       ${copyable('DNS record', `${domain.hostname}. CNAME ${domain.cname_target}.`)}
+      ${
+        domain.verification !== null &&
+        html`<p>And this one, because another account claims or had the name. It shows that the name is yours:</p>
+        ${copyable('TXT record', `${domain.verification.name}. TXT "${domain.verification.value}"`)}`
+      }
       ${
         domain.status === 'pending' &&
         html`<p class="notice">It is looked for again and again, for seven days.

@@ -1,10 +1,11 @@
+import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { DAY, HOUR, isoTime } from '../kernel/time.ts';
 import { DOMAIN_PREFIX, type DomainEvent } from './events.ts';
 
 export type DomainStatus = 'pending' | 'active' | 'failed';
 
-/** A host name that a tracker has. Instants in ISO 8601. */
+/** A tracker's claim of a host name. Instants in ISO 8601. */
 export interface Domain {
   readonly domain_id: string;
   readonly hostname: string;
@@ -23,8 +24,13 @@ export interface Domain {
   readonly changed_at: string;
 }
 
-/** null: the name is free. */
-export type Name = Domain | null;
+/** Who claims a host name, and who ever had it. One claim at most is active. */
+export interface Name {
+  /** By the domain's id. */
+  readonly claims: PersistentMap<string, Domain>;
+  /** Partners for which it was ever active. */
+  readonly owners: PersistentSet<string>;
+}
 
 interface OfDomain {
   readonly domain_id: string;
@@ -33,12 +39,19 @@ interface OfDomain {
 }
 
 export type DomainCommand =
-  | (OfDomain & { readonly type: 'Claim'; readonly tracker_id: string; readonly partner_id: string })
+  /** `proven`: the name's TXT record holds the partner's token. */
+  | (OfDomain & {
+      readonly type: 'Claim';
+      readonly tracker_id: string;
+      readonly partner_id: string;
+      readonly proven: boolean;
+    })
   /** `at`: when the look began. `error`: why the name does not point here; null: it does. */
-  | (OfDomain & { readonly type: 'Look'; readonly error: string | null })
+  | (OfDomain & { readonly type: 'Look'; readonly error: string | null; readonly proven: boolean })
   | (OfDomain & { readonly type: 'Release' });
 
-export type DomainRefusal = 'domain_taken';
+/** `domain_active_elsewhere`: another partner has it, and a TXT record would show that it is the caller's. */
+export type DomainRefusal = 'domain_taken' | 'domain_active_elsewhere';
 
 /** Decisions, Custom domains. */
 const GIVES_UP = 7 * DAY;
@@ -47,25 +60,69 @@ const MAY_MISS = 3 * DAY;
 const SOONEST = 5_000;
 const SLOWEST = HOUR;
 
+/** `last_error` of a claim whose CNAME is right and whose TXT record is missing. */
+const NOT_VERIFIED = 'not_verified';
+/** `last_error` of the claim that lost the name. */
+const CLAIMED_ELSEWHERE = 'claimed_elsewhere';
+
+/** Whether the name's CNAME alone does not show that it is the partner's (decisions, Custom domains). */
+export const needsProof = ({ claims, owners }: Name, partnerId: string): boolean =>
+  owners.some((owner) => owner !== partnerId) ||
+  claims.some(({ partner_id, status }) => partner_id !== partnerId && status !== 'failed');
+
+interface Claimant {
+  readonly tracker_id: string;
+  readonly partner_id: string;
+}
+
+/** Why a tracker cannot claim the name as it is; null: it can. */
+export const claimRefusal = (
+  { claims }: Name,
+  { tracker_id, partner_id }: Claimant,
+): DomainRefusal | null => {
+  const ofPartner = claims.find((one) => one.partner_id === partner_id);
+  if (ofPartner && ofPartner.tracker_id !== tracker_id) return 'domain_taken';
+  const active = claims.find(({ status }) => status === 'active');
+  return active && active.partner_id !== partner_id ? 'domain_active_elsewhere' : null;
+};
+
 const claim = (command: Extract<DomainCommand, { type: 'Claim' }>, name: Name) => {
-  const { domain_id, hostname, tracker_id, partner_id, at } = command;
-  if (name !== null && name.domain_id !== domain_id) return refuse<DomainRefusal>('domain_taken');
-  if (name !== null && name.status !== 'failed') return accept<DomainEvent[]>([]);
+  const { domain_id, hostname, tracker_id, partner_id, proven, at } = command;
+  const mine = name.claims.get(domain_id);
+  if (mine && mine.status !== 'failed') return accept<DomainEvent[]>([]);
+  const sibling = name.claims.some((one) => one.partner_id === partner_id && one.domain_id !== domain_id);
+  if (sibling) return refuse<DomainRefusal>('domain_taken');
+  const refused = claimRefusal(name, command);
+  if (refused !== null && !(refused === 'domain_active_elsewhere' && proven)) return refuse(refused);
   const data = { domain_id, hostname, tracker_id, partner_id, claimed_at: isoTime(at) };
   return accept<DomainEvent[]>([{ type: 'domains.DomainClaimed.v1', data }]);
 };
 
-const look = (command: Extract<DomainCommand, { type: 'Look' }>, name: Domain): DomainEvent[] => {
-  const { domain_id, hostname, error, at } = command;
+/** The claim is active from now on, and the one that was has lost the name. */
+const activate = (name: Name, { domain_id, hostname }: OfDomain, at: string): DomainEvent[] => [
+  ...[...name.claims.values()]
+    .filter((other) => other.status === 'active' && other.domain_id !== domain_id)
+    .map(
+      (other): DomainEvent => ({
+        type: 'domains.DomainFailed.v1',
+        data: { domain_id: other.domain_id, hostname, error: CLAIMED_ELSEWHERE, failed_at: at },
+      }),
+    ),
+  { type: 'domains.DomainActivated.v1', data: { domain_id, hostname, activated_at: at } },
+];
+
+const look = (command: Extract<DomainCommand, { type: 'Look' }>, name: Name, mine: Domain): DomainEvent[] => {
+  const { domain_id, hostname, proven, at } = command;
   const ids = { domain_id, hostname };
-  if (name.status === 'failed' || at < Date.parse(name.changed_at)) return [];
-  if (error === null && name.status === 'pending') {
-    return [{ type: 'domains.DomainActivated.v1', data: { ...ids, activated_at: isoTime(at) } }];
-  }
-  if (error !== null && at >= endsAt(name)) {
+  if (mine.status === 'failed' || at < Date.parse(mine.changed_at)) return [];
+  const isPending = mine.status === 'pending';
+  const unproven = isPending && !proven && needsProof(name, mine.partner_id);
+  const error = command.error ?? (unproven ? NOT_VERIFIED : null);
+  if (error === null && isPending) return activate(name, command, isoTime(at));
+  if (error !== null && at >= endsAt(mine)) {
     return [{ type: 'domains.DomainFailed.v1', data: { ...ids, error, failed_at: isoTime(at) } }];
   }
-  if (error === name.last_error) return [];
+  if (error === mine.last_error) return [];
   return [{ type: 'domains.DomainLookChanged.v1', data: { ...ids, error, looked_at: isoTime(at) } }];
 };
 
@@ -75,20 +132,20 @@ const endsAt = ({ status, claimed_at, missed_since }: Domain): number => {
   return missed_since === null ? Number.POSITIVE_INFINITY : Date.parse(missed_since) + MAY_MISS;
 };
 
-/** A host name's owners, one at a time. */
+/** The claims of a host name, of which one at a time is active. */
 export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = {
-  initial: null,
+  initial: { claims: PersistentMap(), owners: PersistentSet() },
 
   decide(command, name) {
     const { domain_id, hostname, at } = command;
     if (command.type === 'Claim') return claim(command, name);
-    // Whoever had it before.
-    if (name?.domain_id !== domain_id) return accept([]);
+    const mine = name.claims.get(domain_id);
+    if (!mine) return accept([]);
     switch (command.type) {
       case 'Look':
-        return accept(look(command, name));
+        return accept(look(command, name, mine));
       case 'Release': {
-        const data = { domain_id, hostname, tracker_id: name.tracker_id, released_at: isoTime(at) };
+        const data = { domain_id, hostname, tracker_id: mine.tracker_id, released_at: isoTime(at) };
         return accept([{ type: 'domains.DomainReleased.v1', data }]);
       }
       default:
@@ -97,33 +154,70 @@ export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = 
   },
 
   evolve(name, { type, data }) {
-    if (type === 'domains.DomainClaimed.v1') return claimed(name, data);
-    if (name === null) return null;
     switch (type) {
+      case 'domains.DomainClaimed.v1': {
+        const { domain_id } = data;
+        return { ...name, claims: name.claims.set(domain_id, claimed(name.claims.get(domain_id), data)) };
+      }
       case 'domains.DomainLookChanged.v1': {
         const { error, looked_at } = data;
-        const missed = name.status === 'active' && error !== null;
-        const missed_since = missed ? (name.missed_since ?? looked_at) : null;
-        return { ...name, last_error: error, missed_since, changed_at: looked_at };
+        return change(name, data.domain_id, ({ status, missed_since }) => {
+          const missed = status === 'active' && error !== null;
+          return {
+            last_error: error,
+            missed_since: missed ? (missed_since ?? looked_at) : null,
+            changed_at: looked_at,
+          };
+        });
       }
       case 'domains.DomainActivated.v1': {
-        const { activated_at } = data;
-        return { ...name, status: 'active', activated_at, last_error: null, changed_at: activated_at };
+        const { activated_at, domain_id } = data;
+        const partner = name.claims.get(domain_id)?.partner_id;
+        return {
+          ...change(name, domain_id, () => ({
+            status: 'active',
+            activated_at,
+            last_error: null,
+            changed_at: activated_at,
+          })),
+          owners: partner === undefined ? name.owners : name.owners.add(partner),
+        };
       }
       case 'domains.DomainFailed.v1': {
         const { error, failed_at } = data;
-        return { ...name, status: 'failed', last_error: error, missed_since: null, changed_at: failed_at };
+        return change(name, data.domain_id, () => ({
+          status: 'failed',
+          last_error: error,
+          missed_since: null,
+          changed_at: failed_at,
+        }));
       }
       case 'domains.DomainReleased.v1':
-        return null;
+        return { ...name, claims: name.claims.delete(data.domain_id) };
+      case 'domains.NameSnapshotted.v1':
+        return {
+          claims: PersistentMap(data.claims.map((one) => [one.domain_id, one])),
+          owners: PersistentSet(data.owners),
+        };
       default:
         return unreachable(type);
     }
   },
 };
 
+const change = (name: Name, domainId: string, over: (of: Domain) => Partial<Domain>): Name => {
+  const mine = name.claims.get(domainId);
+  return mine ? { ...name, claims: name.claims.set(domainId, { ...mine, ...over(mine) }) } : name;
+};
+
+/** Writes the fold down as an event. */
+export const snapshotName = ({ claims, owners }: Name): DomainEvent => ({
+  type: 'domains.NameSnapshotted.v1',
+  data: { claims: [...claims.values()], owners: [...owners] },
+});
+
 const claimed = (
-  before: Name,
+  before: Domain | undefined,
   { claimed_at, ...ids }: Extract<DomainEvent, { type: 'domains.DomainClaimed.v1' }>['data'],
 ): Domain => ({
   ...ids,

@@ -4,7 +4,7 @@ import type { EventOf } from '../kernel/events.ts';
 const instant = z.iso.datetime();
 const domain = { domain_id: z.uuid(), hostname: z.string() };
 
-/** Stream `domain-<hostname>`: who has a host name, and whether it points here. A look that tells nothing new has no event. */
+/** Stream `domain-<hostname>`: who claims a host name, and whose it is. A look that tells nothing new has no event. */
 export const domainEvents = {
   /** By its owner again: activation begins anew. */
   'domains.DomainClaimed.v1': z.object({
@@ -17,8 +17,27 @@ export const domainEvents = {
   'domains.DomainLookChanged.v1': z.object({ ...domain, error: z.string().nullable(), looked_at: instant }),
   'domains.DomainActivated.v1': z.object({ ...domain, activated_at: instant }),
   'domains.DomainFailed.v1': z.object({ ...domain, error: z.string(), failed_at: instant }),
-  /** The name is free for any tracker. */
+  /** The claim is gone. */
   'domains.DomainReleased.v1': z.object({ ...domain, tracker_id: z.uuid(), released_at: instant }),
+  /** The fold so far: commands start from the newest one. Events before it stay, for rebuilds. */
+  'domains.NameSnapshotted.v1': z.object({
+    claims: z.array(
+      z.object({
+        ...domain,
+        tracker_id: z.uuid(),
+        partner_id: z.uuid(),
+        status: z.enum(['pending', 'active', 'failed']),
+        created_at: instant,
+        claimed_at: instant,
+        activated_at: instant.nullable(),
+        last_error: z.string().nullable(),
+        missed_since: instant.nullable(),
+        changed_at: instant,
+      }),
+    ),
+    /** Partners for which the name was ever active. */
+    owners: z.array(z.uuid()),
+  }),
 } as const;
 export type DomainEvent = EventOf<typeof domainEvents>;
 
@@ -31,6 +50,8 @@ export const domainPlaceEvents = {
     partner_id: z.uuid(),
     hostname: z.string(),
     taken_at: instant,
+    /** The request showed by a TXT record that the name is the partner's. Left out: it did not have to. */
+    proven: z.boolean().optional(),
   }),
   'domains.PlaceFreed.v1': z.object({ ...place, hostname: z.string(), freed_at: instant }),
   /** The tracker is deleted: it takes no more places, and those that it has are given up. */

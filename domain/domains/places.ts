@@ -34,6 +34,8 @@ export type PlaceCommand =
       readonly partner_id: string;
       readonly domain_id: string;
       readonly hostname: string;
+      /** The request has shown by a TXT record that the name is the partner's. */
+      readonly proven?: boolean;
     })
   | (OfTracker & { readonly type: 'Free'; readonly domain_id: string })
   | (OfTracker & { readonly type: 'Close' });
@@ -52,11 +54,12 @@ export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusa
     const { tracker_id, at } = command;
     switch (command.type) {
       case 'Take': {
-        const { partner_id, domain_id, hostname } = command;
+        const { partner_id, domain_id, hostname, proven = false } = command;
         if (state.closed) return refuse('tracker_deleted');
         if (heldPlace(state, hostname)) return accept([]);
         if (state.held.size >= MOST_DOMAINS) return refuse('domain_limit');
-        const data = { tracker_id, partner_id, domain_id, hostname, taken_at: isoTime(at) };
+        const ids = { tracker_id, partner_id, domain_id, hostname };
+        const data = { ...ids, taken_at: isoTime(at), ...(proven ? { proven } : {}) };
         return accept([{ type: 'domains.PlaceTaken.v1', data }]);
       }
       case 'Free': {

@@ -12,6 +12,7 @@ const pending: DomainBody = {
   tracker_id: TRACKER,
   hostname: 'visits.example.com',
   cname_target: 'doorplate.example',
+  verification: null,
   status: 'pending',
   created_at: '2026-03-14T09:26:53.589Z',
   activated_at: null,
@@ -57,7 +58,7 @@ export const createDomainOperation: ZodOpenApiOperationObject = {
   tags: ['Custom domains'],
   summary: 'Add a custom domain',
   description:
-    "Make the host name a CNAME of `cname_target`; it becomes active by itself once it is. Repeating it is safe, and a failed domain's activation begins anew.",
+    "Make the host name a CNAME of `cname_target`; it becomes active by itself once it is. Repeating it is safe, and a failed domain's activation begins anew. Where `verification` names a TXT record, make that too: several partners may claim a name, and the record decides. A name that is active for another partner is `domain_taken` until the record, which the message names, is in place.",
   requestParams: { path: ofTracker },
   requestBody: { required: true, content: { 'application/json': { schema: domainCreate } } },
   responses: {

@@ -17,6 +17,14 @@ export const domainBody = z
       description: "What the host name's CNAME, or the last of a chain of them, must name.",
       example: 'doorplate.example',
     }),
+    verification: z
+      .object({ type: z.literal('TXT'), name: z.string(), value: z.string() })
+      .nullable()
+      .meta({
+        description:
+          'The DNS record that shows that the name is yours: another partner claims it too, or had it. With it in ' +
+          'place the name becomes active once its CNAME is right. null: the CNAME is enough.',
+      }),
     status: z.enum(['pending', 'active', 'failed']).meta({
       description:
         '`pending`: looked for until it points here, for at most 7 days. `active`: it collects. `failed`: it did not ' +
@@ -31,7 +39,8 @@ export const domainBody = z
       .meta({
         description:
           'Why it does not point here: `no_such_name`, `no_cname`, `points_elsewhere`, `cname_loop`, ' +
-          '`cname_too_long`, `dns_timeout`, `dns_error`; null: it does, or nobody has looked yet.',
+          '`cname_too_long`, `dns_timeout`, `dns_error`; `not_verified`: the CNAME is right and the TXT record of ' +
+          '`verification` is missing; `claimed_elsewhere`: another partner showed that the name is its own; null: it does, or nobody has looked yet.',
       }),
     snippet: z
       .string()

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { createPlacesBatcher } from '../../commands/domains/aggregates.ts';
+import { createNamesBatcher, createPlacesBatcher } from '../../commands/domains/aggregates.ts';
 import {
   closePlaces,
   completeClaim,
@@ -35,7 +35,7 @@ const followed = { ...domainEvents, ...domainPlaceEvents, ...trackerEvents };
  * also sees to it that somebody looks where a claimed name points.
  */
 export const keepDomains = ({ store, pool, clock }: KeepingParts): FollowingProcessor => {
-  const deps = { store, places: createPlacesBatcher(store) };
+  const deps = { names: createNamesBatcher(store), places: createPlacesBatcher(store) };
   return {
     name: KEEPING_PROCESSOR,
     prefixes: [DOMAIN_PREFIX, DOMAIN_PLACES_PREFIX, TRACKERS_PREFIX],

@@ -1,12 +1,15 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
+import { createNamesBatcher, type NamesBatcher } from '../../commands/domains/aggregates.ts';
 import { recordLook } from '../../commands/domains/record-look.ts';
+import { domainStream, needsProof } from '../../domain/domains/domain.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { claimDue } from '../claims.ts';
 import { type CnameResolver, type LookError, lookWhere } from './cname.ts';
+import { hasToken, type TxtResolver } from './proof.ts';
 
 export interface LookOptions {
   readonly store: EventStore;
@@ -16,7 +19,9 @@ export interface LookOptions {
   /** The service's own name, in lower case: where domains must point. */
   readonly serviceHost: string;
   /** One for each look: ending a look ends all that its resolver was asked. */
-  readonly newResolver: () => CnameResolver;
+  readonly newResolver: () => CnameResolver & TxtResolver;
+  /** The token of a partner for a name. */
+  readonly tokenOf: (hostname: string, partnerId: string) => string;
   readonly onLook: (outcome: LookError | 'points_here') => void;
 }
 
@@ -38,9 +43,10 @@ export const startDomainLooks = (options: LookOptions): { stop(): Promise<void> 
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
   const alarm = createAlarm();
+  const names = createNamesBatcher(options.store);
 
   const start = (due: DueLook): void => {
-    const look = makeLook(options, due, stopping.signal)
+    const look = makeLook({ ...options, names }, due, stopping.signal)
       .catch((error: unknown) => {
         options.log.warn({ error: String(error), domain: due.domain_id }, 'a look was not recorded');
       })
@@ -83,19 +89,26 @@ const takeDue = async ({ pool, clock }: LookOptions, limit: number): Promise<Due
   return held.map(({ item, attempt }) => ({ domain_id: item, looks: attempt - 1 }));
 };
 
-const makeLook = async (options: LookOptions, due: DueLook, stopping: AbortSignal): Promise<void> => {
-  const { store, pool, clock, serviceHost, newResolver, onLook } = options;
+const makeLook = async (
+  options: LookOptions & { readonly names: NamesBatcher },
+  due: DueLook,
+  stopping: AbortSignal,
+): Promise<void> => {
+  const { names, pool, clock, serviceHost, newResolver, tokenOf, onLook } = options;
   const { domain_id, looks } = due;
   const hostname = await hostnameOf(pool, domain_id);
   if (hostname === null) return;
   const at = clock.now();
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_MS)]);
-  const error = await lookWhere(newResolver(), hostname, serviceHost, signal);
+  const resolver = newResolver();
+  const error = await lookWhere(resolver, hostname, serviceHost, signal);
+  const partner = error === null ? await partnerToProve(names, hostname, domain_id) : null;
+  const proven = partner !== null && (await hasToken(resolver, hostname, tokenOf(hostname, partner), signal));
   // A look cut short by this process's end is none: it is due again after its lease.
   if (stopping.aborted && error !== null) return;
   const id = uuid();
   const context = { correlationId: id, causationId: id, at: clock.now() };
-  const next = await recordLook(store, { domain_id, hostname, at, error }, context);
+  const next = await recordLook(names, { domain_id, hostname, at, error, proven }, context);
   await pool.query(
     // The first to end it counts. One that was claimed again meanwhile is looked at again.
     `update work.domain_look set looks = looks + 1, looked_at = $3,
@@ -105,6 +118,13 @@ const makeLook = async (options: LookOptions, due: DueLook, stopping: AbortSigna
   );
   onLook(error ?? 'points_here');
 };
+
+/** The partner that has to show that the name is its own; null: the CNAME is enough. */
+const partnerToProve = (names: NamesBatcher, hostname: string, domainId: string): Promise<string | null> =>
+  names.look(domainStream(hostname), (name) => {
+    const claim = name.claims.get(domainId);
+    return claim?.status === 'pending' && needsProof(name, claim.partner_id) ? claim.partner_id : null;
+  });
 
 const hostnameOf = async (pool: pg.Pool, domainId: string): Promise<string | null> => {
   const { rows } = await pool.query<{ hostname: string }>(

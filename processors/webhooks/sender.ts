@@ -53,18 +53,22 @@ export const createSender = ({
   extraCa = null,
   resolver = new DnsResolver(DNS),
   limits = LIMITS,
+  isCustomDomain = async () => false,
 }: {
   policy: DestinationPolicy;
   clock: Clock;
   extraCa?: string | null;
   resolver?: Resolver;
   limits?: SenderLimits;
+  /** Whether a host name is an active custom domain, which is the service itself under another name. */
+  isCustomDomain?: (hostname: string) => Promise<boolean>;
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });
 
   const attempt = async ({ url: text, headers, body }: SendRequest): Promise<Answer> => {
     const deadline = performance.now() + limits.totalMs;
     const url = destination(text, policy);
+    if (await isCustomDomain(url.hostname)) throw new AttemptFailure('own_origin');
     const addresses = await vet(url, policy, resolver, limits.dnsMs);
     const pool = connections.pool(url.origin, addresses);
     return exchange(pool, { url, headers, body }, deadline - performance.now());

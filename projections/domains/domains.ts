@@ -7,7 +7,7 @@ import type { Projection } from '../projection.ts';
 /** Custom domains as they are now. Rare events: row by row. */
 export const domains: Projection = {
   name: 'domains',
-  tables: ['domain'],
+  tables: ['domain', 'domain_owner'],
   types: Object.keys(domainEvents),
   async apply(events, db) {
     for (const stored of events) {
@@ -35,6 +35,11 @@ const applyOne = async ({ type, data }: DomainEvent, db: pg.ClientBase): Promise
         `update domain set status = 'active', activated_at = $2, last_error = null where domain_id = $1`,
         [data.domain_id, data.activated_at],
       );
+      await db.query(
+        `insert into domain_owner (hostname, partner_id)
+         select hostname, partner_id from domain where domain_id = $1 on conflict do nothing`,
+        [data.domain_id],
+      );
       return;
     case 'domains.DomainFailed.v1':
       await db.query(`update domain set status = 'failed', last_error = $2 where domain_id = $1`, [
@@ -44,6 +49,8 @@ const applyOne = async ({ type, data }: DomainEvent, db: pg.ClientBase): Promise
       return;
     case 'domains.DomainReleased.v1':
       await db.query('delete from domain where domain_id = $1', [data.domain_id]);
+      return;
+    case 'domains.NameSnapshotted.v1':
       return;
     default:
       unreachable(type);

@@ -1,11 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
-import { type DomainCommand, domain, nextLook } from '../../domain/domains/domain.ts';
+import { type DomainCommand, domain, nextLook, snapshotName } from '../../domain/domains/domain.ts';
 import type { DomainEvent, DomainPlaceEvent } from '../../domain/domains/events.ts';
 import { isDomainName } from '../../domain/domains/hostname.ts';
 import { heldPlaces, mayStand, places } from '../../domain/domains/places.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { given } from './deciding.ts';
-import { ANNA, AT } from './lookup-events.ts';
+import { ANNA, AT, BERT } from './lookup-events.ts';
 
 const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
 const time = (after = 0) => new Date(AT + after).toISOString();
@@ -38,15 +38,105 @@ const claim = (nth = 1, after = 0): DomainCommand => ({
   ...ids(nth),
   tracker_id: TRACKER,
   partner_id: ANNA,
+  proven: false,
   at: AT + after,
 });
-const look = (error: string | null, after: number, nth = 1): DomainCommand => ({
+const look = (error: string | null, after: number, nth = 1, proven = false): DomainCommand => ({
   type: 'Look',
   ...ids(nth),
   error,
+  proven,
   at: AT + after,
 });
 const release = (nth = 1, after = 0): DomainCommand => ({ type: 'Release', ...ids(nth), at: AT + after });
+
+const BERTS = { tracker_id: id(200), partner_id: BERT };
+const bertsClaim = (after = 0): DomainEvent => ({
+  type: 'domains.DomainClaimed.v1',
+  data: { ...ids(2), ...BERTS, claimed_at: time(after) },
+});
+const bertClaims = (proven = false): DomainCommand => ({
+  type: 'Claim',
+  ...ids(2),
+  ...BERTS,
+  proven,
+  at: AT,
+});
+const bertsActivated = (after: number): DomainEvent => ({
+  type: 'domains.DomainActivated.v1',
+  data: { ...ids(2), activated_at: time(after) },
+});
+const bertsChanged = (error: string, after: number): DomainEvent => ({
+  type: 'domains.DomainLookChanged.v1',
+  data: { ...ids(2), error, looked_at: time(after) },
+});
+
+describe('a host name that two partners claim', () => {
+  it('may be claimed by both while it is active for neither', () => {
+    for (const since of [[], [failed('no_cname', 7 * DAY)]]) {
+      given(domain, [claimed(), ...since])
+        .when(bertClaims())
+        .thenEvents([bertsClaim()]);
+    }
+  });
+
+  it('is refused to another partner while it is active, unless its TXT record holds the token', () => {
+    const active = [claimed(), activated(1)];
+    given(domain, active).when(bertClaims()).thenRefused('domain_active_elsewhere');
+    given(domain, active).when(bertClaims(true)).thenEvents([bertsClaim()]);
+  });
+
+  it('is not activated by its CNAME alone', () => {
+    const both = [claimed(), bertsClaim()];
+    given(domain, both)
+      .when(look(null, 5))
+      .thenEvents([changed('not_verified', 5)]);
+    given(domain, both)
+      .when(look(null, 5, 2))
+      .thenEvents([bertsChanged('not_verified', 5)]);
+    given(domain, both)
+      .when(look(null, 5, 2, true))
+      .thenEvents([bertsActivated(5)]);
+    // Nor by the token alone.
+    given(domain, both)
+      .when(look('no_cname', 5, 2, true))
+      .thenEvents([bertsChanged('no_cname', 5)]);
+  });
+
+  it('is activated by its CNAME once the other claim has failed or is given up', () => {
+    for (const over of [failed('no_cname', 4), released(1, 4)]) {
+      given(domain, [claimed(), bertsClaim(), over])
+        .when(look(null, 5, 2))
+        .thenEvents([bertsActivated(5)]);
+    }
+  });
+
+  it('changes hands when the CNAME of the proven claim is seen, and the former claim has failed', () => {
+    given(domain, [claimed(), activated(1), bertsClaim(2)])
+      .when(look(null, 5, 2, true))
+      .thenEvents([failed('claimed_elsewhere', 5), bertsActivated(5)]);
+  });
+
+  it('needs proof for ever once it was active for another partner', () => {
+    const left = [claimed(), activated(1), released(1, 2), bertsClaim(3)];
+    given(domain, left)
+      .when(look(null, 5, 2))
+      .thenEvents([bertsChanged('not_verified', 5)]);
+    given(domain, left)
+      .when(look(null, 5, 2, true))
+      .thenEvents([bertsActivated(5)]);
+    // The partner that had it needs none.
+    given(domain, [claimed(), activated(1), released(1, 2), claimed(3, 3)])
+      .when(look(null, 5, 3))
+      .thenEvents([{ type: 'domains.DomainActivated.v1', data: { ...ids(3), activated_at: time(5) } }]);
+  });
+
+  it('has a snapshot that folds to the same state', () => {
+    const events = [claimed(), activated(1), bertsClaim(2), changed('no_cname', 3), bertsChanged('x', 4)];
+    const state = events.reduce(domain.evolve, domain.initial);
+    expect(domain.evolve(domain.initial, snapshotName(state))).toEqual(state);
+  });
+});
 
 describe('a host name', () => {
   it('has one owner at a time', () => {
@@ -79,7 +169,7 @@ describe('a host name', () => {
     given(domain, anew)
       .when(look('no_cname', 14 * DAY))
       .thenEvents([changed('no_cname', 14 * DAY)]);
-    expect(anew.reduce(domain.evolve, null)).toMatchObject({
+    expect(anew.reduce(domain.evolve, domain.initial).claims.get(id(1))).toMatchObject({
       status: 'pending',
       created_at: time(),
       claimed_at: time(8 * DAY),
@@ -178,8 +268,8 @@ describe('a host name', () => {
 
   it('is looked for soon, then slower, then daily, and at the end in time', () => {
     const wait = (events: DomainEvent[], at: number) => {
-      const state = events.reduce(domain.evolve, domain.initial);
-      const next = state && nextLook(state, AT + at);
+      const mine = events.reduce(domain.evolve, domain.initial).claims.get(id(1));
+      const next = mine ? nextLook(mine, AT + at) : null;
       return next === null ? null : next - AT - at;
     };
     expect(wait([claimed()], 0)).toBe(5_000);

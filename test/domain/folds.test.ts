@@ -107,8 +107,8 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
       (nth): DomainCommand[] => {
         const of = { domain_id: id(nth), hostname: 'visits.example', at: AT + nth };
         return [
-          { ...of, type: 'Claim', tracker_id: id(1), partner_id: ANNA },
-          { ...of, type: 'Look', error: null },
+          { ...of, type: 'Claim', tracker_id: id(1), partner_id: ANNA, proven: false },
+          { ...of, type: 'Look', error: null, proven: false },
           { ...of, type: 'Release' },
         ];
       },

@@ -4,9 +4,11 @@ import type { AddressInfo } from 'node:net';
 import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { tlsAllowed } from '../../bin/domains.ts';
+import { setCeilings } from '../../commands/partners/manage-partner.ts';
 import { createLogger } from '../../platform/log.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import { startOpsServer } from '../../platform/ops-server.ts';
+import { mayHaveCertificate } from '../../read-api/domain-directory.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
 import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
@@ -68,6 +70,7 @@ describe('a custom domain over HTTP', () => {
       tracker_id: tracker,
       hostname,
       cname_target: SERVICE_HOST,
+      verification: null,
       status: 'pending',
       created_at: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/),
       activated_at: null,
@@ -252,11 +255,140 @@ describe('a custom domain over HTTP', () => {
   });
 });
 
+describe('a host name that two partners claim', () => {
+  const claimBy = async (hostname: string) => {
+    const by = await api.key();
+    const domains = domainsOf(api, by, await makeTracker(api, by));
+    const answer = await domains.claim(hostname);
+    return { by, domains, answer, id: answer.json().id as string };
+  };
+  const becomes = (domains: ReturnType<typeof domainsOf>, id: string, status: string, error: string | null) =>
+    eventually(
+      `it is ${status} with ${error}`,
+      async () => {
+        // Due at once, whenever the last check was.
+        await api.foundation.pool.query(
+          'update work.domain_look set due_at = looked_at where domain_id = $1 and looked_at < due_at',
+          [id],
+        );
+        return domains.told(id);
+      },
+      (told) => told.status === status && told.last_error === error,
+    );
+
+  it('tells each of them the TXT record, and is active for whoever has made it', async () => {
+    const hostname = newName();
+    const [first, second] = [await claimBy(hostname), await claimBy(hostname)];
+    expect([first.answer.statusCode, second.answer.statusCode]).toEqual([201, 201]);
+    expect(first.answer.json().verification).toBeNull();
+    const { verification } = second.answer.json();
+    expect(verification).toEqual({
+      type: 'TXT',
+      name: `_doorplate.${hostname}`,
+      value: expect.stringMatching(/^[\w-]{32}$/),
+    });
+    const told = (await first.domains.get(first.id)).json().verification;
+    expect(told.name).toBe(verification.name);
+    expect(told.value).not.toBe(verification.value);
+
+    dns.says(hostname, [SERVICE_HOST]);
+    await becomes(first.domains, first.id, 'pending', 'not_verified');
+    await becomes(second.domains, second.id, 'pending', 'not_verified');
+    dns.says(verification.name, { TXT: ['something else', verification.value] });
+    const active = await becomes(second.domains, second.id, 'active', null);
+    expect(active.snippet).not.toBeNull();
+    expect((await second.domains.get(second.id)).json().verification).toBeNull();
+    await becomes(first.domains, first.id, 'pending', 'not_verified');
+  });
+
+  it('is refused while it is active elsewhere, in words that name the record, and changes hands with it', async () => {
+    const former = await activeDomain(await api.key());
+    const { hostname } = former;
+    const by = await api.key();
+    const tracker = await makeTracker(api, by);
+    const domains = domainsOf(api, by, tracker);
+    const refused = await domains.claim(hostname);
+    expect(refusalOf(refused)).toEqual([409, 'domain_taken']);
+    const { message } = refused.json().error;
+    expect(message).toContain(`_doorplate.${hostname}`);
+    const value = /value ([\w-]{32})/.exec(message)?.[1] ?? '';
+    dns.says(`_doorplate.${hostname}`, { TXT: [value] });
+    const claimed = await domains.claim(hostname);
+    expect([claimed.statusCode, claimed.json().verification.value]).toEqual([201, value]);
+    await becomes(domains, claimed.json().id, 'active', null);
+    expect(await former.domains.told(former.id)).toMatchObject({
+      status: 'failed',
+      last_error: 'claimed_elsewhere',
+    });
+    const heard = await collect(api, tracker, { headers: { host: hostname } });
+    expect(heard.statusCode).toBe(204);
+    expect(refusalOf(await former.domains.claim(hostname))).toEqual([409, 'domain_taken']);
+  });
+
+  it('does not go to the next claimant with a CNAME that was left behind', async () => {
+    const former = await activeDomain(await api.key());
+    await former.domains.remove(former.id);
+    const next = await claimBy(former.hostname);
+    expect(next.answer.json().verification).not.toBeNull();
+    await becomes(next.domains, next.id, 'pending', 'not_verified');
+    expect(refusalOf(await collect(api, former.tracker, { headers: { host: former.hostname } }))).toEqual([
+      403,
+      'untrusted_collector',
+    ]);
+  });
+});
+
+describe('the ceiling of a partner’s names', () => {
+  const withCeiling = async (domains: number) => {
+    const mine = await api.key();
+    const { store } = api.foundation;
+    const context = { correlationId: 'a test', causationId: 'a test', at: Date.now() };
+    await setCeilings(store, { partner_id: mine.partner_id, ceilings: { domains } }, context);
+    await api.caughtUp();
+    return mine;
+  };
+
+  it('counts those of all trackers, and leaves out deleted ones', async () => {
+    const mine = await withCeiling(2);
+    const [one, other] = [
+      domainsOf(api, mine, await makeTracker(api, mine)),
+      domainsOf(api, mine, await makeTracker(api, mine)),
+    ];
+    const hostname = newName();
+    const first = await one.claim(hostname);
+    expect((await other.claim(newName())).statusCode).toBe(201);
+    expect(refusalOf(await one.claim(newName()))).toEqual([429, 'domain_limit']);
+    expect((await one.claim(hostname)).statusCode).toBe(201);
+    await one.remove(first.json().id);
+    expect((await other.claim(newName())).statusCode).toBe(201);
+  });
+
+  it('that is lowered leaves certificates to the names that are active the longest', async () => {
+    const mine = await withCeiling(2);
+    const [older, newer] = [await activeDomain(mine), await activeDomain(mine)];
+    const { pool } = api.foundation;
+    await api.sql.query(
+      `update read.domain set activated_at = activated_at - interval '1 minute' where domain_id = $1`,
+      [older.id],
+    );
+    expect(await mayHaveCertificate(pool, newer.hostname)).toBe(true);
+    const context = { correlationId: 'a test', causationId: 'a test', at: Date.now() };
+    await setCeilings(
+      api.foundation.store,
+      { partner_id: mine.partner_id, ceilings: { domains: 1 } },
+      context,
+    );
+    await api.caughtUp();
+    expect(await mayHaveCertificate(pool, newer.hostname)).toBe(false);
+    expect(await mayHaveCertificate(pool, older.hostname)).toBe(true);
+  });
+});
+
 describe('under the Host of a custom domain', () => {
   it('visits are heard and the script is served, for its tracker alone', async () => {
     const { tracker, hostname } = await activeDomain();
     const other = await makeTracker(api, key);
-    for (const host of [hostname, hostname.toUpperCase(), `${hostname}:443`]) {
+    for (const host of [hostname, hostname.toUpperCase(), `${hostname}:443`, `${hostname}.:8443`]) {
       const heard = await collect(api, tracker, { headers: { host } });
       expect(heard.statusCode).toBe(204);
       expect(heard.headers['access-control-allow-origin']).toBe(PAGE);
@@ -268,7 +400,7 @@ describe('under the Host of a custom domain', () => {
       expect(refusalOf(await script(other, host))).toEqual([403, 'untrusted_collector']);
     }
     await api.caughtUp();
-    expect((await feed(api, key, `tracker_id=${tracker}`)).sessions).toHaveLength(3);
+    expect((await feed(api, key, `tracker_id=${tracker}`)).sessions).toHaveLength(4);
     const denied = await collect(api, tracker, {
       headers: { host: hostname, origin: 'https://evil.example' },
     });
@@ -288,8 +420,8 @@ describe('under the Host of a custom domain', () => {
   it('nothing is heard that is not exactly that', async () => {
     const { tracker, hostname } = await activeDomain();
     for (const host of [
-      `${hostname}.`,
-      `${hostname}:8443`,
+      `${hostname}..`,
+      `${hostname}:a`,
       `a.${hostname}`,
       'example.com',
       '',
@@ -327,6 +459,10 @@ describe('under the Host of a custom domain', () => {
       expect(refusalOf(answer), url).toEqual([404, 'not_found']);
       const other = await api.inject(key, { method: 'PUT', url, headers: { host: `${hostname}:443` } });
       expect(refusalOf(other), url).toEqual([404, 'not_found']);
+      for (const host of [`${hostname}.`, `${hostname}:8443`, `${hostname.toUpperCase()}.:443`]) {
+        const same = await api.inject(key, { method: 'GET', url, headers: { host } });
+        expect(refusalOf(same), `${host} ${url}`).toEqual([404, 'not_found']);
+      }
     }
     for (const host of [SERVICE_HOST, 'localhost', '10.0.0.1:3000', 'internal.example.com']) {
       const answer = await api.inject(null, { method: 'GET', url: '/healthz', headers: { host } });

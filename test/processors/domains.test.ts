@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createPlacesBatcher, domainAggregate } from '../../commands/domains/aggregates.ts';
+import { createNamesBatcher, createPlacesBatcher } from '../../commands/domains/aggregates.ts';
 import { createDomainCommands, type DomainCommands } from '../../commands/domains/manage-domains.ts';
-import { handle } from '../../commands/handle.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import { domainStream } from '../../domain/domains/domain.ts';
 import { domainPlacesStream } from '../../domain/domains/places.ts';
@@ -11,6 +10,7 @@ import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { type LookOptions, startDomainLooks } from '../../processors/domains/look-at-domains.ts';
+import { hasToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';
@@ -20,6 +20,7 @@ import { type House, openHouse } from '../support/house.ts';
 import { startProcessor } from '../support/leading.ts';
 
 const HOSTNAME = 'visits.example.com';
+const tokenOf = (hostname: string, partnerId: string) => `token of ${partnerId} for ${hostname}`;
 const PARTNER = randomUUID();
 
 let house: House;
@@ -48,6 +49,9 @@ const commandsOf = () =>
     store: house.store,
     serviceHost: SERVICE_HOST,
     trackerRefusal: async () => null,
+    isFull: async () => false,
+    isProven: (hostname, partnerId) =>
+      hasToken(dns.resolver, hostname, tokenOf(hostname, partnerId), AbortSignal.timeout(2_000)),
   });
 const keep = () => {
   const { store, pool, clock } = house;
@@ -62,6 +66,7 @@ const lookOut = (over: Partial<LookOptions> = {}) => {
       clock,
       log,
       serviceHost: SERVICE_HOST,
+      tokenOf,
       newResolver: () => {
         const resolver = new Resolver({ timeout: 150, tries: 1 });
         resolver.setServers([dns.address]);
@@ -280,8 +285,9 @@ describe('what takes two streams', () => {
       (row) => row === null,
     );
     const command = { type: 'Claim', domain_id: late, hostname: HOSTNAME } as const;
-    const whose = { tracker_id, partner_id: PARTNER, at: house.clock.at };
-    await handle(store, domainAggregate, domainStream(HOSTNAME), { ...command, ...whose }, house.context());
+    const whose = { tracker_id, partner_id: PARTNER, proven: false, at: house.clock.at };
+    const names = createNamesBatcher(store);
+    await names.submit(domainStream(HOSTNAME), { ...command, ...whose }, house.context(), () => null);
     await eventually(
       'the late one is given up',
       () => typesOf(domainStream(HOSTNAME)),

@@ -139,6 +139,27 @@ describe('an answer', () => {
   });
 });
 
+it('does not call an active custom domain, which is the service under another name', async () => {
+  const target = await receiver();
+  const policy = {
+    allowHttp: true,
+    allowPorts: [target.port],
+    allowNetworks: ['127.0.0.0/8'],
+    ownOrigins: [],
+  };
+  const sender = createSender({
+    policy,
+    clock: { now: () => NOON },
+    resolver: RESOLVER,
+    limits: LIMITS,
+    extraCa: authority.cert,
+    isCustomDomain: async (hostname) => hostname === NAME,
+  });
+  undoing.push(sender.close);
+  expect(await post(sender, target)).toEqual(outcome(null, 'own_origin'));
+  expect(await target.connections()).toBe(0);
+});
+
 describe('what is sent', () => {
   it('is the body byte for byte, under the name of the URL', async () => {
     const target = await receiver();

@@ -3,7 +3,7 @@ import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import ipaddr from 'ipaddr.js';
 
-/** Addresses of the family asked for, or the name that a CNAME gives; or how the server fails to tell any. */
+/** Addresses of the family asked for, the name that a CNAME gives, or texts; or how the server fails to tell any. */
 export type DnsAnswer = readonly string[] | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED' | 'silence';
 
 export interface DnsServer {
@@ -15,8 +15,8 @@ export interface DnsServer {
 }
 
 const HEADER_BYTES = 12;
-export type DnsType = 'A' | 'AAAA' | 'CNAME';
-const NUMBERS: Readonly<Record<DnsType, number>> = { A: 1, CNAME: 5, AAAA: 28 };
+export type DnsType = 'A' | 'AAAA' | 'CNAME' | 'TXT';
+const NUMBERS: Readonly<Record<DnsType, number>> = { A: 1, CNAME: 5, TXT: 16, AAAA: 28 };
 const TYPES = new Map(Object.entries(NUMBERS).map(([type, number]) => [number, type as DnsType]));
 const CODES = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const;
 
@@ -63,9 +63,15 @@ const reply = (question: Buffer, type: DnsType, found: Exclude<DnsAnswer, 'silen
 
 /** A record of the name in the question, good for no time at all. */
 const record = (type: DnsType, value: string): Buffer => {
-  const data = type === 'CNAME' ? encodedName(value) : Buffer.from(ipaddr.parse(value).toByteArray());
+  const data = dataOf(type, value);
   const head = Buffer.from([0xc0, HEADER_BYTES, 0, NUMBERS[type], 0, 1, 0, 0, 0, 0, 0, data.length]);
   return Buffer.concat([head, data]);
+};
+
+const dataOf = (type: DnsType, value: string): Buffer => {
+  if (type === 'CNAME') return encodedName(value);
+  if (type === 'TXT') return Buffer.concat([Buffer.of(value.length), Buffer.from(value, 'latin1')]);
+  return Buffer.from(ipaddr.parse(value).toByteArray());
 };
 
 /** Labels, each behind its length, and the root. */

@@ -9,13 +9,17 @@ export const SERVICE_HOST = 'doorplate.test';
 export interface TestDns extends DnsServer {
   /** As `DNS_SERVERS` takes it. */
   readonly address: string;
-  /** Gives a name a CNAME, or what the server says instead of one; a name that was not given any is none. */
-  says(name: string, answer: DnsAnswer): void;
+  /** Gives a name a CNAME or texts, or what the server says instead; a name that was not given any is none. */
+  says(name: string, answer: DnsAnswer | { readonly TXT: readonly string[] }): void;
 }
 
 export const startTestDns = async (): Promise<TestDns> => {
-  const answers = new Map<string, DnsAnswer>();
-  const server = await startDnsServer((_type, name) => answers.get(name.toLowerCase()) ?? 'NXDOMAIN');
+  const answers = new Map<string, DnsAnswer | { readonly TXT: readonly string[] }>();
+  const server = await startDnsServer((type, name) => {
+    const answer = answers.get(name.toLowerCase()) ?? 'NXDOMAIN';
+    if (typeof answer === 'object' && 'TXT' in answer) return type === 'TXT' ? answer.TXT : [];
+    return type === 'TXT' ? [] : answer;
+  });
   return {
     ...server,
     address: server.resolver.getServers()[0] ?? '',

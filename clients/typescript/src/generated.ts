@@ -323,7 +323,7 @@ export interface paths {
         put?: never;
         /**
          * Add a custom domain
-         * @description Make the host name a CNAME of `cname_target`; it becomes active by itself once it is. Repeating it is safe, and a failed domain's activation begins anew.
+         * @description Make the host name a CNAME of `cname_target`; it becomes active by itself once it is. Repeating it is safe, and a failed domain's activation begins anew. Where `verification` names a TXT record, make that too: several partners may claim a name, and the record decides. A name that is active for another partner is `domain_taken` until the record, which the message names, is in place.
          */
         post: operations["createDomain"];
         delete?: never;
@@ -1252,6 +1252,13 @@ export interface components {
              * @example doorplate.example
              */
             cname_target: string;
+            /** @description The DNS record that shows that the name is yours: another partner claims it too, or had it. With it in place the name becomes active once its CNAME is right. null: the CNAME is enough. */
+            verification: {
+                /** @constant */
+                type: "TXT";
+                name: string;
+                value: string;
+            } | null;
             /**
              * @description `pending`: looked for until it points here, for at most 7 days. `active`: it collects. `failed`: it did not point here in time, or no longer does for 3 days; POST it again.
              * @enum {string}
@@ -1265,7 +1272,7 @@ export interface components {
             activated_at: string | null;
             /** @description When it was last looked for. */
             checked_at: string | null;
-            /** @description Why it does not point here: `no_such_name`, `no_cname`, `points_elsewhere`, `cname_loop`, `cname_too_long`, `dns_timeout`, `dns_error`; null: it does, or nobody has looked yet. */
+            /** @description Why it does not point here: `no_such_name`, `no_cname`, `points_elsewhere`, `cname_loop`, `cname_too_long`, `dns_timeout`, `dns_error`; `not_verified`: the CNAME is right and the TXT record of `verification` is missing; `claimed_elsewhere`: another partner showed that the name is its own; null: it does, or nobody has looked yet. */
             last_error: string | null;
             /** @description The script tag on this host; null until it is active. */
             snippet: string | null;
