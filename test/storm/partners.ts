@@ -18,12 +18,16 @@ export interface AskedReveal {
   revealId: string | null;
 }
 
-/** Requests by what their answers say of counting. */
+/** Requests by what their answers, or the lack of one, say of counting. */
 export interface Counting {
-  /** Their answers say that they are counted. */
-  received: number;
-  /** The connection or process was cut, or a 503 came that may have been counted or not. */
-  uncertain: number;
+  /** An answer that is counted: its count was durable before it was sent. */
+  answered: number;
+  /** A 503 that may come from before or after the request was counted. */
+  unavailable: number;
+  /** No answer: the connection or process was cut, or hung. */
+  cut: number;
+  /** 503 `usage_unavailable`: not counted. */
+  uncounted: number;
 }
 
 export interface Partner {
@@ -50,11 +54,13 @@ export interface Partner {
   readonly receivedEvents: Set<string>;
 }
 
+const noRequests = (): Counting => ({ answered: 0, unavailable: 0, cut: 0, uncounted: 0 });
+
 export const newPartner = (made: Pick<Partner, 'partnerId' | 'key' | 'trackerId' | 'webhook'>): Partner => ({
   ...made,
   submitted: new Set(),
-  lookups: { received: 0, uncertain: 0 },
-  captures: { received: 0, uncertain: 0 },
+  lookups: noRequests(),
+  captures: noRequests(),
   tabs: new Map(),
   feed: [],
   cursor: '',
@@ -64,16 +70,10 @@ export const newPartner = (made: Pick<Partner, 'partnerId' | 'key' | 'trackerId'
   receivedEvents: new Set(),
 });
 
-/** Notes what the answer to a lookup says of its counting; null: there was none. */
-export const noteLookup = ({ lookups }: Partner, answer: Called | null): void => {
-  if (answer?.body?.error?.code === 'usage_unavailable') return;
-  // A 503 from before the key was known is not counted, one from after it is.
-  if (answer === null || answer.status === 503) lookups.uncertain += 1;
-  else lookups.received += 1;
-};
-
-/** Notes what the answer to a capture says of its counting; null: there was none. */
-export const noteCapture = ({ captures }: Partner, answer: Called | null): void => {
-  if (answer?.status === 204) captures.received += 1;
-  else captures.uncertain += 1;
+/** Notes what an answer says of its counting; null: there was none. */
+export const noteCounting = (counting: Counting, answer: Called | null): void => {
+  if (answer === null) counting.cut += 1;
+  else if (answer.status !== 503) counting.answered += 1;
+  else if (answer.body?.error?.code === 'usage_unavailable') counting.uncounted += 1;
+  else counting.unavailable += 1;
 };

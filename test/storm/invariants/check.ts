@@ -35,7 +35,8 @@ export const checkInvariants = async (stack: Stack, load: Load): Promise<Record<
     sessions: sum(({ feed }) => feed.length),
     reveals: sum(({ reveals }) => reveals.size),
     'delivered events': sum(({ receivedEvents }) => receivedEvents.size),
-    'counted lookups': sum(({ lookups }) => lookups.received),
-    'counted captures': sum(({ captures }) => captures.received),
+    'counted lookups': sum(({ lookups }) => lookups.answered),
+    'lookups that said they were not counted': sum(({ lookups }) => lookups.uncounted),
+    'counted captures': sum(({ captures }) => captures.answered),
   };
 };

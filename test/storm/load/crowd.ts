@@ -1,6 +1,6 @@
 /** Many clients at once that repeat a submission until it is acknowledged. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { noteLookup } from '../partners.ts';
+import { noteCounting } from '../partners.ts';
 import type { Load } from './load.ts';
 
 export interface Crowd {
@@ -32,7 +32,7 @@ const submitUntilServed = async (load: Load, end: number): Promise<void> => {
   while (performance.now() < end) {
     const { key } = partner;
     const answer = await client.ask('submission', [200, 202], 'POST', '/v1/lookup', { key, body: { ip } });
-    noteLookup(partner, answer);
+    noteCounting(partner.lookups, answer);
     if (answer?.status === 200 || answer?.status === 202) return void partner.submitted.add(ip);
     await pause(RETRY_MS);
   }

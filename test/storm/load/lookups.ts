@@ -1,6 +1,6 @@
 /** Partners that submit addresses, and poll for those that were acknowledged. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { noteLookup, type Partner } from '../partners.ts';
+import { noteCounting, type Partner } from '../partners.ts';
 import type { Load } from './load.ts';
 
 const RETRIES = 2;
@@ -13,7 +13,7 @@ export const submitAddress = async ({ client, random, partners, nextIp }: Load):
   for (let retries = RETRIES; retries >= 0; retries -= 1) {
     const { key } = partner;
     const answer = await client.ask('submission', [200, 202], 'POST', '/v1/lookup', { key, body: { ip } });
-    noteLookup(partner, answer);
+    noteCounting(partner.lookups, answer);
     if (answer?.status === 200 || answer?.status === 202) return void partner.submitted.add(ip);
     if (retries > 0) await pause(RETRY_MS);
   }
@@ -35,7 +35,7 @@ export const lookUp = async (
 ): Promise<number | null> => {
   const { key, partnerId } = partner;
   const answer = await client.ask('lookup', [200, 202, 404], 'GET', `/v1/lookup?ip=${ip}`, { key });
-  noteLookup(partner, answer);
+  noteCounting(partner.lookups, answer);
   if (answer?.status === 404) {
     violations.add(
       'an acknowledged submission is known',

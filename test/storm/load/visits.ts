@@ -1,7 +1,7 @@
 /** Visitors of the partners' websites, whose pixels repeat a visit that was not acknowledged. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { noteCapture, type Partner, type Tab } from '../partners.ts';
+import { noteCounting, type Partner, type Tab } from '../partners.ts';
 import type { Load } from './load.ts';
 
 /** The origin of every tracker. */
@@ -37,7 +37,7 @@ const capture = async ({ client }: Load, partner: Partner, tab: Tab, visitId: st
     headers: { 'content-type': 'text/plain', origin: PAGE, 'x-forwarded-for': ip },
     body: { tracker_id: partner.trackerId, token, visit_id: visitId, custom: { tab: token } },
   });
-  noteCapture(partner, answer);
+  noteCounting(partner.captures, answer);
   if (answer?.status !== 204) return false;
   tab.acknowledgedAt ??= performance.now();
   return true;
