@@ -9,7 +9,9 @@ import { sweepDeliveryClaims } from '../processors/webhooks/claims.ts';
 import { startDeliveries } from '../processors/webhooks/deliver.ts';
 import { createSender } from '../processors/webhooks/sender.ts';
 import { signatureHeaders } from '../processors/webhooks/signature.ts';
-import { allProjections } from '../projections/all.ts';
+import { reveals } from '../projections/reveals/reveals.ts';
+import { sessions } from '../projections/sessions/sessions.ts';
+import { trackers } from '../projections/trackers/trackers.ts';
 import { DELIVERIES_CHANNEL, deliveries } from '../projections/webhooks/deliveries.ts';
 import { webhooks } from '../projections/webhooks/endpoints.ts';
 import { payloads } from '../projections/webhooks/payloads.ts';
@@ -24,6 +26,11 @@ import type { Foundation } from './foundation.ts';
 import type { Job } from './periodically.ts';
 import { placeOfDelivery } from './queue-places.ts';
 
+/**
+ * What a receiver may read about an event as soon as it has it: the session or receipt, its tracker, the endpoint and
+ * the delivery. Other read models, such as usage, may be late or stopped without holding up a first attempt.
+ */
+const READ_BACK = [trackers, sessions, reveals, webhooks, deliveries, payloads];
 const PROJECTED_MS = 10_000;
 /** What the deliveries have not waited for ends with the process. */
 const SENDER_END_MS = 500;
@@ -93,7 +100,7 @@ export const startDelivering = async (foundation: Foundation, metrics: Metrics):
     pool,
     clock,
     log,
-    projections: allProjections.map(({ name }) => name),
+    projections: READ_BACK.map(({ name }) => name),
     projected,
     targetsOf: createTargets(foundation),
     bodyOf: createBodies(pool, dayKeys, clock.now),

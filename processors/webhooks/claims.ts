@@ -38,7 +38,7 @@ export interface ClaimRules {
   readonly holder: string;
   /** Longer than the longest attempt. */
   readonly leaseMs: number;
-  /** All that must have applied the log up to where a delivery was queued. */
+  /** The read models that must have applied the log up to where a delivery was queued. */
   readonly projections: readonly string[];
   /** Attempts at once, and starts a second, of one endpoint over all workers. */
   readonly concurrency: number;

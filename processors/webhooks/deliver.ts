@@ -18,7 +18,7 @@ export interface DeliverOptions extends AttemptParts {
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly log: Logger;
-  /** All that must have applied the log up to where a delivery was queued, before its first attempt. */
+  /** The read models that must have applied the log up to where a delivery was queued, before its first attempt. */
   readonly projections: readonly string[];
   /** Waits until the read model of deliveries has the position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;

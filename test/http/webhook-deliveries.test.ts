@@ -375,3 +375,25 @@ describe('very long histories', () => {
     expect(counted.size).toBe(0);
   });
 });
+
+describe('a read model that no receiver reads back', () => {
+  it('holds up no first attempt when an event has stopped it', async () => {
+    const { webhook_id } = await newEndpoint();
+    const metadata = { $correlationId: 'c', $causationId: 'c', at: isoTime(clock.now()) };
+    const unreadable = {
+      id: randomUUID(),
+      type: 'signals.SignalsObserved.v1',
+      data: { clues: 'none' },
+      metadata,
+    };
+    await api.foundation.store.append(`signals-${isoTime(clock.now()).slice(0, 10)}`, 'any', [unreadable]);
+    const behind = await api.foundation.progress.reached(
+      ['signals'],
+      await api.foundation.store.head(),
+      1_000,
+    );
+    expect(behind).toBe(false);
+    expect((await call(key, 'POST', `/${webhook_id}/test`)).statusCode).toBe(202);
+    await eventually('the first attempt is made', () => received.length === 1);
+  });
+});
