@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
+import { endPool } from '../platform/end-postgres.ts';
 import { keyedDigest, serviceKey } from '../platform/keyring.ts';
 import type { Logger } from '../platform/log.ts';
 import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
@@ -139,8 +140,7 @@ export const openFoundation = async (
         await store.close();
         await progress.close();
         await processed.close();
-        await pool.end();
-        await db.end();
+        await Promise.all([endPool(pool), endPool(db)]);
         await postgres?.stop();
       },
     };

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { observeSignals } from '../commands/signals/observe-signals.ts';
 import type { CluesOf } from '../http/lookup-clues.ts';
+import { endPool } from '../platform/end-postgres.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { OpsHandler } from '../platform/ops-server.ts';
 import { signals } from '../projections/signals/signals.ts';
@@ -58,5 +59,5 @@ export const openClues = (
     limitMs: CLUES_MS,
     onUnavailable: () => metrics?.cluesUnavailable.inc(),
   });
-  return { of, close: () => pool.end() };
+  return { of, close: () => endPool(pool) };
 };

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { endClient } from './end-postgres.ts';
 
 export interface ListenerOptions {
   readonly url: string;
@@ -75,7 +76,7 @@ export const createListener = ({
     hears: () => hearing,
     close: async () => {
       closed = true;
-      await client?.end().catch(() => undefined);
+      if (client) await endClient(client);
     },
   };
 };

@@ -1,11 +1,12 @@
 import type { Logger } from './log.ts';
+import { endsWithin } from './pause.ts';
 
 /** Ends one part of the process; may be slow, must not need a part that was registered after it. */
 export type Closer = () => Promise<void> | void;
 
 export interface Shutdown {
-  /** Registers a part that has just been started. The last one registered is ended first. */
-  register(name: string, close: Closer): void;
+  /** Registers a part that has just been started. The last one registered is ended first, within its own limit. */
+  register(name: string, close: Closer, limitMs?: number): void;
   /** Ends everything, as a first SIGTERM does. */
   begin(cause: string): void;
 }
@@ -21,6 +22,8 @@ export interface ShutdownOptions {
 }
 
 const LIMIT_MS = 10_000;
+/** Of one part: the parts after it are ended too. */
+const PART_MS = 6_000;
 
 /**
  * Listens for SIGTERM and SIGINT. The first ends the registered parts one after the other, the last one first, and
@@ -46,12 +49,16 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     exit(1);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) signals.on(signal, () => begin(signal));
-  return { register: (name, close) => void parts.push({ name, close }), begin };
+  return {
+    register: (name, close, partMs = PART_MS) => void parts.push({ name, close, limitMs: partMs }),
+    begin,
+  };
 }
 
 interface Part {
   readonly name: string;
   readonly close: Closer;
+  readonly limitMs: number;
 }
 
 /** A part stays in the list until it has ended, so that a hanging one can be named. */
@@ -59,7 +66,12 @@ async function closeAll(parts: Part[], log: ShutdownOptions['log']): Promise<boo
   let clean = true;
   for (let part = parts.at(-1); part !== undefined; part = parts.at(-1)) {
     try {
-      await part.close();
+      if (!(await endsWithin(Promise.resolve(part.close()), part.limitMs))) {
+        clean = false;
+        log.error(
+          `"${part.name}" did not end within ${part.limitMs / 1_000} s: the others are ended without it`,
+        );
+      }
     } catch (error) {
       clean = false;
       log.error(error, `"${part.name}" did not end cleanly`);

@@ -1,4 +1,5 @@
 import { type AppendResult, type EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
+import { endsWithin } from '../../platform/pause.ts';
 import { serialiseAppend } from '../append-check.ts';
 import {
   type Appended,
@@ -16,7 +17,7 @@ import { pause, within } from './timing.ts';
 
 export interface Appender {
   readonly append: EventStore['append'];
-  /** Lets no further append in and waits for those under way. */
+  /** Lets no further append in and waits for those under way, for two seconds at most. */
   close(): Promise<void>;
 }
 
@@ -32,6 +33,8 @@ const RETRY_MS = 200;
 const SHORTEST_TRY_MS = 200;
 /** The client's own deadline comes first, for it tells whether the call had left; ours is for when it hangs. */
 const GRACE_MS = 100;
+/** How long a closing appender lets appends end. */
+const CLOSE_MS = 2_000;
 
 /**
  * Appends with a deadline of its own. After a broken connection the same ids are sent again at the same
@@ -88,7 +91,7 @@ export const createAppender = (client: EventStoreDBClient, deadlineMs: number): 
     },
     close: async () => {
       closed = true;
-      await gate.idle();
+      await endsWithin(gate.idle(), CLOSE_MS);
     },
   };
 };

@@ -1,4 +1,5 @@
 import { EventStoreDBClient } from '@eventstore/db-client';
+import { endsWithin } from '../../platform/pause.ts';
 
 /** What is reached for inside the client, whose version is pinned for that reason. */
 interface Internals {
@@ -8,6 +9,8 @@ interface Internals {
 }
 
 const internals = (client: EventStoreDBClient): Internals => client as unknown as Internals;
+
+const CLOSE_MS = 1_000;
 
 /** A connection that has gone silent is given up after the client's ping interval of 10 s and these 5 s. */
 const KEEP_ALIVE_TIMEOUT = 'keepAliveTimeout=5000';
@@ -34,11 +37,13 @@ export const createClient = (url: string): EventStoreDBClient => {
 
 /** Ends all calls and the connection; `dispose` alone would leave the latter open. */
 export const closeClient = async (client: EventStoreDBClient): Promise<void> => {
-  await client.dispose();
-  const channel = await internals(client)
-    .getChannel()
-    .catch(() => null);
-  channel?.close();
+  await endsWithin(client.dispose(), CLOSE_MS).catch(() => undefined);
+  // Without a server it goes on looking for one.
+  const channel = internals(client).getChannel();
+  await endsWithin(
+    channel.then((found) => found.close()),
+    CLOSE_MS,
+  ).catch(() => undefined);
 };
 
 const withKeepAlive = (url: string): string =>

@@ -1,4 +1,6 @@
 import pg from 'pg';
+import { endClient } from '../../platform/end-postgres.ts';
+import { endsWithin } from '../../platform/pause.ts';
 import type { Serialised } from '../append-check.ts';
 import {
   type Appended,
@@ -44,6 +46,8 @@ const BATCH_BYTES = 4 * 1_048_576;
 /** Below this many waiting appends the store is never called busy, however slow the last commit was. */
 const NEVER_BUSY = 1_000;
 const BUSY_AFTER_MS = 2_000;
+/** How long a closing committer lets appends end, before it cuts its connection. */
+const CLOSE_MS = 2_000;
 
 const expectedCode = (expected: ExpectedRevision): number =>
   expected === 'no_stream' ? -1 : expected === 'any' ? -2 : expected === 'stream_exists' ? -4 : expected;
@@ -84,6 +88,7 @@ export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions
 
   const commit = async (batch: readonly Pending[]): Promise<void> => {
     const deadline = Math.min(...batch.map((append) => append.deadline));
+    if (closed) return fail(batch, new StoreUnavailable('the event store is closed'));
     let sent = false;
     for (let attempt = 0; ; attempt += 1) {
       let connection: pg.Client | null = null;
@@ -151,9 +156,10 @@ export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions
         running ??= Promise.resolve().then(run);
       }),
     close: async () => {
-      while (running) await running;
+      await endsWithin(running ?? Promise.resolve(), CLOSE_MS);
+      // What is under way now fails with its connection, and what waits with it.
       closed = true;
-      await client?.end().catch(() => undefined);
+      if (client) await endClient(client);
     },
   };
 };

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { endPool } from '../../platform/end-postgres.ts';
 import { serialiseAppend } from '../append-check.ts';
 import { isHidden } from '../hidden.ts';
 import {
@@ -102,7 +103,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
   const close = async (): Promise<void> => {
     await committer.close();
     await follower.close();
-    await pool.end();
+    await endPool(pool);
   };
 
   return {

@@ -44,6 +44,17 @@ it('ends the other parts when one fails, and the process with 1', async () => {
   expect(log.error.mock.calls[0]?.[1]).toBe('"listener" did not end cleanly');
 });
 
+it('ends the other parts when one hangs, and the process with 1', async () => {
+  const { shutdown, signals, ended, log } = process_();
+  const database = vi.fn();
+  shutdown.register('database', database);
+  shutdown.register('listener', never, 20);
+  signals.emit('SIGTERM');
+  expect(await ended).toBe(1);
+  expect(database).toHaveBeenCalledOnce();
+  expect(log.error.mock.calls[0]?.[0]).toMatch(/^"listener" did not end within 0.02 s/);
+});
+
 it('gives up on a second signal and names the part that hangs', async () => {
   const { shutdown, signals, ended, log } = process_();
   shutdown.register('listener', never);

@@ -156,6 +156,27 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
       expect(await all(store.readStream(stream))).toHaveLength(3);
     }, 30_000);
 
+    it('closes, whatever is under way', async () => {
+      const { store, proxy } = await openBehindProxy({ deadlineMs: 60_000 });
+      await warmUp(store);
+      const following = new AbortController();
+      const after = await store.head();
+      const followed = Array.fromAsync(store.follow({ after, signal: following.signal }));
+      proxy.freeze('everything');
+      const appended = Promise.all(
+        [1, 2, 3].map(() => refusal(store.append(unique(), 'no_stream', [event()]))),
+      );
+      const read = refusal(all(store.readStream(unique())));
+      await store.close();
+      following.abort();
+      proxy.cut();
+      for (const error of await appended) {
+        expect([OutcomeUnknown, StoreUnavailable]).toContain((error as Error).constructor);
+      }
+      expect(await read).toBeInstanceOf(StoreUnavailable);
+      expect(await followed).toEqual([]);
+    }, 20_000);
+
     it('who follows goes on afterwards', async () => {
       const { store, proxy } = await openBehindProxy();
       const prefix = unique();
