@@ -16,6 +16,7 @@ import { keyedDigest, serviceKey } from '../platform/keyring.ts';
 import type { Logger } from '../platform/log.ts';
 import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
 import { migrate } from '../platform/migrate.ts';
+import { endsWithin } from '../platform/pause.ts';
 import { createSlonik } from '../platform/slonik.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { createWebhookQueue, type WebhookQueue } from '../read-api/webhook-queue.ts';
@@ -65,6 +66,9 @@ export interface Substitutes {
 
 /** Its client takes a while to load, which only those should wait for who have an EventStoreDB. */
 const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
+
+/** A read of the log that is under way may take longer to end. */
+const TAIL_MS = 2_000;
 
 /** `own`: a server; `join`: a command beside one, or by itself. */
 export const openFoundation = async (
@@ -136,7 +140,7 @@ export const openFoundation = async (
         mostBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
       }),
       close: async () => {
-        await tail.close();
+        await endsWithin(tail.close(), TAIL_MS);
         await store.close();
         await progress.close();
         await processed.close();

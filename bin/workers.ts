@@ -4,6 +4,7 @@ import type { Leases } from '../platform/leases.ts';
 import { createListener } from '../platform/listener.ts';
 import { LOGIN_RATES, LOGIN_WINDOW } from '../platform/logins.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import { endsWithin } from '../platform/pause.ts';
 import { createRateLimiter, sweepRates, VISITOR_RATES } from '../platform/rate-limit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
 import { sweepClaims } from '../processors/claims.ts';
@@ -30,6 +31,8 @@ import { retentionJobs } from './retention.ts';
 import { buildTelling } from './telling.ts';
 
 const CAUGHT_UP_MS = 4_000;
+/** How long a stop waits for each part. */
+const PART_MS = 5_000;
 
 export interface Workers {
   /** Projections and processors that an event has stopped. */
@@ -161,10 +164,9 @@ export const startWorkers = async (
   return {
     stopped: () => [...stopped],
     close: async () => {
-      await due.close();
-      await attempts.stop();
-      await delivering.stop();
-      await domains.stop();
+      // Side by side, so that one that hangs leaves the others their time.
+      const parts = [due.close(), attempts.stop(), delivering.stop(), domains.stop()];
+      await Promise.allSettled(parts.map((part) => endsWithin(part, PART_MS)));
       await chain.close();
     },
   };

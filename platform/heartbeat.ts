@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Clock } from './clock.ts';
+import { endClient } from './end-postgres.ts';
 import type { Seen } from './liveness.ts';
 
 export interface ProcessRow extends Seen {
@@ -116,7 +117,7 @@ export const createHeart = ({ url, processId, role, clock, onReleased }: HeartOp
       }
       const session = client;
       client = null;
-      await session?.end().catch(() => undefined);
+      if (session) await endClient(session);
     },
   };
 };
