@@ -32,6 +32,7 @@ import { enrichmentCapacity } from './capacity.ts';
 import { buildDashboard } from './dashboard.ts';
 import { buildDomains } from './domains.ts';
 import type { Foundation } from './foundation.ts';
+import { createSharedHead } from './shared-head.ts';
 import { openClues } from './signals.ts';
 import { buildTracking } from './tracking.ts';
 import { buildWebhooks } from './webhooks.ts';
@@ -61,9 +62,10 @@ export const buildApi = async (
   const limiter = createRateLimiter({ pool, clock, alone: leases.alone });
   const counter = createLookupCounter(store, clock);
 
+  const head = createSharedHead(store);
   /** Waits for all that the store has now; a projection that an event has stopped holds up its own reads alone. */
   const caughtUp = (names: readonly string[]) => async (): Promise<boolean> =>
-    progress.reached(names, await store.head(), CAUGHT_UP_MS);
+    progress.reached(names, await head(), CAUGHT_UP_MS);
   /** Waits for a caller's own write in these read models, for a moment. */
   const ownWrite = (names: readonly string[]) => (position: Position | null) =>
     progress.reached(names, position, OWN_WRITE_MS);
@@ -81,7 +83,7 @@ export const buildApi = async (
     trackers,
     collectsOn: served.collectsOn,
     trackerRefusal: trackerCommands.refusal,
-    caughtUp: async () => progress.reached(['sessions', 'reveals'], await store.head(), FEED_MS),
+    caughtUp: async () => progress.reached(['sessions', 'reveals'], await head(), FEED_MS),
     countCapture: calls.capture,
     countCall: async ({ userId }, trackerId, call = { completed: true, company: false }) => {
       // What a person reads in the dashboard is no request of the API.
@@ -122,6 +124,8 @@ export const buildApi = async (
       fresh,
       inFlight,
       caughtUp: caughtUp(['lookups']),
+      // Polls are many, and in no hurry.
+      hasCaughtUp: async (withinMs) => progress.reached(['lookups'], await head(), withinMs, 'patient'),
     }),
     getUsageRoute({ db, caughtUp: caughtUp(['usage', 'lookups', 'reveals', 'reveal-units']) }),
     trackerUsageRoute({

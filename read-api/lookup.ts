@@ -27,6 +27,8 @@ export interface GetLookupParts {
   readonly inFlight: InFlight;
   /** Waits until the read models have all that the store has now; false after the time limit. */
   readonly caughtUp: () => Promise<boolean>;
+  /** The same for a poll of what is known already, which makes no read model hurry. */
+  readonly hasCaughtUp: (withinMs: number) => Promise<boolean>;
 }
 
 /**
@@ -39,6 +41,10 @@ export interface FreshLookups {
 }
 
 const CACHED = 10_000;
+/** A poll waits so long for the end of work that it finds unfinished, milliseconds. */
+const UNFINISHED_MS = 4_000;
+/** And where a saved result serves anyway. */
+const SAVED_MS = 1_000;
 
 export const createFreshLookups = (): FreshLookups => {
   const entries = new LRUCache<
@@ -116,26 +122,46 @@ const ipOf = (query: string): string | null => {
 };
 
 const read = async (
-  { pool, fresh, caughtUp }: GetLookupParts,
+  parts: GetLookupParts,
   request: ApiRequest,
   text: string,
   ip: PublicAddress,
 ): Promise<Answer> => {
   const { partner_id } = request.key as CallingKey;
-  let view = await readLookup(pool, ip, partner_id);
-  if (!view.saved && (!view.reservation || view.reservation.state === 'reserved')) {
-    // The caller may know of a POST that the read models don't: a miss, or a submission that is not confirmed, is
-    // told only when it is one.
-    if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
-    view = await readLookup(pool, ip, partner_id);
+  let view = await readLookup(parts.pool, ip, partner_id);
+  if (!isFinal(view, request.receivedAt)) {
+    await catchUp(parts, view);
+    view = await readLookup(parts.pool, ip, partner_id);
   }
   if (view.saved) {
-    fresh.keep(text, view.saved, request.receivedAt);
+    parts.fresh.keep(text, view.saved, request.receivedAt);
     const refresh = refreshSeenBy(view, view.saved, request.receivedAt);
     const fragment = lookupFragment(view.saved, refresh, request.receivedAt);
     return lookupAnswer(request, text, fragment, view.saved.match_type, refresh);
   }
   return withoutSaved(request, text, ip, view);
+};
+
+/** Nothing that the log may hold by now changes it before it goes stale. */
+const isFinal = ({ saved }: LookupView, at: number): boolean =>
+  saved !== null && !saved.needs_company_enrichment && !isStale(saved, at);
+
+/**
+ * Waits for the store's head where the caller may know more than the read models, from a POST that was answered by any
+ * process: of a submission that they lack, or of the end of work that they show as unfinished.
+ * @throws BackendTimeout when a miss or unfinished work would be told that may be none
+ */
+const catchUp = async (
+  { caughtUp, hasCaughtUp }: GetLookupParts,
+  { saved, reservation }: LookupView,
+): Promise<void> => {
+  // A saved result serves, stale or not, also while the store is away.
+  if (saved) await hasCaughtUp(SAVED_MS).catch(() => false);
+  else {
+    const isMiss = !reservation || reservation.state === 'reserved';
+    const isThere = await (isMiss ? caughtUp() : hasCaughtUp(UNFINISHED_MS));
+    if (!isThere) throw new BackendTimeout('the read models are behind');
+  }
 };
 
 const withoutSaved = (

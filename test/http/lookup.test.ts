@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
@@ -168,5 +169,52 @@ describe('an attempt that fails', () => {
     provider.says('5.3.0.1', aCompany('Late'));
     clock.advance(MINUTE);
     expect((await api.settled(key, '5.3.0.1')).json().company.name).toBe('Late');
+  });
+});
+
+describe('a lookup whose work has ended in the log, but not in the read models yet', () => {
+  let other: TestApi;
+  beforeAll(async () => {
+    const database = { url: api.foundation.databaseUrl, drop: async () => undefined };
+    other = await startApi({ clock, database, workers: false });
+  });
+  afterAll(() => other.close());
+
+  /** Keeps the projections from writing, but nobody from reading, while the work goes on. */
+  const whileBehind = async (work: () => Promise<void>): Promise<void> => {
+    const blocker = new pg.Client({ connectionString: api.foundation.databaseUrl });
+    await blocker.connect();
+    await blocker.query('begin; lock table read.enrichment_work in share mode');
+    await work().finally(() => blocker.end());
+  };
+
+  it('is 200 for a GET by another process after a POST has been answered with 200, not 202', async () => {
+    const ip = '5.1.9.1';
+    provider.says(ip, 'fails');
+    expect((await api.post(key, ip)).statusCode).toBe(202);
+    await eventually(
+      'the failed attempt is known',
+      () => api.get(key, ip),
+      (answer) => answer.json().attempts === 1,
+    );
+    provider.says(ip, aCompany('Late'));
+    clock.advance(5 * MINUTE);
+    let get: ReturnType<TestApi['get']> | null = null;
+    let isAnswered = false;
+    await whileBehind(async () => {
+      await eventually(
+        'a POST is answered from the stream',
+        () => api.post(key, ip),
+        (answer) => answer.statusCode === 200,
+      );
+      get = other.get(key, ip).finally(() => {
+        isAnswered = true;
+      });
+      const { progress, store } = other.foundation;
+      expect(await progress.reached(['lookups'], await store.head(), 500)).toBe(false);
+      expect(isAnswered).toBe(false);
+    });
+    const answer = await (get as ReturnType<TestApi['get']> | null);
+    expect(answer?.statusCode).toBe(200);
   });
 });

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { createSharedHead } from '../../bin/shared-head.ts';
+import type { Position } from '../../event-store/port.ts';
+
+/** A store whose answers a test gives one by one. */
+const aStore = () => {
+  const asked: PromiseWithResolvers<Position | null>[] = [];
+  const head = () => {
+    const one = Promise.withResolvers<Position | null>();
+    asked.push(one);
+    return one.promise;
+  };
+  return { head, asked };
+};
+
+it('asks once for all callers that come during a question, and only after it has ended', async () => {
+  const store = aStore();
+  const head = createSharedHead(store);
+  const first = head();
+  const others = Array.from({ length: 100 }, () => head());
+  expect(store.asked).toHaveLength(1);
+  store.asked[0]?.resolve(1n as Position);
+  expect(await first).toBe(1n);
+  expect(store.asked).toHaveLength(2);
+  store.asked[1]?.resolve(2n as Position);
+  // An event may have been appended after the first question left.
+  expect(new Set(await Promise.all(others))).toEqual(new Set([2n]));
+  expect(store.asked).toHaveLength(2);
+});
+
+it('asks again after a question has failed, which fails its own callers alone', async () => {
+  const store = aStore();
+  const head = createSharedHead(store);
+  const first = head();
+  const second = head();
+  store.asked[0]?.reject(new Error('away'));
+  await expect(first).rejects.toThrow('away');
+  store.asked[1]?.resolve(null);
+  expect(await second).toBeNull();
+});
