@@ -86,7 +86,10 @@ export const buildDomains = ({ foundation, publicUrl, trackerAbsence, ...parts }
 };
 
 /** Looks where custom domains point. */
-export const startDomains = (foundation: Foundation, metrics: Metrics): { stop(): Promise<void> } => {
+export const startDomains = (
+  foundation: Foundation,
+  metrics: Metrics,
+): ReturnType<typeof startDomainLooks> => {
   const { config, store, pool, clock, log } = foundation;
   return startDomainLooks({
     store,

@@ -1,5 +1,6 @@
 import type { CommandContext } from '../commands/handle.ts';
 import { requestForReveal } from '../commands/lookup/request-for-reveal.ts';
+import { DUE_CHANNEL } from '../platform/channels.ts';
 import type { Leases } from '../platform/leases.ts';
 import { createListener } from '../platform/listener.ts';
 import { LOGIN_RATES, LOGIN_WINDOW } from '../platform/logins.ts';
@@ -18,7 +19,6 @@ import { truncateIntakes } from '../processors/lookup/truncate-intakes.ts';
 import { closeTrackerDays } from '../processors/usage/close-tracker-days.ts';
 import { closeUsageStreams, expireUsageStreams } from '../processors/usage/close-usage-streams.ts';
 import { projectionGroups } from '../projections/all.ts';
-import { DUE_CHANNEL } from '../projections/lookup/lookups.ts';
 import { forgetUsageBefore } from '../projections/usage/lookup-counts.ts';
 import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
 import { enrichmentCapacity } from './capacity.ts';
@@ -126,16 +126,24 @@ export const startWorkers = async (
     random: Math.random,
     onAttempt: (outcome) => metrics.attempts.inc({ outcome }),
   });
-  const due = createListener({ url, name: 'doorplate due', channels: [DUE_CHANNEL], heard: attempts.nudge });
-  due.ensure();
 
   const delivering = await startDelivering(foundation, metrics);
   const domains = startDomains(foundation, metrics);
+  const due = createListener({
+    url,
+    name: 'doorplate due',
+    channels: [DUE_CHANNEL],
+    heard: () => {
+      attempts.nudge();
+      domains.nudge();
+    },
+  });
+  due.ensure();
 
   leases.lead(UPKEEP, (_lease, signal) =>
     periodically(signal, log, [
-      ['*/5 * * * * *', () => submitLeftReservations({ ...streams, pool, clock, log })],
-      ['*/5 * * * * *', () => askForLeftReveals(revealing)],
+      ['*/15 * * * * *', () => submitLeftReservations({ ...streams, pool, clock, log })],
+      ['5-55/15 * * * * *', () => askForLeftReveals(revealing)],
       ['7 * * * *', () => sweepClaims(pool, clock.now())],
       ['* * * * *', () => sweepRates(pool, VISITOR_RATES, clock.now())],
       ['* * * * *', () => sweepRates(pool, LOGIN_RATES, clock.now(), LOGIN_WINDOW)],

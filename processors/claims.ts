@@ -14,6 +14,14 @@ export interface DueAttempts {
    * rows, locked `for update skip locked` so that workers don't reach for the same ones.
    */
   readonly select: string;
+  /** Selects when the next of all is due, whoever holds it. */
+  readonly next: string;
+}
+
+export interface Claimed {
+  readonly claims: readonly Claim[];
+  /** Milliseconds after which it is worth asking again, unless a notification comes before. */
+  readonly waitMs: number;
 }
 
 /**
@@ -23,20 +31,35 @@ export interface DueAttempts {
  */
 export const claimDue = async (
   pool: pg.Pool,
-  { name, select }: DueAttempts,
+  { name, select, next }: DueAttempts,
   { now, leaseMs, limit }: { readonly now: number; readonly leaseMs: number; readonly limit: number },
-): Promise<Claim[]> => {
-  const { rows } = await pool.query<Claim>({
+): Promise<Claimed> => {
+  const { rows } = await pool.query<{ claims: Claim[]; next: Date | null }>({
     name,
-    text: `with due as materialized (${select})
-           insert into work.claim as held (item, cycle, attempt, lease_until)
-           select item, cycle, attempt, $3 from due
-           on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until
-             where held.lease_until <= $1
-           returning item, cycle, attempt`,
+    text: `with due as materialized (${select}),
+             held as (
+               insert into work.claim as held (item, cycle, attempt, lease_until)
+               select item, cycle, attempt, $3 from due
+               on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until
+                 where held.lease_until <= $1
+               returning item, cycle, attempt)
+           select (select coalesce(json_agg(held), '[]') from held) as claims, (${next}) as next`,
     values: [new Date(now), limit, new Date(now + leaseMs)],
   });
-  return rows;
+  const [row] = rows;
+  return { claims: row?.claims ?? [], waitMs: waitMs(row?.next ?? null, now) };
+};
+
+const IDLE_MS = 10_000;
+const POLL_MS = 500;
+/** A clock may jump. */
+const MAX_WAIT_MS = 2_000;
+
+/** What is due and not taken is held by another worker, whose lease may end. */
+const waitMs = (next: Date | null, now: number): number => {
+  if (next === null) return IDLE_MS;
+  const inMs = next.getTime() - now;
+  return inMs > 0 ? Math.min(inMs + 1, MAX_WAIT_MS) : POLL_MS;
 };
 
 /** Forgets claims whose lease ended long ago: their attempts are over or due again. */

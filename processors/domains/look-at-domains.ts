@@ -31,7 +31,8 @@ interface DueLook {
   readonly looks: number;
 }
 
-const POLL_MS = 500;
+/** While PostgreSQL does not answer, or there is no room for more. */
+const AGAIN_MS = 500;
 const AT_ONCE = 8;
 /** For a whole chain of CNAMEs. */
 const LOOK_MS = 8_000;
@@ -39,7 +40,7 @@ const LOOK_MS = 8_000;
 const LEASE_MS = LOOK_MS + 15_000;
 
 /** Looks where custom domains point whenever it is time to. Any number of workers add up. */
-export const startDomainLooks = (options: LookOptions): { stop(): Promise<void> } => {
+export const startDomainLooks = (options: LookOptions): { nudge(): void; stop(): Promise<void> } => {
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
   const alarm = createAlarm();
@@ -60,13 +61,16 @@ export const startDomainLooks = (options: LookOptions): { stop(): Promise<void> 
   const loop = (async () => {
     while (!stopping.signal.aborted) {
       const room = AT_ONCE - running.size;
-      const due = room > 0 ? await takeDue(options, room).catch(() => []) : [];
-      for (const one of due) start(one);
-      if (due.length === 0 || due.length < room) await alarm.wait(POLL_MS, stopping.signal);
+      const none = { looks: [], waitMs: AGAIN_MS };
+      const due = room > 0 ? await takeDue(options, room).catch(() => none) : none;
+      for (const one of due.looks) start(one);
+      if (due.looks.length === 0 || due.looks.length < room) await alarm.wait(due.waitMs, stopping.signal);
     }
   })();
 
   return {
+    /** Something may be due: look at once. */
+    nudge: alarm.ring,
     stop: async (): Promise<void> => {
       stopping.abort();
       await loop;
@@ -82,11 +86,15 @@ const DUE = {
              select from work.claim c where c.item = l.domain_id::text and c.cycle = 0
                and c.attempt = l.looks + 1 and c.lease_until > $1)
            order by l.due_at limit $2 for update of l skip locked`,
+  next: 'select min(due_at) from work.domain_look',
 };
 
-const takeDue = async ({ pool, clock }: LookOptions, limit: number): Promise<DueLook[]> => {
-  const held = await claimDue(pool, DUE, { now: clock.now(), leaseMs: LEASE_MS, limit });
-  return held.map(({ item, attempt }) => ({ domain_id: item, looks: attempt - 1 }));
+const takeDue = async (
+  { pool, clock }: LookOptions,
+  limit: number,
+): Promise<{ readonly looks: readonly DueLook[]; readonly waitMs: number }> => {
+  const { claims, waitMs } = await claimDue(pool, DUE, { now: clock.now(), leaseMs: LEASE_MS, limit });
+  return { looks: claims.map(({ item, attempt }) => ({ domain_id: item, looks: attempt - 1 })), waitMs };
 };
 
 const makeLook = async (

@@ -33,7 +33,8 @@ interface DueWork {
   readonly attempt: number;
 }
 
-const POLL_MS = 500;
+/** While PostgreSQL does not answer. */
+const AGAIN_MS = 500;
 /** Under load what comes due meanwhile shares the next look. */
 const GATHER_MS = 20;
 /** Between an attempt's end and its append, and for clocks that differ. */
@@ -63,13 +64,15 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
   const loop = (async () => {
     while (!stopping.signal.aborted) {
       const room = atOnce - running.size;
+      let waitMs = AGAIN_MS;
       if (room > 0) {
-        const due = await takeDue(options, room).catch(() => []);
-        for (const work of due) start(work);
-        if (due.length === room) continue;
+        const due = await takeDue(options, room).catch(() => ({ work: [], waitMs: AGAIN_MS }));
+        for (const work of due.work) start(work);
+        if (due.work.length === room) continue;
         await setTimeout(GATHER_MS);
+        ({ waitMs } = due);
       }
-      await alarm.wait(POLL_MS, stopping.signal);
+      await alarm.wait(waitMs, stopping.signal);
     }
   })();
 
@@ -92,12 +95,16 @@ const DUE = {
              select from work.claim c where c.item = w.ip and c.cycle = w.round
                and c.attempt = w.attempts + 1 and c.lease_until > $1)
            order by w.next_attempt_at limit $2 for update of w skip locked`,
+  next: 'select min(next_attempt_at) from read.enrichment_work',
 };
 
-const takeDue = async ({ pool, clock, attemptMs }: AttemptOptions, limit: number): Promise<DueWork[]> => {
+const takeDue = async (
+  { pool, clock, attemptMs }: AttemptOptions,
+  limit: number,
+): Promise<{ readonly work: readonly DueWork[]; readonly waitMs: number }> => {
   const leaseMs = attemptMs + LEASE_MARGIN_MS;
-  const held = await claimDue(pool, DUE, { now: clock.now(), leaseMs, limit });
-  return held.map(({ item, cycle, attempt }) => ({ ip: item, round: cycle, attempt }));
+  const { claims, waitMs } = await claimDue(pool, DUE, { now: clock.now(), leaseMs, limit });
+  return { work: claims.map(({ item, cycle, attempt }) => ({ ip: item, round: cycle, attempt })), waitMs };
 };
 
 const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: AbortSignal): Promise<void> => {

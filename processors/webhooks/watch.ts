@@ -25,13 +25,16 @@ export interface WatchOptions {
 
 /** The safety net under lost notifications, ended leases, and what waits for another projection. */
 const EVERY_MS = 2_000;
+/** The same while nothing is pending. */
+const IDLE_MS = 10_000;
 
 /** Finds out at which endpoints something is or comes due: told by the read model, and by looking now and then. */
 export const startWatch = ({ pool, clock, log, look, onWatched }: WatchOptions) => {
   const stopping = new AbortController();
   const alarm = createAlarm();
 
-  const lookAround = async (): Promise<void> => {
+  /** @returns how long to wait before the next look, in milliseconds */
+  const lookAround = async (): Promise<number> => {
     const waiting = await readWaiting(pool);
     const now = clock.now();
     let oldestDueMs = 0;
@@ -43,14 +46,16 @@ export const startWatch = ({ pool, clock, log, look, onWatched }: WatchOptions) 
     const paused = waiting.filter((endpoint) => endpoint.paused).length;
     const held = waiting.filter((endpoint) => endpoint.held && !endpoint.paused).length;
     onWatched({ taking: waiting.length - paused - held, held, paused, oldestDueMs });
+    return waiting.length > 0 ? EVERY_MS : IDLE_MS;
   };
 
   const loop = (async () => {
     while (!stopping.signal.aborted) {
-      await lookAround().catch((error: unknown) =>
-        log.warn({ error: String(error) }, 'what is due could not be read'),
-      );
-      await alarm.wait(EVERY_MS, stopping.signal);
+      const waitMs = await lookAround().catch((error: unknown) => {
+        log.warn({ error: String(error) }, 'due deliveries could not be read; they are read again');
+        return EVERY_MS;
+      });
+      await alarm.wait(waitMs, stopping.signal);
     }
   })();
 

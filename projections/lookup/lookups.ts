@@ -10,6 +10,7 @@ import {
   type Reservation,
   type WorkKind,
 } from '../../domain/lookup/events.ts';
+import { DUE_CHANNEL } from '../../platform/channels.ts';
 import type { Projection } from '../projection.ts';
 
 type Completed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentCompleted.v1' }>;
@@ -47,9 +48,6 @@ interface Changes {
   readonly made: Map<string, ReservationRow>;
   readonly states: Map<string, Pick<ReservationRow, 'reservation_id' | 'state' | 'ended_at'>>;
 }
-
-/** Notified when an attempt may have become due. */
-export const DUE_CHANNEL = 'doorplate_due';
 
 /** Saved results, the work under way, and each partner's reservations: what GET /v1/lookup reads. */
 export const lookups: Projection = {

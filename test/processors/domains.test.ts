@@ -59,23 +59,29 @@ const keep = () => {
 };
 const lookOut = (over: Partial<LookOptions> = {}) => {
   const { store, pool, clock, log } = house;
-  running.push(
-    startDomainLooks({
-      store,
-      pool,
-      clock,
-      log,
-      serviceHost: SERVICE_HOST,
-      tokenOf,
-      newResolver: () => {
-        const resolver = new Resolver({ timeout: 150, tries: 1 });
-        resolver.setServers([dns.address]);
-        return resolver;
-      },
-      onLook: (outcome) => outcomes.push(outcome),
-      ...over,
-    }),
-  );
+  const looks = startDomainLooks({
+    store,
+    pool,
+    clock,
+    log,
+    serviceHost: SERVICE_HOST,
+    tokenOf,
+    newResolver: () => {
+      const resolver = new Resolver({ timeout: 150, tries: 1 });
+      resolver.setServers([dns.address]);
+      return resolver;
+    },
+    onLook: (outcome) => outcomes.push(outcome),
+    ...over,
+  });
+  // Nothing notifies a process of a clock that a test has moved.
+  const nudging = setInterval(looks.nudge, 100);
+  running.push({
+    stop: () => {
+      clearInterval(nudging);
+      return looks.stop();
+    },
+  });
 };
 const claim = async (tracker: string, hostname = HOSTNAME, by = commands) => {
   const claimed = await by.claim({ partner_id: PARTNER, tracker_id: tracker }, hostname, house.context());
