@@ -119,6 +119,8 @@ export const startDelivering = async (foundation: Foundation, metrics: Metrics):
     name: 'doorplate deliveries',
     channels: [DELIVERIES_CHANNEL],
     heard: (_channel, payload) => worker.heard(payload),
+    // What was notified before is read.
+    ready: () => worker.heard(''),
   });
   listener.ensure();
   return {

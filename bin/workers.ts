@@ -129,14 +129,16 @@ export const startWorkers = async (
 
   const delivering = await startDelivering(foundation, metrics);
   const domains = startDomains(foundation, metrics);
+  const nudge = (): void => {
+    attempts.nudge();
+    domains.nudge();
+  };
   const due = createListener({
     url,
     name: 'doorplate due',
     channels: [DUE_CHANNEL],
-    heard: () => {
-      attempts.nudge();
-      domains.nudge();
-    },
+    heard: nudge,
+    ready: nudge,
   });
   due.ensure();
 

@@ -93,6 +93,8 @@ export const openDeliverer = (house: House, store: EventStore = house.store): De
         name: 'test deliveries',
         channels: [DELIVERIES_CHANNEL],
         heard: (_channel, payload) => worker.heard(payload),
+        // What was notified before is read.
+        ready: () => worker.heard(''),
       });
       listener.ensure();
       return {
