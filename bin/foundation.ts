@@ -15,12 +15,13 @@ import { endPool } from '../platform/end-postgres.ts';
 import { keyedDigest, serviceKey } from '../platform/keyring.ts';
 import type { Logger } from '../platform/log.ts';
 import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
-import { migrate } from '../platform/migrate.ts';
+import { MigrationError, migrate } from '../platform/migrate.ts';
 import { endsWithin } from '../platform/pause.ts';
 import { createSlonik } from '../platform/slonik.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { createWebhookQueue, type WebhookQueue } from '../read-api/webhook-queue.ts';
 import { tracedStore } from './tracing.ts';
+import { Unreachable } from './unreachable.ts';
 
 /** What every command and every role stands on. */
 export interface Foundation {
@@ -82,7 +83,11 @@ export const openFoundation = async (
   const postgres = config.DATABASE_URL ? null : await startEmbeddedPostgres({ dataDir, log, mode });
   const databaseUrl = config.DATABASE_URL ?? (postgres?.url as string);
   try {
-    await migrate(databaseUrl);
+    await migrate(databaseUrl).catch((error: unknown) => {
+      // A migration that failed is no matter of the address.
+      if (error instanceof MigrationError || !config.DATABASE_URL) throw error;
+      throw new Unreachable('DATABASE_URL', databaseUrl, error);
+    });
     const pool = new pg.Pool({
       connectionString: databaseUrl,
       max: 10,

@@ -11,6 +11,7 @@ import { type Foundation, openFoundation } from './foundation.ts';
 import { signalsIntake } from './signals.ts';
 import { watchState } from './state-metrics.ts';
 import { startTracing } from './tracing.ts';
+import { eventStoreProblem } from './unreachable.ts';
 import { startWorkers, type Workers } from './workers.ts';
 
 export type Role = 'all' | 'api' | 'workers';
@@ -25,6 +26,8 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   shutdown.register('traces', await startTracing(config, log));
   const foundation = await openFoundation(config, log, 'own');
   shutdown.register('stores', foundation.close);
+  const problem = await eventStoreProblem(config, foundation.store);
+  if (problem !== null) log.error(`${problem.message}; the service goes on trying`);
   const { databaseUrl: url, clock } = foundation;
   const leases = await enterLeases({ url, role, clock, log });
   shutdown.register('leases', leases.stop);
@@ -64,7 +67,8 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
     serving = false;
     return api.close();
   });
-  log.info({ role, url: publicUrl, ops_port: ops.port }, 'listening');
+  const without = problem === null ? '' : ', though the event store did not answer at the start';
+  log.info({ role, url: publicUrl, ops_port: ops.port }, `listening${without}`);
   if (demo) greet(publicUrl, demo);
 };
 

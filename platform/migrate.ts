@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 
+/** A server that does not answer at all is told as such. */
+const CONNECT_MS = 10_000;
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 
 /** A migration that PostgreSQL refused. Its message is one line that names the file and the place in it. */
@@ -19,7 +21,7 @@ export class MigrationError extends Error {}
  */
 export async function migrate(databaseUrl: string, directory = MIGRATIONS): Promise<readonly string[]> {
   if (!existsSync(directory)) throw new MigrationError(`the migrations folder ${directory} is missing`);
-  const client = new pg.Client({ connectionString: databaseUrl });
+  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: CONNECT_MS });
   // A backend that dies reaches the caller through the query in flight; unheard, it would end the process.
   client.on('error', () => {});
   await client.connect();

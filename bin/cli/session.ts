@@ -8,6 +8,7 @@ import type { FollowingProcessor } from '../../processors/follow.ts';
 import { projectionGroups } from '../../projections/all.ts';
 import { type Foundation, openFoundation } from '../foundation.ts';
 import { leadGroups } from '../groups.ts';
+import { eventStoreProblem } from '../unreachable.ts';
 
 /** A refusal or a difference found: one line for the operator, exit 1. */
 export class Refused extends Error {}
@@ -29,6 +30,8 @@ export const withFoundation = async <T>(work: (foundation: Foundation) => Promis
   const log = createLogger({ level: process.env.LOG_LEVEL ?? 'warn', destination: 'stderr' });
   const foundation = await openFoundation(loadConfig(process.env), log, 'join');
   try {
+    const problem = await eventStoreProblem(foundation.config, foundation.store);
+    if (problem !== null) throw problem;
     return await work(foundation);
   } finally {
     await foundation.close();

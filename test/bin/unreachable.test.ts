@@ -1,0 +1,129 @@
+import { once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addressOf } from '../../bin/unreachable.ts';
+import { makeAuthority } from '../support/certificates.ts';
+import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { doorplate, MASTER_KEY, startDoorplate } from '../support/doorplate.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/ports.ts';
+
+let database: TestDatabase;
+let dataDir: string;
+let nobody: number;
+beforeAll(async () => {
+  database = await testDatabase();
+  dataDir = await makeDataFolder();
+  nobody = await freePort();
+});
+afterAll(async () => {
+  await database.drop();
+  await removeDataFolder(dataDir);
+});
+
+const environment = (over: Record<string, string>) => ({
+  DATA_DIR: dataDir,
+  DATABASE_URL: database.url,
+  MASTER_KEY,
+  ...over,
+});
+const listPartners = (over: Record<string, string>) => doorplate(['partner', 'list'], environment(over));
+const listening = async (server: Server): Promise<number> => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+};
+
+describe('a command whose event store cannot be used names variable, address and cause, and exits with 1', () => {
+  it('when nobody listens there', async () => {
+    const { code, stderr } = await listPartners({
+      EVENTSTORE_URL: `esdb://admin:s3cret@127.0.0.1:${nobody}?tls=false&maxDiscoverAttempts=1`,
+    });
+    expect(stderr).toMatch(
+      new RegExp(
+        `^doorplate: EVENTSTORE_URL: esdb://127\\.0\\.0\\.1:${nobody} cannot be used: .*ECONNREFUSED`,
+        'm',
+      ),
+    );
+    expect(stderr).not.toContain('s3cret');
+    expect(code).toBe(1);
+  });
+
+  it('when its certificate is of an unknown authority, with what to set', async () => {
+    const authority = await makeAuthority();
+    const { key, cert } = await authority.issue(['127.0.0.1']);
+    const server = createTlsServer({ key, cert, ALPNProtocols: ['h2'] }).on(
+      'tlsClientError',
+      () => undefined,
+    );
+    const port = await listening(server);
+    const { code, stderr } = await listPartners({ EVENTSTORE_URL: `esdb://127.0.0.1:${port}?tls=true` });
+    server.close();
+    expect(stderr).toMatch(
+      /EVENTSTORE_URL: esdb:\/\/127\.0\.0\.1:\d+ cannot be used: .*certificate.*tlsCAFile/,
+    );
+    expect(code).toBe(1);
+  });
+});
+
+describe('a command whose database cannot be used names variable, address and cause, and exits with 1', () => {
+  it('when nobody listens there', async () => {
+    const { code, stderr } = await listPartners({
+      DATABASE_URL: `postgres://doorplate:s3cret@127.0.0.1:${nobody}/doorplate`,
+    });
+    expect(stderr).toBe(
+      `doorplate: DATABASE_URL: postgres://127.0.0.1:${nobody}/doorplate cannot be used: connect ECONNREFUSED 127.0.0.1:${nobody}\n`,
+    );
+    expect(code).toBe(1);
+  });
+
+  it('when what listens there never answers', async () => {
+    const silent = createTcpServer();
+    const port = await listening(silent);
+    const { code, stderr } = await listPartners({
+      DATABASE_URL: `postgres://doorplate@127.0.0.1:${port}/doorplate`,
+    });
+    silent.close();
+    expect(stderr).toContain(
+      `DATABASE_URL: postgres://127.0.0.1:${port}/doorplate cannot be used: timeout expired`,
+    );
+    expect(code).toBe(1);
+  });
+
+  it('when it has no such database', async () => {
+    const url = new URL(database.url);
+    url.pathname = '/nowhere';
+    const { code, stderr } = await listPartners({ DATABASE_URL: url.href });
+    expect(stderr).toMatch(
+      /^doorplate: DATABASE_URL: .* cannot be used: database "nowhere" does not exist\n$/,
+    );
+    expect(code).toBe(1);
+  });
+});
+
+it('a server whose event store cannot be reached says so before it listens', async () => {
+  const url = `esdb://admin:s3cret@127.0.0.1:${nobody}?tls=false&maxDiscoverAttempts=1`;
+  const ports = { PORT: String(await freePort()), OPS_PORT: String(await freePort()) };
+  const server = startDoorplate(['serve', '--role', 'api'], environment({ EVENTSTORE_URL: url, ...ports }));
+  await eventually('it listens', () => server.stderr().includes('listening'), Boolean, 30_000);
+  const log = server.stderr();
+  expect(log).toMatch(/EVENTSTORE_URL: esdb:\/\/127\.0\.0\.1:\d+ cannot be used: .*ECONNREFUSED/);
+  expect(log).not.toContain('s3cret');
+  expect(log).toContain('listening, though the event store did not answer at the start');
+  server.child.kill('SIGTERM');
+  expect(await server.ended).toBe(0);
+});
+
+it.each([
+  ['esdb://admin:p%40ss@a:2113,b:2113,c:2113?tls=false', 'esdb://a:2113,b:2113,c:2113'],
+  [
+    'postgres://me:secret@/doorplate?host=/run/pg&port=1&password=secret',
+    'postgres:///doorplate?host=/run/pg',
+  ],
+  ['postgresql://h/doorplate', 'postgresql://h/doorplate'],
+])('the address of %s is told without credentials', (url, address) => {
+  expect(addressOf(url)).toBe(address);
+});
