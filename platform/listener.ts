@@ -22,6 +22,8 @@ export interface Listener {
 }
 
 const AGAIN_MS = 1_000;
+/** A server that takes longer to connect or to listen is tried again. */
+const ANSWER_MS = 2_000;
 
 /** A session of its own for notifications. They may be missed while it is away: who listens must poll as well. */
 export const createListener = ({
@@ -67,7 +69,13 @@ export const createListener = ({
 
   const ensure = (): void => {
     if (client || closed) return;
-    client = new pg.Client({ connectionString: url, application_name: name });
+    client = new pg.Client({
+      connectionString: url,
+      application_name: name,
+      connectionTimeoutMillis: ANSWER_MS,
+      query_timeout: ANSWER_MS,
+      keepAlive: true,
+    });
     void connect(client);
   };
 

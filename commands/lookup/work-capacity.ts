@@ -74,7 +74,10 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
         ok: true,
         finished: (position) => {
           if (position === null) leave(ip);
-          else void projected(position).finally(() => leave(ip));
+          else {
+            const left = () => leave(ip);
+            projected(position).then(left, left);
+          }
         },
       };
     },

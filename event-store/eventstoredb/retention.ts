@@ -16,9 +16,11 @@ import {
   WrongExpectedRevision,
 } from '../port.ts';
 import { writeError } from './errors.ts';
-import { within } from './timing.ts';
+import { pause, within } from './timing.ts';
 
 type Retention = Pick<EventStore, 'expire' | 'truncateBefore'>;
+
+const AGAIN_MS = 50;
 
 /** Tombstones and truncation. Both may be repeated, so after an unknown outcome the caller simply does. */
 export const createRetention = (client: EventStoreDBClient, deadlineMs: number): Retention => {
@@ -50,7 +52,7 @@ export const createRetention = (client: EventStoreDBClient, deadlineMs: number):
     }
   };
 
-  const truncate = async (stream: string, revision: Revision): Promise<void> => {
+  const truncate = async (stream: string, revision: Revision, deadline: number): Promise<void> => {
     const [last, metadata] = await Promise.all([lastEvent(stream), lastEvent(`$$${stream}`)]);
     if (!last) return; // no stream, or nothing left of it
     const settings = (metadata?.data ?? {}) as { $tb?: number };
@@ -62,14 +64,16 @@ export const createRetention = (client: EventStoreDBClient, deadlineMs: number):
     try {
       await client.appendToStream(`$$${stream}`, event, { ...call, expectedRevision });
     } catch (error) {
-      if (!(error instanceof WrongExpectedVersionError)) throw error;
-      await truncate(stream, revision); // someone else has changed the settings meanwhile
+      if (!(error instanceof WrongExpectedVersionError) || performance.now() > deadline) throw error;
+      // Someone else has changed the settings meanwhile, perhaps in an event that is not replicated yet.
+      await pause(AGAIN_MS);
+      await truncate(stream, revision, deadline);
     }
   };
 
   const truncateBefore = async (stream: string, revision: Revision): Promise<void> => {
     try {
-      await timed(truncate(stream, revision));
+      await timed(truncate(stream, revision, performance.now() + deadlineMs));
     } catch (raw) {
       const error = writeError(raw, stream);
       if (!(error instanceof StreamExpired)) throw error;

@@ -58,7 +58,7 @@ export const createConnections = ({
   const pools = new LRUCache<string, Pool>({
     max: MOST_POOLS,
     dispose: (pool, _key, why) => {
-      if (why === 'evict') void pool.close();
+      if (why === 'evict') void pool.close().catch(() => undefined);
     },
   });
   return {

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { createListener } from '../../platform/listener.ts';
@@ -23,4 +25,20 @@ it('what somebody says that means nothing ends neither the process nor the liste
   await db.end();
   await listener.close();
   await drop();
+});
+
+it('connects again when a server takes the connection and never answers', async () => {
+  let connections = 0;
+  const silent = createServer(() => {
+    connections += 1;
+  });
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const url = `postgres://doorplate@127.0.0.1:${port}/doorplate`;
+  const listener = createListener({ url, name: 'a test', channels: ['talk'], heard: () => undefined });
+  listener.ensure();
+  await until('a second connection', () => connections >= 2, 10_000);
+  await listener.close();
+  silent.close();
 });
