@@ -29,6 +29,8 @@ export interface StormProcess {
   readiness(): Promise<string>;
   /** Resident memory in MiB; null while it does not run. */
   residentMemory(): number | null;
+  /** All that it has logged, from its first start on. */
+  log(): string;
   lastLogLines(): string;
   cli(...args: string[]): Promise<Ended>;
   remove(): Promise<void>;
@@ -53,7 +55,8 @@ export const createProcess = async (options: ProcessOptions): Promise<StormProce
   const [port, opsPort] = [await freePort(), await freePort()];
   const env = { DATA_DIR: dataDir, PORT: String(port), OPS_PORT: String(opsPort), ...options.env };
   let running: Running | null = null;
-  let log = '';
+  let earlierLog = '';
+  const log = (): string => `${earlierLog}${running?.stderr() ?? ''}`;
 
   const signal = (name: NodeJS.Signals): void => void running?.child.kill(name);
   const end = async (name: NodeJS.Signals): Promise<number | null> => {
@@ -64,7 +67,7 @@ export const createProcess = async (options: ProcessOptions): Promise<StormProce
     // A frozen process cannot handle a signal.
     ending.child.kill('SIGCONT');
     const code = await ending.ended;
-    log = ending.stderr();
+    earlierLog += ending.stderr();
     return code;
   };
   const readiness = async (): Promise<string> => {
@@ -84,7 +87,7 @@ export const createProcess = async (options: ProcessOptions): Promise<StormProce
       void started.ended.then((code) => {
         if (running !== started) return;
         running = null;
-        log = started.stderr();
+        earlierLog += started.stderr();
         onUnexpectedEnd(code);
       });
     },
@@ -99,7 +102,8 @@ export const createProcess = async (options: ProcessOptions): Promise<StormProce
         () => false,
       ),
     residentMemory: () => (running?.child.pid === undefined ? null : residentMemoryOf(running.child.pid)),
-    lastLogLines: () => (running?.stderr() ?? log).trimEnd().split('\n').slice(-LOG_LINES).join('\n'),
+    log,
+    lastLogLines: () => log().trimEnd().split('\n').slice(-LOG_LINES).join('\n'),
     cli: (...args) => doorplate(args, env),
     remove: async () => {
       await end('SIGKILL');

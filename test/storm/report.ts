@@ -20,6 +20,8 @@ export interface StormResult {
   readonly memory: readonly MemoryPeaks[];
   readonly violations: readonly Violation[];
   readonly violationCount: number;
+  /** The last log lines of each process, where there is a violation. */
+  readonly logs: Readonly<Record<string, string>>;
 }
 
 export const machineName = (): string => `${cpus().length} cores (${cpus()[0]?.model.trim() || 'unknown'})`;
@@ -60,6 +62,7 @@ export const printable = (result: StormResult): string =>
     result.violationCount === 0
       ? 'No invariant was violated.'
       : `${result.violationCount} VIOLATIONS:\n${result.violations.map(describe).join('\n')}`,
+    ...Object.entries(result.logs).map(([process, log]) => `\nLast log lines of ${process}:\n${log}`),
   ].join('\n');
 
 /** One violation as text. */

@@ -1,6 +1,6 @@
 /**
- * `npm run storm -- [--minutes N] [--seed N] [--eventstore URL [--cluster-command CMD]] [--json FILE]`: runs a storm
- * (docs/reliability.md), prints what came out, and exits with 1 if a promise was broken.
+ * `npm run storm -- [--minutes N] [--seed N] [--eventstore URL [--cluster-command CMD]] [--json FILE] [--logs FOLDER]`
+ * runs a storm (docs/reliability.md), prints what came out, and exits with 1 if a promise was broken.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -14,6 +14,7 @@ const { values } = parseArgs({
     eventstore: { type: 'string' },
     'cluster-command': { type: 'string' },
     json: { type: 'string' },
+    logs: { type: 'string' },
   },
 });
 const number = (name: string, text: string): number => {
@@ -32,6 +33,7 @@ const result = await runStorm({
   seed: number('seed', values.seed ?? String(1 + (Date.now() % 2 ** 31))),
   eventStoreUrl: values.eventstore,
   clusterCommand: values['cluster-command'],
+  logFolder: values.logs,
   say: (line) => void process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`),
 });
 process.stdout.write(`${printable(result)}\n`);

@@ -1,4 +1,5 @@
 /** Everything that a storm runs: two api and two workers processes, their stores, and the world around them. */
+import type { ServerResponse } from 'node:http';
 import { startDnsServer } from '../support/dns-server.ts';
 import { type Environment, MASTER_KEY } from '../support/doorplate.ts';
 import { COMPANY, respond, startProvider } from '../support/http-provider.ts';
@@ -28,9 +29,8 @@ export interface StackOptions {
   /** An `esdb://` URL; undefined: events are in PostgreSQL. */
   readonly eventStoreUrl: string | undefined;
   readonly violations: Violations;
-  readonly onDelivery: (...delivery: Parameters<NonNullable<DeliveryHandler>>) => void;
+  readonly onDelivery: (request: Received, response: ServerResponse) => void;
 }
-type DeliveryHandler = NonNullable<Parameters<typeof startReceiver>[0]>['answer'];
 
 const HOOK_HOST = 'hooks.example.com';
 /** No ceiling is part of the storm; retries come soon, so that two minutes hold several. */
@@ -52,10 +52,7 @@ export const startStack = async ({ eventStoreUrl, violations, onDelivery }: Stac
     const receiverPort = await freePort();
     const allowed = await allowReceivers([receiverPort], [HOOK_HOST]);
     closing.push(() => allowed.remove());
-    const answer = (request: Received, response: Parameters<typeof onDelivery>[1]): void => {
-      onDelivery(request, response);
-    };
-    const receiver = await startReceiver({ tls: allowed.tls, port: receiverPort, answer });
+    const receiver = await startReceiver({ tls: allowed.tls, port: receiverPort, answer: onDelivery });
     closing.push(() => receiver.close());
     const provider = await startVendor();
     closing.push(() => provider.close());

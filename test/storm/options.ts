@@ -1,0 +1,14 @@
+export interface StormOptions {
+  /** How long load and faults go on; the proofs take up to some minutes more. */
+  readonly minutes: number;
+  /** Decides the order of the faults, their victims and the load. */
+  readonly seed: number;
+  /** An `esdb://` URL; undefined: events are in PostgreSQL. */
+  readonly eventStoreUrl?: string | undefined;
+  /** Called as `COMMAND start|stop|kill|freeze|thaw NODE`; undefined: no fault of EventStoreDB nodes. */
+  readonly clusterCommand?: string | undefined;
+  /** An existing folder for the processes' whole logs; undefined: they are not kept. */
+  readonly logFolder?: string | undefined;
+  /** Told what goes on, a line each. */
+  readonly say: (line: string) => void;
+}
