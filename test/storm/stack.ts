@@ -40,6 +40,7 @@ const SETTINGS: Environment = {
   RETRY_BASE_SECONDS: '0.2',
   ENRICHMENT_HTTP_TIMEOUT_MS: '1000',
   ENRICHMENT_INTAKE_PER_MINUTE: '999999',
+  LOOKUP_CAPACITY: '2000',
 };
 const ROLES: readonly Role[] = ['api', 'api', 'workers', 'workers'];
 
