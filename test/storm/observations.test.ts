@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { type InjectedFault, type Observation, recoveries } from './observations.ts';
 
-const fault: InjectedFault = { name: 'a fault', startedAt: 1_000, liftedAt: 4_000, readyAt: 4_500 };
+const fault: InjectedFault = {
+  name: 'a fault',
+  startedAt: 1_000,
+  liftedAt: 4_000,
+  readyAt: 4_500,
+  servedAt: null,
+};
 const request = (sentAt: number, endedAt: number, outcome: Observation['outcome']): Observation => ({
   kind: 'reveal',
   sentAt,

@@ -27,6 +27,8 @@ export interface InjectedFault {
   readonly liftedAt: number;
   /** When all processes reported that they are ready again; null: not within the limit. */
   readonly readyAt: number | null;
+  /** When the clients that had waited for the end of the fault were all served; null: the fault has none. */
+  readonly servedAt: number | null;
 }
 
 export interface Recovery {

@@ -7,6 +7,8 @@ export interface StormOptions {
   readonly eventStoreUrl?: string | undefined;
   /** Called as `COMMAND start|stop|kill|freeze|thaw NODE`; undefined: no fault of EventStoreDB nodes. */
   readonly clusterCommand?: string | undefined;
+  /** Injects only the faults that have this in their names; undefined: all. */
+  readonly only?: string | undefined;
   /** An existing folder for the processes' whole logs; undefined: they are not kept. */
   readonly logFolder?: string | undefined;
   /** Told what goes on, a line each. */

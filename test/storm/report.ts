@@ -17,6 +17,8 @@ export interface StormResult {
   readonly recoveries: readonly Recovery[];
   /** The longest time from a fault's end until all processes were ready. */
   readonly readySeconds: Readonly<Record<string, number | null>>;
+  /** The longest time from a fault's end until all clients that had waited for it were served. */
+  readonly servedSeconds: Readonly<Record<string, number>>;
   readonly memory: readonly MemoryPeaks[];
   readonly violations: readonly Violation[];
   readonly violationCount: number;
@@ -38,6 +40,9 @@ export const printable = (result: StormResult): string =>
     '',
     recoveryTable(result),
     '',
+    ...Object.entries(result.servedSeconds).map(
+      ([fault, seconds]) => `After "${fault}" the last client was served within ${seconds} s.\n`,
+    ),
     table([
       ['requests', 'success', '503', 'cut'],
       ...REQUEST_KINDS.map((kind) => {

@@ -41,6 +41,7 @@ export const resultOf = ({ minutes, seed, eventStoreUrl }: StormOptions, finding
     totals,
     recoveries: recoveries(client.observations, injected, loadEndedAt),
     readySeconds: Object.fromEntries(names.map((name) => [name, slowestReady(injected, name)])),
+    servedSeconds: Object.fromEntries(names.flatMap((name) => slowestServed(injected, name))),
     memory: peaks,
     violations: violations.found,
     violationCount: violations.count(),
@@ -56,4 +57,11 @@ const slowestReady = (injected: readonly InjectedFault[], name: string): number 
     .filter((one) => one.name === name)
     .map(({ readyAt, liftedAt }) => (readyAt === null ? null : Math.round((readyAt - liftedAt) / 100) / 10));
   return times.includes(null) ? null : Math.max(...(times as number[]));
+};
+
+const slowestServed = (injected: readonly InjectedFault[], name: string): [string, number][] => {
+  const times = injected.flatMap((one) =>
+    one.name !== name || one.servedAt === null ? [] : one.servedAt - one.liftedAt,
+  );
+  return times.length === 0 ? [] : [[name, Math.round(Math.max(...times) / 100) / 10]];
 };

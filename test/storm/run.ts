@@ -1,6 +1,6 @@
 /**
- * `npm run storm -- [--minutes N] [--seed N] [--eventstore URL [--cluster-command CMD]] [--json FILE] [--logs FOLDER]`
- * runs a storm (docs/reliability.md), prints what came out, and exits with 1 if a promise was broken.
+ * `npm run storm -- [--minutes N] [--seed N] [--eventstore URL [--cluster-command CMD]] [--json FILE] [--logs FOLDER]
+ * [--only TEXT]` runs a storm (docs/reliability.md), prints what came out, and exits with 1 if a promise was broken.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -15,6 +15,7 @@ const { values } = parseArgs({
     'cluster-command': { type: 'string' },
     json: { type: 'string' },
     logs: { type: 'string' },
+    only: { type: 'string' },
   },
 });
 const number = (name: string, text: string): number => {
@@ -34,6 +35,7 @@ const result = await runStorm({
   eventStoreUrl: values.eventstore,
   clusterCommand: values['cluster-command'],
   logFolder: values.logs,
+  only: values.only,
   say: (line) => void process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`),
 });
 process.stdout.write(`${printable(result)}\n`);

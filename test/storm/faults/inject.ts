@@ -39,7 +39,8 @@ export const injectFaults = async (
   options: StormOptions,
 ): Promise<InjectedFault[]> => {
   const end = performance.now() + options.minutes * 60_000;
-  const faults = allFaults(stack, load, options);
+  const faults = allFaults(stack, load, options).filter(({ name }) => name.includes(options.only ?? ''));
+  if (faults.length === 0) throw new Error(`no fault has "${options.only}" in its name`);
   const injected: InjectedFault[] = [];
   await pause(CALM_MS);
   while (performance.now() < end) {
@@ -70,5 +71,6 @@ const inject = async (
     );
   }
   await fault.afterwards?.();
-  return { name: fault.name, startedAt, liftedAt, readyAt };
+  const servedAt = fault.afterwards === undefined ? null : performance.now();
+  return { name: fault.name, startedAt, liftedAt, readyAt, servedAt };
 };

@@ -8,6 +8,8 @@ const DOWN_MS = 5_000;
 const FROZEN_MS = 15_000;
 const MINORITY_DOWN_MS = 20_000;
 const ALL_DOWN_MS = 60_000;
+const ELECTION_LIMIT_MS = 60_000;
+const POLL_MS = 100;
 
 /** Kills, stops and freezes nodes of an EventStoreDB: its only one, or the leader and others of a cluster. */
 export const nodeFaults = (cluster: Cluster, random: Random, crowd: Crowd): Fault[] => {
@@ -21,6 +23,7 @@ export const nodeFaults = (cluster: Cluster, random: Random, crowd: Crowd): Faul
     await pause(milliseconds);
     const back = action === 'freeze' ? 'thaw' : 'start';
     await Promise.all(nodes.map((node) => cluster.control(back, node)));
+    await untilLed(cluster);
   };
   const alone = cluster.nodes.length === 1;
   const which = alone ? 'the EventStoreDB node' : 'the EventStoreDB leader';
@@ -45,4 +48,13 @@ export const nodeFaults = (cluster: Cluster, random: Random, crowd: Crowd): Faul
       afterwards: crowd.served,
     },
   ];
+};
+
+/** The fault of a store ends when it has a leader again. @throws when it has none within the limit */
+const untilLed = async (cluster: Cluster): Promise<void> => {
+  const end = performance.now() + ELECTION_LIMIT_MS;
+  while ((await cluster.leader()) === null) {
+    if (performance.now() > end) throw new Error(`EventStoreDB has no leader after ${ELECTION_LIMIT_MS} ms`);
+    await pause(POLL_MS);
+  }
 };
