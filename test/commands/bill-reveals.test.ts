@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { billReveals, type Completion } from '../../commands/billing/bill-reveals.ts';
+import { billReveals } from '../../commands/billing/bill-reveals.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import { type EventStore, OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
+import { aCompletion } from '../support/completions.ts';
 import { faultyStore } from '../support/faulty-store.ts';
 import { type House, openHouse } from '../support/house.ts';
 
@@ -16,19 +17,7 @@ beforeEach(() => {
 });
 afterAll(() => house.close());
 
-const completion = (position: bigint): Completion => ({
-  reveal: {
-    partner_id: partner,
-    reveal_id: randomUUID(),
-    tracker_id: randomUUID(),
-    key_id: 'key_a',
-    user_id: null,
-    completed_at: '2026-03-01T12:00:00.000Z',
-    billable: true,
-    position,
-  },
-  context: { ...house.context(), causationId: `completion ${position}` },
-});
+const completion = (position: bigint) => aCompletion(house, partner, position);
 
 const entries = async () => {
   const found: { revision: number; position: string; cause: string }[] = [];

@@ -9,6 +9,7 @@ import { trackerDayStream } from '../../domain/usage/events.ts';
 import { StoreBusy } from '../../event-store/port.ts';
 import { createDayKeys, type DayKeys } from '../../platform/day-keys.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
+import { aCompletion } from '../support/completions.ts';
 import { eventually } from '../support/eventually.ts';
 import { type House, openHouse } from '../support/house.ts';
 import { leadingStore } from '../support/other-stores.ts';
@@ -35,19 +36,7 @@ const replicateMeanwhile = async <T>(work: Promise<T>): Promise<T> => {
 const eventsOf = (stream: string) => Array.fromAsync(house.store.readStream(stream));
 
 describe('an append that is refused on an event that is not replicated yet', () => {
-  const completion = (partner_id: string, position: bigint) => ({
-    reveal: {
-      partner_id,
-      reveal_id: randomUUID(),
-      tracker_id: randomUUID(),
-      key_id: 'key_a',
-      user_id: null,
-      completed_at: '2026-03-01T12:00:00.000Z',
-      billable: true,
-      position,
-    },
-    context: house.context(),
-  });
+  const completion = (partner: string, position: bigint) => aCompletion(house, partner, position);
 
   it('is retried by billing, which then makes each entry once', async () => {
     const partner = randomUUID();

@@ -1,0 +1,18 @@
+import { randomUUID } from 'node:crypto';
+import type { Completion } from '../../commands/billing/bill-reveals.ts';
+import type { House } from './house.ts';
+
+/** A completed reveal at a position of the log, to be billed. */
+export const aCompletion = (house: House, partner_id: string, position: bigint): Completion => ({
+  reveal: {
+    partner_id,
+    reveal_id: randomUUID(),
+    tracker_id: randomUUID(),
+    key_id: 'key_a',
+    user_id: null,
+    completed_at: '2026-03-01T12:00:00.000Z',
+    billable: true,
+    position,
+  },
+  context: { ...house.context(), causationId: `completion ${position}` },
+});
