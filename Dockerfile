@@ -1,14 +1,14 @@
 # The service without its embedded parts: it needs DATABASE_URL, EVENTSTORE_URL and MASTER_KEY.
 # docker-compose.yml shows it with all that it needs around it.
 
-FROM node:24-slim AS dependencies
+FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY clients/typescript/package.json clients/typescript/
 # The optional ones are a Node of the project's own and the embedded PostgreSQL: the image has no use for them.
 RUN npm ci --omit=dev --omit=optional
 
-FROM node:24-slim
+FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production \
     HOST=0.0.0.0 \
     OPS_HOST=0.0.0.0 \
@@ -19,7 +19,8 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY . .
 # Owned by root and run as another user: the process cannot change its own code.
 USER node
-EXPOSE 3000 3001
+# The operations listener on 3001 is for the private network and is not exposed.
+EXPOSE 3000
 # Readiness, so that nothing is sent here before the read models have caught up; a start may have to migrate first.
 HEALTHCHECK --interval=5s --timeout=5s --start-period=60s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.OPS_PORT || 3001) + '/readyz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]

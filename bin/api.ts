@@ -13,6 +13,7 @@ import { openApiDocument, openApiRoute } from '../http/openapi.ts';
 import { createServedHosts } from '../http/own-host.ts';
 import type { CallingKey, Route } from '../http/route.ts';
 import { buildServer } from '../http/server.ts';
+import { createConnectionGroup } from '../http/visitor.ts';
 import type { Config } from '../platform/config.ts';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
@@ -173,6 +174,12 @@ export const buildApi = async (
       return admit(key, route);
     },
     isCustomDomain: served.isCustomDomain,
+    isHttps: publicUrl.startsWith('https:'),
+    connectionLimits: {
+      inAll: config.MAX_CONNECTIONS,
+      perAddress: config.MAX_CONNECTIONS_PER_ADDRESS,
+      groupOf: createConnectionGroup(config.TRUSTED_PROXIES),
+    },
     clock,
     log,
     onAnswer: ({ method, path }, { status }, milliseconds) =>

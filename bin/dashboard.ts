@@ -19,6 +19,7 @@ import type { Position } from '../event-store/port.ts';
 import type { Route } from '../http/route.ts';
 import { createVisitorAddress, networkOf } from '../http/visitor.ts';
 import {
+  createLoginNetworks,
   createLogins,
   LOGIN_RATES,
   LOGIN_WINDOW,
@@ -26,6 +27,7 @@ import {
   passwordOf,
   replacePassword,
 } from '../platform/logins.ts';
+import { weaknessOf } from '../platform/password-strength.ts';
 import { hashPassword, isPassword } from '../platform/passwords.ts';
 import type { RateLimiter } from '../platform/rate-limit.ts';
 import { listDomainsOfPartner } from '../read-api/domain-rows.ts';
@@ -86,20 +88,23 @@ export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
 /** A person sends no more; a script with a person's cookie is held to it. */
 const FORMS_PER_MINUTE = 60;
 
-/** Tries in the window, from one place, of one name from one place, and of one name. */
+/** Login attempts per window: per network, per user and network, per user from networks that are new to the user. */
 const OF_A_PLACE = 100;
 const FROM_HERE = 10;
 const OF_A_NAME = 50;
 
-/** By digests, since the limits' names are written down; the place's first, which bounds how many names one writes. */
-const createThrottle = ({ digest }: Foundation, { admit }: RateLimiter) => {
+/** By digests, since the rates' names are stored; the network's first, which bounds how many names one network writes. */
+const createThrottle = (foundation: Foundation, { admit }: RateLimiter) => {
+  const networks = createLoginNetworks(foundation);
   return async (userId: string, address: string): Promise<number | null> => {
-    const place = digest(networkOf(address));
-    const rates = [
-      [`${LOGIN_RATES}from ${place}`, OF_A_PLACE],
-      [`${LOGIN_RATES}${userId} ${place}`, FROM_HERE],
-      [`${LOGIN_RATES}${userId}`, OF_A_NAME],
-    ] as const;
+    const network = foundation.digest(networkOf(address));
+    // Attempts from elsewhere do not count against a user where they have logged in before.
+    const isKnown = await networks.isKnown(userId, network);
+    const rates: [string, number][] = [
+      [`${LOGIN_RATES}from ${network}`, OF_A_PLACE],
+      [`${LOGIN_RATES}${userId} ${network}`, FROM_HERE],
+      ...(isKnown ? [] : [[`${LOGIN_RATES}${userId}`, OF_A_NAME] satisfies [string, number]]),
+    ];
     for (const [name, ceiling] of rates) {
       const verdict = await admit(name, ceiling, LOGIN_WINDOW);
       if (verdict !== null) return Math.ceil(verdict.retryMs / 1_000);
@@ -110,13 +115,18 @@ const createThrottle = ({ digest }: Foundation, { admit }: RateLimiter) => {
 
 const loginParts = (foundation: Foundation, limiter: RateLimiter, logins: Logins): LoginParts => {
   const throttle = createThrottle(foundation, limiter);
+  const networks = createLoginNetworks(foundation);
   const placeOf = createVisitorAddress(foundation.config.TRUSTED_PROXIES);
   return {
     tooMany: (name, request) => throttle(userIdOf(name), placeOf(request)),
-    logIn: async (name, password) => {
+    logIn: async (name, password, request) => {
       const userId = userIdOf(name);
       const known = await passwordOf(foundation.pool, userId);
-      return (await isPassword(password, known)) && known !== null ? logins.begin(userId, known) : null;
+      if (!(await isPassword(password, known)) || known === null) return null;
+      const token = await logins.begin(userId, known);
+      const network = foundation.digest(networkOf(placeOf(request)));
+      if (token !== null) await networks.remember(userId, network);
+      return token;
     },
     logOut: logins.end,
   };
@@ -139,6 +149,7 @@ const accountParts = (foundation: Foundation, limiter: RateLimiter, logins: Logi
       await changeUser(store, 'ChangePassword', userId, visitContext(visit));
       return logins.begin(userId, hash);
     },
+    weakness: weaknessOf,
     countLogins: logins.count,
     endLogins: logins.endAll,
   };

@@ -40,6 +40,7 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   let serving = false;
   const ops = await startOpsServer({
     host: config.OPS_HOST,
+    hostNames: config.OPS_HOSTS,
     port: config.OPS_PORT,
     registry: metrics.registry,
     readiness: () => readiness(foundation, workers, serving || role === 'workers'),

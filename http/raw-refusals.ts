@@ -7,6 +7,9 @@ import { type ErrorCode, refusal } from './error-catalog.ts';
 /** A request line this long is why the head overflowed (the parser's limit is 16 KiB for all of it). */
 const LONG_REQUEST_LINE = 8_192;
 
+/** Of every answer. */
+type Headers = Readonly<Record<string, string>>;
+
 interface ParserError extends Error {
   readonly code?: string;
   /** A Buffer in Node, whatever Fastify's types say. */
@@ -14,19 +17,22 @@ interface ParserError extends Error {
 }
 
 /** The listener for `clientError`: an Error body with a request id, then the end of the connection. */
-export function refuseRaw(error: ParserError, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || answeredEarly.has(socket)) {
-    socket.destroy();
-    return;
-  }
-  const { status, code, message } = diagnose(error);
-  endWith(socket, status, code, message);
-}
+export const refuseRaw =
+  (headers: Headers) =>
+  (error: ParserError, socket: Socket): void => {
+    if (error.code === 'ECONNRESET' || !socket.writable || answeredEarly.has(socket)) {
+      socket.destroy();
+      return;
+    }
+    const { status, code, message } = diagnose(error);
+    endWith(socket, headers, status, code, message);
+  };
 
 /** The listener for `connect`: this is no proxy, and no path has that form. */
-export function refuseConnect(_request: unknown, socket: Socket): void {
-  endWith(socket, 404, 'not_found');
-}
+export const refuseConnect =
+  (headers: Headers) =>
+  (_request: unknown, socket: Socket): void =>
+    endWith(socket, headers, 404, 'not_found');
 
 /** Sockets with an answer out while the body is still coming: a second answer would be taken for another request's. */
 const answeredEarly = new WeakSet<object>();
@@ -56,13 +62,14 @@ function overlongLine(packet: unknown): boolean {
   return Buffer.isBuffer(packet) && !packet.subarray(0, LONG_REQUEST_LINE).includes('\r\n');
 }
 
-function endWith(socket: Socket, status: number, code: ErrorCode, message?: string): void {
+function endWith(socket: Socket, headers: Headers, status: number, code: ErrorCode, message?: string): void {
+  const always = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const id = randomUUID();
   const { body } = refusal({ id }, code, message === undefined ? {} : { message });
   const text = String(body);
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n` +
-      `X-Request-ID: ${id}\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+      `${always.join('')}X-Request-ID: ${id}\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
     () => socket.destroy(),
   );
 }

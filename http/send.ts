@@ -1,11 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { noteEarlyAnswer } from './raw-refusals.ts';
 import { discardBody, hasBody } from './request-body.ts';
 import type { Answer } from './route.ts';
 
-/** Set once the server drains: connections end with the answer they wait for. */
-export interface Draining {
+/** What holds for every answer of a server. */
+export interface Sending {
+  /** Set once the server drains: connections end with the answer they wait for. */
   closing: boolean;
+  /** On every answer. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Milliseconds in which a caller has to take an answer, before the connection is cut. */
+  readonly writeMs: number;
 }
 
 /**
@@ -19,20 +25,29 @@ export function send(
   id: string,
   answer: Answer,
   noStore: boolean,
-  draining: Draining,
+  sending: Sending,
 ): void {
   if (response.headersSent || response.destroyed) return;
-  const headers: Record<string, string | number> = {};
+  const headers: Record<string, string | number> = { ...sending.headers };
   if (answer.body !== null) headers['content-type'] = 'application/json';
   if (noStore) headers['cache-control'] = 'no-store';
   for (const name in answer.headers) headers[name] = answer.headers[name] ?? '';
   headers['x-request-id'] = id;
   if (answer.body !== null) headers['content-length'] = Buffer.byteLength(answer.body);
   else if (answer.status !== 204 && answer.status !== 304) headers['content-length'] = 0;
-  if (draining.closing) headers.connection = 'close';
+  if (sending.closing) headers.connection = 'close';
   if (!raw.complete && hasBody(raw)) {
     noteEarlyAnswer(raw);
     discardBody(raw);
   }
   response.writeHead(answer.status, headers).end(answer.body ?? undefined);
+  if (raw.socket.writableLength > 0) cutUnlessTaken(raw.socket, response, sending.writeMs);
+}
+
+/** A caller that does not read, or reads a byte now and then, would hold the answer in memory for ever. */
+function cutUnlessTaken(socket: Socket, response: ServerResponse, writeMs: number): void {
+  const timer = setTimeout(() => socket.destroy(), writeMs);
+  const taken = () => clearTimeout(timer);
+  response.once('finish', taken);
+  response.once('close', taken);
 }

@@ -5,13 +5,15 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Clock } from '../platform/clock.ts';
 import { serveInSpan } from '../platform/spans.ts';
 import type { Log } from './conclusion.ts';
+import { type ConnectionLimits, limitConnections } from './connection-limits.ts';
 import { type Connections, watchConnections } from './drain.ts';
 import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
 import { Exchange } from './exchange.ts';
+import { ambiguityOf } from './message-framing.ts';
 import { exceedsTarget, Pipeline, type PipelineParts } from './pipeline.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
-import { type Draining, send } from './send.ts';
+import { type Sending, send } from './send.ts';
 
 /** How long the server waits, in milliseconds. */
 export interface RequestTimeouts {
@@ -25,6 +27,8 @@ export interface RequestTimeouts {
   readonly checkEveryMs: number;
   /** For authentication, admission or a handler; then 503 `backend_timeout`. */
   readonly handlerMs: number;
+  /** For the caller to take an answer; then the connection is cut. */
+  readonly writeMs: number;
 }
 
 const defaultTimeouts: RequestTimeouts = {
@@ -33,6 +37,7 @@ const defaultTimeouts: RequestTimeouts = {
   keepAliveMs: 72_000,
   checkEveryMs: 1_000,
   handlerMs: 5_000,
+  writeMs: 60_000,
 };
 
 export interface ServerParts extends Pick<PipelineParts, 'authenticate' | 'admit'> {
@@ -42,6 +47,9 @@ export interface ServerParts extends Pick<PipelineParts, 'authenticate' | 'admit
   /** Whether a Host has nothing but the paths under `/tracking/`. */
   readonly isCustomDomain?: (host: string) => boolean | Promise<boolean>;
   readonly requestTimeouts?: Partial<RequestTimeouts>;
+  /** Whether callers reach the service by https alone. */
+  readonly isHttps?: boolean;
+  readonly connectionLimits?: ConnectionLimits;
   /** Told of every answer of a route, for metrics. */
   readonly onAnswer?: (route: Route, answer: Answer, milliseconds: number) => void;
 }
@@ -49,15 +57,17 @@ export interface ServerParts extends Pick<PipelineParts, 'authenticate' | 'admit
 /** A server for these routes, not yet listening: `listen` serves, `inject` tests, `close` drains. */
 export function buildServer(parts: ServerParts): FastifyInstance {
   const timeouts = { ...defaultTimeouts, ...parts.requestTimeouts };
-  const draining: Draining = { closing: false };
-  const { app, connections } = bareServer(timeouts, draining);
+  const headers = { ...NO_SNIFFING, ...(parts.isHttps ? STRICT_TRANSPORT : {}) };
+  const sending: Sending = { closing: false, headers, writeMs: timeouts.writeMs };
+  const { app, connections } = bareServer(timeouts, sending);
+  if (parts.connectionLimits) limitConnections(app.server, parts.connectionLimits);
   const pipeline = new Pipeline({
     authenticate: parts.authenticate,
     admit: parts.admit,
     log: parts.log,
     handlerMs: timeouts.handlerMs,
     deliver: ({ route, raw, response, id, startedAt }, answer) => {
-      send(raw, response, id, answer, route.path.startsWith('/v1/'), draining);
+      send(raw, response, id, answer, route.path.startsWith('/v1/'), sending);
       parts.onAnswer?.(route, answer, performance.now() - startedAt);
     },
   });
@@ -71,7 +81,7 @@ export function buildServer(parts: ServerParts): FastifyInstance {
       const exchange = new Exchange(route, raw, reply.raw, id, params, parts.clock.now());
       serveInSpan(route.path, raw, reply.raw, id, () => pipeline.enter(exchange));
     },
-    refuse: refuser(draining),
+    refuse: refuser(sending),
   });
   return app;
 }
@@ -79,15 +89,15 @@ export function buildServer(parts: ServerParts): FastifyInstance {
 type Refuse = ReturnType<typeof refuser>;
 
 /** Refuses what belongs to no route. */
-function refuser(draining: Draining) {
+function refuser(sending: Sending) {
   return ({ raw, id }: FastifyRequest, reply: FastifyReply, code: ErrorCode, options?: RefusalOptions) =>
-    send(raw, reply.raw, id, refusal({ id }, code, options), true, draining);
+    send(raw, reply.raw, id, refusal({ id }, code, options), true, sending);
 }
 
 /** Fastify without what it would answer by itself: bodies, 404s, 503s while closing and broken requests. */
 function bareServer(
   timeouts: RequestTimeouts,
-  draining: Draining,
+  sending: Sending,
 ): { app: FastifyInstance; connections: Connections } {
   const app = Fastify({
     genReqId: () => randomUUID(),
@@ -97,8 +107,8 @@ function bareServer(
     keepAliveTimeout: timeouts.keepAliveMs,
     // Longer than any head that the parser lets through: a path id of any length is its own route's to refuse.
     routerOptions: { maxParamLength: MAX_HEAD_BYTES, querystringParser: () => NO_QUERY },
-    clientErrorHandler: refuseRaw,
-    frameworkErrors: (_error, request, reply) => refuser(draining)(request, reply, 'not_found'),
+    clientErrorHandler: refuseRaw(sending.headers),
+    frameworkErrors: (_error, request, reply) => refuser(sending)(request, reply, 'not_found'),
     http: {
       headersTimeout: timeouts.headersMs,
       connectionsCheckingInterval: timeouts.checkEveryMs,
@@ -107,17 +117,22 @@ function bareServer(
       requireHostHeader: false,
     },
   });
-  app.server.on('connect', refuseConnect);
+  app.server.on('connect', refuseConnect(sending.headers));
   // An expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1); Node's own 417 has no X-Request-ID.
   app.server.on('checkExpectation', (raw, response) => app.server.emit('request', raw, response));
   const connections = watchConnections(app.server);
   app.addHook('preClose', (done) => {
-    draining.closing = true;
+    sending.closing = true;
     connections.cutSilent();
     done();
   });
   return { app, connections };
 }
+
+/** Browsers take an answer for what it says that it is. */
+const NO_SNIFFING = { 'x-content-type-options': 'nosniff' };
+/** For a year (RFC 6797); custom domains are https as well. */
+const STRICT_TRANSPORT = { 'strict-transport-security': 'max-age=31536000' };
 
 const MAX_HEAD_BYTES = 16_384;
 const NO_QUERY = {};
@@ -193,12 +208,16 @@ function on(
     onRequest: (request, reply) => {
       // The router takes an empty segment for a parameter, but /v1/trackers/ is not /v1/trackers/:tracker_id.
       const empty = hasParams && Object.values(request.params as PathParams).includes('');
-      if (empty) refuse(request, reply, 'not_found');
+      const ambiguous = ambiguityOf(request.raw);
+      if (ambiguous !== null) refuse(request, reply, 'invalid_body', { message: ambiguous, headers: CLOSE });
+      else if (empty) refuse(request, reply, 'not_found');
       else answer(request, reply);
     },
     handler: unreachable,
   });
 }
+
+const CLOSE = { connection: 'close' };
 
 /** Fastify demands a handler; `onRequest` never goes on to it. */
 function unreachable(): never {

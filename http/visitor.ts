@@ -19,9 +19,7 @@ export const createVisitorAddress = (
 ): ((request: Pick<ApiRequest, 'peer' | 'header'>) => string) => {
   // A request's rate asks for it, and then the visit.
   const known = new WeakMap<object, string>();
-  const blocks = trustedProxies.map((block) => ipaddr.parseCIDR(block));
-  const isTrusted = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
-    blocks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
+  const isTrusted = membershipIn(trustedProxies);
 
   const clientOf = (request: Pick<ApiRequest, 'peer' | 'header'>): string => {
     // An interface's name, where the peer is on the same link, is no part of the address.
@@ -43,6 +41,27 @@ export const createVisitorAddress = (
     const address = known.get(request) ?? clientOf(request);
     known.set(request, address);
     return address;
+  };
+};
+
+const membershipIn = (cidrs: readonly string[]): ((address: ipaddr.IPv4 | ipaddr.IPv6) => boolean) => {
+  const blocks = cidrs.map((block) => ipaddr.parseCIDR(block));
+  return (address) =>
+    blocks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
+};
+
+/**
+ * What a peer's connections are counted as: its IPv4 address or IPv6 /64; null: not at all, since everybody comes
+ * through a trusted proxy.
+ */
+export const createConnectionGroup = (
+  trustedProxies: readonly string[],
+): ((address: string) => string | null) => {
+  const isTrusted = membershipIn(trustedProxies);
+  return (address) => {
+    const peer = parseAddress(address.split('%', 1)[0] ?? '');
+    if (peer === null) return NOBODY;
+    return isTrusted(peer) ? null : networkOf(canonicalText(peer));
   };
 };
 

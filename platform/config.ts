@@ -58,6 +58,12 @@ const environment = z.object({
   MASTER_KEY_PREVIOUS: masterKey,
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   TRUSTED_PROXIES: cidrs('127.0.0.0/8,::1/128'),
+  MAX_CONNECTIONS: whole(10_000),
+  MAX_CONNECTIONS_PER_ADDRESS: whole(500),
+  OPS_HOSTS: list('').refine(
+    (names) => names.every((name) => /^[a-z0-9.-]+$/i.test(name)),
+    'is not a comma list of host names',
+  ),
 
   ENRICHMENT_PROVIDERS: list('directory').pipe(
     z.array(z.enum(providers, 'names a provider that is neither directory nor http')).min(1),

@@ -98,6 +98,31 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
   },
 });
 
+/** A network that a user has not logged in from for so long is one like any other. */
+const NETWORK_KEPT = 90 * 24 * 60 * MINUTE;
+
+/** The networks (as digests) from which users have logged in. */
+export const createLoginNetworks = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }) => ({
+  isKnown: async (userId: string, network: string): Promise<boolean> => {
+    const { rowCount } = await pool.query(
+      'select from work.login_network where user_id = $1 and network = $2 and used_at >= $3',
+      [userId, network, new Date(clock.now() - NETWORK_KEPT)],
+    );
+    return rowCount === 1;
+  },
+
+  /** To be called when a login has begun. */
+  remember: async (userId: string, network: string): Promise<void> => {
+    const now = clock.now();
+    await pool.query('delete from work.login_network where used_at < $1', [new Date(now - NETWORK_KEPT)]);
+    await pool.query(
+      `insert into work.login_network (user_id, network, used_at) values ($1, $2, $3)
+       on conflict (user_id, network) do update set used_at = excluded.used_at`,
+      [userId, network, new Date(now)],
+    );
+  },
+});
+
 /** The hash of a user's password; null: nobody of this id logs in. */
 export const passwordOf = async (pool: pg.Pool, userId: string): Promise<string | null> => {
   const { rows } = await pool.query<{ hash: string }>(

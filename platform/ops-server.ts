@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
 import type { Registry } from 'prom-client';
 import type { Logger } from './log.ts';
 
@@ -22,6 +22,8 @@ export interface OpsServerOptions {
   readonly port: number;
   readonly registry: Pick<Registry, 'metrics' | 'contentType'>;
   readonly readiness: () => Promise<Readiness> | Readiness;
+  /** Host names under which it answers, beside addresses and `localhost`. */
+  readonly hostNames?: readonly string[];
   /** More paths, by `METHOD /path`. */
   readonly handlers?: Readonly<Record<`${'GET' | 'POST'} /${string}`, OpsHandler>>;
   readonly log: Pick<Logger, 'error'>;
@@ -45,7 +47,12 @@ const READINESS_LIMIT_MS = 4_000;
  */
 export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const routes = new Map<string, OpsHandler>(Object.entries({ ...builtIn(options), ...options.handlers }));
-  const server = createServer((request, response) => void answer(routes, request, response, options.log));
+  const isOwnHost = hostCheck(options.hostNames ?? []);
+  const server = createServer((request, response) => {
+    response.setHeader('x-content-type-options', 'nosniff');
+    if (isOwnHost(request.headers.host)) void answer(routes, request, response, options.log);
+    else sendJson(response, 403, { error: 'unknown_host' });
+  });
   await listen(server, options.host, options.port);
   return {
     port: (server.address() as AddressInfo).port,
@@ -60,6 +67,23 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
       }),
   };
 }
+
+/**
+ * Whether a Host header is one that operators use. A page on the web can have its own name resolve to this machine (DNS
+ * rebinding) but cannot make a browser send another name than that.
+ */
+const hostCheck = (names: readonly string[]): ((host: string | undefined) => boolean) => {
+  const known = new Set(['localhost', ...names.map((name) => name.toLowerCase())]);
+  return (host) => {
+    // HTTP/1.0, which no browser speaks.
+    if (host === undefined) return true;
+    const name = host
+      .toLowerCase()
+      .replace(/:\d{0,5}$/, '')
+      .replace(/\.$/, '');
+    return known.has(name) || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0;
+  };
+};
 
 /** Writes a JSON answer, for handlers that are passed in too. */
 export function sendJson(response: ServerResponse, status: number, body: object): void {

@@ -11,6 +11,8 @@ export interface AccountParts {
   readonly tooMany: (visit: Visit) => Promise<number | null>;
   /** Ends every login of the user and begins one. @returns its token; null: `current` is not the password */
   readonly changePassword: (visit: Visit, current: string, password: string) => Promise<string | null>;
+  /** Why a new password is easily guessed; null: it is not. */
+  readonly weakness: (password: string, userName: string) => 'common' | 'repeated' | 'name' | null;
   readonly countLogins: (userId: string) => Promise<number>;
   readonly endLogins: (userId: string) => Promise<void>;
 }
@@ -88,7 +90,8 @@ const changePassword = async (parts: AccountParts, visit: Visit): Promise<Answer
   const { form: given, user } = visit;
   const current = given.get('current') ?? '';
   const password = given.get('password') ?? '';
-  const wrong = wrongWith(password, given.get('again') ?? '', current, user.name);
+  const weakness = parts.weakness(password, user.name);
+  const wrong = wrongWith(password, given.get('again') ?? '', current) ?? (weakness && WEAKNESSES[weakness]);
   if (wrong !== null) return passwordPage(visit, wrong);
   const wait = await parts.tooMany(visit);
   if (wait !== null) {
@@ -99,11 +102,16 @@ const changePassword = async (parts: AccountParts, visit: Visit): Promise<Answer
   return see('/dashboard/account', 'password-changed', loginCookie(token));
 };
 
-const wrongWith = (password: string, again: string, current: string, name: string): string | null => {
+const WEAKNESSES = {
+  common: 'The new password is one of those that many people use, and that is tried first.',
+  repeated: 'The new password is one character again and again.',
+  name: 'The new password contains your user name or the name of this service.',
+} as const;
+
+const wrongWith = (password: string, again: string, current: string): string | null => {
   const { length } = [...password];
   if (password !== again) return 'The two new passwords differ.';
   if (length < LEAST || length > MOST) return `The new password must have ${LEAST} to ${MOST} characters.`;
   if (password === current) return 'The new password is the one until now.';
-  if (password.toLowerCase().includes(name.toLowerCase())) return 'The new password holds your user name.';
   return null;
 };

@@ -10,7 +10,7 @@ export interface LoginParts {
   /** Seconds until this name or this visitor may try again; null: now. */
   readonly tooMany: (name: string, request: ApiRequest) => Promise<number | null>;
   /** Begins a login. @returns its token; null where name and password are nobody's */
-  readonly logIn: (name: string, password: string) => Promise<string | null>;
+  readonly logIn: (name: string, password: string, request: ApiRequest) => Promise<string | null>;
   readonly logOut: (token: string) => Promise<void>;
 }
 
@@ -73,7 +73,7 @@ const logIn = async ({ tooMany, logIn }: LoginParts, request: ApiRequest): Promi
     const message = `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`;
     return loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429, retryAfter: wait });
   }
-  const token = await logIn(name, form.get('password') ?? '');
+  const token = await logIn(name, form.get('password') ?? '', request);
   if (token === null) {
     const message = 'User name or password are wrong.';
     return loginPage({ next, name, error: { message, code: 'login_refused' }, status: 401 });

@@ -183,6 +183,22 @@ describe('attempts to log in', () => {
     expect((await logIn(api, target.name, PASSWORD, from('5.9.1.1'))).statusCode).toBe(303);
   });
 
+  it('from elsewhere do not lock a user out where the user has logged in before', async () => {
+    const target = await makeUser(api, key.partner_id);
+    const from = (ip: string) => ({ headers: { 'x-forwarded-for': ip } });
+    const home = from('5.11.0.1');
+    expect((await logIn(api, target.name, PASSWORD, home)).statusCode).toBe(303);
+    for (let n = 0; n < 60; n += 1) await logIn(api, target.name, 'wrong', from(`5.12.${n}.1`));
+    expect((await logIn(api, target.name, PASSWORD, from('5.13.0.1'))).statusCode).toBe(429);
+    expect((await logIn(api, target.name, PASSWORD, home)).statusCode).toBe(303);
+    // Its own allowance is bounded all the same.
+    for (let n = 0; n < 10; n += 1) await logIn(api, target.name, 'wrong', home);
+    expect((await logIn(api, target.name, PASSWORD, home)).statusCode).toBe(429);
+    clock.advance(91 * DAY);
+    for (let n = 0; n < 60; n += 1) await logIn(api, target.name, 'wrong', from(`5.14.${n}.1`));
+    expect((await logIn(api, target.name, PASSWORD, home)).statusCode).toBe(429);
+  });
+
   it('are limited by name over all places', async () => {
     const target = await makeUser(api, key.partner_id);
     const statuses = new Set<number>();

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Answer } from '../../http/route.ts';
+import { eventually } from '../support/eventually.ts';
 import { aRoute, aServer, exchangeBytes, portOf, TOKEN, uuid } from './shell.ts';
 
 const KEYED = `Host: x\r\nAuthorization: Bearer ${TOKEN}\r\n`;
@@ -48,6 +49,21 @@ describe('on a socket', () => {
     ['an asterisk', `OPTIONS * HTTP/1.1\r\nHost: x\r\n${CLOSE}`, 404, 'not_found'],
     ['PROPFIND', `PROPFIND /v1/%6Cookup HTTP/1.1\r\nHost: x\r\n${CLOSE}`, 405, 'method_not_allowed'],
     ['no HTTP at all', 'hello\r\n\r\n', 400, 'invalid_body'],
+    ['two Host headers', `GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n${CLOSE}`, 400, 'invalid_body'],
+    [
+      'two Host headers on an unknown path',
+      `GET /nowhere HTTP/1.1\r\nHost: x\r\nHOST: x\r\n${CLOSE}`,
+      400,
+      'invalid_body',
+    ],
+    ...['gzip, chunked', 'identity', 'chunked, chunked', 'x'].map(
+      (coding): [string, string, number, string] => [
+        `Transfer-Encoding: ${coding}`,
+        `POST /v1/lookup HTTP/1.1\r\n${KEYED}Transfer-Encoding: ${coding}\r\n\r\n`,
+        400,
+        'invalid_body',
+      ],
+    ),
     [
       'both framings of a body',
       `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n`,
@@ -130,6 +146,84 @@ describe('on a socket', () => {
     );
 
     expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401', 'HTTP/1.1 200']);
+  });
+});
+
+describe('every answer', () => {
+  it.each([
+    ['of a route', `GET /healthz HTTP/1.1\r\nHost: x\r\n${CLOSE}`],
+    ['of no route', `GET /nowhere HTTP/1.1\r\nHost: x\r\n${CLOSE}`],
+    ['of no method', `PUT /healthz HTTP/1.1\r\nHost: x\r\n${CLOSE}`],
+    ['without a key', `GET /v1/trackers HTTP/1.1\r\nHost: x\r\n${CLOSE}`],
+    ['to no HTTP', 'hello\r\n\r\n'],
+    ['to a proxy request', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n'],
+  ])('%s is not to be sniffed, and keeps browsers to https where the service is', async (_what, bytes) => {
+    const text = await exchangeBytes(await listening({ isHttps: true }), bytes);
+    expect(text).toMatch(/^x-content-type-options: nosniff\r$/im);
+    expect(text).toMatch(/^strict-transport-security: max-age=31536000\r$/im);
+    await app.close();
+    const plain = await exchangeBytes(await listening(), bytes);
+    expect(plain).toMatch(/^x-content-type-options: nosniff\r$/im);
+    expect(plain).not.toMatch(/^strict-transport-security:/im);
+  });
+});
+
+describe('connections', () => {
+  const open = async (count: number) => {
+    const sockets = Array.from({ length: count }, () => connect(portOf(app), '127.0.0.1'));
+    const left = await Promise.all(
+      sockets.map(
+        (socket) =>
+          new Promise<Socket | null>((resolve) => {
+            socket.on('error', () => undefined).on('close', () => resolve(null));
+            socket.on('data', () => resolve(socket));
+            socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+          }),
+      ),
+    );
+    return left.filter((socket) => socket !== null);
+  };
+
+  it.each([
+    ['in all', { inAll: 3, perAddress: 100, groupOf: () => 'a' }, 3],
+    ['from one address', { inAll: 100, perAddress: 2, groupOf: () => 'a' }, 2],
+    ['not from a proxy', { inAll: 100, perAddress: 2, groupOf: () => null }, 6],
+  ])(
+    'are closed beyond the ceiling %s, and may be opened again after others have ended',
+    async (_of, limits, most) => {
+      await listening({ connectionLimits: limits });
+      const first = await open(6);
+      expect(first).toHaveLength(most);
+      const ended = first.map((socket) => once(socket.destroy(), 'close'));
+      await Promise.all(ended);
+      await eventually(
+        'there is room again',
+        async () => {
+          const [again] = await open(1);
+          again?.destroy();
+          return again;
+        },
+        (again) => again !== undefined,
+      );
+    },
+  );
+});
+
+describe('a caller who does not read', () => {
+  it('is cut off in the middle of a long answer, and one who reads gets it whole', async () => {
+    const body = 'x'.repeat(32 * 1_048_576);
+    const handle = () => ({ status: 200, body });
+    const long = aRoute({ method: 'GET', path: '/long', access: 'public', handle });
+    await listening({ routes: [long], requestTimeouts: { writeMs: 1_000 } });
+    const closed = new Promise<void>((resolve) =>
+      app.server.once('connection', (socket) => socket.once('close', () => resolve())),
+    );
+    const silent = connect(portOf(app), '127.0.0.1').pause();
+    silent.write('GET /long HTTP/1.1\r\nHost: x\r\n\r\n');
+    await closed;
+    silent.on('error', () => undefined).destroy();
+    const text = await exchangeBytes(app, `GET /long HTTP/1.1\r\nHost: x\r\n${CLOSE}`);
+    expect(text.length).toBeGreaterThan(body.length);
   });
 });
 

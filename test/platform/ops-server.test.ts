@@ -1,3 +1,4 @@
+import { get, type IncomingMessage } from 'node:http';
 import { Counter, Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type OpsServer, type Readiness, sendJson, startOpsServer } from '../../platform/ops-server.ts';
@@ -17,6 +18,7 @@ describe('the operations listener', () => {
       registry,
       readiness: () => readiness(),
       log,
+      hostNames: ['api', 'Ops.internal'],
       handlers: {
         'POST /signals': (_request, response, url) =>
           sendJson(response, 202, { site: url.searchParams.get('site') }),
@@ -32,6 +34,31 @@ describe('the operations listener', () => {
     const answer = await at('/metrics');
     expect(answer.headers.get('content-type')).toMatch('text/plain; version=0.0.4');
     expect(await answer.text()).toContain('visits_total 3');
+  });
+
+  it.each([
+    ['127.0.0.1', 200],
+    ['10.1.2.3:3001', 200],
+    ['[::1]:3001', 200],
+    ['localhost', 200],
+    ['LOCALHOST:3001', 200],
+    ['api:3001', 200],
+    ['ops.internal.', 200],
+    ['rebound.example', 403],
+    ['rebound.example:3001', 403],
+    ['127.0.0.1.rebound.example', 403],
+    ['localhost.rebound.example', 403],
+    ['api.rebound.example', 403],
+  ])('answers a request with Host: %s with %i', async (host, status) => {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      get({ host: '127.0.0.1', port: server.port, path: '/livez', headers: { host } }, resolve).on(
+        'error',
+        reject,
+      );
+    });
+    answer.resume();
+    expect(answer.statusCode).toBe(status);
+    expect(answer.headers['x-content-type-options']).toBe('nosniff');
   });
 
   it('lives', async () => {

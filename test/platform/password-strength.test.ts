@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { weaknessOf } from '../../platform/password-strength.ts';
+
+test.each([
+  ['qwerty123456', 'common'],
+  ['1qaz2wsx3edc', 'common'],
+  ['QWERTY123456', 'common'],
+  ['password123456!', 'common'],
+  ['passwordpassword', 'common'],
+  ['123456123456', 'common'],
+  ['aaaaaaaaaaaaaaaa', 'repeated'],
+  ['\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9', 'repeated'],
+  ['my doorplate login', 'name'],
+  ['Anna.Schmidt-2026', 'name'],
+  ['three wise words', null],
+  ['correct horse battery staple', null],
+  ['abcd-efgh-jkmn-pqrs', null],
+])('%j is weak as %s', (password, weakness) => {
+  expect(weaknessOf(password, 'anna.schmidt')).toBe(weakness);
+});
