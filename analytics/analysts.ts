@@ -62,6 +62,7 @@ export const grantAnalyst = (url: string, user: string): Promise<Grant> =>
     const password = known ? null : randomBytes(24).toString('base64url');
     const statements = [
       ...((await findUser(db, role, role)) ? [] : [`create role ${id(role)} nologin`]),
+      `grant connect on database ${id(db.database ?? '')} to ${id(role)}`,
       `grant usage on schema analytics to ${id(role)}`,
       `grant select on all tables in schema analytics to ${id(role)}`,
       `grant execute on all functions in schema analytics to ${id(role)}`,
@@ -130,6 +131,54 @@ const findUser = async (db: pg.Client, user: string, role: string) => {
   return rows[0] ?? null;
 };
 
+interface Powers {
+  readonly temp: boolean;
+  readonly more: boolean;
+  readonly connects: boolean;
+  /** Other databases that the user may connect to; null: none. */
+  readonly elsewhere: string | null;
+  readonly writes: boolean;
+}
+
+/** Functions of PostgreSQL that write for anybody: large objects, and messages into the write-ahead log. */
+const WRITING = [
+  'lo_creat',
+  'lo_create',
+  'lo_from_bytea',
+  'lo_open',
+  'lo_put',
+  'lo_truncate',
+  'lo_truncate64',
+  'lo_unlink',
+  'lowrite',
+  'pg_logical_emit_message',
+];
+
+/** In this database, which the service has for itself and which uses none of them. */
+const revokeWriting = async (db: pg.Client): Promise<void> => {
+  const { rows } = await db.query<{ function: string }>(
+    `select oid::regprocedure::text as function from pg_proc
+     where pronamespace = 'pg_catalog'::regnamespace and proname = any ($1)
+       and has_function_privilege('public', oid, 'execute') order by oid`,
+    [WRITING],
+  );
+  for (const { function: name } of rows) {
+    if (!(await runIfAllowed(db, `revoke execute on function pg_catalog.${name} from public`))) return;
+  }
+};
+
+/** Where the service's user owns the server's own databases, the server is the service's. */
+const revokeConnecting = async (db: pg.Client): Promise<void> => {
+  const { rows } = await db.query<{ datname: string }>(
+    `select datname from pg_database d join pg_roles r on r.oid = d.datdba
+     where datname in ('postgres', 'template1') and datname <> current_database() and r.rolname = current_user
+       and has_database_privilege('public', d.oid, 'connect') order by datname`,
+  );
+  for (const { datname } of rows) {
+    await runIfAllowed(db, `revoke connect on database ${id(datname)} from public`);
+  }
+};
+
 /** What not everybody may limit. */
 const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
   const notes: string[] = [];
@@ -140,14 +189,27 @@ const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
   }
   // Temporary tables are no files of that limit. The service makes none.
   await runIfAllowed(db, `revoke temporary on database ${database} from public`);
-  const { rows } = await db.query<{ temp: boolean; more: boolean; connects: boolean }>(
+  await revokeWriting(db);
+  await revokeConnecting(db);
+  const { rows } = await db.query<Powers>(
     `select has_database_privilege($1, current_database(), 'temp') as temp,
+            (select string_agg(datname, ', ' order by datname) from pg_database
+             where datname <> current_database() and datallowconn and has_database_privilege($1, oid, 'connect'))
+              as elsewhere,
+            exists (select from pg_proc where pronamespace = 'pg_catalog'::regnamespace and proname = any ($2)
+                      and has_function_privilege($1, oid, 'execute')) as writes,
             has_database_privilege($1, current_database(), 'connect') as connects,
             has_schema_privilege($1, 'read', 'usage') or has_schema_privilege($1, 'work', 'usage')
               or has_schema_privilege($1, 'eventlog', 'usage') or pg_has_role($1, 'pg_read_all_data', 'member') as more`,
-    [user],
+    [user, WRITING],
   );
   const [found] = rows;
+  if (found?.elsewhere)
+    notes.push(`${user} may connect to ${found.elsewhere}: their owners can revoke connect from public`);
+  if (found?.writes)
+    notes.push(
+      `${user} may make large objects and logical messages: a superuser can revoke that from public`,
+    );
   if (found?.temp)
     notes.push(`${user} may make temporary tables: the database's owner can revoke it from public`);
   if (found?.more) notes.push(`${user} may read more than analytics: another role or grant gives it that`);
@@ -174,7 +236,8 @@ const runIfAllowed = async (db: pg.Client, statement: string): Promise<boolean> 
     await db.query(statement);
     return true;
   } catch (error) {
-    if ((error as { code?: string }).code !== '42501') throw error;
+    // XX000: another grant has changed the same row at this moment.
+    if (!['42501', 'XX000'].includes((error as { code?: string }).code ?? '')) throw error;
     await db.query('rollback to more');
     return false;
   }
@@ -187,7 +250,7 @@ const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>
   try {
     await db.query('begin');
     // Roles are rows that two who write at once would both fail at.
-    await db.query(`select pg_advisory_xact_lock(72390, hashtext('analysts'))`);
+    await db.query('lock table work.only_one_grant in exclusive mode');
     const result = await work(db);
     await db.query('commit');
     return result;

@@ -1,9 +1,9 @@
-import pg from 'pg';
 import type { CommandContext } from '../commands/handle.ts';
 import { resealSecrets } from '../commands/webhooks/reseal-secrets.ts';
 import { resealKeys } from '../platform/keyring.ts';
 import { openText, sealText } from '../platform/master-key.ts';
 import { beginKeyChange, endKeyChange } from '../platform/master-key-file.ts';
+import { AnotherRuns, onlyOne } from '../platform/only-one.ts';
 import { webhooks } from '../projections/webhooks/endpoints.ts';
 import { endpointsSealedOtherwise } from '../read-api/webhook-secrets.ts';
 import type { Foundation } from './foundation.ts';
@@ -81,15 +81,7 @@ const resealEndpoints = async (
 };
 
 /** One at a time over all processes. */
-const alone = async <T>(url: string, work: () => Promise<T>): Promise<T> => {
-  const db = new pg.Client({ connectionString: url, application_name: 'doorplate rotate-master' });
-  db.on('error', () => undefined);
-  await db.connect();
-  try {
-    const { rows } = await db.query(`select pg_try_advisory_lock(72390, hashtext('rotate-master')) as mine`);
-    if (!rows[0]?.mine) throw new RotationImpossible('another rotation is running');
-    return await work();
-  } finally {
-    await db.end();
-  }
-};
+const alone = <T>(url: string, work: () => Promise<T>): Promise<T> =>
+  onlyOne(url, 'rotation', work).catch((error: unknown) => {
+    throw error instanceof AnotherRuns ? new RotationImpossible(error.message) : error;
+  });

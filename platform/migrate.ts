@@ -14,8 +14,8 @@ export class MigrationError extends Error {}
  * Brings a database's schema up to date: runs the files of `migrations/` (its README tells the format) that
  * have not run yet, all in one transaction, so that a failed start leaves nothing half made.
  *
- * Any number of processes may call it at once: the first does the work under an advisory lock, the others
- * wait for it and find nothing to do.
+ * Any number of processes may call it at once: the first does the work under a lock of an empty table, which a login
+ * without rights on it cannot take; the others wait for it and find nothing to do.
  * @returns the names of the migrations that this call ran, in order
  * @throws MigrationError, or pg's own error where the server cannot be reached
  */
@@ -25,8 +25,12 @@ export async function migrate(databaseUrl: string, directory = MIGRATIONS): Prom
   // A backend that dies reaches the caller through the query in flight; unheard, it would end the process.
   client.on('error', () => {});
   await client.connect();
+  const guard = new pg.Client({ connectionString: databaseUrl, application_name: 'doorplate migrate' });
+  guard.on('error', () => {});
+  await guard.connect();
   const progress: Progress = { migration: null };
   try {
+    await lockOut(guard);
     const ran = await runner({
       dbClient: client,
       dir: directory,
@@ -34,7 +38,7 @@ export async function migrate(databaseUrl: string, directory = MIGRATIONS): Prom
       migrationsTable: 'doorplate_migrations',
       direction: 'up',
       singleTransaction: true,
-      advisoryLockMode: 'wait',
+      noLock: true,
       logger: listener(progress),
     });
     return ran.map(({ name }) => name);
@@ -42,7 +46,20 @@ export async function migrate(databaseUrl: string, directory = MIGRATIONS): Prom
     throw new MigrationError(describe(error, progress), { cause: error });
   } finally {
     await client.end();
+    await guard.end();
   }
+}
+
+/** Two that make the table at once: one of them gets an error of a catalogue's unique index. */
+const MADE_BY_ANOTHER = ['23505', '42P07'];
+
+/** Waits until no other process migrates, and keeps others waiting until the connection ends. */
+async function lockOut(guard: pg.Client): Promise<void> {
+  await guard.query('create table if not exists public.doorplate_migrating ()').catch((error: unknown) => {
+    if (!MADE_BY_ANOTHER.includes((error as { code?: string }).code ?? '')) throw error;
+  });
+  await guard.query('begin');
+  await guard.query('lock table public.doorplate_migrating in exclusive mode');
 }
 
 interface Progress {

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
+import { onlyOne } from '../platform/only-one.ts';
 import type { Projection } from './projection.ts';
 import { NEXT, switchOver, tablesOf } from './switch-over.ts';
 
@@ -22,14 +23,16 @@ const BATCH = 2_000;
  * Builds the projections anew beside the ones in use, in one pass over the log, and puts them in their place
  * in one transaction. The ones in use serve, and go on, until then.
  */
-export const rebuild = async (options: RebuildOptions): Promise<Rebuilt> => {
+export const rebuild = (options: RebuildOptions): Promise<Rebuilt> =>
+  onlyOne(options.url, 'rebuild', () => rebuildAlone(options));
+
+const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
   const { store, url, projections, onWaiting } = options;
   const db = new pg.Client({ connectionString: url, application_name: 'doorplate rebuild' });
   db.on('error', () => undefined);
   await db.connect();
   const done = new AbortController();
   try {
-    await onlyOne(db);
     await createTables(db, projections);
     // As the projections in use have it: what a crash takes back is nothing that anybody has seen yet.
     await db.query(`set search_path to ${NEXT}; set synchronous_commit to off; set enable_seqscan to off`);
@@ -71,11 +74,6 @@ async function* oneAhead<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
     yield value;
   }
 }
-
-const onlyOne = async (db: pg.ClientBase): Promise<void> => {
-  const { rows } = await db.query(`select pg_try_advisory_lock(72390, hashtext('rebuild')) as mine`);
-  if (!rows[0]?.mine) throw new Error('another rebuild is running');
-};
 
 const createTables = async (db: pg.ClientBase, projections: readonly Projection[]): Promise<void> => {
   await db.query(`drop schema if exists ${NEXT} cascade; create schema ${NEXT}`);

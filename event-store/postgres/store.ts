@@ -124,7 +124,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
         'expire',
         // The writers' lock: an append that is under way would not see that the stream expires.
         `with head as (select name, revision from eventlog.stream
-                       where name = $1 and (select pg_advisory_xact_lock(7239001)) is not null for update),
+                       where name = $1 and (select eventlog.lock_writer()) for update),
               done as (update eventlog.stream s set expired = true from head
                        where s.name = head.name and head.revision <= $2)
          select revision from head`,

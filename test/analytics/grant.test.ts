@@ -64,7 +64,7 @@ describe('granting', () => {
   it('says what a user sees beside', async () => {
     const name = await existing('login');
     await db.query(`grant usage on schema read to ${name}`);
-    expect((await grant(name)).notes).toEqual([expect.stringContaining('may read more than analytics')]);
+    expect((await grant(name)).notes).toContainEqual(expect.stringContaining('may read more than analytics'));
     await db.query(`revoke usage on schema read from ${name}`);
   });
 
@@ -96,6 +96,62 @@ describe('granting', () => {
     expect((await client.query('select n from later')).rows).toEqual([{ n: 1 }]);
     await client.end();
     await db.query('drop view analytics.later');
+  });
+});
+
+describe('an analyst', () => {
+  const analyst = async () => {
+    const { granted } = await grant(user());
+    const client = clientOf(granted);
+    await client.connect();
+    await client.query('set default_transaction_read_only = off');
+    return { client, granted };
+  };
+
+  it('cannot make large objects or messages in the write-ahead log, nor enter the database postgres', async () => {
+    const { client, granted } = await analyst();
+    for (const call of [
+      `lo_from_bytea(0, 'x')`,
+      'lo_create(0)',
+      'lo_creat(-1)',
+      `lo_put(1, 0, 'x')`,
+      `pg_logical_emit_message(true, 'x', repeat('x', 30000000))`,
+      `pg_logical_emit_message(false, 'x', 'x')`,
+    ]) {
+      await expect(client.query(`select ${call}`), call).rejects.toThrow(/permission denied for function/);
+    }
+    await client.end();
+    const elsewhere = clientOf({ ...granted, database: 'postgres' });
+    await expect(elsewhere.connect()).rejects.toThrow('permission denied for database');
+  });
+
+  it('cannot take a lock that the service takes, and its advisory locks stop nothing', async () => {
+    const { client } = await analyst();
+    await client.query(
+      'select pg_advisory_lock(7239001), pg_advisory_lock(72390, n) from generate_series(0, 9) n',
+    );
+    for (const table of [
+      'eventlog.writer',
+      'work.only_one_rebuild',
+      'work.only_one_rotation',
+      'work.only_one_grant',
+      'public.doorplate_migrating',
+    ]) {
+      await expect(client.query(`begin; lock table ${table} in access share mode`), table).rejects.toThrow(
+        /permission denied/,
+      );
+    }
+    await client.query('rollback');
+    await expect(client.query('select from eventlog.writer for update')).rejects.toThrow(/permission denied/);
+    await expect(client.query('select eventlog.lock_writer()')).rejects.toThrow(/permission denied/);
+    const append = `select outcome from eventlog.append_batch(array['a-1'], array[-1], array[1],
+      array[gen_random_uuid()], array['x'], array['{}'::json], array['{}'::json])`;
+    await db.query(`set statement_timeout = '5s'`);
+    expect((await db.query(append)).rows).toEqual([{ outcome: 'appended' }]);
+    await db.query('reset statement_timeout');
+    // The migrations of a start wait for none of them either.
+    expect(await migrate(database.url)).toEqual([]);
+    await client.end();
   });
 });
 
@@ -142,7 +198,11 @@ describe('where the service is no superuser', () => {
       expect(refused).toContain(`password '…'`);
       await administer(adminUrl, `alter role ${owner} createrole`);
       const { granted, notes } = await grantAnalyst(url.href, analyst);
-      expect(notes).toEqual([expect.stringContaining('temporary files')]);
+      expect(notes).toEqual([
+        expect.stringContaining('temporary files'),
+        expect.stringContaining('may connect to'),
+        expect.stringContaining('large objects and logical messages'),
+      ]);
       const client = clientOf(granted);
       await client.connect();
       expect(await reads(client)).toBe(1);

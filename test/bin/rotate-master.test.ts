@@ -171,7 +171,7 @@ describe("a change of the data folder's master key", () => {
     await open({ MASTER_KEY: '' });
     const other = new pg.Client({ connectionString: api.foundation.databaseUrl });
     await other.connect();
-    await other.query(`select pg_advisory_lock(72390, hashtext('rotate-master'))`);
+    await other.query('begin; lock table work.only_one_rotation in exclusive mode');
     await expect(rotateMaster(partsOf(), context)).rejects.toThrow('another rotation is running');
     expect(await keyLines()).toHaveLength(1);
     await other.end();
