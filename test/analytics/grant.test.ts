@@ -137,6 +137,7 @@ describe('an analyst', () => {
       'work.only_one_grant',
       'public.doorplate_migrating',
     ]) {
+      await client.query('rollback');
       await expect(client.query(`begin; lock table ${table} in access share mode`), table).rejects.toThrow(
         /permission denied/,
       );
