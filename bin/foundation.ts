@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import pg from 'pg';
 import type { DatabasePool } from 'slonik';
@@ -9,6 +8,7 @@ import { createPostgresEventStore } from '../event-store/postgres/store.ts';
 import { createTail, type Tail } from '../event-store/tail.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
+import { openDataFolder } from '../platform/data-folder.ts';
 import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
 import { endPool } from '../platform/end-postgres.ts';
@@ -79,7 +79,7 @@ export const openFoundation = async (
   { clock = systemClock, aroundStore = (store) => store }: Substitutes = {},
 ): Promise<Foundation> => {
   const dataDir = resolve(config.DATA_DIR);
-  await mkdir(dataDir, { recursive: true });
+  openDataFolder(dataDir);
   const postgres = config.DATABASE_URL ? null : await startEmbeddedPostgres({ dataDir, log, mode });
   const databaseUrl = config.DATABASE_URL ?? (postgres?.url as string);
   try {

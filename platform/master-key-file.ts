@@ -27,7 +27,7 @@ export const keyFileIn = (dataDir: string): string => join(dataDir, 'master.key'
 /** Makes the file with a new key where there is none. @returns its name */
 export const ensureKeyFile = (dataDir: string): string => {
   const file = keyFileIn(dataDir);
-  mkdirSync(dataDir, { recursive: true });
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const made = writeBeside(file, [randomBytes(KEY_BYTES)]);
   try {
     // Of several that start at once one is first; nobody sees half a file.

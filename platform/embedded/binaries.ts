@@ -2,7 +2,6 @@ import {
   chmodSync,
   cpSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -11,6 +10,7 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { openFolder, refuseOtherWriters } from '../data-folder.ts';
 import { EmbeddedPostgresError, reason } from './error.ts';
 import { canUse, type SystemUser } from './reach.ts';
 
@@ -57,11 +57,12 @@ function installedPackage(): { root: string; version: string } {
 
 /** A rename at the end, so that a copy under its final name is always whole. */
 function copyOnce(installed: string, version: string, shared: string): string {
-  const copy = join(shared, `postgresql-${version}`);
+  const name = `postgresql-${version}`;
+  const copy = join(openFolder(shared, 0o755), name);
+  refuseOtherWriters(shared, { plain: [name] });
   if (existsSync(copy)) return copy;
   const partial = `${copy}.${process.pid}`;
   try {
-    mkdirSync(shared, { recursive: true, mode: 0o755 });
     cpSync(installed, partial, { recursive: true, verbatimSymlinks: true });
     openToAll(partial);
     renameSync(partial, copy);

@@ -58,7 +58,7 @@ function notedPort({ portFile }: Place): number | null {
 
 async function notePort({ portFile }: Place): Promise<number> {
   const port = await freePort();
-  writeFileSync(portFile, `${port}\n`);
+  writeFileSync(portFile, `${port}\n`, { mode: 0o644 });
   return port;
 }
 

@@ -1,19 +1,8 @@
 import { createHash } from 'node:crypto';
-import {
-  accessSync,
-  chmodSync,
-  chownSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { codeOf, EmbeddedPostgresError, reason } from './error.ts';
+import { openDataFolder, openFolder, refuseOtherWriters } from '../data-folder.ts';
+import { EmbeddedPostgresError } from './error.ts';
 import { firstClosedFolder, type SystemUser } from './reach.ts';
 import { findSystemUser } from './system-user.ts';
 
@@ -39,16 +28,19 @@ const POINTER = 'postgres.location';
  * Decides where PostgreSQL's data lie for a data folder: in its `postgres/`, or, where this process is root and
  * PostgreSQL's user may not enter some folder on the way, under `shared`, with a file in the data folder that
  * says where.
- * @throws EmbeddedPostgresError where this process cannot use the folder, or earlier data became unreachable
+ * @throws DataFolderError where this process cannot use the folder, or others can change it
+ * @throws EmbeddedPostgresError where earlier data became unreachable
  */
 export function findPlace(dataDir: string, shared: string): Place {
   const isRoot = process.getuid?.() === 0;
-  const wanted = openFolder(resolve(dataDir), isRoot ? 0o755 : 0o700);
+  const wanted = openDataFolder(resolve(dataDir));
   const inside = join(wanted, 'postgres');
   const runAs = isRoot ? (ownerOf(join(inside, 'cluster')) ?? findSystemUser()) : null;
   const base =
     readPointer(wanted) ?? (runAs === null ? inside : reachableBase(wanted, inside, shared, runAs));
   openFolder(base, 0o755);
+  const plain = ['port', 'in-use.json', 'postgres.log', 'run', 'cluster'];
+  refuseOtherWriters(base, { plain, secret: ['password'], owner: runAs?.uid });
   return {
     base,
     cluster: join(base, 'cluster'),
@@ -66,19 +58,6 @@ export function ownFolder(folder: string, runAs: SystemUser | null): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (runAs !== null) chownSync(folder, runAs.uid, runAs.gid);
   return folder;
-}
-
-function openFolder(folder: string, mode: number): string {
-  try {
-    // Under a narrow umask mkdir alone would shut PostgreSQL's user out.
-    if (mkdirSync(folder, { recursive: true, mode }) !== undefined) chmodSync(folder, mode);
-    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-    return realpathSync(folder);
-  } catch (error) {
-    const denied = codeOf(error) === 'EACCES' || codeOf(error) === 'EPERM';
-    const problem = denied ? `user ${process.getuid?.()} may not read and write it` : reason(error);
-    throw new EmbeddedPostgresError(`the data folder ${folder} cannot be used: ${problem}`);
-  }
 }
 
 /** Data that a user's own start made stay that user's when root starts the server once. */
@@ -122,6 +101,6 @@ function readPointer(wanted: string): string | null {
 
 function writePointer(wanted: string, base: string): void {
   const pointer = join(wanted, POINTER);
-  writeFileSync(`${pointer}.${process.pid}`, `${base}\n`);
+  writeFileSync(`${pointer}.${process.pid}`, `${base}\n`, { mode: 0o644 });
   renameSync(`${pointer}.${process.pid}`, pointer);
 }

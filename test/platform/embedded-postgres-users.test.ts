@@ -190,7 +190,7 @@ function closedFolder(name: string): string {
 
 /** The supervisor, and the packages that it imports with all that these import. */
 function copyWhatItNeeds(clone: string): void {
-  for (const part of ['platform/embedded', 'test/support', 'package.json']) {
+  for (const part of ['platform/embedded', 'platform/data-folder.ts', 'test/support', 'package.json']) {
     cpSync(join(CHECKOUT, part), join(clone, part), { recursive: true });
   }
   copyPackage('pg', clone);

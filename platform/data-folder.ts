@@ -1,0 +1,87 @@
+import { accessSync, chmodSync, constants, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A folder of the service cannot be used, or others can change it. Its message is one line for the operator. */
+export class DataFolderError extends Error {}
+
+/** What lies in a folder and must be changed by no others. */
+export interface Contents {
+  /** Names of files and folders; those that are not there are passed over. */
+  readonly plain: readonly string[];
+  /** Names of files that no others may read either. */
+  readonly secret?: readonly string[];
+  /** A user who may own them, beside root, this process's user and the folder's owner. */
+  readonly owner?: number | undefined;
+}
+
+const OTHERS_WRITE = 0o022;
+const OTHERS_READ_OR_WRITE = 0o077;
+
+/**
+ * Makes the data folder (`DATA_DIR`) where there is none, and checks that only its owner and root can change it.
+ * @returns its real path
+ * @throws DataFolderError naming the folder or file that others may write, or the secret that they may read
+ */
+export const openDataFolder = (dataDir: string): string => {
+  // As root, PostgreSQL's own user must be able to enter it.
+  const folder = openFolder(dataDir, process.getuid?.() === 0 ? 0o755 : 0o700);
+  refuseOtherWriters(folder, { plain: ['postgres.location'], secret: ['master.key', 'demo.env'] });
+  return folder;
+};
+
+/** The same for another folder of the service. `mode` is that of a new one, whatever the umask. */
+export const openFolder = (folder: string, mode: number): string => {
+  const real = makeFolder(folder, mode);
+  const status = statSync(real);
+  // Root may be asked to run the service in the folder of a user, who then decides about it.
+  if (process.getuid?.() !== 0) refuseOwner(real, status, []);
+  refuseMode(real, status, OTHERS_WRITE);
+  return real;
+};
+
+/** Checks that only its owner and root can change what lies in a folder. @throws DataFolderError */
+export const refuseOtherWriters = (folder: string, { plain, secret = [], owner }: Contents): void => {
+  const { uid } = statSync(folder);
+  const check = (name: string, forbidden: number): void => {
+    const path = join(folder, name);
+    const status = statSync(path, { throwIfNoEntry: false });
+    if (status === undefined) return;
+    refuseOwner(path, status, [uid, owner]);
+    refuseMode(path, status, forbidden);
+  };
+  for (const name of plain) check(name, OTHERS_WRITE);
+  for (const name of secret) check(name, OTHERS_READ_OR_WRITE);
+};
+
+const makeFolder = (folder: string, mode: number): string => {
+  try {
+    // Under a narrow umask mkdir alone would shut PostgreSQL's user out.
+    if (mkdirSync(folder, { recursive: true, mode }) !== undefined) chmodSync(folder, mode);
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    return realpathSync(folder);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const problem =
+      code === 'EACCES' || code === 'EPERM'
+        ? `user ${process.getuid?.()} may not read and write it`
+        : message;
+    throw new DataFolderError(`the data folder ${folder} cannot be used: ${problem}`);
+  }
+};
+
+const refuseOwner = (path: string, { uid }: Stats, owners: readonly (number | undefined)[]): void => {
+  if ([0, process.getuid?.(), ...owners].includes(uid)) return;
+  throw new DataFolderError(
+    `${path} belongs to user ${uid}, who can change it. Check what it holds, then give it to the service's user`,
+  );
+};
+
+const refuseMode = (path: string, { mode }: Stats, forbidden: number): void => {
+  if ((mode & forbidden) === 0) return;
+  const [others, fix] =
+    forbidden === OTHERS_WRITE ? ['write it', 'go-w'] : ['read or write this secret', 'go='];
+  throw new DataFolderError(
+    `others than its owner may ${others}: ${path} (mode ${(mode & 0o7777).toString(8)}). ` +
+      `Check what it holds, then: chmod ${fix} ${path}`,
+  );
+};
