@@ -12,7 +12,7 @@ import { openDataFolder } from '../platform/data-folder.ts';
 import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
 import { endPool } from '../platform/end-postgres.ts';
-import { keyedDigest, serviceKey } from '../platform/keyring.ts';
+import { bindKeys, keyedDigest, serviceKey } from '../platform/keyring.ts';
 import type { Logger } from '../platform/log.ts';
 import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
 import { MigrationError, migrate } from '../platform/migrate.ts';
@@ -100,6 +100,7 @@ export const openFoundation = async (
     pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
     const db = await createSlonik(databaseUrl);
     const master = loadMasterKey(config, dataDir);
+    await bindKeys(pool, master);
     const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
     const cursorKey = await serviceKey(pool, master, 'cursor');
     let stalls = 0;

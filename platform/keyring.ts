@@ -3,18 +3,40 @@ import type pg from 'pg';
 import { durably } from './durably.ts';
 import type { MasterKey, Sealed } from './master-key.ts';
 
+interface Row extends Sealed {
+  readonly name: string;
+}
+
+/** Binds a sealed key to its row: put into another row, it does not open. */
+const about = (name: string): string => `work.keyring ${name}`;
+
+/**
+ * Opens a row. Earlier versions sealed without the name.
+ * @throws when it was sealed under a master key that is not at hand, or in another row, or was changed
+ */
+const openRow = (master: MasterKey, row: Row): { readonly key: Buffer; readonly isBound: boolean } => {
+  try {
+    return { key: master.open(row, about(row.name)), isBound: true };
+  } catch {
+    return { key: master.open(row), isBound: false };
+  }
+};
+
 /**
  * A key of the service by name, made once over all processes and kept in PostgreSQL under the master key.
- * @throws when it was sealed under a master key that is not at hand
+ * @throws what `openRow` throws
  */
 export const serviceKey = async (pool: pg.Pool, master: MasterKey, name: string): Promise<Buffer> => {
   await makeDurably(pool, master, name);
-  const { rows } = await pool.query('select master_key_id, sealed from work.keyring where name = $1', [name]);
-  return master.open(rows[0] as Sealed);
+  const { rows } = await pool.query<Row>(
+    'select name, master_key_id, sealed from work.keyring where name = $1',
+    [name],
+  );
+  return openRow(master, rows[0] as Row).key;
 };
 
 const makeDurably = async (pool: pg.Pool, master: MasterKey, name: string): Promise<void> => {
-  const { master_key_id, sealed } = master.seal(randomBytes(32));
+  const { master_key_id, sealed } = master.seal(randomBytes(32), about(name));
   await durably(
     pool,
     'insert into work.keyring (name, master_key_id, sealed) values ($1, $2, $3) on conflict (name) do nothing',
@@ -23,24 +45,44 @@ const makeDurably = async (pool: pg.Pool, master: MasterKey, name: string): Prom
 };
 
 /**
- * Seals all keys of the service under the master key in use. What is sealed so already stays as it is.
+ * Seals all keys of the service under the master key in use and bound to their names. What is sealed so already stays
+ * as it is.
  * @returns how many were not
- * @throws when one was sealed under a master key that is not at hand
+ * @throws what `openRow` throws
  */
-export const resealKeys = async (pool: pg.Pool, master: MasterKey): Promise<number> => {
-  const { rows } = await pool.query<Sealed & { name: string }>(
+export const resealKeys = (pool: pg.Pool, master: MasterKey): Promise<number> =>
+  reseal(pool, master, () => true);
+
+/**
+ * Binds the keys that an earlier version sealed to their names. Those under another master key are left to its change.
+ * @returns how many were not bound
+ */
+export const bindKeys = (pool: pg.Pool, master: MasterKey): Promise<number> =>
+  reseal(pool, master, (id, current) => id === current);
+
+/** @param isWanted by the id of the master key that a row is sealed under, and of the one in use */
+const reseal = async (
+  pool: pg.Pool,
+  master: MasterKey,
+  isWanted: (id: string, current: string) => boolean,
+): Promise<number> => {
+  const current = master.currentId();
+  const { rows } = await pool.query<Row>(
     'select name, master_key_id, sealed from work.keyring order by name',
   );
-  const left = rows.filter(({ master_key_id }) => master_key_id !== master.currentId());
-  for (const before of left) {
-    const { master_key_id, sealed } = master.seal(master.open(before));
+  let resealed = 0;
+  for (const before of rows.filter((row) => isWanted(row.master_key_id, current))) {
+    const { key, isBound } = openRow(master, before);
+    if (isBound && before.master_key_id === current) continue;
+    const { master_key_id, sealed } = master.seal(key, about(before.name));
     await durably(
       pool,
-      'update work.keyring set master_key_id = $2, sealed = $3 where name = $1 and master_key_id = $4',
-      [before.name, master_key_id, sealed, before.master_key_id],
+      'update work.keyring set master_key_id = $2, sealed = $3 where name = $1 and sealed = $4',
+      [before.name, master_key_id, sealed, before.sealed],
     );
+    resealed += 1;
   }
-  return left.length;
+  return resealed;
 };
 
 /** A digest that nobody without the key can guess back, for names of streams (architecture, rule 13). */

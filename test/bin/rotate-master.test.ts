@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Foundation, openFoundation } from '../../bin/foundation.ts';
 import { type RotationParts, rotateMaster } from '../../bin/rotate-master.ts';
 import { utcDay } from '../../domain/kernel/time.ts';
-import { serviceKey } from '../../platform/keyring.ts';
+import { bindKeys, serviceKey } from '../../platform/keyring.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
 import { keyFileIn } from '../../platform/master-key-file.ts';
 import { createSigningSecrets } from '../../read-api/webhook-secrets.ts';
@@ -83,6 +83,20 @@ const partsOf = (over: Partial<RotationParts> = {}): RotationParts => ({
 });
 const keyLines = async () => (await readFile(keyFileIn(folder), 'utf8')).trimEnd().split('\n');
 
+/** As earlier versions kept the keys of the service. */
+const sealWithoutNames = async (): Promise<void> => {
+  const { pool, master } = api.foundation;
+  const { rows } = await pool.query<{ name: string }>('select name from work.keyring');
+  for (const { name } of rows) {
+    const { master_key_id, sealed } = master.seal(await serviceKey(pool, master, name));
+    await pool.query('update work.keyring set master_key_id = $2, sealed = $3 where name = $1', [
+      name,
+      master_key_id,
+      sealed,
+    ]);
+  }
+};
+
 /** Dies when its n-th effect, counted from 0, is done: a call of the store, a query, or a key written. */
 const dying = (n: number) => {
   let effects = 0;
@@ -135,6 +149,7 @@ describe("a change of the data folder's master key", () => {
   it('may be killed after any of its steps, and is taken up again', async () => {
     await open({ MASTER_KEY: '' });
     const before = await opened(api.foundation);
+    await sealWithoutNames();
     let steps = 0;
     for (let n = 0; ; n += 1) {
       const { parts, effects } = dying(n);
@@ -182,6 +197,17 @@ describe("a change of the data folder's master key", () => {
     await serviceKey(api.foundation.pool, masterKeyFrom(randomBytes(32)), 'foreign');
     await expect(rotateMaster(partsOf(), context)).rejects.toThrow('MASTER_KEY is not the one');
     expect(await keyLines()).toHaveLength(2);
+  });
+});
+
+describe('the first start after an upgrade', () => {
+  it('opens the keys that an earlier version sealed without their names, and binds them', async () => {
+    await open({ MASTER_KEY: '' });
+    const before = await opened(api.foundation);
+    await sealWithoutNames();
+    expect(await openedAnew()).toEqual(before);
+    expect(await bindKeys(api.foundation.pool, api.foundation.master)).toBe(0);
+    expect(await opened(api.foundation)).toEqual(before);
   });
 });
 

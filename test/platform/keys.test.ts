@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keyedDigest, resealKeys, serviceKey } from '../../platform/keyring.ts';
-import { loadMasterKey, masterKeyFrom } from '../../platform/master-key.ts';
+import { bindKeys, keyedDigest, resealKeys, serviceKey } from '../../platform/keyring.ts';
+import { loadMasterKey, type MasterKey, masterKeyFrom } from '../../platform/master-key.ts';
 import { beginKeyChange, endKeyChange, keyFileIn } from '../../platform/master-key-file.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 
@@ -129,5 +129,45 @@ describe('a key of the service', () => {
     const after = await Promise.all(keys.map((name) => serviceKey(pool, masterKeyFrom(young), name)));
     expect(after).toEqual(before);
     await expect(resealKeys(pool, masterKeyFrom(newKey()))).rejects.toThrow(/^MASTER_KEY is not/);
+  });
+
+  it('does not open in the row of another key', async () => {
+    const master = masterKeyFrom(newKey());
+    await pool.query('delete from work.keyring');
+    await serviceKey(pool, master, 'six');
+    await serviceKey(pool, master, 'seven');
+    await pool.query(
+      `update work.keyring set sealed = (select sealed from work.keyring where name = 'six') where name = 'seven'`,
+    );
+    await expect(serviceKey(pool, master, 'seven')).rejects.toThrow();
+    await expect(resealKeys(pool, master)).rejects.toThrow();
+  });
+
+  it('opens as an earlier version sealed it, without its name, and is then bound to its name once', async () => {
+    const [old, young] = [newKey(), newKey()];
+    const [before, master] = [masterKeyFrom(old), masterKeyFrom(young, old)];
+    await pool.query('delete from work.keyring');
+    const insertUnbound = async (name: string, key: Buffer, under: MasterKey): Promise<void> => {
+      const { master_key_id, sealed } = under.seal(key);
+      await pool.query('insert into work.keyring (name, master_key_id, sealed) values ($1, $2, $3)', [
+        name,
+        master_key_id,
+        sealed,
+      ]);
+    };
+    const [key, left] = [newKey(), newKey()];
+    await insertUnbound('unbound', key, master);
+    await insertUnbound('under the key before', left, before);
+    expect(await serviceKey(pool, master, 'unbound')).toEqual(key);
+    expect([await bindKeys(pool, master), await bindKeys(pool, master)]).toEqual([1, 0]);
+    expect(await serviceKey(pool, master, 'unbound')).toEqual(key);
+    // The change of the master key binds the rest.
+    expect([await resealKeys(pool, master), await resealKeys(pool, master)]).toEqual([1, 0]);
+    expect(await serviceKey(pool, masterKeyFrom(young), 'under the key before')).toEqual(left);
+    await pool.query(
+      `update work.keyring set sealed = (select sealed from work.keyring where name = 'unbound')
+       where name = 'under the key before'`,
+    );
+    await expect(serviceKey(pool, master, 'under the key before')).rejects.toThrow();
   });
 });
