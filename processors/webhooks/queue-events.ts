@@ -36,8 +36,8 @@ export const QUEUEING_PROCESSOR = 'queue-webhook-events';
 
 /** What the deliverers wait for. */
 const QUEUED = ['deliveries', 'payloads'];
-/** Receivers want to hear of it at once; while nobody is told of anything, looking often would only cost. */
-const GATHER_MS = { told: 4, nobody: 200 } as const;
+/** How long events gather: while deliveries are queued, while endpoints are subscribed, and while none is. */
+const GATHER_MS = { queueing: 4, subscribed: 100, idle: 200 } as const;
 /** For so long after a delivery was queued, the next may follow at once. */
 const BUSY_MS = 1_000;
 
@@ -83,7 +83,10 @@ export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor 
   return {
     name: QUEUEING_PROCESSOR,
     prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
-    gatherMs: () => (performance.now() - queuedAt < BUSY_MS ? GATHER_MS.told : GATHER_MS.nobody),
+    gatherMs: () => {
+      if (performance.now() - queuedAt < BUSY_MS) return GATHER_MS.queueing;
+      return subscriptions?.hasAny() ? GATHER_MS.subscribed : GATHER_MS.idle;
+    },
     lane: () => 'all',
     begin: async (after) => {
       if (after !== null && !(await applied(['webhooks'], after))) {
