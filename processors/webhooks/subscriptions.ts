@@ -104,7 +104,8 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
         )
         .map(({ webhook_id }) => webhook_id)
         .sort(),
-    hasAny: () => endpoints.values().some(({ spans }) => spans.values().some(({ to }) => to === null)),
+    hasAny: () =>
+      [...endpoints.values()].some(({ spans }) => [...spans.values()].some(({ to }) => to === null)),
     forgetBefore: (position) => {
       for (const { spans } of endpoints.values()) {
         for (const [from, { to }] of spans) if (to !== null && to <= position) spans.delete(from);
