@@ -96,7 +96,9 @@ const remove = async (parts: DomainRouteParts, request: ApiRequest): Promise<Ans
   const released = await parts.commands.release(tracker, id, commandContext(request));
   if (!released.ok) return refusal(request, released.refusal);
   const { hostname, deleted_at, position } = released.value;
-  await parts.projected(position).catch(() => undefined);
+  // null: another process has given the name up, once it saw that the place was freed.
+  const gone = position === null ? parts.caughtUp() : parts.projected(position);
+  await gone.catch(() => undefined);
   parts.changed(hostname);
   return { status: 200, body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }) };
 };
