@@ -73,6 +73,10 @@ const utcText = (iso: string): string => `${new Date(iso).toISOString().slice(0,
 /** A number as people read it. */
 export const count = (value: number): string => value.toLocaleString('en');
 
+/** `1 unit`, `2 units`. */
+export const counted = (value: number, noun: string): string =>
+  `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+
 /** A state in one word, told by more than its colour. */
 export const badge = (state: string, tone: 'good' | 'bad' | 'wait' | 'off'): Html =>
   html`<span class="badge ${tone}">${state}</span>`;

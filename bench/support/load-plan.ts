@@ -32,13 +32,8 @@ export interface Pages {
   readonly paths: readonly string[];
 }
 
-/** `POST /insert` of the route that makes one durable insert. */
-export interface Inserts {
-  readonly of: 'inserts';
-}
-
 /** What the load generator is to do: it gets this as its argument. */
-export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages | Inserts> {
+export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages> {
   readonly port: number;
   readonly requests: Requests;
   readonly connections: number;

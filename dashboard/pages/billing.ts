@@ -1,6 +1,6 @@
 import type { Answer } from '../../http/route.ts';
 import { fileAnswer, see } from '../answers.ts';
-import { count, form, nothingYet, table, time } from '../components.ts';
+import { count, counted, form, nothingYet, table, time } from '../components.ts';
 import { html } from '../html.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
@@ -91,8 +91,8 @@ const verdictOf = ({ began_at, ended_at, report }: Verdict) => {
   const { differences, units, months } = report;
   return html`${
     differences.length === 0
-      ? html`<p class="said"><strong>No differences.</strong> ${count(units)} units proven, ${time(ended_at)}.</p>`
-      : html`<p class="alert"><strong>${count(differences.length)} differences</strong> found, ${time(ended_at)}. Tell whoever
+      ? html`<p class="said"><strong>No differences.</strong> ${counted(units, 'unit')} proven, ${time(ended_at)}.</p>`
+      : html`<p class="alert"><strong>${counted(differences.length, 'difference')}</strong> found, ${time(ended_at)}. Tell whoever
           runs the service.</p>${table(
             'Differences',
             ['Kind', 'Stream', 'Detail'],

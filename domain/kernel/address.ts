@@ -10,9 +10,19 @@ const LONGEST = 45;
 const IPV4 = /^(?:(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;
 
-/** IANA's special-purpose blocks that ipaddr.js calls unicast, or parts of which it does. */
+/**
+ * IANA's special-purpose blocks that ipaddr.js calls unicast, or parts of which it does; and the one public address that a
+ * cloud (Azure) gives to a service on every machine of its own.
+ */
 const SPECIAL = (
-  ['192.0.0.0/24', '192.31.196.0/24', '192.52.193.0/24', '192.88.99.0/24', '192.175.48.0/24'] as const
+  [
+    '192.0.0.0/24',
+    '192.31.196.0/24',
+    '192.52.193.0/24',
+    '192.88.99.0/24',
+    '192.175.48.0/24',
+    '168.63.129.16/32',
+  ] as const
 )
   .map((block) => ipaddr.IPv4.parseCIDR(block))
   .map(([base, bits]) => ({ base: base as ipaddr.IPv4 | ipaddr.IPv6, bits }))

@@ -1,6 +1,6 @@
 import { Map as PersistentMap } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
-import { isText } from '../kernel/text.ts';
+import { isName, isText } from '../kernel/text.ts';
 import { isoTime } from '../kernel/time.ts';
 import { TRACKERS_PREFIX, type TrackerEvent } from './events.ts';
 import { isOrigin } from './origin.ts';
@@ -52,7 +52,7 @@ const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
   const { partner_id, tracker_id, origins, customer_reference, limit, at } = command;
   const name = command.name.trim();
   if (state.byId.has(tracker_id) || state.deleted.has(tracker_id)) return accept<TrackerEvent[]>([]);
-  if (!isText(name, LONGEST) || (customer_reference !== null && !isText(customer_reference, LONGEST))) {
+  if (!isName(name, LONGEST) || (customer_reference !== null && !isText(customer_reference, LONGEST))) {
     return refuse<TrackerRefusal>('invalid_tracker');
   }
   const different = new Set(origins).size === origins.length;

@@ -1,6 +1,6 @@
 import { Map as PersistentMap } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
-import { isText } from '../kernel/text.ts';
+import { isName } from '../kernel/text.ts';
 import { DAY, isoTime } from '../kernel/time.ts';
 import { type DestinationPolicy, parseDestination } from './destination.ts';
 import {
@@ -101,7 +101,7 @@ const create = (command: Extract<EndpointCommand, { type: 'Create' }>, state: En
   const name = command.name.trim();
   const events = asEvents(command.events);
   if (state.byId.has(webhook_id)) return accept<WebhookEvent[]>([]);
-  if (!isText(name, LONGEST_NAME) || events === null) return refuse<EndpointRefusal>('invalid_webhook');
+  if (!isName(name, LONGEST_NAME) || events === null) return refuse<EndpointRefusal>('invalid_webhook');
   const destination = parseDestination(url, command.destinations);
   if (!destination.ok) return destination;
   if (tracker_id !== null && !command.tracker_known) return refuse<EndpointRefusal>('tracker_not_found');
@@ -118,7 +118,7 @@ const update = (command: Extract<EndpointCommand, { type: 'Update' }>, state: En
   const { partner_id, webhook_id, at } = command;
   const name = command.name?.trim() ?? null;
   const events = command.events && asEvents(command.events);
-  const wrong = (name !== null && !isText(name, LONGEST_NAME)) || (command.events !== null && !events);
+  const wrong = (name !== null && !isName(name, LONGEST_NAME)) || (command.events !== null && !events);
   if (wrong) return refuse<EndpointRefusal>('invalid_webhook');
   const endpoint = state.byId.get(webhook_id);
   if (!endpoint || endpoint.deleted_at !== null) return refuse<EndpointRefusal>('webhook_not_found');

@@ -26,8 +26,6 @@ interface FollowerOptions {
   readonly url: string;
   readonly pool: pg.Pool;
   readonly now: () => number;
-  /** Whether another process may listen. */
-  readonly isHeard: () => boolean;
   /** Told of each read of the log that failed. */
   readonly onStall: (error: Error, after: Position | null) => void;
 }
@@ -43,7 +41,7 @@ export interface Follower {
  * Follows the log by position. Commits are serialised by the writers' lock, so what is visible below the
  * highest visible position is complete and a cursor that holds one number misses nothing.
  */
-export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOptions): Follower => {
+export const createFollower = ({ url, pool, now, onStall }: FollowerOptions): Follower => {
   const following = new Set<Alarm>();
   const closing = new AbortController();
   const own = randomUUID();
@@ -130,7 +128,7 @@ export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOpt
     follow,
     committed: () => {
       wake();
-      if (isHeard()) notify();
+      notify();
     },
     close: async () => {
       closing.abort();

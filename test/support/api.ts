@@ -1,5 +1,7 @@
 /** The partners' API built as `bin/` builds it, on a database of its own, with a clock that a test moves. */
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
 import pg from 'pg';
 import { v7 as uuid } from 'uuid';
@@ -92,9 +94,10 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
     workers: withWorkers = true,
   } = options;
   const database = options.database ?? (await testDatabase());
+  const dataDir = mkdtempSync(join(tmpdir(), 'doorplate-api-'));
   const config = loadConfig({
     DATABASE_URL: database.url,
-    DATA_DIR: tmpdir(),
+    DATA_DIR: dataDir,
     MASTER_KEY,
     LOG_LEVEL: 'silent',
     ...env,
@@ -167,6 +170,7 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
       await foundation.close();
       await sql.end();
       await database.drop();
+      rmSync(dataDir, { recursive: true, force: true });
     },
   };
 };

@@ -1,0 +1,27 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { csvFile } from '../../analytics/csv-file.ts';
+import type { View } from '../../analytics/view.ts';
+
+it('defuses texts that a spreadsheet would take for formulas, and leaves numbers as they are', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'doorplate-csv-'));
+  const path = join(folder, 'x.csv');
+  const file = await csvFile(path, { columns: [{ name: 'name' }, { name: 'n' }] } as unknown as View);
+  const texts = ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '=HYPERLINK("x","y")', 'a=b', ''];
+  await file.write(texts.map((text) => [text, -1]));
+  await file.close();
+  expect(readFileSync(path, 'utf8').split('\n').slice(1)).toEqual([
+    `'=1+1,-1`,
+    `'+1,-1`,
+    `'-1,-1`,
+    `'@SUM(A1),-1`,
+    `'\tx,-1`,
+    `"'=HYPERLINK(""x"",""y"")",-1`,
+    'a=b,-1',
+    '"",-1',
+    '',
+  ]);
+  rmSync(folder, { recursive: true });
+});

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { isName } from '../../domain/kernel/text.ts';
+import { trackers } from '../../domain/trackers/trackers.ts';
+import { endpoints } from '../../domain/webhooks/endpoints.ts';
+import { given } from './deciding.ts';
+import { ANNA, AT } from './lookup-events.ts';
+
+const ID = '00000001-0000-4000-8000-000000000000';
+
+test.each(['a\nb', 'a\tb', 'a\u007fb', 'a\u0085b', '\u001b[31m', 'a\u0000', '\ud800', '', 'a'.repeat(11)])(
+  '%j is no name',
+  (name) => expect(isName(name, 10)).toBe(false),
+);
+test.each(['a', 'Köln 1', '日本語', '😀'])('%j is a name', (name) => expect(isName(name, 10)).toBe(true));
+
+test('trackers and webhook endpoints refuse a name with a control character', () => {
+  given(trackers, [])
+    .when({
+      type: 'Create',
+      partner_id: ANNA,
+      tracker_id: ID,
+      name: 'a\nb',
+      origins: ['https://a.example'],
+      customer_reference: null,
+      limit: 10,
+      at: AT,
+    })
+    .thenRefused('invalid_tracker');
+  given(endpoints, [])
+    .when({
+      type: 'Create',
+      partner_id: ANNA,
+      webhook_id: ID,
+      name: 'a\u001bb',
+      url: 'https://a.example/',
+      events: ['session.created'],
+      tracker_id: null,
+      tracker_known: false,
+      secret: { master_key_id: 'k', sealed: 's' },
+      limit: 5,
+      destinations: { allowHttp: false, allowPorts: [], allowNetworks: [], ownOrigins: [] },
+      at: AT,
+    })
+    .thenRefused('invalid_webhook');
+});
