@@ -16,6 +16,7 @@ import { savedLookups } from './rows/saved-lookups.ts';
 import { sessionsMillionRow } from './rows/sessions-million.ts';
 import { signals } from './rows/signals.ts';
 import { submissions } from './rows/submissions.ts';
+import { unitCosts } from './rows/unit-costs.ts';
 import { type Bench, FULL, type Line, QUICK, type Row } from './support/bench.ts';
 import { describeMachine, type Machine } from './support/machine.ts';
 import { type Product, startProduct } from './support/product.ts';
@@ -24,10 +25,17 @@ import { notes, table, writeResults } from './support/report.ts';
 /** In this order: the loads come first, then what depends on them, then what needs no service of theirs. */
 const ROWS: readonly Row[] = [
   ...[savedLookups, submissions, latency, memory, captures, feed, reveals, signals],
-  ...[deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow],
+  ...[unitCosts, deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow],
 ];
 /** Those that start what they need themselves. */
-const APART: readonly Row[] = [deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow];
+const APART: readonly Row[] = [
+  unitCosts,
+  deliveries,
+  rebuildRow,
+  millionRow,
+  sessionsMillionRow,
+  deliveriesMillionRow,
+];
 const PARTNERS = 4;
 const LIMIT_MS = 30 * 60_000;
 

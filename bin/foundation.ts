@@ -37,6 +37,8 @@ export interface Foundation {
   readonly store: EventStore;
   /** The log for all projections and processors of this process. */
   readonly tail: Tail;
+  /** Whether other processes have to be notified of commits: yes, until the process knows better. */
+  readonly peers: { present: () => boolean };
   /** How many reads of the log have failed and were repeated. */
   readonly logStalls: () => number;
   /** One for the whole process: two would be rivals for the same streams. */
@@ -103,6 +105,7 @@ export const openFoundation = async (
     await bindKeys(pool, master);
     const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
     const cursorKey = await serviceKey(pool, master, 'cursor');
+    const peers = { present: () => true };
     let stalls = 0;
     const onStall = (error: Error, after: Position | null): void => {
       stalls += 1;
@@ -114,7 +117,12 @@ export const openFoundation = async (
     const bareStore = aroundStore(
       config.EVENTSTORE_URL
         ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now: clock.now, onStall })
-        : createPostgresEventStore({ url: databaseUrl, now: clock.now, onStall }),
+        : createPostgresEventStore({
+            url: databaseUrl,
+            now: clock.now,
+            isHeard: () => peers.present(),
+            onStall,
+          }),
     );
     const store = tracedStore(bareStore, config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
     const tail = createTail({ store, now: clock.now, log });
@@ -130,6 +138,7 @@ export const openFoundation = async (
       db,
       store,
       tail,
+      peers,
       logStalls: () => stalls,
       intake: createIntakeBatcher(store),
       progress,

@@ -31,6 +31,7 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   const { databaseUrl: url, clock } = foundation;
   const leases = await enterLeases({ url, role, clock, log });
   shutdown.register('leases', leases.stop);
+  foundation.peers.present = leases.hasOthers;
 
   const metrics = createMetrics();
   watchState(foundation, leases, metrics);

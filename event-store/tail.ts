@@ -44,7 +44,7 @@ const REMEMBERED_EVENTS = 5_000;
 const REMEMBERED_BYTES = 32 * 1_048_576;
 /** Under load, a read for each handful of events would cost more than the events. */
 const SMALL_BATCH_EVENTS = 100;
-const GATHER_MS = 50;
+const GATHER_MS = 200;
 const RETRY_MS = 250;
 
 /** It begins to read with its first follower, at the head of the log. */

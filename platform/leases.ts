@@ -22,6 +22,8 @@ export interface Leases {
   readonly processId: string;
   /** Whether no other process runs. Holds for limits that all processes share. */
   alone(): boolean;
+  /** Whether any other process is there, commands included. */
+  hasOthers(): boolean;
   /** Who leads what, as of the last heartbeat; null while no heartbeat gets through. */
   states(): readonly LeaseState[] | null;
   /** Runs something in one process of all. `run` ends soon after its signal aborts; it guards its writes by the lease. */
@@ -191,6 +193,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
   return {
     processId,
     alone: () => others().every((one) => one.role === 'command'),
+    hasOthers: () => others().length > 0,
     states: () =>
       performance.now() > validUntil
         ? null

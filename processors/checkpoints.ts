@@ -18,7 +18,7 @@ interface Passed {
 }
 
 /** What a crash makes a processor handle again is bounded by the first. */
-const SAVE_MS = { handled: 200, passed: 1_000 } as const;
+const SAVE_MS = { handled: 500, passed: 1_000 } as const;
 
 export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints => {
   const waiting = new Map<string, Passed>();

@@ -33,7 +33,7 @@ export interface PassOptions {
 }
 
 /** Positions passed without an event for these projections are written down this much later. */
-const SAVE_MS = 500;
+const SAVE_MS = 1_000;
 /** For this long after somebody asked for progress, they are written down at once. */
 const URGENT_MS = 200;
 

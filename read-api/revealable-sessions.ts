@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { DatabasePool } from 'slonik';
 import { parsePublicAddress } from '../domain/kernel/address.ts';
 import type { CustomParameters, SessionSecrets } from '../domain/sessions/events.ts';
@@ -13,33 +14,58 @@ export interface RevealableSessionParts {
   readonly caughtUp: () => Promise<boolean>;
 }
 
+/** One request asks for a session several times, and one session is often revealed several times. */
+const REMEMBERED_MS = 5_000;
+const SESSIONS = 5_000;
+
+interface Revealable extends SessionSecrets {
+  readonly session_id: string;
+  readonly tracker_id: string;
+  readonly partner_id: string;
+  readonly expires_at: string;
+}
+
 /** What a reveal needs of its session. A session never changes in any of it, so that a table may say so. */
 export const createRevealableSessions = (parts: RevealableSessionParts) => {
+  const known = new LRUCache<string, Revealable>({ max: SESSIONS, ttl: REMEMBERED_MS });
+
   const open = async (row: SessionRow): Promise<SessionSecrets> => {
     const [secrets] = await openSecrets([row], parts.dayKeys);
     // Better no answer than a reveal of nobody: the key was there when the session was found.
     if (!secrets) throw new Error('a session that has not expired cannot be unsealed');
     return secrets;
   };
-  const find = (partnerId: string, sessionId: string) =>
-    findSession(parts, partnerId, sessionId, parts.clock.now());
+  const find = async (
+    partner_id: string,
+    sessionId: string,
+  ): Promise<Revealable | 'session_not_found' | 'session_expired'> => {
+    const name = `${partner_id} ${sessionId}`;
+    const now = parts.clock.now();
+    const remembered = known.get(name);
+    if (remembered && now < Date.parse(remembered.expires_at)) return remembered;
+    const row = await findSession(parts, partner_id, sessionId, now);
+    if (typeof row === 'string') return row;
+    const { session_id, tracker_id, expires_at } = row;
+    const found = { ...(await open(row)), session_id, tracker_id, partner_id, expires_at };
+    known.set(name, found);
+    return found;
+  };
 
   return {
-    find: async (partner_id: string, sessionId: string) => {
-      const row = await find(partner_id, sessionId);
-      if (typeof row === 'string') return row;
-      const { session_id, tracker_id, expires_at } = row;
-      const publicIp = parsePublicAddress((await open(row)).ip);
-      return { session_id, tracker_id, partner_id, expires_at, publicIp };
+    find: async (partnerId: string, sessionId: string) => {
+      const found = await find(partnerId, sessionId);
+      if (typeof found === 'string') return found;
+      const { ip, custom: _, ...session } = found;
+      return { ...session, publicIp: parsePublicAddress(ip) };
     },
     /** The visitor's public address; null: it is not public, or the session has expired. */
     addressOf: async (partnerId: string, sessionId: string): Promise<string | null> => {
-      const row = await find(partnerId, sessionId);
-      return typeof row === 'string' ? null : parsePublicAddress((await open(row)).ip);
+      const found = await find(partnerId, sessionId);
+      return typeof found === 'string' ? null : parsePublicAddress(found.ip);
     },
     customOf: async (partnerId: string, sessionId: string): Promise<CustomParameters> => {
-      const row = await find(partnerId, sessionId);
-      return typeof row === 'string' ? {} : (await open(row)).custom;
+      const found = await find(partnerId, sessionId);
+      return typeof found === 'string' ? {} : found.custom;
     },
   };
 };

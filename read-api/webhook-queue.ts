@@ -48,7 +48,7 @@ interface Queue {
 
 const PARTNERS = 10_000;
 /** What is known stays good for so long while there is much room. */
-const FRESH_MS = 50;
+const FRESH_MS = 250;
 /** Less room than this is looked at anew each time. */
 const MUCH = 1_000;
 /** An event that is not queued after so long never will be: its endpoint was paused meanwhile. */

@@ -13,6 +13,8 @@ import { CEILINGS, KEY_LIMITS, type Product, untilQuiet, withFoundation } from '
 export interface Cluster extends Product {
   /** Of those that answer. */
   readonly ports: readonly number[];
+  /** Of the database. */
+  readonly url: string;
 }
 
 /** So many processes of each role; `all`: one process with both. */
@@ -25,11 +27,16 @@ export const startCluster = async (
   size: Size,
   partners: number,
   more: Readonly<Record<string, string>>,
+  moreSettings: readonly string[] = [],
 ): Promise<Cluster> => {
   const folder = makeDataFolder();
   reap({ folder });
   const log = createLogger({ level: 'warn', destination: 'stderr' });
-  const postgres = await startEmbeddedPostgres({ dataDir: folder, log, moreSettings: CONNECTIONS });
+  const postgres = await startEmbeddedPostgres({
+    dataDir: folder,
+    log,
+    moreSettings: [...CONNECTIONS, ...moreSettings],
+  });
   const services: Service[] = [];
   const end = async (): Promise<void> => {
     for (const service of services.splice(0).reverse()) {
@@ -57,6 +64,7 @@ export const startCluster = async (
     const beside: Product['beside'] = (work) => withFoundation(service.env, 'join', work);
     return {
       service,
+      url: postgres.url,
       ports: answering.map(({ url }) => Number(new URL(url).port)),
       port: Number(new URL(service.url).port),
       keys,

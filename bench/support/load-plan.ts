@@ -32,8 +32,13 @@ export interface Pages {
   readonly paths: readonly string[];
 }
 
+/** `POST /insert` of the route that makes one durable insert. */
+export interface Inserts {
+  readonly of: 'inserts';
+}
+
 /** What the load generator is to do: it gets this as its argument. */
-export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages> {
+export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages | Inserts> {
   readonly port: number;
   readonly requests: Requests;
   readonly connections: number;

@@ -31,7 +31,7 @@ export interface Product {
 
 /** Limits on, ceilings out of the way. */
 export const CEILINGS = {
-  API_REQUESTS_PER_SECOND: '1000000',
+  API_REQUESTS_PER_SECOND: '20000',
   ENRICHMENT_INTAKE_PER_MINUTE: '100000000',
   ENRICHMENT_OUTSTANDING: '100000000',
   // A visitor's own stays: each capture of a load comes from another.
@@ -39,7 +39,7 @@ export const CEILINGS = {
   CAPTURES_PER_SECOND_PER_TRACKER: '20000',
   REVEALS_PER_SECOND: '20000',
 };
-export const KEY_LIMITS = ['--requests-per-second', '1000000', '--pending-enrichments', '100000000'];
+export const KEY_LIMITS = ['--requests-per-second', '20000', '--pending-enrichments', '100000000'];
 const SETTLED_MS = 180_000;
 const POLL_MS = 100;
 const QUIET_MS = 800;

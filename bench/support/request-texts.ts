@@ -25,6 +25,8 @@ export const requestsOf = ({ port, requests }: LoadPlan): RequestOf => {
       return reveals(host, requests);
     case 'pages':
       return pages(host, requests);
+    case 'inserts':
+      return inserts(host);
     default:
       return requests satisfies never;
   }
@@ -72,6 +74,15 @@ const reveals = (host: string, { key, sessions }: Reveals): RequestOf => {
     const path = `/v1/sessions/${sessions[number % sessions.length]}/reveal`;
     return `POST ${path} HTTP/1.1\r\n${headers}Idempotency-Key: ${idempotencyKey(number)}\r\nContent-Length: 0\r\n\r\n`;
   };
+};
+
+/** As many bytes as a capture has. */
+const BODY = JSON.stringify({ text: 'x'.repeat(150) });
+
+const inserts = (host: string): RequestOf => {
+  const head = `POST /insert HTTP/1.1\r\n${host}${BROWSER}Content-Type: text/plain;charset=UTF-8\r\n`;
+  const text = Buffer.from(`${head}Content-Length: ${BODY.length}\r\n\r\n${BODY}`);
+  return () => text;
 };
 
 const pages = (host: string, { key, paths }: Pages): RequestOf => {

@@ -3,7 +3,7 @@ import { maskEvent } from '../../domain/mask-event.ts';
 import type { EventStore, Position, RecordedEvent } from '../../event-store/port.ts';
 import type { Foundation } from '../foundation.ts';
 import { writeOut } from './print.ts';
-import { Refused, withFoundation } from './session.ts';
+import { Refused, withFoundation, withSession } from './session.ts';
 import { unseal } from './unseal.ts';
 
 interface Shown {
@@ -58,7 +58,7 @@ export const addEventsCommands = (program: Command): void => {
         .conflicts('fromStart'),
     )
     .option('--from-start', 'everything that is kept, then what happens')
-    .action((options: TailOptions) => withFoundation((foundation) => tail(foundation, options)));
+    .action((options: TailOptions) => withSession((session) => tail(session, options)));
 };
 
 const show = async (foundation: Foundation, stream: string, options: ShowOptions): Promise<void> => {

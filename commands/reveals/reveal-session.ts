@@ -107,7 +107,16 @@ const revealSession = async (
   const { partnerId, keyId, userId, sessionId } = request;
   const revealId = revealIdOf(request);
   const stream = revealStream(revealId);
-  const known = await load(parts.store, aggregate, stream, undefined, { includeExpired: true });
+  const loading = load(parts.store, aggregate, stream, undefined, { includeExpired: true });
+  // Whatever a new reveal needs is read at the same time: a known one does without.
+  const found = whenAsked(parts.findSession(partnerId, sessionId));
+  const refusing = whenAsked(
+    found().then((one) => (typeof one === 'string' ? null : parts.trackerRefusal(partnerId, one.tracker_id))),
+  );
+  const resulting = whenAsked(
+    found().then((one) => (typeof one === 'string' ? null : resultFor(parts, one, context.at))),
+  );
+  const known = await loading;
   const { requested, completed } = known.state;
   const hasExpired = requested !== null && Date.parse(requested.expires_at) <= context.at;
   if (requested && !hasExpired) {
@@ -115,15 +124,15 @@ const revealSession = async (
     if (completed) return accept(known.state);
   }
 
-  const session = await parts.findSession(partnerId, sessionId);
+  const session = await found();
   if (typeof session === 'string') return refuse(session);
   if (hasExpired) return refuse('reveal_expired');
   if (!requested) {
-    const refused = await parts.trackerRefusal(partnerId, session.tracker_id);
+    const refused = await refusing();
     if (refused !== null) return refuse(refused);
     if (!(await parts.admit(partnerId))) return refuse('tracking_capacity');
   }
-  const result = await resultFor(parts, session, context.at);
+  const result = await resulting();
   const asked = {
     reveal_id: revealId,
     session_id: sessionId,
@@ -138,6 +147,12 @@ const revealSession = async (
   if (place === null) return requested ? accept(known.state) : refuse('tracking_unavailable');
   const command: RevealCommand = { type: 'Request', reveal: asked, result, at: context.at };
   return run(parts.store, stream, command, { ...context, expiresAt: session.expires_at }, known, place);
+};
+
+/** Work that is under way, whose failure matters only to who asks for its result. */
+const whenAsked = <T>(work: Promise<T>): (() => Promise<T>) => {
+  work.catch(() => undefined);
+  return () => work;
 };
 
 const NONE_NEEDED = { leave: (): void => undefined };

@@ -152,8 +152,8 @@ export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions
           return reject(new StoreBusy(`${queue.length} appends are waiting`));
         }
         queue.push({ stream, expected, events, deadline: performance.now() + deadlineMs, resolve, reject });
-        // A microtask later, so that appends of the same turn share the first transaction too.
-        running ??= Promise.resolve().then(run);
+        // A turn of the event loop later, so that appends of this turn share the first transaction too.
+        running ??= nextTurn().then(run);
       }),
     close: async () => {
       await endsWithin(running ?? Promise.resolve(), CLOSE_MS);

@@ -26,6 +26,8 @@ interface FollowerOptions {
   readonly url: string;
   readonly pool: pg.Pool;
   readonly now: () => number;
+  /** Whether another process may listen. */
+  readonly isHeard: () => boolean;
   /** Told of each read of the log that failed. */
   readonly onStall: (error: Error, after: Position | null) => void;
 }
@@ -41,7 +43,7 @@ export interface Follower {
  * Follows the log by position. Commits are serialised by the writers' lock, so what is visible below the
  * highest visible position is complete and a cursor that holds one number misses nothing.
  */
-export const createFollower = ({ url, pool, now, onStall }: FollowerOptions): Follower => {
+export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOptions): Follower => {
   const following = new Set<Alarm>();
   const closing = new AbortController();
   const own = randomUUID();
@@ -128,7 +130,7 @@ export const createFollower = ({ url, pool, now, onStall }: FollowerOptions): Fo
     follow,
     committed: () => {
       wake();
-      notify();
+      if (isHeard()) notify();
     },
     close: async () => {
       closing.abort();

@@ -22,6 +22,8 @@ export interface PostgresEventStoreOptions {
   readonly now: () => number;
   /** Milliseconds until an append without an answer is an unknown outcome. Default 4,000. */
   readonly deadlineMs?: number;
+  /** Whether another process may follow the log and must hear of commits at once. Default: yes. */
+  readonly isHeard?: () => boolean;
   /** Told of each read of the log that failed and is repeated, with the position that it began after. */
   readonly onStall?: (error: Error, after: Position | null) => void;
 }
@@ -30,7 +32,7 @@ const DELETE_ROWS = 2_000;
 
 /** The embedded event store, in the schema `eventlog` of a PostgreSQL that the migrations have prepared. */
 export const createPostgresEventStore = (options: PostgresEventStoreOptions): EventStore => {
-  const { url, now, deadlineMs = 4_000, onStall = () => undefined } = options;
+  const { url, now, deadlineMs = 4_000, isHeard = () => true, onStall = () => undefined } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max: 8,
@@ -42,7 +44,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     query_timeout: deadlineMs,
   });
   pool.on('error', () => undefined);
-  const follower = createFollower({ url, pool, now, onStall });
+  const follower = createFollower({ url, pool, now, isHeard, onStall });
   const committer = createCommitter({ url, deadlineMs, committed: follower.committed });
 
   const query = async <R extends pg.QueryResultRow>(name: string, text: string, values: unknown[]) => {

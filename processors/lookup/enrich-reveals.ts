@@ -38,6 +38,13 @@ export const enrichReveals = ({
 }: EnrichRevealsParts): FollowingProcessor => ({
   name: ENRICHING_PROCESSOR,
   prefixes: [REVEAL_PREFIX],
+  /** A reveal that was completed with its request never waits for anything. */
+  async handleAll(events) {
+    const isWaiting = events.every(({ type }) => type !== 'reveals.RevealCompleted.v1');
+    const isWhole = events.some(({ type }) => type === 'reveals.RevealRequested.v1');
+    if (!isWaiting && isWhole) return;
+    for (const event of events) await this.handle(event);
+  },
   async handle(stored) {
     const event = readEvent(revealEvents, stored);
     if (event === null) return;

@@ -36,8 +36,10 @@ export const QUEUEING_PROCESSOR = 'queue-webhook-events';
 
 /** What the deliverers wait for. */
 const QUEUED = ['deliveries', 'payloads'];
-/** Receivers want to hear of it at once; while nobody is told of anything, looking often would only cost. */
-const GATHER_MS = { told: 4, nobody: 50 } as const;
+/** How long events gather: while deliveries are queued, while endpoints are subscribed, and while none is. */
+const GATHER_MS = { queueing: 4, subscribed: 100, idle: 200 } as const;
+/** For so long after a delivery was queued, the next may follow at once. */
+const BUSY_MS = 1_000;
 
 /** Something that endpoints may be told of. */
 interface Source {
@@ -61,7 +63,7 @@ interface Source {
 export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor => {
   const { pool, store, dayKeys, applied } = parts;
   let subscriptions: Subscriptions | null = null;
-  let gatherMs: number = GATHER_MS.nobody;
+  let queuedAt = Number.NEGATIVE_INFINITY;
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
     const known = subscriptions;
     const [first] = events;
@@ -71,8 +73,8 @@ export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor 
       const webhook_ids = known.takers(source, source.stored.position);
       return webhook_ids.length === 0 ? [] : [{ source, webhook_ids }];
     });
-    gatherMs = told.length > 0 ? GATHER_MS.told : GATHER_MS.nobody;
     if (told.length > 0) {
+      queuedAt = performance.now();
       const queued = await queueDeliveries(store, dayKeys, await address(parts, told));
       if (queued !== null) void applied(QUEUED, queued);
     }
@@ -81,7 +83,10 @@ export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor 
   return {
     name: QUEUEING_PROCESSOR,
     prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
-    gatherMs: () => gatherMs,
+    gatherMs: () => {
+      if (performance.now() - queuedAt < BUSY_MS) return GATHER_MS.queueing;
+      return subscriptions?.hasAny() ? GATHER_MS.subscribed : GATHER_MS.idle;
+    },
     lane: () => 'all',
     begin: async (after) => {
       if (after !== null && !(await applied(['webhooks'], after))) {

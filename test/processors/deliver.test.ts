@@ -303,6 +303,7 @@ describe('an endpoint', () => {
     await probe();
     workers.splice(0);
     await first.stop();
+    await house.caughtUp([deliveries]);
     // As after a crash of the server.
     await house.rows('truncate work.webhook_slot, work.delivery_claim');
     start(receive, options);
