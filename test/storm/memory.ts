@@ -23,6 +23,7 @@ export const watchMemory = (processes: readonly StormProcess[]) => {
       if (mib !== null) samples.push({ process: one.name, at: performance.now(), mib });
     }
   }, SAMPLE_EVERY_MS);
+  timer.unref();
   return { samples, stop: () => clearInterval(timer) };
 };
 

@@ -1,8 +1,10 @@
 /** The partners of a storm, and what the service told each of them. */
 import type { Called } from '../support/call.ts';
 
-/** A browser tab that visits a partner's website. */
+/** A browser tab that visits a partner's website from one address: one session. */
 export interface Tab {
+  /** The label that the session shows. */
+  readonly label: string;
   readonly token: string;
   readonly ip: string;
   /** When the first 204 came, milliseconds of the monotonic clock; null: none came yet. */
@@ -39,7 +41,7 @@ export interface Partner {
   readonly submitted: Set<string>;
   readonly lookups: Counting;
   readonly captures: Counting;
-  /** By token. */
+  /** By label. */
   readonly tabs: Map<string, Tab>;
   /** The session ids that a follower of the feed received, in order. */
   readonly feed: string[];

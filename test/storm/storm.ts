@@ -43,8 +43,7 @@ export const runStorm = async (options: StormOptions): Promise<StormResult> => {
     const memory = watchMemory(stack.processes);
     const startedAt = performance.now();
     const stopLoad = startLoad(load);
-    const injected = await injectFaults(stack, load, options);
-    await stopLoad();
+    const injected = await injectFaults(stack, load, options).finally(stopLoad);
     const loadEndedAt = performance.now();
     memory.stop();
     receiverFails = false;

@@ -14,7 +14,7 @@ export const checkSessions = async (load: Load, partner: Partner): Promise<void>
     return last ? left : [...left, null];
   }, SHOWN_MS);
   for (const tab of missing) {
-    const detail = tab === null ? 'the feed has no end' : `token ${tab.token}, ${tab.ip}`;
+    const detail = tab === null ? 'the feed has no end' : `tab ${tab.label}`;
     load.violations.add('the feed shows every acknowledged visit', `partner ${partnerId}, ${detail}`);
   }
   const listed = await listFromStart(load, partner);

@@ -25,7 +25,7 @@ export const readFeedPage = async (load: Load, partner: Partner): Promise<boolea
 const noteSession = (load: Load, partner: Partner, { session_id, custom }: FeedSession): void => {
   partner.feed.push(session_id);
   const tab = partner.tabs.get(custom.tab);
-  const described = `partner ${partner.partnerId}, session ${session_id}, token ${custom.tab}`;
+  const described = `partner ${partner.partnerId}, session ${session_id}, tab ${custom.tab}`;
   if (tab === undefined) load.violations.add('the feed shows visits that were made', described);
   else if (tab.shown) load.violations.add('the feed shows a visit once', described);
   else {

@@ -9,13 +9,17 @@ export const PAGE = 'https://www.example.com';
 const TRIES = 5;
 const RETRY_MS = 500;
 
-/** Visits a website in a new tab, once or twice. */
+/** Visits a website in a new tab: once or twice, and sometimes from a second address. */
 export const visit = async (load: Load): Promise<void> => {
   const partner = load.random.pick(load.partners);
-  const tab: Tab = { token: randomUUID(), ip: load.nextIp(), acknowledgedAt: null, shown: false };
-  partner.tabs.set(tab.token, tab);
-  await view(load, partner, tab);
-  if (load.random.chance(0.25)) await view(load, partner, tab);
+  const token = randomUUID();
+  const addresses = new Set([load.nextIp(), ...(load.random.chance(0.15) ? [load.nextIp()] : [])]);
+  for (const ip of addresses) {
+    const tab: Tab = { label: `${token} ${ip}`, token, ip, acknowledgedAt: null, shown: false };
+    partner.tabs.set(tab.label, tab);
+    await view(load, partner, tab);
+    if (load.random.chance(0.25)) await view(load, partner, tab);
+  }
 };
 
 const view = async (load: Load, partner: Partner, tab: Tab): Promise<void> => {
@@ -32,10 +36,10 @@ const view = async (load: Load, partner: Partner, tab: Tab): Promise<void> => {
 
 /** @returns whether the visit was acknowledged */
 const capture = async ({ client }: Load, partner: Partner, tab: Tab, visitId: string): Promise<boolean> => {
-  const { token, ip } = tab;
+  const { label, token, ip } = tab;
   const answer = await client.ask('capture', [204], 'POST', '/tracking/collect', {
     headers: { 'content-type': 'text/plain', origin: PAGE, 'x-forwarded-for': ip },
-    body: { tracker_id: partner.trackerId, token, visit_id: visitId, custom: { tab: token } },
+    body: { tracker_id: partner.trackerId, token, visit_id: visitId, custom: { tab: label } },
   });
   noteCounting(partner.captures, answer);
   if (answer?.status !== 204) return false;
