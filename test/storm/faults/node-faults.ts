@@ -14,9 +14,8 @@ const POLL_MS = 100;
 /** Kills, stops and freezes nodes of an EventStoreDB: its only one, or the leader and others of a cluster. */
 export const nodeFaults = (cluster: Cluster, random: Random, crowd: Crowd): Fault[] => {
   const victims = async (count: number): Promise<number[]> => {
-    const leader = await cluster.leader();
-    const others = random.shuffle(cluster.nodes.filter((node) => node !== leader));
-    return (leader === null ? others : [leader, ...others]).slice(0, count);
+    const leader = await untilLed(cluster);
+    return [leader, ...random.shuffle(cluster.nodes.filter((node) => node !== leader))].slice(0, count);
   };
   const down = async (nodes: readonly number[], action: NodeAction, milliseconds: number): Promise<void> => {
     await Promise.all(nodes.map((node) => cluster.control(action, node)));
@@ -50,10 +49,12 @@ export const nodeFaults = (cluster: Cluster, random: Random, crowd: Crowd): Faul
   ];
 };
 
-/** The fault of a store ends when it has a leader again. @throws when it has none within the limit */
-const untilLed = async (cluster: Cluster): Promise<void> => {
+/** Waits until one node leads: a fault finds a leader, and ends with one. @throws when none does within the limit */
+const untilLed = async (cluster: Cluster): Promise<number> => {
   const end = performance.now() + ELECTION_LIMIT_MS;
-  while ((await cluster.leader()) === null) {
+  for (;;) {
+    const leader = await cluster.leader();
+    if (leader !== null) return leader;
     if (performance.now() > end) throw new Error(`EventStoreDB has no leader after ${ELECTION_LIMIT_MS} ms`);
     await pause(POLL_MS);
   }
