@@ -137,11 +137,16 @@ interface Powers {
   readonly connects: boolean;
   /** Other databases that the user may connect to; null: none. */
   readonly elsewhere: string | null;
-  readonly writes: boolean;
+  /** Whether the user may call a function of `HARMFUL`. */
+  readonly harms: boolean;
 }
 
-/** Functions of PostgreSQL that write for anybody: large objects, and messages into the write-ahead log. */
-const WRITING = [
+/**
+ * Functions of PostgreSQL with which anybody could harm the others: they write large objects and messages into the
+ * write-ahead log, or take advisory locks, which fill the lock table of the whole server (45,000 of them stopped every
+ * append and login).
+ */
+const HARMFUL = [
   'lo_creat',
   'lo_create',
   'lo_from_bytea',
@@ -151,16 +156,24 @@ const WRITING = [
   'lo_truncate64',
   'lo_unlink',
   'lowrite',
+  'pg_advisory_lock',
+  'pg_advisory_lock_shared',
+  'pg_advisory_xact_lock',
+  'pg_advisory_xact_lock_shared',
   'pg_logical_emit_message',
+  'pg_try_advisory_lock',
+  'pg_try_advisory_lock_shared',
+  'pg_try_advisory_xact_lock',
+  'pg_try_advisory_xact_lock_shared',
 ];
 
 /** In this database, which the service has for itself and which uses none of them. */
-const revokeWriting = async (db: pg.Client): Promise<void> => {
+const revokeHarmful = async (db: pg.Client): Promise<void> => {
   const { rows } = await db.query<{ function: string }>(
     `select oid::regprocedure::text as function from pg_proc
      where pronamespace = 'pg_catalog'::regnamespace and proname = any ($1)
        and has_function_privilege('public', oid, 'execute') order by oid`,
-    [WRITING],
+    [HARMFUL],
   );
   for (const { function: name } of rows) {
     if (!(await runIfAllowed(db, `revoke execute on function pg_catalog.${name} from public`))) return;
@@ -189,7 +202,7 @@ const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
   }
   // Temporary tables are no files of that limit. The service makes none.
   await runIfAllowed(db, `revoke temporary on database ${database} from public`);
-  await revokeWriting(db);
+  await revokeHarmful(db);
   await revokeConnecting(db);
   const { rows } = await db.query<Powers>(
     `select has_database_privilege($1, current_database(), 'temp') as temp,
@@ -197,18 +210,18 @@ const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
              where datname <> current_database() and datallowconn and has_database_privilege($1, oid, 'connect'))
               as elsewhere,
             exists (select from pg_proc where pronamespace = 'pg_catalog'::regnamespace and proname = any ($2)
-                      and has_function_privilege($1, oid, 'execute')) as writes,
+                      and has_function_privilege($1, oid, 'execute')) as harms,
             has_database_privilege($1, current_database(), 'connect') as connects,
             has_schema_privilege($1, 'read', 'usage') or has_schema_privilege($1, 'work', 'usage')
               or has_schema_privilege($1, 'eventlog', 'usage') or pg_has_role($1, 'pg_read_all_data', 'member') as more`,
-    [user, WRITING],
+    [user, HARMFUL],
   );
   const [found] = rows;
   if (found?.elsewhere)
     notes.push(`${user} may connect to ${found.elsewhere}: their owners can revoke connect from public`);
-  if (found?.writes)
+  if (found?.harms)
     notes.push(
-      `${user} may make large objects and logical messages: a superuser can revoke that from public`,
+      `${user} may make large objects, logical messages and any number of advisory locks: a superuser can revoke that from public`,
     );
   if (found?.temp)
     notes.push(`${user} may make temporary tables: the database's owner can revoke it from public`);

@@ -1,4 +1,5 @@
 import { pbkdf2Sync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { GrantRefused, grantAnalyst, revokeAnalyst } from '../../analytics/analysts.ts';
@@ -125,11 +126,21 @@ describe('an analyst', () => {
     await expect(elsewhere.connect()).rejects.toThrow('permission denied for database');
   });
 
-  it('cannot take a lock that the service takes, and its advisory locks stop nothing', async () => {
+  it('cannot fill the lock table of the server with advisory locks', async () => {
     const { client } = await analyst();
-    await client.query(
-      'select pg_advisory_lock(7239001), pg_advisory_lock(72390, n) from generate_series(0, 9) n',
+    const { rows } = await db.query<{ call: string }>(
+      `select format('%s(%s)', proname, repeat('1, ', pronargs - 1) || '1') as call from pg_proc
+       where proname ~ '^pg_(try_)?advisory_' and proname !~ 'unlock'`,
     );
+    expect(rows).toHaveLength(16);
+    for (const { call } of rows) {
+      await expect(client.query(`select ${call}`), call).rejects.toThrow(/permission denied for function/);
+    }
+    await client.end();
+  });
+
+  it('cannot take a lock that the service takes', async () => {
+    const { client, granted } = await analyst();
     for (const table of [
       'eventlog.writer',
       'work.only_one_rebuild',
@@ -145,6 +156,15 @@ describe('an analyst', () => {
     await client.query('rollback');
     await expect(client.query('select from eventlog.writer for update')).rejects.toThrow(/permission denied/);
     await expect(client.query('select eventlog.lock_writer()')).rejects.toThrow(/permission denied/);
+    // Another login, which may take advisory locks, holds up nothing with them.
+    const other = await existing(`login password 'its own'`);
+    const holder = clientOf({ ...granted, user: other, password: 'its own' });
+    await db.query(`grant connect on database "${granted.database}" to ${other};
+      grant execute on function pg_advisory_lock(bigint), pg_advisory_lock(integer, integer) to ${other}`);
+    await holder.connect();
+    await holder.query(
+      'select pg_advisory_lock(7239001), pg_advisory_lock(72390, n) from generate_series(0, 9) n',
+    );
     const append = `select outcome from eventlog.append_batch(array['a-1'], array[-1], array[1],
       array[gen_random_uuid()], array['x'], array['{}'::json], array['{}'::json])`;
     await db.query(`set statement_timeout = '5s'`);
@@ -152,6 +172,7 @@ describe('an analyst', () => {
     await db.query('reset statement_timeout');
     // The migrations of a start wait for none of them either.
     expect(await migrate(database.url)).toEqual([]);
+    await holder.end();
     await client.end();
   });
 });
@@ -180,6 +201,14 @@ describe('revoking', () => {
   });
 });
 
+/** What docs/analytics.md has a superuser run, but for the database `postgres`, which all tests share. */
+const statementsOfTheDocs = (): string => {
+  const page = readFileSync(new URL('../../docs/analytics.md', import.meta.url), 'utf8');
+  const [, sql = ''] = /```sql\nrevoke connect[^\n]*\n(.*?)```/s.exec(page) ?? [];
+  expect(sql).toContain('revoke execute');
+  return sql;
+};
+
 describe('where the service is no superuser', () => {
   it('the migrations run; granting names what a superuser can run instead, and works once roles may be made', async () => {
     const { adminUrl, prefix } = inject('testServer');
@@ -202,12 +231,14 @@ describe('where the service is no superuser', () => {
       expect(notes).toEqual([
         expect.stringContaining('temporary files'),
         expect.stringContaining('may connect to'),
-        expect.stringContaining('large objects and logical messages'),
+        expect.stringContaining('large objects, logical messages and any number of advisory locks'),
       ]);
       const client = clientOf(granted);
       await client.connect();
       expect(await reads(client)).toBe(1);
       await client.end();
+      await administer(withDatabase(adminUrl, name), statementsOfTheDocs());
+      expect((await grantAnalyst(url.href, analyst)).notes.join()).not.toContain('advisory locks');
       expect(await revokeAnalyst(url.href, analyst)).toMatchObject({ dropped: true });
 
       const known = user();
