@@ -74,8 +74,8 @@ const utcText = (iso: string): string => `${new Date(iso).toISOString().slice(0,
 export const count = (value: number): string => value.toLocaleString('en');
 
 /** `1 unit`, `2 units`. */
-export const counted = (value: number, noun: string): string =>
-  `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+export const counted = (value: number, one: string, more = `${one}s`): string =>
+  `${count(value)} ${value === 1 ? one : more}`;
 
 /** A state in one word, told by more than its colour. */
 export const badge = (state: string, tone: 'good' | 'bad' | 'wait' | 'off'): Html =>

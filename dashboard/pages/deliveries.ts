@@ -7,6 +7,7 @@ import {
   badge,
   copyable,
   count,
+  counted,
   facts,
   field,
   form,
@@ -107,7 +108,7 @@ const retryForm = (visit: Visit, { deliveries }: WebhookBody) =>
   html`<section><h2>Retry what has failed</h2>${form(
     visit,
     `${pathOf(visit)}/retry`,
-    html`<p>${count(deliveries.failed)} have failed. Each is attempted anew, as often as a new one.</p>
+    html`<p>${counted(deliveries.failed, 'failed delivery', 'failed deliveries')}. Each is attempted anew, as often as a new one.</p>
     ${field('Queued since', 'since', { type: 'date', value: textOf(visit, 'since'), required: true, hint: 'A UTC day.' })}
     <button>Retry all failed</button>`,
   )}</section>`;
@@ -133,7 +134,7 @@ const retryAll = async ({ retryFailedSince }: DeliveryParts, visit: Visit): Prom
   }
   const { webhook_id } = endpointOf(visit);
   const { retried, all, refused } = await retryFailedSince(visit, webhook_id, day);
-  const told = `${count(retried)} ${retried === 1 ? 'delivery is' : 'deliveries are'} being attempted anew.`;
+  const told = `${counted(retried, 'delivery is', 'deliveries are')} being attempted anew.`;
   const rest = all ? 'None that failed since then is left.' : 'More are left: repeat it to go on.';
   return history(
     visit,

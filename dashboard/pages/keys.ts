@@ -6,6 +6,7 @@ import {
   checkbox,
   confirmation,
   count,
+  counted,
   field,
   form,
   nothingYet,
@@ -101,7 +102,7 @@ const list = async (
           )
     }
     <section><h2>Create a key</h2>
-    <p>A partner can have ${count(ceilings.keys)} active keys.</p>${form(
+    <p>A partner can have ${counted(ceilings.keys, 'active key')}.</p>${form(
       visit,
       PATH,
       html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}

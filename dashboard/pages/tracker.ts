@@ -3,7 +3,7 @@ import type { TrackerBody, TrackerUsageBody } from '../../http/schemas/trackers.
 import { see } from '../answers.ts';
 import type { ErrorAnswer } from '../api.ts';
 import { barChart } from '../charts.ts';
-import { confirmation, copyable, count, facts, form, time } from '../components.ts';
+import { confirmation, copyable, count, counted, facts, form, time } from '../components.ts';
 import { daysBack } from '../days.ts';
 import { html } from '../html.ts';
 import { show } from '../layout.ts';
@@ -101,7 +101,7 @@ const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
 const installCheck = ({ disabled_at, origins }: TrackerBody, { hourly, totals }: TrackerUsageBody) => {
   const last = hourly.findLast(({ capture_requests }) => capture_requests > 0);
   if (last !== undefined) {
-    return html`<p class="said">Installed: ${count(totals.capture_requests)} visits reported in ${DAYS} days, the last in
+    return html`<p class="said">Installed: ${counted(totals.capture_requests, 'visit')} reported in ${DAYS} days, the last in
       the hour of ${time(last.hour)}.</p>`;
   }
   return html`<div class="notice"><p><strong>No visit has arrived yet.</strong> Open a page that has the snippet, then

@@ -5,6 +5,7 @@ import {
   badge,
   checkbox,
   count,
+  counted,
   field,
   form,
   nothingYet,
@@ -88,7 +89,7 @@ export const stateOf = ({ enabled, deleted_at }: WebhookBody) => {
 
 const slow = ({ last_seen_at, due }: WebhookWorker) =>
   html`<p class="notice">Deliveries are not being sent just now: the service's worker was last seen
-    ${time(last_seen_at)}, and ${count(due)} are due. Nothing is lost.</p>`;
+    ${time(last_seen_at)}, and ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost.</p>`;
 
 const create = async (visit: Visit): Promise<Answer> => {
   const tracker = textOf(visit, 'tracker_id');

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditBilling } from '../../bin/audit-billing.ts';
+import { counted } from '../../dashboard/components.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
@@ -263,6 +264,17 @@ describe('a tracker', () => {
     const deleted = await page.send(`/trackers/${tracker}/enable`);
     expect([deleted.statusCode, /tracker_\w+/.exec(deleted.body)?.[0]]).toEqual([410, 'tracker_deleted']);
     clock.advance(1_000);
+  });
+});
+
+describe('a number with its noun', () => {
+  it('is singular for one alone', () => {
+    const texts = [0, 1, 2, 1_000].map((value) => counted(value, 'unit'));
+    expect(texts).toEqual(['0 units', '1 unit', '2 units', '1,000 units']);
+    expect([1, 2].map((value) => counted(value, 'delivery is', 'deliveries are'))).toEqual([
+      '1 delivery is',
+      '2 deliveries are',
+    ]);
   });
 });
 
