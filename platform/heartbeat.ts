@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { notifyIfRoom } from './channels.ts';
 import type { Clock } from './clock.ts';
 import { endClient } from './end-postgres.ts';
 import type { Seen } from './liveness.ts';
@@ -146,4 +147,4 @@ const TAKE = `
 const RELEASE = `
   with released as (
     update work.lease set process_id = null where process_id = $1 and ($2::text is null or name = $2) returning 1)
-  select pg_notify($3, '') from released limit 1`;
+  select ${notifyIfRoom('$3', "''")} from released limit 1`;

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Position, RecordedEvent } from '../event-store/port.ts';
+import { notifyIfRoom } from '../platform/channels.ts';
 import type { Lease } from '../platform/leases.ts';
 import { isTransient } from '../platform/transient.ts';
 import { PROJECTED_CHANNEL } from './progress.ts';
@@ -118,7 +119,7 @@ const advanceWith = (more: string): string => `
     where p.name = s.name and coalesce(p.position, -1) between s."from" and s.passed
       and exists (select from work.lease l where l.name = $7 and l.number = $8::bigint and l.process_id = $9::uuid)
     returning 1)
-  select count(*)::int as n, pg_notify($5, $6) from moved`;
+  select count(*)::int as n, ${notifyIfRoom('$5', '$6')} from moved`;
 const ADVANCE = advanceWith('');
 /** What had stopped a projection is applied now. */
 const ADVANCE_AND_RESUME = advanceWith(', stopped_by = null');

@@ -16,7 +16,7 @@ import {
 import { readEvent } from '../../domain/kernel/events.ts';
 import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { DUE_CHANNEL } from '../../platform/channels.ts';
+import { DUE_CHANNEL, notifyIfRoom } from '../../platform/channels.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
@@ -77,7 +77,7 @@ const lookAtOnce = async (
     `with look as (
        insert into work.domain_look (domain_id, hostname, due_at) values ($1, $2, $3)
        on conflict (domain_id) do update set due_at = excluded.due_at)
-     select pg_notify($4, '')`,
+     select ${notifyIfRoom('$4', "''")}`,
     [domain_id, hostname, new Date(at), DUE_CHANNEL],
   );
 };

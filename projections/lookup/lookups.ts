@@ -10,7 +10,7 @@ import {
   type Reservation,
   type WorkKind,
 } from '../../domain/lookup/events.ts';
-import { DUE_CHANNEL } from '../../platform/channels.ts';
+import { DUE_CHANNEL, notifyIfRoom } from '../../platform/channels.ts';
 import type { Projection } from '../projection.ts';
 
 type Completed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentCompleted.v1' }>;
@@ -192,6 +192,8 @@ const move = (
 const isFinal = (before: ReservationRow['state'], next: ReservationRow['state']): boolean =>
   before === 'completed' || before === 'gave_up' || (before === 'settled' && next === 'submitted');
 
+const NOTIFY_DUE = `select ${notifyIfRoom(`'${DUE_CHANNEL}'`, "''")}`;
+
 const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
   const { saved, givenUp, work, attempts, made, states } = changes;
   const sizes = [saved, givenUp, work, attempts, made, states].map(({ size }) => size);
@@ -209,7 +211,7 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
     json(states.values()),
   ];
   await db.query({ name: 'apply_lookups', text: APPLY, values });
-  if (open.length > 0 || attempts.size > 0) await db.query(`notify ${DUE_CHANNEL}`);
+  if (open.length > 0 || attempts.size > 0) await db.query(NOTIFY_DUE);
 };
 
 /**

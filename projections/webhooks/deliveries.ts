@@ -6,6 +6,7 @@ import {
   type WebhookEvent,
   webhookEvents,
 } from '../../domain/webhooks/events.ts';
+import { notifyIfRoom } from '../../platform/channels.ts';
 import type { Projection } from '../projection.ts';
 import { type DeliveryRow, type Fold, foldDelivery } from './delivery-fold.ts';
 import { foldEndpoint, type HealthRow } from './endpoint-health.ts';
@@ -144,7 +145,7 @@ const APPLY = `
     select ${OF_ATTEMPTS}, attempts, duration_ms from json_populate_recordset(null::webhook_attempt_hour, $7)
     on conflict (webhook_id, day, hour, outcome, http_status) do update
     set attempts = a.attempts + excluded.attempts, duration_ms = a.duration_ms + excluded.duration_ms)
-  select pg_notify($5, $6::text) where $6 is not null`;
+  select ${notifyIfRoom('$5', '$6::text')} where $6 is not null`;
 
 const FORGOTTEN_AT_ONCE = 2_000;
 
