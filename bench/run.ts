@@ -20,7 +20,8 @@ import { unitCosts } from './rows/unit-costs.ts';
 import { type Bench, FULL, type Line, QUICK, type Row } from './support/bench.ts';
 import { describeMachine, type Machine } from './support/machine.ts';
 import { type Product, startProduct } from './support/product.ts';
-import { notes, table, writeResults } from './support/report.ts';
+import { changesSinceLast, notes, table, writeResults } from './support/report.ts';
+import { NoGenerator } from './support/wrk.ts';
 
 /** In this order: the loads come first, then what depends on them, then what needs no service of theirs. */
 const ROWS: readonly Row[] = [
@@ -58,13 +59,15 @@ const undoAll = async (): Promise<void> => {
   }
 };
 
+const EVENTSTORE_URL = process.env.EVENTSTORE_URL || undefined;
+const STORE = EVENTSTORE_URL === undefined ? 'postgresql' : 'postgresql-eventstoredb';
+
 const createBench = (): Bench & { machine(): Promise<Machine> } => {
   let product: Promise<Product> | null = null;
   let used = 0;
-  const eventStoreUrl = process.env.EVENTSTORE_URL || undefined;
   const bench: Bench = {
     effort: values.quick ? QUICK : FULL,
-    eventStoreUrl,
+    eventStoreUrl: EVENTSTORE_URL,
     product: () => {
       product ??= startProduct(PARTNERS).then((started) => {
         undoing.push(started.end);
@@ -85,8 +88,7 @@ const createBench = (): Bench & { machine(): Promise<Machine> } => {
     defer: (undo) => void undoing.push(undo),
     say,
   };
-  const store = eventStoreUrl === undefined ? 'postgresql' : 'postgresql-eventstoredb';
-  return { ...bench, machine: async () => describeMachine(await bench.product(), store) };
+  return { ...bench, machine: async () => describeMachine(await bench.product(), STORE) };
 };
 
 const run = async (): Promise<void> => {
@@ -97,12 +99,23 @@ const run = async (): Promise<void> => {
   for (const row of chosen) {
     if (APART.includes(row)) await bench.endProduct();
     say(`row ${row.name}`);
-    const measured = await row.run(bench);
+    const measured = await runRow(row, bench);
     process.stderr.write(`${table(measured)}\n${notes(measured)}\n`);
     lines.push(...measured);
   }
-  process.stdout.write(`${table(lines)}\n\n${notes(lines)}\n`);
+  process.stdout.write(`${table(lines)}\n\n${notes(lines)}\n\n${changesSinceLast(lines, STORE)}\n`);
   for (const file of machine ? writeResults(lines, machine) : []) say(`wrote ${file}`);
+};
+
+/** A row whose generator is missing is skipped by name. */
+const runRow = async (row: Row, bench: Bench): Promise<readonly Line[]> => {
+  try {
+    return await row.run(bench);
+  } catch (error) {
+    if (!(error instanceof NoGenerator)) throw error;
+    say(`row ${row.name} is SKIPPED: ${error.message}`);
+    return [];
+  }
 };
 
 /** However the run ends, what it has started is ended first. */

@@ -1,6 +1,6 @@
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { type Child, startChild } from '../support/child.ts';
-import { type Loaded, load } from '../support/load.ts';
+import { generatorNote, type Loaded, load } from '../support/load.ts';
 import type { Captures, LoadPlan } from '../support/load-plan.ts';
 import { cpuOf } from '../support/proc.ts';
 import { type Product, startProduct } from '../support/product.ts';
@@ -143,7 +143,7 @@ const toLines = (
       target: null,
       a: captured,
       b: { of: 'bare Fastify route, 204', value: median(rates(bare)), unit: '/s' },
-      notes: [`CPU a request of the bare route: ${micros(bare, 'server')} µs`],
+      notes: [`CPU a request of the bare route: ${micros(bare, 'server')} µs`, generatorNote(a, bare)],
     },
   ];
 };

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Figure, Line } from './bench.ts';
 import type { Machine } from './machine.ts';
@@ -54,6 +54,21 @@ export const writeResults = (lines: readonly Line[], machine: Machine): string[]
   const all = lines.map((line) => ({ ...line, verdict: verdictOf(line) }));
   writeFileSync(`${base}.json`, `${JSON.stringify({ machine, lines: all }, null, 2)}\n`);
   return [`${base}.md`, `${base}.json`];
+};
+
+/** How the ratios of these lines have changed since the last run that was saved for the same store; '' without one. */
+export const changesSinceLast = (lines: readonly Line[], store: string): string => {
+  const file = readdirSync(RESULTS)
+    .filter((name) => new RegExp(`^\\d{4}-\\d{2}-\\d{2}-${store}\\.json$`).test(name))
+    .sort()
+    .at(-1);
+  if (file === undefined) return '';
+  const last = JSON.parse(readFileSync(`${RESULTS}${file}`, 'utf8')) as { readonly lines: readonly Line[] };
+  const changes = lines.flatMap(({ row, ratio }) => {
+    const before = last.lines.find((line) => line.row === row);
+    return before ? [`- ${row}: ${before.ratio.toFixed(2)} to ${ratio.toFixed(2)}`] : [];
+  });
+  return changes.length === 0 ? '' : `Ratios since ${file.slice(0, 10)}:\n${changes.join('\n')}`;
 };
 
 const markdown = (
