@@ -30,6 +30,8 @@ interface Kind {
   readonly name: string;
   readonly requests: () => Requests;
   readonly expect: number;
+  /** Where it is sent. Default: the API. */
+  readonly port?: number;
   /** The highest rate it is asked for. */
   readonly most?: number;
 }
@@ -113,6 +115,13 @@ const prepare = async (bench: Bench, product: Cluster, sink: WebhookSink): Promi
       most: 100,
     },
     {
+      name: 'clue',
+      requests: () => ({ of: 'clues', first: addresses() }),
+      expect: 202,
+      port: Number(product.service.env.OPS_PORT),
+      most: 100,
+    },
+    {
       name: 'feed page of 10',
       requests: () => ({ of: 'pages', key, paths: [`/v1/sessions?tracker_id=${tracker}&limit=10`] }),
       expect: 200,
@@ -148,12 +157,12 @@ const measure = async (
   { effort }: Bench,
   { port, meters }: { readonly port: number; readonly meters: Meters },
   read: () => Promise<DatabaseWork>,
-  { requests, expect }: Kind,
+  { requests, expect, port: ownPort = port }: Kind,
   rate: number,
 ): Promise<Cost> => {
   const seconds = Math.max(effort.seconds * 2, 200 / rate);
   const plan: LoadPlan = {
-    port,
+    port: ownPort,
     requests: requests(),
     connections: CONNECTIONS,
     rate,

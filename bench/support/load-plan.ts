@@ -32,13 +32,19 @@ export interface Pages {
   readonly paths: readonly string[];
 }
 
+/** `POST /signals` of the operations listener, one clue each, of the addresses with the numbers from `first` on. */
+export interface Clues {
+  readonly of: 'clues';
+  readonly first: number;
+}
+
 /** `POST /insert` of the route that makes one durable insert. */
 export interface Inserts {
   readonly of: 'inserts';
 }
 
 /** What the load generator is to do: it gets this as its argument. */
-export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages | Inserts> {
+export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages | Clues | Inserts> {
   readonly port: number;
   readonly requests: Requests;
   readonly connections: number;

@@ -1,7 +1,7 @@
 /** The requests of a load plan as they go over the wire. */
 import { randomUUID } from 'node:crypto';
 import { addressOf, leap } from './addresses.ts';
-import type { Captures, LoadPlan, Lookups, Pages, Reveals } from './load-plan.ts';
+import type { Captures, Clues, LoadPlan, Lookups, Pages, Reveals } from './load-plan.ts';
 
 /** Gives the request of a number; each number comes once. */
 type RequestOf = (number: number) => string | Buffer;
@@ -25,6 +25,8 @@ export const requestsOf = ({ port, requests }: LoadPlan): RequestOf => {
       return reveals(host, requests);
     case 'pages':
       return pages(host, requests);
+    case 'clues':
+      return clues(host, requests);
     case 'inserts':
       return inserts(host);
     default:
@@ -73,6 +75,25 @@ const reveals = (host: string, { key, sessions }: Reveals): RequestOf => {
   return (number) => {
     const path = `/v1/sessions/${sessions[number % sessions.length]}/reveal`;
     return `POST ${path} HTTP/1.1\r\n${headers}Idempotency-Key: ${idempotencyKey(number)}\r\nContent-Length: 0\r\n\r\n`;
+  };
+};
+
+const clues = (host: string, { first }: Clues): RequestOf => {
+  const [event, page] = [uuids(), uuids()];
+  const occurred_at = new Date().toISOString();
+  return (number) => {
+    const signal = {
+      event_id: event(number),
+      ip: addressOf(first + number),
+      email_domain: `company-${number % 100}.io`,
+      evidence: 'submitted',
+      site: `www.website-${number % 10}.com`,
+      installation_id: `installation-${number % 20}`,
+      page_run_id: page(number),
+      occurred_at,
+    };
+    const body = JSON.stringify({ signals: [signal] });
+    return `POST /signals HTTP/1.1\r\n${host}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   };
 };
 
