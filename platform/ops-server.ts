@@ -87,11 +87,13 @@ const hostCheck = (names: readonly string[]): ((host: string | undefined) => boo
 
 /** Writes a JSON answer, for handlers that are passed in too. */
 export function sendJson(response: ServerResponse, status: number, body: object): void {
+  const text = `${JSON.stringify(body)}\n`;
   response.writeHead(status, {
     'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
     'cache-control': 'no-store',
   });
-  response.end(`${JSON.stringify(body)}\n`);
+  response.end(text);
 }
 
 function builtIn({ registry, readiness }: OpsServerOptions): Record<string, OpsHandler> {
