@@ -25,3 +25,10 @@ export const durably = (pool: pg.Pool, text: string, values: unknown[]): Promise
   inDurable(pool, async (client) => {
     await client.query(text, values);
   });
+
+/**
+ * A table expression of one row: a single statement that reads it commits durably, without a transaction around it. For
+ * rows that a processor writes about an event: its checkpoint goes on in memory past a crash of the server, which would
+ * take back rows that are not durable.
+ */
+export const DURABLY = "set_config('synchronous_commit', 'on', true)";

@@ -18,6 +18,7 @@ import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts'
 import type { EventStore } from '../../event-store/port.ts';
 import { DUE_CHANNEL, notifyIfRoom } from '../../platform/channels.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { DURABLY } from '../../platform/durably.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
 export interface KeepingParts {
@@ -75,7 +76,7 @@ const lookAtOnce = async (
 ): Promise<void> => {
   await pool.query(
     `with look as (
-       insert into work.domain_look (domain_id, hostname, due_at) values ($1, $2, $3)
+       insert into work.domain_look (domain_id, hostname, due_at) select $1::uuid, $2, $3::timestamptz from ${DURABLY}
        on conflict (domain_id) do update set due_at = excluded.due_at)
      select ${notifyIfRoom('$4', "''")}`,
     [domain_id, hostname, new Date(at), DUE_CHANNEL],

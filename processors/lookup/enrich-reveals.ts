@@ -4,6 +4,7 @@ import type { CommandContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { DURABLY } from '../../platform/durably.ts';
 import { apart } from '../../platform/spans.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
@@ -63,7 +64,7 @@ export const enrichReveals = ({
     await pool.query({
       name: 'await_result',
       text: `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
-             values ($1, $2, $3, $4, $5, $6)
+             select $1::uuid, $2::uuid, $3::uuid, $4, $5::boolean, $6::timestamptz from ${DURABLY}
              on conflict (reveal_id) do update set asked = excluded.asked`,
       values: [reveal_id, session_id, partner_id, digest(ip), asked, expires_at],
     });

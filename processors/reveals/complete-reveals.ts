@@ -6,6 +6,7 @@ import { ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.
 import { WEBHOOKS_PREFIX, webhookEvents } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { DURABLY } from '../../platform/durably.ts';
 import { apart } from '../../platform/spans.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
@@ -54,7 +55,8 @@ const subscriberOf = (stored: RecordedEvent): string | null => {
 export const resultIsThere = async (parts: CompleteRevealsParts, digest: string): Promise<void> => {
   const { rows } = await parts.pool.query<{ reveal_id: string }>({
     name: 'result_is_there',
-    text: 'update work.awaited_result set ready = true where address_digest = $1 returning reveal_id',
+    text: `update work.awaited_result set ready = true from ${DURABLY} where address_digest = $1
+           returning reveal_id`,
     values: [digest],
   });
   const reveals = rows.map(({ reveal_id }) => reveal_id);
