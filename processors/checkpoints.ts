@@ -32,17 +32,22 @@ export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints 
     const batch = [...waiting];
     waiting.clear();
     if (batch.length === 0) return;
-    await pool.query({
-      name: 'save_processor_checkpoints',
-      text: SAVE,
-      values: [
-        batch.map(([name]) => name),
-        batch.map(([, { position }]) => position),
-        batch.map(([, { lease }]) => lease.name),
-        batch.map(([, { lease }]) => lease.number),
-        batch.map(([, { lease }]) => lease.processId),
-      ],
-    });
+    try {
+      await pool.query({ name: 'save_processor_checkpoints', text: SAVE, values: valuesOf(batch) });
+    } catch (error) {
+      // At rest no later event would save them, and other processes wait for what the table says.
+      for (const [name, passed] of batch) if (!waiting.has(name)) waiting.set(name, passed);
+      flushIn(SAVE_MS.passed);
+      throw error;
+    }
+  };
+
+  const flushIn = (ms: number): void => {
+    if (performance.now() + ms >= dueAt) return;
+    dueAt = performance.now() + ms;
+    if (timer) clearTimeout(timer);
+    // A position that is not saved is passed again after a crash.
+    timer = setTimeout(() => void flush().catch(() => undefined), ms).unref();
   };
 
   return {
@@ -56,12 +61,7 @@ export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints 
     },
     passed: (name, position, lease, handled) => {
       waiting.set(name, { position, lease });
-      const ms = handled ? SAVE_MS.handled : SAVE_MS.passed;
-      if (performance.now() + ms >= dueAt) return;
-      dueAt = performance.now() + ms;
-      if (timer) clearTimeout(timer);
-      // A position that is not saved is passed again after a crash.
-      timer = setTimeout(() => void flush().catch(() => undefined), ms);
+      flushIn(handled ? SAVE_MS.handled : SAVE_MS.passed);
     },
     markStopped: async (name, stoppedBy) => {
       await pool.query('update work.processor set stopped_by = $2 where name = $1', [name, stoppedBy]);
@@ -69,6 +69,14 @@ export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints 
     flush,
   };
 };
+
+const valuesOf = (batch: readonly (readonly [string, Passed])[]): unknown[] => [
+  batch.map(([name]) => name),
+  batch.map(([, { position }]) => position),
+  batch.map(([, { lease }]) => lease.name),
+  batch.map(([, { lease }]) => lease.number),
+  batch.map(([, { lease }]) => lease.processId),
+];
 
 /** Never back, and not without the lease: by now another process may lead, and be further on. */
 const SAVE = `

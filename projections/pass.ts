@@ -49,6 +49,7 @@ export const runPass = async (options: PassOptions): Promise<void> => {
   const stopped = new Set(names.filter((name) => checkpoints.get(name)?.stoppedBy != null));
   let passed = earliest([...froms.values()]);
   let saving: NodeJS.Timeout | null = null;
+  let isOver = false;
   let urgentUntil = Number.NEGATIVE_INFINITY;
 
   const stepsTo = (events: readonly RecordedEvent[], to: Position): Step[] =>
@@ -64,7 +65,10 @@ export const runPass = async (options: PassOptions): Promise<void> => {
     if (saving) clearTimeout(saving);
     saving = null;
     if (passed === null) return;
-    void savePassed(pool, lease, stepsTo([], passed), passed).catch(() => undefined);
+    // At rest no later batch would save it, and other processes wait for what the table says.
+    void savePassed(pool, lease, stepsTo([], passed), passed).catch(() => {
+      if (!isOver) saving ??= setTimeout(save, SAVE_MS);
+    });
   };
   const unsubscribe = progress.onWanted(() => {
     urgentUntil = performance.now() + URGENT_MS;
@@ -106,6 +110,7 @@ export const runPass = async (options: PassOptions): Promise<void> => {
     }
   } finally {
     unsubscribe();
+    isOver = true;
     if (saving) save();
   }
 };

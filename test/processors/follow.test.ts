@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Position, StoreUnavailable } from '../../event-store/port.ts';
 import type { FollowingProcessor, FollowOptions } from '../../processors/follow.ts';
+import { failingOnce } from '../support/failing-pool.ts';
 import { type House, openHouse } from '../support/house.ts';
 import { startProcessor } from '../support/leading.ts';
 import { until } from '../support/until.ts';
@@ -78,6 +79,20 @@ describe('a processor that follows events', () => {
     await until('both', () => again.includes(1));
     await second.stop();
     expect(again).toEqual([0, 1]);
+  });
+
+  it('saves a checkpoint again that could not be saved, though nothing more happens', async () => {
+    const pool = failingOnce(house.pool, 'save_processor_checkpoints');
+    const processor = startProcessor(
+      { name: 'saved-again', prefixes: ['followed-'], handle: async () => undefined },
+      { ...house, pool },
+    );
+    const at = await append('followed-saved');
+    await until('the checkpoint is saved', async () => {
+      const [row] = await house.rows(`select position from work.processor where name = 'saved-again'`);
+      return row?.position === String(at);
+    });
+    await processor.stop();
   });
 
   it('tries again while the store is away', async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Projection } from '../../projections/projection.ts';
 import { rebuild } from '../../projections/rebuild.ts';
+import { failingOnce } from '../support/failing-pool.ts';
 import { type House, openHouse } from '../support/house.ts';
 import { startProjections } from '../support/leading.ts';
 import { until } from '../support/until.ts';
@@ -181,6 +182,19 @@ describe('the projections', () => {
     await append('irrelevant', 3);
     await house.caughtUp([tally]);
     expect(await countIn('tally', 'irrelevant')).toBe(0);
+    const head = String(await house.store.head());
+    await until(
+      'the checkpoint is saved',
+      async () =>
+        (await house.rows(`select position from read.projection where name = 'tally'`))[0]?.position === head,
+    );
+    await runner.stop();
+  });
+
+  it('save a position again that could not be saved, though nothing more happens', async () => {
+    const pool = failingOnce(house.pool, 'save_passed');
+    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], { ...house, pool });
+    await append('irrelevant', 1);
     const head = String(await house.store.head());
     await until(
       'the checkpoint is saved',
