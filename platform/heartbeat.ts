@@ -37,13 +37,15 @@ export interface HeartOptions {
   readonly clock: Clock;
   /** Called when another process gives a lease back. */
   readonly onReleased: () => void;
+  /** Called when the session is lost: the others soon miss it. */
+  readonly onLost: () => void;
 }
 
 const CHANNEL = 'doorplate_leases';
 const QUERY_MS = 2_000;
 
 /** The SQL of heartbeats and leases, over a session whose name shows that the process lives. */
-export const createHeart = ({ url, processId, role, clock, onReleased }: HeartOptions): Heart => {
+export const createHeart = ({ url, processId, role, clock, onReleased, onLost }: HeartOptions): Heart => {
   let client: pg.Client | null = null;
   let beats = 0;
 
@@ -58,14 +60,21 @@ export const createHeart = ({ url, processId, role, clock, onReleased }: HeartOp
       keepAlive: true,
     });
     const forget = (): void => {
-      if (client === fresh) client = null;
+      const wasLost = client === fresh;
+      if (wasLost) client = null;
       void fresh.end().catch(() => undefined);
+      if (wasLost) onLost();
     };
     fresh.on('error', forget);
     fresh.on('end', forget);
     fresh.on('notification', onReleased);
-    await fresh.connect();
-    await fresh.query(`listen ${CHANNEL}`);
+    try {
+      await fresh.connect();
+      await fresh.query(`listen ${CHANNEL}`);
+    } catch (error) {
+      forget();
+      throw error;
+    }
     client = fresh;
     return fresh;
   };

@@ -62,6 +62,8 @@ interface Group {
   readonly name: string;
   readonly run: (lease: Lease, signal: AbortSignal) => Promise<void>;
   running: Run | null;
+  /** It is given up, and the database may not know yet. */
+  isLeaving: boolean;
   /** Heartbeats in a row in which nobody held it. */
   freeBeats: number;
 }
@@ -78,9 +80,10 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
   const liveness = createLiveness();
   const alarm = createAlarm();
   const stopping = new AbortController();
-  const heart = createHeart({ url, processId, role, clock, onReleased: alarm.ring });
+  const heart = createHeart({ url, processId, role, clock, onReleased: alarm.ring, onLost: alarm.ring });
   let last: Heartbeat = { processes: [], leases: [] };
   let validUntil = Number.NEGATIVE_INFINITY;
+  let beganAt = Number.NEGATIVE_INFINITY;
 
   const others = () => last.processes.filter(({ process_id }) => !liveness.isGone(process_id));
   const otherWorkers = () => others().filter((one) => one.role === 'all' || one.role === 'workers');
@@ -111,8 +114,14 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
 
   const release = (group: Group): void => {
     group.freeBeats = -COURTESY_BEATS;
+    group.isLeaving = true;
     group.running?.ending.abort();
-    void group.running?.done.then(() => heart.release(group.name)).catch(() => undefined);
+    void group.running?.done
+      .then(() => heart.release(group.name))
+      .catch(() => undefined)
+      .finally(() => {
+        group.isLeaving = false;
+      });
   };
 
   const mayTake = (group: Group): boolean => {
@@ -131,6 +140,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
       if (!isMine || running.number !== row.number) running.ending.abort();
       return;
     }
+    if (group.isLeaving) return;
     if (isMine) return start(group, row.number);
     if (liveHolder(row) !== null) return;
     group.freeBeats += 1;
@@ -158,10 +168,10 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
   };
 
   const beat = async (): Promise<void> => {
-    const began = performance.now();
+    beganAt = performance.now();
     const gone = last.processes.map(({ process_id }) => process_id).filter(liveness.isGone);
     last = await heart.beat(gone);
-    validUntil = began + VALID_MS;
+    validUntil = beganAt + VALID_MS;
     liveness.observe(last.processes, performance.now());
     if (stopping.signal.aborted) return;
     for (const group of groups) await settle(group);
@@ -177,7 +187,9 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
 
   const loop = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      await alarm.wait(liveness.hasDoubt() ? DOUBT_MS : BEAT_MS, stopping.signal);
+      // Counted from the last one's start: a database that answers slowly must not cost the leases.
+      const restMs = Math.max(0, beganAt + BEAT_MS - performance.now());
+      await alarm.wait(liveness.hasDoubt() ? DOUBT_MS : restMs, stopping.signal);
       if (stopping.signal.aborted) return;
       await beat().catch((error: unknown) =>
         log.debug({ error: String(error) }, 'heartbeat failed; it is repeated'),
@@ -199,7 +211,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
         ? null
         : last.leases.map((row) => ({ name: row.name, processId: liveHolder(row) })),
     lead: (name, run) => {
-      groups.push({ name, run, running: null, freeBeats: 0 });
+      groups.push({ name, run, running: null, isLeaving: false, freeBeats: 0 });
       alarm.ring();
     },
     stop: async () => {

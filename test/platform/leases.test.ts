@@ -6,7 +6,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../platform/clock.ts';
 import { enterLeases } from '../../platform/leases.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { until } from '../support/until.ts';
+
+const log = pino({ level: 'silent' });
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -98,8 +103,25 @@ describe('groups', () => {
     expect(new Set([...first.led.keys(), ...second.led.keys()]).size).toBe(4);
   });
 
+  it('are started once each by a process that gives some of them to another', async () => {
+    const first = await enterLeases({ url: database.url, role: 'workers', clock: systemClock, log });
+    let starts = 0;
+    const led = new Set<string>();
+    for (const name of ['a', 'b', 'c', 'd'])
+      first.lead(name, async (_lease, signal) => {
+        starts += 1;
+        led.add(name);
+        await aborted(signal);
+        led.delete(name);
+      });
+    await until('the first leads all', () => led.size === 4);
+    const second = startHolder('a,b,c,d');
+    await until('each leads two', () => led.size === 2 && second.led.size === 2);
+    expect(starts).toBe(4);
+    await first.stop();
+  });
+
   it('are given up by a command when a worker enters', async () => {
-    const log = pino({ level: 'silent' });
     const command = await enterLeases({ url: database.url, role: 'command', clock: systemClock, log });
     let leads = false;
     command.lead('a', async (_lease, signal) => {
@@ -127,3 +149,47 @@ it('a session that is cut does not take the lead from a process that lives', asy
   await until('it beats again', async () => (await beats()) > before + 1);
   expect(first.led.get('d')).toBe('1');
 });
+
+it('a group is not ended where the database takes most of a second to answer a heartbeat', async () => {
+  const { proxy, url } = await startDatabaseProxy(database.url);
+  const leases = await enterLeases({ url, role: 'workers', clock: systemClock, log });
+  let starts = 0;
+  leases.lead('e', async (_lease, signal) => {
+    starts += 1;
+    await aborted(signal);
+  });
+  await until('it leads', () => starts === 1);
+  proxy.delay(425);
+  const before = await beatsOf(leases.processId);
+  await until('it beats on', async () => (await beatsOf(leases.processId)) > before + 4);
+  expect(starts).toBe(1);
+  proxy.delay(0);
+  await leases.stop();
+  await proxy.close();
+});
+
+it('a process whose heartbeat session is cut connects again before the others miss it', async () => {
+  const first = startHolder('f');
+  await until('the first leads', () => first.led.has('f'));
+  const { rows } = await pool.query('select process_id from work.process');
+  const holder = rows[0].process_id;
+  startHolder('f');
+  await until(
+    'the second has entered',
+    async () => (await pool.query('select from work.process')).rowCount === 2,
+  );
+  const number = first.led.get('f');
+  for (let cut = 0; cut < 5; cut += 1) {
+    await pool.query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [
+      `doorplate heartbeat ${holder}`,
+    ]);
+    const before = await beatsOf(holder);
+    await until('it beats on', async () => (await beatsOf(holder)) > before + 1);
+  }
+  expect(first.led.get('f')).toBe(number);
+});
+
+const beatsOf = async (processId: string): Promise<number> => {
+  const { rows } = await pool.query('select beats from work.process where process_id = $1', [processId]);
+  return Number(rows[0]?.beats ?? 0);
+};

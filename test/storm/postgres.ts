@@ -1,12 +1,11 @@
 /** A PostgreSQL of the storm's own that it can stop, start, cut off and slow down. */
 
-import type { NetConnectOpts } from 'node:net';
-import { join } from 'node:path';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { identify, isAlive, until } from '../../platform/embedded/processes.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { reap } from '../support/reaped.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import type { TcpProxy } from '../support/tcp-proxy.ts';
 
 export interface StormPostgres {
   /** Through the proxy: what the processes are given. */
@@ -35,11 +34,9 @@ export const startStormPostgres = async (): Promise<StormPostgres> => {
     return started;
   };
   const { url: directUrl } = await start();
-  const proxy = await startTcpProxy(addressOf(directUrl));
-  const proxied = new URL(directUrl);
-  proxied.host = `127.0.0.1:${proxy.port}`;
+  const { proxy, url } = await startDatabaseProxy(directUrl);
   return {
-    url: proxied.href,
+    url,
     directUrl,
     proxy,
     stop: async (signal) => {
@@ -56,11 +53,4 @@ export const startStormPostgres = async (): Promise<StormPostgres> => {
       await removeDataFolder(dataDir);
     },
   };
-};
-
-/** The address in a PostgreSQL URL, whose host may be the folder of a Unix socket. */
-const addressOf = (url: string): NetConnectOpts => {
-  const { hostname, port } = new URL(url);
-  const host = decodeURIComponent(hostname);
-  return host.startsWith('/') ? { path: join(host, `.s.PGSQL.${port}`) } : { host, port: Number(port) };
 };
