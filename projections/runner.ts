@@ -29,6 +29,8 @@ const RETRY_STOPPED_MS = 60_000;
 /** How often a stopped projection asks whether a rebuild has taken it past its event. */
 const MENDED_MS = 1_000;
 const MOVED_MS = 100;
+/** How long the query under way may still take when the work is to end. */
+const ENDING_MS = 1_000;
 /** A frozen process must not hold its locks against its successor. */
 const SESSION = `set search_path to read; set synchronous_commit to off; set enable_seqscan to off;
   set idle_in_transaction_session_timeout = '3s'`;
@@ -185,6 +187,10 @@ const withSession = async (
     keepAlive: true,
   });
   const lost = new AbortController();
+  const end = (): void => void db.end().catch(() => undefined);
+  // A query that a dead connection never answers must not keep the group from starting again.
+  const endSoon = (): void => void setTimeout(end, ENDING_MS).unref();
+  signal.addEventListener('abort', endSoon, { once: true });
   db.on('error', () => lost.abort());
   db.on('end', () => lost.abort());
   try {
@@ -192,7 +198,8 @@ const withSession = async (
     await db.query(SESSION);
     await work(db, AbortSignal.any([signal, lost.signal]));
   } finally {
-    void db.end().catch(() => undefined);
+    signal.removeEventListener('abort', endSoon);
+    end();
   }
   if (lost.signal.aborted && !signal.aborted) throw new Error('the session of the projections was lost');
 };

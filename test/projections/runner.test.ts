@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Projection } from '../../projections/projection.ts';
 import { rebuild } from '../../projections/rebuild.ts';
+import { runProjections } from '../../projections/runner.ts';
+import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { failingOnce } from '../support/failing-pool.ts';
 import { type House, openHouse } from '../support/house.ts';
 import { startProjections } from '../support/leading.ts';
@@ -220,4 +222,31 @@ describe('the projections', () => {
     ]).toEqual([5, 40, 2]);
     await runner.stop();
   });
+});
+
+it('projections end soon after their lease, though the database does not answer them', async () => {
+  const { proxy, url } = await startDatabaseProxy(house.url);
+  const lease = { name: 'cut off', number: '1', processId: randomUUID() };
+  await house.pool.query('insert into work.lease (name, number, process_id) values ($1, $2, $3)', [
+    lease.name,
+    lease.number,
+    lease.processId,
+  ]);
+  const ending = new AbortController();
+  let hasEnded = false;
+  const running = runProjections({ ...house, url, projections: [tally] }, lease, ending.signal)
+    .catch(() => undefined)
+    .finally(() => {
+      hasEnded = true;
+    });
+  await append('cut off', 1);
+  await house.caughtUp([tally]);
+  proxy.freeze('answers');
+  const sent = proxy.sent();
+  await append('cut off', 1);
+  await until('a transaction has begun', () => proxy.sent() > sent);
+  ending.abort();
+  await until('they have ended', () => hasEnded);
+  await running;
+  await proxy.close();
 });
