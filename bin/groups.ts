@@ -19,6 +19,7 @@ export const GROUP_NAMES: readonly string[] = [...Object.keys(projectionGroups),
 type Hooks = Pick<ProjectionsOptions, 'onApplied'> & {
   /** `projection NAME` or `processor NAME`: stopped by an event. */
   readonly onStopped?: (name: string) => void;
+  /** It runs, or this process does not lead it any more: its next leader says whether it is stopped. */
   readonly onRunning?: (name: string) => void;
 };
 
@@ -28,7 +29,7 @@ const AGAIN_MS = 500;
 
 /** Has this process lead each group whenever it falls to it. A part that fails starts again by itself. */
 export const leadGroups = (
-  leases: Leases,
+  leases: Pick<Leases, 'lead'>,
   groups: readonly Group[],
   { tail, databaseUrl: url, pool, progress, processed, log }: Parts,
   { onApplied, onStopped, onRunning }: Hooks = {},
@@ -66,6 +67,8 @@ export const leadGroups = (
         ),
       ]);
       await checkpoints.flush().catch(() => undefined);
+      for (const projection of projections) onRunning?.(`projection ${projection.name}`);
+      for (const processor of processors) onRunning?.(`processor ${processor.name}`);
     });
   }
 };

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { leadGroups } from '../../bin/groups.ts';
+import type { Lease, Leases } from '../../platform/leases.ts';
+import { type House, openHouse } from '../support/house.ts';
+import { until } from '../support/until.ts';
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+it('a process that does not lead a group any more says of no part that it is stopped', async () => {
+  await house.pool.query(`insert into work.processor (name, stopped_by) values ('poisoned', 'an event')`);
+  const stopped = new Set<string>();
+  const led: { run?: (lease: Lease, signal: AbortSignal) => Promise<void> } = {};
+  const leases: Pick<Leases, 'lead'> = {
+    lead: (_name, run) => {
+      led.run = run;
+    },
+  };
+  const processor = { name: 'poisoned', prefixes: ['some-'], handle: async () => undefined };
+  leadGroups(
+    leases,
+    [{ name: 'a group', projections: [], processors: [processor] }],
+    { ...house, databaseUrl: house.url, processed: house.progress },
+    { onStopped: (name) => stopped.add(name), onRunning: (name) => stopped.delete(name) },
+  );
+  const ending = new AbortController();
+  const lease = { name: 'a group', number: '1', processId: '00000000-0000-4000-8000-000000000000' };
+  const ended = led.run?.(lease, ending.signal);
+  await until('it is known as stopped', () => stopped.has('processor poisoned'));
+  ending.abort();
+  await ended;
+  expect([...stopped]).toEqual([]);
+});
