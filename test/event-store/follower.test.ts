@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import type { Position } from '../../event-store/port.ts';
+import { createFollower } from '../../event-store/postgres/follower.ts';
+
+const EVENTS = 400;
+const row = (position: number) => ({
+  position: String(position),
+  stream: `stream-${position}`,
+  revision: 0,
+  id: `id-${position}`,
+  type: 'test.Happened.v1',
+  data: {},
+  metadata: {},
+});
+
+/** A pool whose reads of more than so many events take too long. */
+const slowPool = (most: number) => {
+  const asked: number[] = [];
+  return {
+    asked,
+    query: async ({ values: [after, events] }: { values: [bigint, number] }) => {
+      asked.push(events);
+      if (events > most) throw new Error('Query read timeout');
+      const rows = Array.from({ length: EVENTS }, (_, n) => row(n + 1));
+      return { rows: rows.filter(({ position }) => BigInt(position) > after).slice(0, events) };
+    },
+  };
+};
+
+it('asks for less after a read that took too long, tells of it, and gets through without a gap', async () => {
+  const pool = slowPool(40);
+  const stalls: (Position | null)[] = [];
+  const follower = createFollower({
+    url: 'postgresql://127.0.0.1:1/none',
+    pool: pool as never,
+    now: () => 0,
+    isHeard: () => false,
+    onStall: (_error, after) => stalls.push(after),
+  });
+  const ending = new AbortController();
+  const seen: bigint[] = [];
+  for await (const { events } of follower.follow({ after: null, signal: ending.signal })) {
+    seen.push(...events.map(({ position }) => position));
+    if (seen.length >= EVENTS) ending.abort();
+  }
+  expect(seen).toEqual(Array.from({ length: EVENTS }, (_, n) => BigInt(n + 1)));
+  expect(pool.asked[0]).toBe(500);
+  expect(stalls.length).toBeGreaterThan(0);
+  // It grows again after each success, and so is refused about every other time at most.
+  expect(stalls.length).toBeLessThan(pool.asked.length / 2 + 2);
+  await follower.close();
+});
