@@ -18,7 +18,10 @@ export const dashboardOverview = ({ db }: Foundation, caughtUp: CaughtUp): Overv
     await caughtUp();
     return readDays(db, partnerId, since);
   },
-  reveals: (partnerId, since) => listDays(db, partnerId, since),
+  reveals: async (partnerId, since) => {
+    await caughtUp();
+    return listDays(db, partnerId, since);
+  },
 });
 
 const PAGE = 50;
@@ -48,7 +51,10 @@ export const dashboardSessions = (
         older: found.length > PAGE && last ? cursors.seal(BigInt(last.position), list) : null,
       };
     },
-    revealsOf: (partnerId, sessionIds) => listRevealsOf(db, partnerId, sessionIds),
+    revealsOf: async (partnerId, sessionIds) => {
+      await caughtUp();
+      return listRevealsOf(db, partnerId, sessionIds);
+    },
   };
 };
 
