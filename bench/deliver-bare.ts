@@ -25,6 +25,7 @@ const sender = createSender({
   clock: systemClock,
   extraCa: authority,
 });
+const PARTNER = '0198c0de-0000-7000-8000-000000000002';
 const secrets = [randomBytes(32)];
 const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(bodyBytes - '{"data":""}'.length) }));
 
@@ -35,7 +36,7 @@ const deliverTo = async (url: string, until: number): Promise<{ deliveries: numb
   const eventId = 'evt_session_0198c0de-0000-7000-8000-000000000001';
   while (performance.now() < until) {
     const headers = signatureHeaders(secrets, eventId, systemClock.now(), body);
-    const { error } = await sender.send({ url, headers, body });
+    const { error } = await sender.send({ url, headers, body, partner_id: PARTNER });
     if (error === null) deliveries += 1;
     else failures += 1;
   }

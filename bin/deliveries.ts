@@ -15,8 +15,9 @@ import { trackers } from '../projections/trackers/trackers.ts';
 import { DELIVERIES_CHANNEL, deliveries } from '../projections/webhooks/deliveries.ts';
 import { webhooks } from '../projections/webhooks/endpoints.ts';
 import { payloads } from '../projections/webhooks/payloads.ts';
+import { createBriefCache } from '../read-api/brief-cache.ts';
 import { createCursors } from '../read-api/cursor.ts';
-import { createDomainDirectory } from '../read-api/domain-directory.ts';
+import { findDomainOwner } from '../read-api/domain-directory.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../read-api/webhook-deliveries.ts';
 import { createBodies } from '../read-api/webhook-payloads.ts';
 import { createTargets } from '../read-api/webhook-targets.ts';
@@ -79,14 +80,14 @@ export interface Delivering {
 export const startDelivering = async (foundation: Foundation, metrics: Metrics): Promise<Delivering> => {
   const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = foundation;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
-  const customDomains = createDomainDirectory(pool);
+  const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
   const sender = createSender({
     policy: destinationPolicy(config),
     clock,
     extraCa: caFile === undefined ? null : await readFile(caFile, 'utf8'),
-    isCustomDomain: async (hostname) => {
+    isOwnDomain: async (hostname, partnerId) => {
       try {
-        return (await customDomains.trackerOf(hostname)) !== null;
+        return (await owners.find(hostname)) === partnerId;
       } catch {
         // The receiver is not to blame for a database that is away.
         return false;

@@ -14,6 +14,8 @@ export interface PageRoute {
   readonly path: string;
   /** Open to who must change a first password. */
   readonly beforeAll?: boolean;
+  /** Not held to the rate of forms: a stolen login that spends it must not keep its owner from ending that login. */
+  readonly endsLogins?: boolean;
   handle(visit: Visit): Answer | Promise<Answer>;
 }
 
@@ -55,13 +57,13 @@ export const dashboardRoutes = (parts: DashboardParts): Route[] => {
     };
   };
 
-  const guarded = ({ method, path, beforeAll = false, handle }: PageRoute) =>
+  const guarded = ({ method, path, beforeAll = false, endsLogins = false, handle }: PageRoute) =>
     toRoute(method, path, async (request) => {
       const visit = await visitOf(request);
       if (visit === null) return see(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
       if (method === 'POST' && !isOwnForm(visit)) return strange();
       if (visit.user.is_first && !beforeAll) return see('/dashboard/password');
-      const wait = method === 'POST' ? await parts.admitForm(visit.user) : null;
+      const wait = method === 'POST' && !endsLogins ? await parts.admitForm(visit.user) : null;
       return wait === null ? handle(visit) : tooManyForms(wait);
     });
 

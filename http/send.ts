@@ -41,7 +41,9 @@ export function send(
     discardBody(raw);
   }
   response.writeHead(answer.status, headers).end(answer.body ?? undefined);
-  if (raw.socket.writableLength > 0) cutUnlessTaken(raw.socket, response, sending.writeMs);
+  // Without a socket it waits behind the answer to an earlier request on the connection.
+  if (response.socket === null || raw.socket.writableLength > 0)
+    cutUnlessTaken(raw.socket, response, sending.writeMs);
 }
 
 /** A caller that does not read, or reads a byte now and then, would hold the answer in memory for ever. */

@@ -108,7 +108,10 @@ function bareServer(
     // Longer than any head that the parser lets through: a path id of any length is its own route's to refuse.
     routerOptions: { maxParamLength: MAX_HEAD_BYTES, querystringParser: () => NO_QUERY },
     clientErrorHandler: refuseRaw(sending.headers),
-    frameworkErrors: (_error, request, reply) => refuser(sending)(request, reply, 'not_found'),
+    frameworkErrors: (_error, request, reply) => {
+      const refuse = refuser(sending);
+      if (!refuseAmbiguous(request, reply, refuse)) refuse(request, reply, 'not_found');
+    },
     http: {
       headersTimeout: timeouts.headersMs,
       connectionsCheckingInterval: timeouts.checkEveryMs,
@@ -208,9 +211,8 @@ function on(
     onRequest: (request, reply) => {
       // The router takes an empty segment for a parameter, but /v1/trackers/ is not /v1/trackers/:tracker_id.
       const empty = hasParams && Object.values(request.params as PathParams).includes('');
-      const ambiguous = ambiguityOf(request.raw);
-      if (ambiguous !== null) refuse(request, reply, 'invalid_body', { message: ambiguous, headers: CLOSE });
-      else if (empty) refuse(request, reply, 'not_found');
+      if (refuseAmbiguous(request, reply, refuse)) return;
+      if (empty) refuse(request, reply, 'not_found');
       else answer(request, reply);
     },
     handler: unreachable,
@@ -218,6 +220,13 @@ function on(
 }
 
 const CLOSE = { connection: 'close' };
+
+/** @returns whether it refused the request */
+function refuseAmbiguous(request: FastifyRequest, reply: FastifyReply, refuse: Refuse): boolean {
+  const message = ambiguityOf(request.raw);
+  if (message !== null) refuse(request, reply, 'invalid_body', { message, headers: CLOSE });
+  return message !== null;
+}
 
 /** Fastify demands a handler; `onRequest` never goes on to it. */
 function unreachable(): never {

@@ -17,6 +17,8 @@ export const onlyOne = async <T>(
   db.on('error', () => undefined);
   await db.connect();
   try {
+    // A time-out of the server's own would give the lock to another process while the work goes on.
+    await db.query('set idle_in_transaction_session_timeout = 0');
     await db.query('begin');
     await db.query(`lock table work.only_one_${name} in exclusive mode nowait`).catch((cause: unknown) => {
       const isHeld = (cause as { code?: string }).code === '55P03';

@@ -23,6 +23,17 @@ export const findActiveDomain = async (pool: pg.Pool, hostname: string): Promise
   return rows[0]?.tracker_id ?? null;
 };
 
+/** The partner for which a host name in lower case is active; null: it is nobody's. */
+export const findDomainOwner = async (pool: pg.Pool, hostname: string): Promise<string | null> => {
+  if (!isHostname(hostname)) return null;
+  const { rows } = await pool.query<{ partner_id: string }>({
+    name: 'domain_owner',
+    text: `select partner_id from read.domain where hostname = $1 and status = 'active'`,
+    values: [hostname],
+  });
+  return rows[0]?.partner_id ?? null;
+};
+
 /**
  * Whether a certificate may be fetched for a name in lower case: it is active, and among as many of its partner's, the
  * longest active first, as the partner may have.

@@ -28,11 +28,13 @@ export const accountPages = (parts: AccountParts): PageRoute[] => [
     method: 'POST',
     path: '/dashboard/password',
     beforeAll: true,
+    endsLogins: true,
     handle: (visit) => changePassword(parts, visit),
   },
   {
     method: 'POST',
     path: '/dashboard/logout-everywhere',
+    endsLogins: true,
     handle: async ({ user }) => {
       await parts.endLogins(user.user_id);
       return see('/dashboard/login', 'logged-out', noLoginCookie);
@@ -90,8 +92,8 @@ const changePassword = async (parts: AccountParts, visit: Visit): Promise<Answer
   const { form: given, user } = visit;
   const current = given.get('current') ?? '';
   const password = given.get('password') ?? '';
-  const weakness = parts.weakness(password, user.name);
-  const wrong = wrongWith(password, given.get('again') ?? '', current) ?? (weakness && WEAKNESSES[weakness]);
+  const wrong =
+    wrongWith(password, given.get('again') ?? '', current) ?? weaknessIn(password, user.name, parts);
   if (wrong !== null) return passwordPage(visit, wrong);
   const wait = await parts.tooMany(visit);
   if (wait !== null) {
@@ -107,6 +109,12 @@ const WEAKNESSES = {
   repeated: 'The new password is one character again and again.',
   name: 'The new password contains your user name or the name of this service.',
 } as const;
+
+/** To be asked of a password of allowed length alone: the time that the check takes grows with its square. */
+const weaknessIn = (password: string, userName: string, parts: AccountParts): string | null => {
+  const weakness = parts.weakness(password, userName);
+  return weakness && WEAKNESSES[weakness];
+};
 
 const wrongWith = (password: string, again: string, current: string): string | null => {
   const { length } = [...password];

@@ -42,6 +42,7 @@ export const logoutAction = ({ logOut }: LoginParts): PageRoute => ({
   method: 'POST',
   path: '/dashboard/logout',
   beforeAll: true,
+  endsLogins: true,
   handle: async ({ token }) => {
     await logOut(token);
     return see('/dashboard/login', 'logged-out', noLoginCookie);

@@ -36,6 +36,7 @@ export interface AttemptParts {
     readonly url: string;
     readonly headers: Record<string, string>;
     readonly body: Buffer;
+    readonly partner_id: string;
   }) => Promise<Sent>;
   readonly retryBaseMs: number;
   /** 0 to 1. */
@@ -62,7 +63,7 @@ export const makeAttempt = async (
   const isFirst = cycle === 1 && attempt === 1;
   onStart(isFirst ? Math.max(0, started - Date.parse(claim.created_at)) : null);
   const headers = sign(target.secrets, event_id, started, body);
-  const { http_status, error, retry_after_ms } = await send({ url: target.url, headers, body });
+  const { http_status, error, retry_after_ms } = await send({ url: target.url, headers, body, partner_id });
   const ended = clock.now();
 
   const after = afterAttempt(

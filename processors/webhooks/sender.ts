@@ -12,6 +12,8 @@ export interface SendRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
+  /** Whose endpoint it is. */
+  readonly partner_id: string;
 }
 
 /** What became of an attempt. */
@@ -53,22 +55,22 @@ export const createSender = ({
   extraCa = null,
   resolver = new DnsResolver(DNS),
   limits = LIMITS,
-  isCustomDomain = async () => false,
+  isOwnDomain = async () => false,
 }: {
   policy: DestinationPolicy;
   clock: Clock;
   extraCa?: string | null;
   resolver?: Resolver;
   limits?: SenderLimits;
-  /** Whether a host name is an active custom domain, which is the service itself under another name. */
-  isCustomDomain?: (hostname: string) => Promise<boolean>;
+  /** Whether a host name is an active custom domain of the partner: the service itself under another name. */
+  isOwnDomain?: (hostname: string, partnerId: string) => Promise<boolean>;
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });
 
-  const attempt = async ({ url: text, headers, body }: SendRequest): Promise<Answer> => {
+  const attempt = async ({ url: text, headers, body, partner_id }: SendRequest): Promise<Answer> => {
     const deadline = performance.now() + limits.totalMs;
     const url = destination(text, policy);
-    if (await isCustomDomain(url.hostname)) throw new AttemptFailure('own_origin');
+    if (await isOwnDomain(url.hostname, partner_id)) throw new AttemptFailure('own_origin');
     const addresses = await vet(url, policy, resolver, limits.dnsMs);
     const pool = connections.pool(url.origin, addresses);
     return exchange(pool, { url, headers, body }, deadline - performance.now());

@@ -123,7 +123,7 @@ describe('docs/webhook-receiver.mjs', () => {
     const policy = { allowHttp: true, allowPorts: [port], allowNetworks: ['127.0.0.0/8'], ownOrigins: [] };
     const sender = createSender({ policy, clock: systemClock });
     const send = (headers: Readonly<Record<string, string>>, body: Buffer) =>
-      sender.send({ url: `http://localhost:${port}/hooks`, headers, body });
+      sender.send({ url: `http://localhost:${port}/hooks`, headers, body, partner_id: 'a partner' });
     try {
       for (const word of ['new', 'again']) {
         expect(await send(headersOf(), BODY)).toEqual({

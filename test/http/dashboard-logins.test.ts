@@ -42,6 +42,16 @@ describe('forms', () => {
     expect((await person.send('/keys', form)).statusCode).toBe(400);
   });
 
+  it('that end logins are taken whatever a stolen login has sent before', async () => {
+    const busy = await makeUser(api, key.partner_id);
+    const [owner, thief] = [await loggedIn(api, busy), await loggedIn(api, busy)];
+    await Promise.all(Array.from({ length: 60 }, () => thief.send('/keys', { name: '' })));
+    expect((await owner.send('/keys', { name: '' })).statusCode).toBe(429);
+    expect((await owner.send('/password', { current: 'wrong' })).statusCode).toBe(400);
+    expect((await owner.send('/logout-everywhere')).statusCode).toBe(303);
+    expect((await thief.get('/account')).headers.location).toContain('/dashboard/login');
+  });
+
   it('that the API refuses with 429 say when to try again', async () => {
     const person = await loggedIn(api, user);
     // The API's own rate of a user's calls, spent by pages that make one or more of them.

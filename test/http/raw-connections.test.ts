@@ -56,6 +56,12 @@ describe('on a socket', () => {
       400,
       'invalid_body',
     ],
+    [
+      'two Host headers on a path that cannot be decoded',
+      `GET /%ff HTTP/1.1\r\nHost: x\r\nHOST: x\r\n${CLOSE}`,
+      400,
+      'invalid_body',
+    ],
     ...['gzip, chunked', 'identity', 'chunked, chunked', 'x'].map(
       (coding): [string, string, number, string] => [
         `Transfer-Encoding: ${coding}`,
@@ -224,6 +230,25 @@ describe('a caller who does not read', () => {
     silent.on('error', () => undefined).destroy();
     const text = await exchangeBytes(app, `GET /long HTTP/1.1\r\nHost: x\r\n${CLOSE}`);
     expect(text.length).toBeGreaterThan(body.length);
+  });
+
+  it('is cut off too when the long answer was ready before the answer to an earlier request', async () => {
+    const ready = Promise.withResolvers<void>();
+    const handleLong = () => {
+      setImmediate(ready.resolve);
+      return { status: 200, body: 'x'.repeat(32 * 1_048_576) } as const;
+    };
+    const handleSlow = () => ready.promise.then(() => ({ status: 200, body: '{}' }) as const);
+    const slow = aRoute({ method: 'GET', path: '/slow', access: 'public', handle: handleSlow });
+    const long = aRoute({ method: 'GET', path: '/long', access: 'public', handle: handleLong });
+    await listening({ routes: [slow, long], requestTimeouts: { writeMs: 1_000 } });
+    const closed = new Promise<void>((resolve) =>
+      app.server.once('connection', (socket) => socket.once('close', () => resolve())),
+    );
+    const silent = connect(portOf(app), '127.0.0.1').pause();
+    silent.write('GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET /long HTTP/1.1\r\nHost: x\r\n\r\n');
+    await closed;
+    silent.on('error', () => undefined).destroy();
   });
 });
 

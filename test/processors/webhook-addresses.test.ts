@@ -7,7 +7,11 @@ import { type Receiver, startReceiver } from '../support/receiver.ts';
 
 const CLOCK = { now: () => 0 };
 const LIMITS = { totalMs: 3_000, dnsMs: 1_000, connectMs: 1_000 };
-const REQUEST = { headers: { 'content-type': 'application/json' }, body: Buffer.from('{}') };
+const REQUEST = {
+  headers: { 'content-type': 'application/json' },
+  body: Buffer.from('{}'),
+  partner_id: 'a partner',
+};
 const failed = (error: string) => ({ http_status: null, error, retry_after_ms: null });
 const DELIVERED = { http_status: 204, error: null, retry_after_ms: null };
 

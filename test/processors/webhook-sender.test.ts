@@ -40,8 +40,8 @@ const senderTo = (
 };
 
 const urlOf = ({ port }: { port: number }) => `https://${NAME}:${port}/hooks/1?a=b`;
-const post = (sender: Sender, target: { port: number }) =>
-  sender.send({ url: urlOf(target), headers: HEADERS, body: BODY });
+const post = (sender: Sender, target: { port: number }, partner_id = 'a partner') =>
+  sender.send({ url: urlOf(target), headers: HEADERS, body: BODY, partner_id });
 
 const receiver = async (answer?: (request: Received, response: ServerResponse) => void) => {
   const started = await startReceiver({ tls: certificate, ...(answer && { answer }) });
@@ -139,7 +139,7 @@ describe('an answer', () => {
   });
 });
 
-it('does not call an active custom domain, which is the service under another name', async () => {
+it("does not call a partner's own active custom domain, and calls the name for other partners", async () => {
   const target = await receiver();
   const policy = {
     allowHttp: true,
@@ -153,11 +153,12 @@ it('does not call an active custom domain, which is the service under another na
     resolver: RESOLVER,
     limits: LIMITS,
     extraCa: authority.cert,
-    isCustomDomain: async (hostname) => hostname === NAME,
+    isOwnDomain: async (hostname, partnerId) => hostname === NAME && partnerId === 'its owner',
   });
   undoing.push(sender.close);
-  expect(await post(sender, target)).toEqual(outcome(null, 'own_origin'));
+  expect(await post(sender, target, 'its owner')).toEqual(outcome(null, 'own_origin'));
   expect(await target.connections()).toBe(0);
+  expect(await post(sender, target, 'another partner')).toEqual(outcome(204, null));
 });
 
 describe('what is sent', () => {
@@ -184,7 +185,9 @@ describe('what is sent', () => {
   it('goes to an address without a name as well', async () => {
     const target = await receiver();
     const url = `https://127.0.0.1:${target.port}`;
-    expect(await senderTo(target).send({ url, headers: HEADERS, body: BODY })).toEqual(outcome(204, null));
+    expect(
+      await senderTo(target).send({ url, headers: HEADERS, body: BODY, partner_id: 'a partner' }),
+    ).toEqual(outcome(204, null));
     expect(target.requests[0]).toMatchObject({ path: '/', servername: null });
   });
 });
@@ -263,7 +266,9 @@ describe('a certificate', () => {
   it('must be of the address, where there is no name', async () => {
     const target = await presenting(await authority.issue([NAME]));
     const url = `https://127.0.0.1:${target.port}/`;
-    expect(await senderTo(target).send({ url, headers: HEADERS, body: BODY })).toEqual(outcome(null, 'tls'));
+    expect(
+      await senderTo(target).send({ url, headers: HEADERS, body: BODY, partner_id: 'a partner' }),
+    ).toEqual(outcome(null, 'tls'));
   });
 
   it('must not have expired', async () => {
@@ -333,7 +338,7 @@ it('a receiver that resets the connection cannot be reached', async () => {
   const target = await startRawReceiver((socket) => void socket.once('data', () => socket.resetAndDestroy()));
   undoing.push(target.close);
   const url = `http://${NAME}:${target.port}/`;
-  const sent = senderTo(target).send({ url, headers: HEADERS, body: BODY });
+  const sent = senderTo(target).send({ url, headers: HEADERS, body: BODY, partner_id: 'a partner' });
   expect(await sent).toEqual(outcome(null, 'connect'));
 });
 
@@ -387,6 +392,7 @@ describe('a receiver that takes too long', () => {
     const sent = senderTo(target).send({
       url: urlOf(target),
       headers: HEADERS,
+      partner_id: 'a partner',
       body: Buffer.alloc(32 * 1_048_576),
     });
     expect(await sent).toEqual(outcome(null, 'timeout'));
@@ -557,14 +563,19 @@ describe('nothing', () => {
     'https://[::1]/',
   ])('is thrown for %j', async (url) => {
     const sender = senderTo({ port: 9 });
-    expect(await sender.send({ url, headers: HEADERS, body: BODY })).toEqual(
+    expect(await sender.send({ url, headers: HEADERS, body: BODY, partner_id: 'a partner' })).toEqual(
       outcome(null, 'blocked_address'),
     );
   });
 
   it('is thrown for headers that cannot be sent', async () => {
     const target = await receiver();
-    const sent = senderTo(target).send({ url: urlOf(target), headers: { 'webhook-id': 'a\nb' }, body: BODY });
+    const sent = senderTo(target).send({
+      url: urlOf(target),
+      headers: { 'webhook-id': 'a\nb' },
+      body: BODY,
+      partner_id: 'a partner',
+    });
     expect(await sent).toMatchObject({ http_status: null });
     expect(target.requests).toEqual([]);
   });
