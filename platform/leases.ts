@@ -140,7 +140,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
       if (!isMine || running.number !== row.number) running.ending.abort();
       return;
     }
-    if (group.isLeaving) return;
+    if (group.isLeaving || stopping.signal.aborted) return;
     if (isMine) return start(group, row.number);
     if (liveHolder(row) !== null) return;
     group.freeBeats += 1;
@@ -216,6 +216,8 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
     },
     stop: async () => {
       stopping.abort();
+      // At once: a heartbeat that hangs must not take the groups' time to end.
+      for (const { running } of groups) running?.ending.abort();
       await looping;
       clearInterval(expire);
       for (const { running } of groups) running?.ending.abort();

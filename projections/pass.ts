@@ -70,7 +70,7 @@ export const runPass = async (options: PassOptions): Promise<void> => {
       if (!isOver) saving ??= setTimeout(save, SAVE_MS);
     });
   };
-  const unsubscribe = progress.onWanted(() => {
+  const unsubscribe = progress.onWanted(names, () => {
     urgentUntil = performance.now() + URGENT_MS;
     tail.hurry();
     if (saving) save();

@@ -29,8 +29,11 @@ export interface Progress {
     timeoutMs: number,
     manner?: 'patient',
   ): Promise<boolean>;
-  /** Calls back whenever somebody, in whichever process, waits for what is not applied yet. Returns the undoing. */
-  onWanted(listener: () => void): () => void;
+  /**
+   * Calls back whenever somebody, in whichever process, waits for what is not applied yet. `names`: what this process
+   * applies meanwhile; others are told only where somebody waits for more. Returns the undoing.
+   */
+  onWanted(names: readonly string[], listener: () => void): () => void;
   close(): Promise<void>;
 }
 
@@ -46,7 +49,7 @@ export const createProgress = ({
 }): Progress => {
   const applied = new Map<string, Position>();
   const waiters = new Set<Waiter>();
-  const hurried = new Set<() => void>();
+  const hurried = new Map<() => void, readonly string[]>();
   let polling: NodeJS.Timeout | null = null;
   let closed = false;
   /** Counts the sessions with the database that were lost. */
@@ -62,9 +65,10 @@ export const createProgress = ({
     for (const waiter of waiters) if (isReached(waiter)) waiter.resolve(true);
   };
 
-  const hurry = (): void => {
-    for (const call of hurried) call();
-    if (hurried.size === 0) pool.query(`notify ${WANTED_CHANNEL}`).catch(() => undefined);
+  const hurry = (names: readonly string[]): void => {
+    for (const call of hurried.keys()) call();
+    const here = new Set([...hurried.values()].flat());
+    if (names.some((name) => !here.has(name))) pool.query(`notify ${WANTED_CHANNEL}`).catch(() => undefined);
   };
 
   const listener = createListener({
@@ -73,7 +77,7 @@ export const createProgress = ({
     channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
     heard: (channel, payload) => {
       if (channel === PROJECTED_CHANNEL) advance(positionsIn(payload));
-      else for (const call of hurried) call();
+      else for (const call of hurried.keys()) call();
     },
     // A crash of the server may take back the last rows, and their checkpoints with them.
     lost: () => {
@@ -100,8 +104,8 @@ export const createProgress = ({
       if (listener.hears()) advance(positions);
       else listener.ensure();
     },
-    onWanted: (call) => {
-      hurried.add(call);
+    onWanted: (names, call) => {
+      hurried.set(call, names);
       listener.ensure();
       return () => hurried.delete(call);
     },
@@ -122,7 +126,7 @@ export const createProgress = ({
         if (isReached(waiter)) waiter.resolve(true);
         else {
           listener.ensure();
-          if (manner !== 'patient') hurry();
+          if (manner !== 'patient') hurry(names);
           polling ??= setTimeout(poll, POLL_MS);
         }
       });

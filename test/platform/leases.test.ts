@@ -189,6 +189,25 @@ it('a process whose heartbeat session is cut connects again before the others mi
   expect(first.led.get('f')).toBe(number);
 });
 
+it('groups are ended at once by a stop, though a heartbeat is not answered', async () => {
+  const { proxy, url } = await startDatabaseProxy(database.url);
+  const leases = await enterLeases({ url, role: 'workers', clock: systemClock, log });
+  let leading: AbortSignal | null = null;
+  leases.lead('g', async (_lease, signal) => {
+    leading = signal;
+    await aborted(signal);
+  });
+  const signal = await until<AbortSignal | null>('it leads', () => leading);
+  proxy.freeze('answers');
+  const sent = proxy.sent();
+  await until('a heartbeat is under way', () => proxy.sent() > sent);
+  const stopped = leases.stop();
+  expect(signal.aborted).toBe(true);
+  proxy.thaw();
+  await stopped;
+  await proxy.close();
+});
+
 const beatsOf = async (processId: string): Promise<number> => {
   const { rows } = await pool.query('select beats from work.process where process_id = $1', [processId]);
   return Number(rows[0]?.beats ?? 0);

@@ -30,3 +30,25 @@ it('forgets how far the read models were when the server that said so is gone', 
   await eventually('five is', () => progress.reached(['model'], 5n as Position, 1_000));
   expect(await progress.reached(['model'], 9n as Position, 300)).toBe(false);
 });
+
+it('tells the process that applies a read model to hurry, where another process that applies others waits for it', async () => {
+  const { pool, url } = house;
+  const [here, elsewhere] = [createProgress({ url, pool }), createProgress({ url, pool })];
+  onTestFinished(async () => {
+    await here.close();
+    await elsewhere.close();
+  });
+  here.onWanted(['one'], () => undefined);
+  let wanted = 0;
+  elsewhere.onWanted(['another'], () => {
+    wanted += 1;
+  });
+  await eventually('it is told', async () => {
+    await here.reached(['another'], 1_000n as Position, 20);
+    return wanted > 0;
+  });
+  const before = wanted;
+  await here.reached(['one'], 1_000n as Position, 20);
+  await here.reached(['another'], 1_000n as Position, 20);
+  await eventually('it is told again', () => wanted > before);
+});
