@@ -51,6 +51,14 @@ const append = async (stream: string, count: number, data: object = {}) => {
 const countIn = async (table: string, stream: string) =>
   (await house.rows(`select n from read.${table} where stream = $1`, [stream]))[0]?.n ?? 0;
 
+const headSaved = async () => {
+  const head = String(await house.store.head());
+  await until('the checkpoint is saved', async () => {
+    const [row] = await house.rows(`select position from read.projection where name = 'tally'`);
+    return row?.position === head;
+  });
+};
+
 describe('the projections', () => {
   it('apply every event once, whatever was there before they started', async () => {
     await append('before', 5);
@@ -184,12 +192,7 @@ describe('the projections', () => {
     await append('irrelevant', 3);
     await house.caughtUp([tally]);
     expect(await countIn('tally', 'irrelevant')).toBe(0);
-    const head = String(await house.store.head());
-    await until(
-      'the checkpoint is saved',
-      async () =>
-        (await house.rows(`select position from read.projection where name = 'tally'`))[0]?.position === head,
-    );
+    await headSaved();
     await runner.stop();
   });
 
@@ -197,12 +200,7 @@ describe('the projections', () => {
     const pool = failingOnce(house.pool, 'save_passed');
     const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], { ...house, pool });
     await append('irrelevant', 1);
-    const head = String(await house.store.head());
-    await until(
-      'the checkpoint is saved',
-      async () =>
-        (await house.rows(`select position from read.projection where name = 'tally'`))[0]?.position === head,
-    );
+    await headSaved();
     await runner.stop();
   });
 
