@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Result } from '../domain/kernel/decider.ts';
-import type { EventStore, Revision } from '../event-store/port.ts';
+import { AppendTooLarge, type EventStore, type Revision } from '../event-store/port.ts';
 import { inSpan, traceparent } from '../platform/spans.ts';
 import { type Batch, type Batched, decideBatch, type Waiting } from './batch.ts';
 import { conflictRetries } from './conflicts.ts';
@@ -131,8 +131,9 @@ export const createBatcher = <State, Command, Event extends { type: string; data
       const events = toNewEvents(aggregate.schemas, [aggregate.snapshot(state)], context);
       const appended = await store.append(stream, revision, events);
       cache.set(stream, { state, revision: appended.revision });
-    } catch {
-      cache.delete(stream);
+    } catch (error) {
+      // A snapshot that fills more than an append was not written: what is known stays known.
+      if (!(error instanceof AppendTooLarge)) cache.delete(stream);
     }
   };
 
