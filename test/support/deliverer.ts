@@ -114,7 +114,7 @@ export const openDeliverer = (house: House, store: EventStore = house.store): De
     states: async ({ webhook_id }) => {
       const rows = await house.rows(
         `select state, sum(deliveries)::int as n from read.webhook_total
-         where webhook_id = $1 and deliveries > 0 group by state`,
+         where webhook_id = $1 and deliveries > 0 group by state order by state`,
         [webhook_id],
       );
       return Object.fromEntries(rows.map(({ state, n }) => [state, n]));
