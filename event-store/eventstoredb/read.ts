@@ -44,7 +44,12 @@ const PATIENCE_MS = 2_000;
  * Reads in pages, each with a deadline in milliseconds and tried again when the connection breaks. Only so many at a
  * time: a crowd that retries after an outage must not take the connection from everything else.
  */
-export const createReader = (client: EventStoreDBClient, now: () => number, deadlineMs: number): Reader => {
+export const createReader = (
+  client: EventStoreDBClient,
+  now: () => number,
+  deadlineMs: number,
+  closing: AbortSignal,
+): Reader => {
   const gate = createGate({ room: ROOM, patienceMs: PATIENCE_MS });
 
   const page = (open: () => Cancellable): Promise<ClientEvent[]> => gate.enter(() => tryPage(open));
@@ -52,7 +57,10 @@ export const createReader = (client: EventStoreDBClient, now: () => number, dead
   const tryPage = async (open: () => Cancellable): Promise<ClientEvent[]> => {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return eventsOf(await collect(open(), deadlineMs));
+        const resolved = await collect(open(), deadlineMs);
+        // A read that the client's end cuts off looks like one that is complete.
+        if (closing.aborted) throw new StoreUnavailable('the event store is closed');
+        return eventsOf(resolved);
       } catch (error) {
         if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
         if (error instanceof StoreUnavailable || attempt === ATTEMPTS) throw readError(error);

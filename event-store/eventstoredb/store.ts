@@ -28,7 +28,7 @@ export const createEventStoreDb = ({
   const appender = createAppender(client, deadlineMs);
   return {
     append: appender.append,
-    ...createReader(client, now, deadlineMs),
+    ...createReader(client, now, deadlineMs, closing.signal),
     ...createRetention(client, deadlineMs),
     follow: (options) =>
       follow(
