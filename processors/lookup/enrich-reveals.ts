@@ -3,6 +3,7 @@ import { v7 as uuid } from 'uuid';
 import type { CommandContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
 import { apart } from '../../platform/spans.ts';
@@ -36,17 +37,8 @@ export const enrichReveals = ({
   addressOf,
   request,
   onAwaited,
-}: EnrichRevealsParts): FollowingProcessor => ({
-  name: ENRICHING_PROCESSOR,
-  prefixes: [REVEAL_PREFIX],
-  /** A reveal that was completed with its request never waits for anything. */
-  async handleAll(events) {
-    const isWaiting = events.every(({ type }) => type !== 'reveals.RevealCompleted.v1');
-    const isWhole = events.some(({ type }) => type === 'reveals.RevealRequested.v1');
-    if (!isWaiting && isWhole) return;
-    for (const event of events) await this.handle(event);
-  },
-  async handle(stored) {
+}: EnrichRevealsParts): FollowingProcessor => {
+  const handle = async (stored: RecordedEvent): Promise<void> => {
     const event = readEvent(revealEvents, stored);
     if (event === null) return;
     const { reveal_id, session_id, partner_id, expires_at } = event.data;
@@ -69,8 +61,19 @@ export const enrichReveals = ({
       values: [reveal_id, session_id, partner_id, digest(ip), asked, expires_at],
     });
     await onAwaited(ip, digest(ip));
-  },
-});
+  };
+  return {
+    name: ENRICHING_PROCESSOR,
+    prefixes: [REVEAL_PREFIX],
+    handle,
+    handleAll: async (events) => {
+      const has = (type: string): boolean => events.some((event) => event.type === type);
+      // A reveal that was completed with its request never waits for anything.
+      if (has('reveals.RevealRequested.v1') && has('reveals.RevealCompleted.v1')) return;
+      for (const event of events) await handle(event);
+    },
+  };
+};
 
 /** Ids of its own, as it is a trace of its own (`apart`): the work's events have the address in clear, and must not lead from it to a reveal or session. */
 const unrelated = (clock: Clock): CommandContext => {
