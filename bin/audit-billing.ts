@@ -1,14 +1,15 @@
 import type { DatabasePool } from 'slonik';
-import { readLedger, readReceipts } from '../commands/billing/read-for-audit.ts';
+import { readExpiredSince, readReceipts } from '../commands/billing/read-for-audit.ts';
+import { type Anchor, checkAnchors, checkDigest } from '../domain/billing/anchor.ts';
 import {
-  checkAnchor,
-  checkChain,
+  type Chain,
   type Difference,
   type Entry,
   type MonthOfLedger,
   monthOf,
   monthsOf,
 } from '../domain/billing/audit-chain.ts';
+import { checkMissing } from '../domain/billing/audit-missing.ts';
 import {
   ALL,
   checkReadModel,
@@ -19,10 +20,11 @@ import {
   userLabel,
 } from '../domain/billing/audit-read-model.ts';
 import { checkReceipts } from '../domain/billing/audit-receipts.ts';
-import type { Position } from '../event-store/port.ts';
-import { BILLING_PROCESSOR } from '../processors/billing/bill-completed-reveals.ts';
 import { revealUnits } from '../projections/billing/reveal-units.ts';
+import { reveals } from '../projections/reveals/reveals.ts';
 import { countUnits, monthEnd, monthStart, readRevealHours, readUnitRows } from '../read-api/billing-rows.ts';
+import { readReceiptRows } from '../read-api/reveal-rows.ts';
+import { anchorSigner, type ChainParts, readChain } from './audit-chain.ts';
 import type { Foundation } from './foundation.ts';
 
 export interface BillingAudit {
@@ -37,53 +39,50 @@ export interface BillingAudit {
   readonly notes: readonly string[];
 }
 
-export type AuditParts = Pick<Foundation, 'store' | 'db' | 'progress' | 'processed'>;
+export type AuditParts = ChainParts & Pick<Foundation, 'db' | 'progress' | 'clock' | 'pool' | 'master'>;
 
 export interface AuditOptions {
   readonly partnerId: string;
   /** `YYYY-MM`: the one month that the report lists. All are checked. */
   readonly month?: string;
   /** A digest noted earlier. */
-  readonly anchor?: string;
+  readonly digest?: string;
+  /** Anchors of this partner, written earlier. */
+  readonly anchors?: readonly Anchor[];
   /** How long ledger and read model may take to come to the log's head, milliseconds. */
   readonly patienceMs: number;
 }
 
-/** In an empty log. */
-const NOWHERE = -1n as Position;
-
 /**
  * Replays a partner's ledger from the store, up to the log's head as it is now, and holds it against the receipts still
- * kept, the read model and what usage is told from. What completes meanwhile is left to the next audit.
+ * kept, the read models and what usage is told from. What completes meanwhile is left to the next audit.
  */
 export const auditBilling = async (
-  { store, db, progress, processed }: AuditParts,
-  { partnerId, month, anchor, patienceMs }: AuditOptions,
+  parts: AuditParts,
+  { partnerId, month, digest, anchors, patienceMs }: AuditOptions,
 ): Promise<BillingAudit> => {
-  const notes: string[] = [];
-  const head = (await store.head()) ?? NOWHERE;
-  if (!(await processed.reached([BILLING_PROCESSOR], head, patienceMs))) {
-    notes.push(`processor ${BILLING_PROCESSOR} is behind: what it has not come to shows as missing_entry`);
+  const { store, db, progress, clock } = parts;
+  const { chain, head, billed, notes } = await readChain(parts, partnerId, patienceMs);
+  for (const [{ name }, kinds] of READ_MODELS) {
+    if (await progress.reached([name], billed, patienceMs)) continue;
+    notes.push(`projection ${name} is behind: what it has not come to shows as ${kinds}`);
   }
-  // What was completed by then has its entry by now, and that is further on in the log.
-  const billed = (await store.head()) ?? head;
-  if (!(await progress.reached([revealUnits.name], billed, patienceMs))) {
-    notes.push(
-      `projection ${revealUnits.name} is behind: what it has not come to shows as read_model_mismatch`,
-    );
-  }
-
-  const chain = checkChain(partnerId, await readLedger(store, partnerId, billed));
-  const receipts = await readReceipts(store, partnerId, head);
-  const against = checkReceipts(partnerId, chain, receipts, head);
+  const { receipts, expired } = await readReceipts(store, partnerId, head);
+  // A sweep deletes a receipt, then writes its id down, upon which its row goes: read in this order, none is missed.
+  const receiptRows = await readReceiptRows(db, partnerId);
+  const expiredSince = await readExpiredSince(store, partnerId, head);
+  const traces = { expired: new Set([...expired, ...expiredSince]), rows: receiptRows };
+  const against = checkReceipts(partnerId, chain, receipts);
+  const missing = checkMissing(partnerId, chain, receipts, traces, { now: clock.now(), upTo: head });
   const last = chain.entries.at(-1)?.position ?? head;
   const upTo = last > head ? last : head;
   const rows = await readUnitRows(db, partnerId, upTo);
   const usage = await readUsage(db, partnerId, chain.entries, rows, upTo);
 
   notes.push(
-    `${chain.entries.length} entries: ${against.checked} held against their receipts; of ${against.gone} the receipts ` +
-      'are no longer kept, so that numbering, digests and read model alone speak for them',
+    `${chain.entries.length} entries: ${against.checked} held against their receipts, ${missing.expired} of receipts ` +
+      `that are known to have expired, ${missing.untraceable} too old for either; for the last two kinds numbering, ` +
+      'digests and read model speak, and an anchor',
   );
   const months = monthsOf(chain.entries, month);
   return {
@@ -95,13 +94,32 @@ export const auditBilling = async (
         ...chain.differences,
         ...receipts.differences,
         ...against.differences,
+        ...missing.differences,
         ...checkReadModel(partnerId, chain.entries, rows),
         ...checkUsage(partnerId, chain.entries, usage),
-        ...(anchor === undefined ? [] : checkAnchor(partnerId, chain.entries, anchor)),
+        ...(digest === undefined ? [] : checkDigest(partnerId, chain.entries, digest)),
+        ...(anchors === undefined ? [] : await differencesFrom(parts, partnerId, chain, anchors, notes)),
       ],
     },
     notes,
   };
+};
+
+const READ_MODELS = [
+  [revealUnits, 'read_model_mismatch'],
+  [reveals, 'missing_completion or missing_receipt'],
+] as const;
+
+const differencesFrom = async (
+  { pool, master }: AuditParts,
+  partnerId: string,
+  { entries }: Chain,
+  anchors: readonly Anchor[],
+  notes: string[],
+): Promise<Difference[]> => {
+  const signer = await anchorSigner(pool, master);
+  notes.push(`anchors checked: ${anchors.length}; this service signs with ${signer.publicKey}`);
+  return checkAnchors(partnerId, entries, anchors, (text, { signature }) => signer.verify(text, signature));
 };
 
 /** What usage is told from, asked as `GET /v1/usage` asks: by key (and user) and hour. */

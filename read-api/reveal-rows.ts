@@ -1,5 +1,6 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
+import type { ReceiptRow } from '../domain/billing/audit-missing.ts';
 import { findKept } from './kept.ts';
 
 const revealRow = z.object({
@@ -61,3 +62,32 @@ export const listRevealsOf = (
     from read.reveal
     where session_id = any(${sql.array([...sessionIds], 'uuid')}) and partner_id = ${partnerId}
     order by created_at, reveal_id`);
+
+const receiptRow = z.object({
+  reveal_id: z.string(),
+  pending: z.boolean(),
+  expires_at: z.string(),
+  place: z.string(),
+});
+
+const PAGE = 10_000;
+const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
+
+/** Reads all of a partner's reveals that have not been swept, by id. */
+export const readReceiptRows = async (
+  db: DatabasePool,
+  partnerId: string,
+): Promise<ReadonlyMap<string, ReceiptRow>> => {
+  const rows = new Map<string, ReceiptRow>();
+  for (let after = BEFORE_ALL; ; ) {
+    const page = await db.any(sql.type(receiptRow)`
+      select reveal_id, completed_at is null as pending, expires_at, last_position::text as place
+      from read.reveal where partner_id = ${partnerId} and reveal_id > ${after}::uuid
+      order by reveal_id limit ${PAGE}`);
+    for (const { place, ...row } of page) {
+      rows.set(row.reveal_id, { ...row, last_position: BigInt(place) });
+      after = row.reveal_id;
+    }
+    if (page.length < PAGE) return rows;
+  }
+};

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { readLedger } from '../../commands/billing/read-for-audit.ts';
-import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import type { Anchor } from '../../domain/billing/anchor.ts';
 import { auditBilling, type BillingAudit } from '../audit-billing.ts';
-import type { Foundation } from '../foundation.ts';
+import { addAnchorCommand, anchorsFrom, billing, PATIENCE_MS } from './anchor.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
@@ -10,37 +10,30 @@ import { Refused, type Session, withSession } from './session.ts';
 interface AuditOptions {
   readonly partner: string;
   readonly month?: string;
-  readonly anchor?: string;
+  readonly anchor?: string | readonly Anchor[];
   readonly json?: true;
   readonly csv?: true;
   readonly entries?: true;
 }
-
-const PATIENCE_MS = 30_000;
 
 const monthFrom = (text: string): string => {
   if (/^(?!0000)\d{4}-(0[1-9]|1[0-2])$/.test(text)) return text;
   throw new InvalidArgumentError('not a month as YYYY-MM');
 };
 
-const digestFrom = (text: string): string => {
-  if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
-  throw new InvalidArgumentError('not a digest of 64 hexadecimal digits');
-};
-
-/** `doorplate audit billing`. */
+/** `doorplate audit billing|anchor`. */
 export const addAuditCommands = (program: Command): void => {
-  program
-    .command('audit')
-    .description('proofs that the books are right')
+  const audit = program.command('audit').description('proofs that the books are right');
+  addAnchorCommand(audit);
+  audit
     .command('billing')
     .description("replay a partner's ledger and name every difference; exits 1 if there is one")
     .requiredOption('--partner <partner>', 'the partner, by id or name')
     .option('--month <month>', 'list this month alone, YYYY-MM', monthFrom)
     .option(
-      '--anchor <digest>',
-      'a head digest noted earlier, which must still be part of the chain',
-      digestFrom,
+      '--anchor <file>',
+      'anchors that `audit anchor` wrote earlier, or one head digest: they must still fit the ledger',
+      anchorsFrom,
     )
     .option('--json', 'print JSON')
     .addOption(new Option('--csv', 'print the months as CSV').conflicts('json'))
@@ -63,9 +56,6 @@ export const addAuditCommands = (program: Command): void => {
     );
 };
 
-/** Where no server runs, the command bills what has completed. */
-const billing = ({ store, clock }: Foundation) => [billCompletedReveals(store, clock)];
-
 const auditUpToDate = (
   session: Session,
   partnerId: string,
@@ -75,8 +65,16 @@ const auditUpToDate = (
     partnerId,
     patienceMs: PATIENCE_MS,
     ...(month === undefined ? {} : { month }),
-    ...(anchor === undefined ? {} : { anchor }),
+    ...(anchor === undefined ? {} : anchorsOf(anchor, partnerId)),
   });
+
+/** @throws Refused when none of the anchors is the partner's: nothing would be checked */
+const anchorsOf = (anchor: string | readonly Anchor[], partnerId: string) => {
+  if (typeof anchor === 'string') return { digest: anchor };
+  const anchors = anchor.filter(({ partner_id }) => partner_id === partnerId);
+  if (anchors.length === 0) throw new Refused(`anchor_not_found: the file has none of partner ${partnerId}`);
+  return { anchors };
+};
 
 const printReport = (report: BillingAudit['report'], { json, csv }: AuditOptions): void => {
   if (json) print(report, true);

@@ -1,8 +1,10 @@
 import type { StoredEntry } from '../../domain/billing/audit-chain.ts';
 import { gatherReceipts, type Receipts } from '../../domain/billing/audit-receipts.ts';
 import { billingStream } from '../../domain/billing/events.ts';
-import { REVEAL_PREFIX } from '../../domain/reveals/events.ts';
-import type { EventStore, Position } from '../../event-store/port.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { REVEAL_PREFIX, revealExpiryEvents } from '../../domain/reveals/events.ts';
+import { expiredStream } from '../../domain/sessions/events.ts';
+import type { EventStore, Position, RecordedEvent } from '../../event-store/port.ts';
 
 const BATCH = 2_000;
 
@@ -14,29 +16,63 @@ export const readLedger = async (
 ): Promise<StoredEntry[]> => {
   const stored: StoredEntry[] = [];
   for await (const { position, revision, type, data } of store.readStream(billingStream(partnerId))) {
-    if (position <= upTo) stored.push({ revision, type, data });
+    if (position <= upTo) stored.push({ revision, position, type, data });
   }
   return stored;
 };
 
+/** What the store tells of a partner's reveals. */
+export interface StoredReveals {
+  readonly receipts: Receipts;
+  /** Ids of reveals that have expired, in the streams `expired-…`. */
+  readonly expired: ReadonlySet<string>;
+}
+
 /**
- * The partner's reveals that the store still has, up to a place in the log. Goes through the whole log: a table that
- * says where they are would have to be believed.
+ * Reads the partner's reveals that the store has, expired or not, up to a position of the log. Goes through the whole
+ * log: a table that says where they are would have to be believed.
  */
 export const readReceipts = async (
   store: EventStore,
   partnerId: string,
   upTo: Position,
-): Promise<Receipts> => {
+): Promise<StoredReveals> => {
   const { receipts, add } = gatherReceipts();
-  const done = new AbortController();
-  const options = { after: null, prefixes: [REVEAL_PREFIX], batchSize: BATCH, signal: done.signal };
-  for await (const { events, position } of store.follow(options)) {
-    for (const event of events) {
-      const isPartners = (event.data as { partner_id?: unknown } | null)?.partner_id === partnerId;
-      if (isPartners && event.position <= upTo) add(event);
-    }
-    if (position >= upTo) done.abort();
+  const expired = new Set<string>();
+  const prefixes = [REVEAL_PREFIX, expiredStream(partnerId, '')];
+  for await (const event of readLog(store, prefixes, null, upTo)) {
+    if (!event.stream.startsWith(REVEAL_PREFIX)) for (const id of expiredIn(event)) expired.add(id);
+    else if ((event.data as { partner_id?: unknown } | null)?.partner_id === partnerId) add(event);
   }
-  return receipts;
+  return { receipts, expired };
 };
+
+/** Reads the ids of the partner's reveals that were written to `expired-…` after a position of the log. */
+export const readExpiredSince = async (
+  store: EventStore,
+  partnerId: string,
+  after: Position,
+): Promise<readonly string[]> => {
+  const head = await store.head();
+  if (head === null || head <= after) return [];
+  const events = await Array.fromAsync(readLog(store, [expiredStream(partnerId, '')], after, head));
+  return events.flatMap(expiredIn);
+};
+
+const expiredIn = (event: RecordedEvent): string[] =>
+  (readEvent(revealExpiryEvents, event)?.data.reveals ?? []).map(([id]) => id);
+
+/** Events of some streams after one position and up to another that an append has reached. */
+async function* readLog(
+  store: EventStore,
+  prefixes: readonly string[],
+  after: Position | null,
+  upTo: Position,
+): AsyncGenerator<RecordedEvent> {
+  const done = new AbortController();
+  const options = { after, prefixes, batchSize: BATCH, includeExpired: true, signal: done.signal };
+  for await (const { events, position } of store.follow(options)) {
+    for (const event of events) if (event.position <= upTo) yield event;
+    if (position >= upTo) return done.abort();
+  }
+}

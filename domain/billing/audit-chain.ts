@@ -12,12 +12,15 @@ export type DifferenceKind =
   | 'duplicate_reveal'
   | 'missing_entry'
   | 'unknown_reveal'
+  | 'missing_receipt'
+  | 'missing_completion'
   | 'unreadable_receipt'
   | 'receipt_mismatch'
   | 'unit_mismatch'
   | 'read_model_mismatch'
   | 'usage_mismatch'
-  | 'anchor_missing';
+  | 'anchor_missing'
+  | 'anchor_signature';
 
 export interface Difference {
   readonly kind: DifferenceKind;
@@ -30,6 +33,8 @@ export interface Difference {
 /** An event of a ledger's stream as the store gives it, readable or not. */
 export interface StoredEntry {
   readonly revision: number;
+  /** Of the entry itself in the log. */
+  readonly position: bigint;
   readonly type: string;
   readonly data: object;
 }
@@ -59,7 +64,7 @@ export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): C
   let digest: string | null = ledger.initial.digest;
   let position = -1n;
 
-  for (const { revision, type, data } of stored) {
+  for (const { revision, position: ownPosition, type, data } of stored) {
     const differ = (kind: DifferenceKind, reveal_id: string | null, detail: string): void =>
       void differences.push({ kind, stream, revision, reveal_id, detail });
     if (revision !== next) {
@@ -85,6 +90,8 @@ export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): C
     }
     const at = BigInt(entry.position);
     if (at <= position) differ('order', reveal_id, `position ${at} is not above ${position}`);
+    if (at >= ownPosition)
+      differ('order', reveal_id, `position ${at} is not before the entry's own, ${ownPosition}`);
     const before = numbers.get(reveal_id);
     if (before !== undefined) differ('duplicate_reveal', reveal_id, `stands in entry ${before} too`);
     else numbers.set(reveal_id, revision);
@@ -133,17 +140,3 @@ export const monthsOf = (entries: readonly Entry[], only?: string): MonthOfLedge
 
 /** The UTC month of an instant in ISO 8601, `YYYY-MM`. */
 export const monthOf = (instant: string): string => instant.slice(0, 7);
-
-/** That a digest noted earlier is still one of the chain's. */
-export const checkAnchor = (partnerId: string, entries: readonly Entry[], anchor: string): Difference[] =>
-  entries.some(({ digest }) => digest === anchor)
-    ? []
-    : [
-        {
-          kind: 'anchor_missing',
-          stream: billingStream(partnerId),
-          revision: null,
-          reveal_id: null,
-          detail: `no entry has the digest ${anchor}`,
-        },
-      ];

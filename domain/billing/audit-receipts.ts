@@ -12,12 +12,15 @@ export interface StoredRevealEvent {
   readonly data: object;
 }
 
+type Requested = Extract<RevealEvent, { type: 'reveals.RevealRequested.v1' }>['data'];
 type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
 /** What an audit keeps of a reveal that the store still has: not its result. */
 export interface Receipt {
   readonly revision: number;
   readonly position: bigint;
+  /** null: no readable event says when it was requested. */
+  readonly requested: Pick<Requested, 'created_at' | 'expires_at'> | null;
   readonly completed: (Omit<Completed, 'result'> & { readonly hasData: boolean }) | null;
 }
 
@@ -41,14 +44,20 @@ export const gatherReceipts = () => {
       const event = read(type, data);
       if (typeof event === 'string') {
         differ('unreadable_receipt', event);
-        byId.set(reveal_id, known ?? { revision, position, completed: null });
+        // An event that cannot be read may be the completion.
+        byId.set(reveal_id, { ...(known ?? { revision, position, completed: null }), requested: null });
       } else if (event.type === 'reveals.RevealRequested.v1') {
-        byId.set(reveal_id, known ?? { revision, position, completed: null });
+        const { created_at, expires_at } = event.data;
+        byId.set(
+          reveal_id,
+          known ?? { revision, position, requested: { created_at, expires_at }, completed: null },
+        );
       } else if (known?.completed) {
         differ('duplicate_reveal', `completed at revision ${known.revision} already`);
       } else {
         const { result, ...rest } = event.data;
-        byId.set(reveal_id, { revision, position, completed: { ...rest, hasData: isNonempty(result) } });
+        const completed = { ...rest, hasData: isNonempty(result) };
+        byId.set(reveal_id, { revision, position, requested: event.data, completed });
       }
     },
   };
@@ -71,23 +80,16 @@ const read = (type: string, data: object): RevealEvent | string => {
 export interface ReceiptCheck {
   /** Entries held against their receipts. */
   readonly checked: number;
-  /** Entries whose receipts are no longer kept. */
-  readonly gone: number;
   readonly differences: readonly Difference[];
 }
 
 const COMMON = ['partner_id', 'reveal_id', 'tracker_id', 'key_id', 'user_id', 'completed_at'] as const;
 
 /**
- * Holds a ledger against the receipts up to a place in the log: an entry for every completed reveal still kept, with the
- * unit that the receipt says and the result deserves, and nothing that a reveal still kept does not say.
+ * Holds a ledger against the receipts that the store has: an entry for every completed reveal, with the unit that the
+ * receipt says and the result deserves, and nothing that a reveal does not say. `checkMissing` is about what is not there.
  */
-export const checkReceipts = (
-  partnerId: string,
-  { entries }: Chain,
-  { byId }: Receipts,
-  upTo: bigint,
-): ReceiptCheck => {
+export const checkReceipts = (partnerId: string, { entries }: Chain, { byId }: Receipts): ReceiptCheck => {
   const differences: Difference[] = [];
   const billed = new Set(entries.map(({ reveal_id }) => reveal_id));
   for (const [reveal_id, { completed, revision }] of byId) {
@@ -104,16 +106,13 @@ export const checkReceipts = (
     if (!billed.has(reveal_id)) differ('missing_entry', `completed at ${completed.completed_at}`);
   }
   let checked = 0;
-  let gone = 0;
   for (const entry of entries) {
-    // Completed after the place up to which receipts were gathered.
-    if (entry.position > upTo && !byId.has(entry.reveal_id)) continue;
     const receipt = byId.get(entry.reveal_id);
-    if (receipt) checked += 1;
-    else gone += 1;
-    if (receipt) differences.push(...compared(billingStream(partnerId), entry, receipt));
+    if (!receipt) continue;
+    checked += 1;
+    differences.push(...compared(billingStream(partnerId), entry, receipt));
   }
-  return { checked, gone, differences };
+  return { checked, differences };
 };
 
 /** How an entry differs from its receipt. */

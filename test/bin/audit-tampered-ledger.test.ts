@@ -187,7 +187,7 @@ describe('an audit of a copy with a row of the ledger', () => {
       await rows(house);
     };
     expect((await found(forge)).told).toEqual([]);
-    const { told, verified } = await found(forge, { anchor: head });
+    const { told, verified } = await found(forge, { digest: head });
     expect(told).toEqual(['anchor_missing']);
     expect(verified).toEqual({ code: 1, stdout: `anchor_missing: no entry has the digest ${head}\n` });
   });

@@ -51,7 +51,7 @@ describe('an audit of a copy with a receipt', () => {
         revealStream(reveal(2).reveal_id),
       ]),
     );
-    expect(told).toEqual(['unknown_reveal 2']);
+    expect(told).toEqual(['unknown_reveal 2', 'missing_completion of 2']);
   });
 
   it('whose completion stands there twice, and was billed twice', async () => {

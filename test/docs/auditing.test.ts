@@ -71,6 +71,7 @@ const goodLedger = (length: number): Numbered[] => {
 const audited = (entries: readonly Numbered[]): string => {
   const stored = entries.map(({ number, ...data }) => ({
     revision: number,
+    position: 10n ** 21n,
     type: 'billing.RevealBilled.v1',
     data,
   }));

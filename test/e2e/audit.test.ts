@@ -48,7 +48,7 @@ describe('doorplate audit billing', () => {
       differences: [],
     });
     expect(stderr).toContain(
-      '3 entries: 3 held against their receipts; of 0 the receipts are no longer kept',
+      '3 entries: 3 held against their receipts, 0 of receipts that are known to have expired, 0 too old',
     );
   });
 

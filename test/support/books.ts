@@ -2,20 +2,25 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { type AuditOptions, auditBilling } from '../../bin/audit-billing.ts';
 import { readLedger } from '../../commands/billing/read-for-audit.ts';
+import { tellExpired } from '../../commands/tell-expired.ts';
 import { billingStream } from '../../domain/billing/events.ts';
+import { revealExpiryEvents } from '../../domain/reveals/events.ts';
 import type { Position } from '../../event-store/port.ts';
+import { masterKeyFrom } from '../../platform/master-key.ts';
 import { createSlonik } from '../../platform/slonik.ts';
-import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import { BILLING_PROCESSOR, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
 import { createProgress } from '../../projections/progress.ts';
+import { reveals } from '../../projections/reveals/reveals.ts';
 import { copyDatabase, type TestDatabase, testDatabase } from './database.ts';
 import { type House, openHouse } from './house.ts';
 import { startProcessor } from './leading.ts';
-import { complete, completedReveal, revealStream } from './reveals.ts';
+import { type Completed, complete, completedReveal, revealStream } from './reveals.ts';
 import { verify } from './verifier.ts';
 
 export const PARTNER = '33333333-3333-4333-8333-333333333333';
 export const LEDGER = billingStream(PARTNER);
+const master = masterKeyFrom(Buffer.alloc(32, 7));
 
 /** Completed in this order; the first two have expired since (the house's clock says noon of March 1st). */
 const REVEALS = [
@@ -47,9 +52,19 @@ export const goodBooks = async (): Promise<TestDatabase> => {
     await complete(books.house.store, each);
     await complete(books.house.store, completedReveal({ partner_id: randomUUID(), key_id: 'key_of_others' }));
   }
+  await books.caughtUp();
+  await expireReceipts(books.house, [reveal(0), reveal(1)]);
   expect((await books.audit()).report.differences).toEqual([]);
   await books.close();
   return original;
+};
+
+/** Deletes receipts and writes their ids down, as a sweep does. */
+const expireReceipts = async ({ store, context }: House, expired: readonly Completed[]): Promise<void> => {
+  for (const { reveal_id } of expired) await store.expire(revealStream(reveal_id), 1);
+  const pairs = expired.map(({ reveal_id, expires_at }): [string, string] => [reveal_id, expires_at]);
+  const event = { type: 'reveals.RevealsExpired.v1', data: { partner_id: PARTNER, reveals: pairs } };
+  await tellExpired(store, PARTNER, revealExpiryEvents, event, context());
 };
 
 /** A database with somebody who bills, projects and audits. */
@@ -58,15 +73,20 @@ export const openBooks = async (database: TestDatabase) => {
   const { url, store, progress, clock, pool } = house;
   const db = await createSlonik(url);
   const processed = createProgress({ url, pool, table: 'work.processor' });
-  const projecting = house.project([revealUnits]);
+  const projections = [revealUnits, reveals];
+  const projecting = house.project(projections);
   const billing = startProcessor(billCompletedReveals(store, clock), house, {
     onPassed: (name, position) => processed.advance({ [name]: position }),
   });
   return {
     house,
+    caughtUp: async () => {
+      await processed.reached([BILLING_PROCESSOR], await store.head(), 10_000);
+      await house.caughtUp(projections);
+    },
     audit: (options: Partial<AuditOptions> = {}) =>
       auditBilling(
-        { store, db, progress, processed },
+        { store, db, progress, processed, clock, pool, master },
         { partnerId: PARTNER, patienceMs: 10_000, ...options },
       ),
     entries: async () =>
@@ -103,7 +123,7 @@ export const foundIn = async (
     const told = report.differences.map(({ kind, stream, revision }) =>
       stream === LEDGER ? `${kind} ${revision ?? ''}`.trim() : `${kind} of ${receipt(stream)}`,
     );
-    return { told, report, verified: await verify(PARTNER, await books.entries(), options.anchor) };
+    return { told, report, verified: await verify(PARTNER, await books.entries(), options.digest) };
   } finally {
     await books.close();
   }

@@ -4,7 +4,7 @@ import { companySchema, networkSchema } from '../../domain/lookup/result.ts';
 import { REVEAL_PREFIX, type RevealResult, type revealEvents } from '../../domain/reveals/events.ts';
 import type { EventStore, NewEvent, Position } from '../../event-store/port.ts';
 
-type Completed = Extract<EventOf<typeof revealEvents>, { type: 'reveals.RevealCompleted.v1' }>['data'];
+export type Completed = Extract<EventOf<typeof revealEvents>, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
 const DAY_MS = 86_400_000;
 

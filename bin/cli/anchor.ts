@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { type Command, InvalidArgumentError } from 'commander';
+import { type Anchor, anchorSchema } from '../../domain/billing/anchor.ts';
+import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import { listPartners } from '../../read-api/partner-rows.ts';
+import { makeAnchor } from '../audit-chain.ts';
+import type { Foundation } from '../foundation.ts';
+import { partnerOf } from './partner.ts';
+import { Refused, type Session, withSession } from './session.ts';
+
+/** How long processors and projections may take to come to the log's head. */
+export const PATIENCE_MS = 30_000;
+
+/** Where no server runs, the command bills what has completed. */
+export const billing = ({ store, clock }: Foundation) => [billCompletedReveals(store, clock)];
+
+/** `doorplate audit anchor`. */
+export const addAnchorCommand = (audit: Command): void => {
+  audit
+    .command('anchor')
+    .description('print a signed anchor of the ledger, a line of JSON, to be kept where the data is not')
+    .option(
+      '--partner <partner>',
+      'the partner, by id or name; all partners, a line each, when none is named',
+    )
+    .action(({ partner }: { readonly partner?: string }) =>
+      withSession(async (session) => {
+        for (const partnerId of await partnersOf(session, partner)) {
+          const anchor = await makeAnchor(session, partnerId, PATIENCE_MS);
+          if (anchor === null) {
+            throw new Refused(
+              `ledger_differs: partner ${partnerId}; doorplate audit billing names the differences`,
+            );
+          }
+          process.stdout.write(`${JSON.stringify(anchor)}\n`);
+        }
+      }, billing),
+    );
+};
+
+const partnersOf = async (session: Session, named: string | undefined): Promise<string[]> => {
+  if (named !== undefined) return [(await partnerOf(session, named)).partner_id];
+  await session.projected(await session.store.head());
+  return (await listPartners(session.db)).map(({ partner_id }) => partner_id);
+};
+
+/**
+ * Reads what `--anchor` names: a digest of 64 hexadecimal digits, or a file of anchors, one a line.
+ * @throws InvalidArgumentError when it is neither
+ */
+export const anchorsFrom = (text: string): string | readonly Anchor[] => {
+  if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
+  let lines: string[];
+  try {
+    lines = readFileSync(text, 'utf8').split('\n');
+  } catch {
+    throw new InvalidArgumentError('neither a file that can be read nor a digest of 64 hexadecimal digits');
+  }
+  return lines.flatMap((line, index) => (line.trim() === '' ? [] : [anchorIn(line, index + 1)]));
+};
+
+const anchorIn = (line: string, number: number): Anchor => {
+  try {
+    return anchorSchema.parse(JSON.parse(line));
+  } catch {
+    throw new InvalidArgumentError(`line ${number} of the file is not an anchor`);
+  }
+};

@@ -1,0 +1,117 @@
+import { DAY, MINUTE } from '../kernel/time.ts';
+import { REVEAL_PREFIX } from '../reveals/events.ts';
+import type { Chain, Difference } from './audit-chain.ts';
+import type { Receipts } from './audit-receipts.ts';
+import { billingStream } from './events.ts';
+
+/** A reveal as the read model of receipts has it. */
+export interface ReceiptRow {
+  readonly reveal_id: string;
+  readonly pending: boolean;
+  /** ISO 8601. */
+  readonly expires_at: string;
+  /** Of its newest event in the log. */
+  readonly last_position: bigint;
+}
+
+/** What else tells of reveals, beside their own streams. */
+export interface Traces {
+  /** Ids that the streams `expired-…` hold. */
+  readonly expired: ReadonlySet<string>;
+  /** Rows of `read.reveal`, by id; read before `expired`, since a sweep writes the id first and then deletes the row. */
+  readonly rows: ReadonlyMap<string, ReceiptRow>;
+}
+
+/** A bound for "now": the clock of the auditing process, milliseconds, and the end of the log that is audited. */
+export interface AuditMoment {
+  readonly now: number;
+  readonly upTo: bigint;
+}
+
+/**
+ * For so long after its completion every reveal has left either its receipt or its id in `expired-…`: it expires at its
+ * completion at the earliest, and `expired-…` is kept for 60 days after that. A day is left for clocks and midnights.
+ */
+const TRACED_MS = 59 * DAY;
+/** Clocks of processes may differ by less. */
+const CLOCKS_DIFFER_MS = MINUTE;
+
+export interface MissingCheck {
+  /** Entries without a receipt whose ids stand in `expired-…`, or whose expired receipts are being deleted. */
+  readonly expired: number;
+  /** Entries so old that nothing has to be left of their receipts. */
+  readonly untraceable: number;
+  readonly differences: readonly Difference[];
+}
+
+/** Finds entries, requests and rows whose receipt or completion should still be in the store, and is not. */
+export const checkMissing = (
+  partnerId: string,
+  chain: Chain,
+  receipts: Receipts,
+  traces: Traces,
+  moment: AuditMoment,
+): MissingCheck => {
+  const entries = entriesWithoutReceipt(partnerId, chain, receipts, traces, moment);
+  return {
+    ...entries,
+    differences: [
+      ...entries.differences,
+      ...requestsWithoutCompletion(receipts, traces, moment),
+      ...rowsWithoutReceipt(receipts, traces, moment),
+    ],
+  };
+};
+
+const entriesWithoutReceipt = (
+  partnerId: string,
+  { entries }: Chain,
+  { byId }: Receipts,
+  { expired, rows }: Traces,
+  { now, upTo }: AuditMoment,
+): MissingCheck => {
+  const differences: Difference[] = [];
+  const counts = { expired: 0, untraceable: 0 };
+  for (const { number, reveal_id, completed_at, position } of entries) {
+    // A receipt that completed after the audited part of the log was not read.
+    if (byId.has(reveal_id) || position > upTo) continue;
+    if (expired.has(reveal_id) || isExpired(rows.get(reveal_id), now)) counts.expired += 1;
+    else if (Date.parse(completed_at) <= now - TRACED_MS) counts.untraceable += 1;
+    else {
+      const detail = `completed at ${completed_at}: the store has neither the reveal nor its id among the expired`;
+      const stream = billingStream(partnerId);
+      differences.push({ kind: 'missing_receipt', stream, revision: number, reveal_id, detail });
+    }
+  }
+  return { ...counts, differences };
+};
+
+const requestsWithoutCompletion = (
+  { byId }: Receipts,
+  { expired, rows }: Traces,
+  { now, upTo }: AuditMoment,
+): Difference[] =>
+  [...byId].flatMap(([reveal_id, { revision, requested, completed }]): Difference[] => {
+    if (completed || !requested) return [];
+    if (Date.parse(requested.expires_at) <= now + CLOCKS_DIFFER_MS || expired.has(reveal_id)) return [];
+    const row = rows.get(reveal_id);
+    if (row && (row.pending || row.last_position > upTo)) return [];
+    const stream = `${REVEAL_PREFIX}${reveal_id}`;
+    const shown = row ? 'shows it as complete' : 'does not have it';
+    const detail = `requested at ${requested.created_at} and not completed; the read model ${shown}`;
+    return [{ kind: 'missing_completion', stream, revision, reveal_id, detail }];
+  });
+
+const rowsWithoutReceipt = ({ byId }: Receipts, { expired, rows }: Traces, { now, upTo }: AuditMoment) =>
+  [...rows.values()].flatMap((row): Difference[] => {
+    const { reveal_id, last_position, pending } = row;
+    const isGone = expired.has(reveal_id) || isExpired(row, now);
+    if (byId.has(reveal_id) || isGone || last_position > upTo) return [];
+    const stream = `${REVEAL_PREFIX}${reveal_id}`;
+    const detail = `the read model has it as ${pending ? 'pending' : 'complete'}, the store has no such reveal`;
+    return [{ kind: 'missing_receipt', stream, revision: null, reveal_id, detail }];
+  });
+
+/** Whether a receipt may be on its way out: a sweep deletes the stream before it writes the id to `expired-…`. */
+const isExpired = (row: ReceiptRow | undefined, now: number): boolean =>
+  row !== undefined && Date.parse(row.expires_at) <= now + CLOCKS_DIFFER_MS;
