@@ -1,4 +1,5 @@
 import { dictionary } from '@zxcvbn-ts/language-common';
+import { composed } from '../domain/kernel/text.ts';
 
 /** The service's own name, which whoever tries passwords on it tries first. */
 const PRODUCT = 'doorplate';
@@ -23,10 +24,10 @@ const repeatedUnit = (text: string): string => text.slice(0, `${text}${text}`.in
  * @returns null where it is none of these
  */
 export const weaknessOf = (password: string, userName: string): PasswordWeakness | null => {
-  const text = password.normalize('NFKC').toLowerCase();
+  const text = composed(password).toLowerCase();
   const unit = repeatedUnit(text);
   if ([...unit].length === 1) return 'repeated';
-  const names = [PRODUCT, userName.normalize('NFKC').toLowerCase()];
+  const names = [PRODUCT, composed(userName).toLowerCase()];
   // A name of two letters is in too many words.
   if (names.some((name) => name.length > 2 && text.includes(name))) return 'name';
   return [text, unit, core(text), repeatedUnit(core(text))].some((one) => COMMON.has(one)) ? 'common' : null;

@@ -1,5 +1,6 @@
 import { type Argon2Parameters, argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
+import { composed } from '../domain/kernel/text.ts';
 
 const derive = promisify(argon2);
 
@@ -13,7 +14,7 @@ const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Z
 
 const derived = (password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> =>
   // The same password however the keyboard composes its letters.
-  derive('argon2id', { ...parameters, message: password.normalize('NFKC') });
+  derive('argon2id', { ...parameters, message: composed(password) });
 
 const unpadded = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '');
 

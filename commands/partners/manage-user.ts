@@ -1,5 +1,6 @@
 import { v5 as uuidOf } from 'uuid';
 import type { Result } from '../../domain/kernel/decider.ts';
+import { composed } from '../../domain/kernel/text.ts';
 import { type UserEvent, userEvents } from '../../domain/partners/events.ts';
 import {
   type User,
@@ -20,7 +21,7 @@ const aggregate: Aggregate<User, UserCommand, UserEvent, UserRefusal> = {
 const USERS = '6b6f7f0a-6a0e-4b53-9f41-0c6a0f2f8f11';
 
 /** The id that a user of this name has, however it is spelled in upper and lower case. */
-export const userIdOf = (name: string): string => uuidOf(name.normalize('NFKC').toLowerCase(), USERS);
+export const userIdOf = (name: string): string => uuidOf(composed(name).toLowerCase(), USERS);
 
 type Outcome = Promise<Result<{ readonly user_id: string; readonly position: Position | null }, UserRefusal>>;
 
