@@ -1,4 +1,4 @@
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test, vi } from 'vitest';
 import type { TrackerEvent } from '../../domain/trackers/events.ts';
 import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
 import { type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts';
@@ -191,4 +191,20 @@ describe('an origin', () => {
     expect(originsMatching(page)).toEqual(origins);
     for (const origin of origins) expect(originMatches([origin], page)).toBe(true);
   });
+});
+
+test('an origin that is longer than any is refused before it is parsed as a URL', () => {
+  // The parser took 46 ms for 5,200 different letters: one key could keep a core busy.
+  const letters = Array.from({ length: 5_200 }, (_, at) => String.fromCodePoint(0x4e00 + at)).join('');
+  const canParse = vi.spyOn(URL, 'canParse');
+  try {
+    expect(isOrigin(`https://${letters}`)).toBe(false);
+    expect(isOrigin(`https://*.${letters}`)).toBe(false);
+    expect(canParse).not.toHaveBeenCalled();
+  } finally {
+    canParse.mockRestore();
+  }
+  const longest = `${'a.'.repeat(125)}com`;
+  expect(longest).toHaveLength(253);
+  expect(isOrigin(`https://${longest}:65535`)).toBe(true);
 });
