@@ -1,5 +1,5 @@
 import type { LookupFunction } from 'node:net';
-import { createSecureContext, rootCertificates } from 'node:tls';
+import { createSecureContext, DEFAULT_CIPHERS, rootCertificates } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { buildConnector, Pool } from 'undici';
 import { AttemptFailure } from './attempt-failure.ts';
@@ -18,6 +18,11 @@ const MOST_POOLS = 500;
 const NEXT_ADDRESS_MS = 1_000;
 const LONGEST_IDLE_MS = 60_000;
 const LARGEST_HEADERS = 16_384;
+/**
+ * Without Diffie-Hellman over primes (TLS 1.2): the receiver chooses the prime, and one of 10,000 bits holds the event
+ * loop for half a second, before anything is known of the certificate.
+ */
+const CIPHERS = `${DEFAULT_CIPHERS}:!kDHE`;
 
 /**
  * Connections to vetted addresses. A name's pool is known by its addresses too: a kept-alive connection would outlive a
@@ -40,9 +45,10 @@ export const createConnections = ({
     lookup: lookUpPinned,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
-    ...(extraCa === null
-      ? {}
-      : { secureContext: createSecureContext({ ca: [...rootCertificates, extraCa] }) }),
+    secureContext: createSecureContext({
+      ciphers: CIPHERS,
+      ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
+    }),
   });
   // The host to connect to is the addresses: an only one is connected to without a look-up, several are what
   // `lookUpPinned` reads out of it. SNI, Host and the certificate's check go by the origin's name as ever.

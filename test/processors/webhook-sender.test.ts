@@ -3,7 +3,12 @@ import type { Socket } from 'node:net';
 import { afterEach, beforeAll, describe, expect, it, test, vi } from 'vitest';
 import { createSender, type Sender, type SenderLimits } from '../../processors/webhooks/sender.ts';
 import type { Resolver } from '../../processors/webhooks/vet.ts';
-import { type Authority, type Certificate, makeAuthority } from '../support/certificates.ts';
+import {
+  type Authority,
+  type Certificate,
+  makeAuthority,
+  makeRsaCertificate,
+} from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Listening, type Received, startRawReceiver, startReceiver } from '../support/receiver.ts';
 
@@ -283,6 +288,18 @@ describe('a certificate', () => {
     const target = await presenting(await (await makeAuthority()).issue([NAME]));
     expect(await post(senderTo(target), target)).toEqual(outcome(null, 'tls'));
   });
+});
+
+it('refuses a key exchange whose cost the receiver chooses', async () => {
+  // A Diffie-Hellman prime of 10,000 bits takes half a second of computing, in which no tenant gets an answer.
+  const rsa = await makeRsaCertificate(NAME);
+  const finite = { ciphers: 'DHE-RSA-AES128-GCM-SHA256', dhparam: 'auto', maxVersion: 'TLSv1.2' } as const;
+  const target = await startReceiver({ tls: { ...rsa, ...finite } });
+  undoing.push(target.close);
+  expect(await post(senderTo(target, { extraCa: rsa.cert }), target)).toEqual(outcome(null, 'tls'));
+  const usual = await startReceiver({ tls: { ...rsa, maxVersion: 'TLSv1.2' } });
+  undoing.push(usual.close);
+  expect(await post(senderTo(usual, { extraCa: rsa.cert }), usual)).toEqual(outcome(204, null));
 });
 
 describe('a receiver that cannot be reached', () => {

@@ -8,7 +8,7 @@ import {
   type Server,
   type Socket,
 } from 'node:net';
-import { createServer as createRawTlsServer, type TLSSocket } from 'node:tls';
+import { createServer as createRawTlsServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import type { Certificate } from './certificates.ts';
 import { eventually } from './eventually.ts';
 
@@ -37,7 +37,7 @@ export interface Receiver extends Listening {
 }
 
 interface Options {
-  readonly tls?: Certificate;
+  readonly tls?: Certificate & Pick<TlsOptions, 'ciphers' | 'dhparam' | 'maxVersion'>;
   /** 127.0.0.1 unless told. */
   readonly host?: string;
   readonly port?: number;
