@@ -34,7 +34,7 @@ module.exports = {
     only(
       'commands-know-domain-and-port',
       'commands',
-      ['^domain/', PORT, '^platform/(backoff|clock|pause|spans)\\.ts$'],
+      ['^domain/', PORT, '^platform/(ahead|backoff|clock|pause|spans)\\.ts$'],
       "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays and traces.",
     ),
     only(

@@ -50,7 +50,7 @@ const optionsOf = ({ store, pool, clock, log, progress }: Parts, run: Run): Swee
   clock,
   log,
   consumers: CONSUMERS,
-  closedBefore: () => trackerDaysClosedBefore({ pool }),
+  closedBefore: () => trackerDaysClosedBefore({ pool, clock }),
   projected: (name: string, position: Position | null) => progress.reached([name], position, PROJECTED_MS),
   ...run,
 });

@@ -1,3 +1,4 @@
+import { watchAhead } from '../platform/ahead.ts';
 import { loadConfig } from '../platform/config.ts';
 import { enterLeases } from '../platform/leases.ts';
 import { createLogger } from '../platform/log.ts';
@@ -35,6 +36,8 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
 
   const metrics = createMetrics();
   watchState(foundation, leases, metrics);
+  const endWatch = watchAhead(log, metrics.ahead);
+  shutdown.register('watch on recorded times', async () => endWatch());
   const workers = role === 'api' ? null : await startWorkers(foundation, leases, metrics);
   if (workers) shutdown.register('workers', workers.close);
 

@@ -53,7 +53,10 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
 
   'lookup.ReservationMade.v1': { shown: 'reservation_id partner_id key_id kind made_at', personal: 'ip' },
   'lookup.ReservationSettled.v1': { shown: 'reservation_id partner_id settled_at' },
-  'lookup.IntakeSnapshotted.v1': { shown: 'day used_today.* keys open.0 open.2 open.3', personal: 'open.1' },
+  'lookup.IntakeSnapshotted.v1': {
+    shown: 'day used_today.* earlier.day earlier.used.* keys open.0 open.2 open.3',
+    personal: 'open.1',
+  },
   'lookup.EnrichmentRequested.v1': {
     shown: `round kind requested_at ${within('reservation', RESERVATION)}`,
     personal: 'ip',

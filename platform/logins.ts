@@ -1,5 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import { aheadAfter, isAhead } from '../domain/kernel/ahead.ts';
+import { reportAhead } from './ahead.ts';
 import type { Clock } from './clock.ts';
 import { durably, inDurable } from './durably.ts';
 
@@ -42,6 +44,7 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
   begin: async (userId, hash) => {
     const token = randomBytes(32).toString('base64url');
     const now = clock.now();
+    await putRight(pool, now);
     await pool.query('delete from work.login where used_at < $1 or began_at < $2', [
       new Date(now - IDLE),
       new Date(now - LONGEST),
@@ -58,8 +61,8 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
   find: async (token) => {
     if (!TOKEN.test(token)) return null;
     const now = clock.now();
-    const { rows } = await pool.query<LoggedIn & { used_at: Date }>(
-      `select u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first, l.used_at
+    const { rows } = await pool.query<LoggedIn & { used_at: Date; began_at: Date }>(
+      `select u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first, l.used_at, l.began_at
        from work.login l
        join read.user_account u using (user_id)
        join read.partner p using (partner_id)
@@ -69,8 +72,9 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
     );
     const [found] = rows;
     if (!found) return null;
-    const { used_at, ...user } = found;
-    if (now - used_at.getTime() > MINUTE) {
+    const { used_at, began_at, ...user } = found;
+    if ([used_at, began_at].some((time) => isAhead(time.getTime(), now))) await putRight(pool, now);
+    else if (now - used_at.getTime() > MINUTE) {
       await pool.query('update work.login set used_at = $2 where digest = $1', [
         digestOf(token),
         new Date(now),
@@ -98,6 +102,16 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
   },
 });
 
+/** Logins that a clock that was ahead has recorded begin now, so that they end in time. */
+const putRight = async (pool: pg.Pool, now: number): Promise<void> => {
+  const { rowCount } = await pool.query(
+    `update work.login set used_at = least(used_at, $1), began_at = least(began_at, $1)
+     where used_at > $2 or began_at > $2`,
+    [new Date(now), new Date(aheadAfter(now))],
+  );
+  reportAhead('login', rowCount ?? 0);
+};
+
 /** A network that a user has not logged in from for so long is one like any other. */
 const NETWORK_KEPT = 90 * 24 * 60 * MINUTE;
 
@@ -114,7 +128,10 @@ export const createLoginNetworks = ({ pool, clock }: { readonly pool: pg.Pool; r
   /** To be called when a login has begun. */
   remember: async (userId: string, network: string): Promise<void> => {
     const now = clock.now();
-    await pool.query('delete from work.login_network where used_at < $1', [new Date(now - NETWORK_KEPT)]);
+    await pool.query('delete from work.login_network where used_at < $1 or used_at > $2', [
+      new Date(now - NETWORK_KEPT),
+      new Date(aheadAfter(now)),
+    ]);
     await pool.query(
       `insert into work.login_network (user_id, network, used_at) values ($1, $2, $3)
        on conflict (user_id, network) do update set used_at = excluded.used_at`,

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { AHEAD_MARKS, type AheadMark } from './ahead.ts';
 import { createDeliveryMetrics, type DeliveryMetrics } from './delivery-metrics.ts';
 
 export interface Metrics {
@@ -16,6 +17,8 @@ export interface Metrics {
   readonly stopped: Gauge<'name'>;
   /** So much expired long ago and is not deleted yet, the oldest of it since so many seconds. */
   readonly expiryBlocked: (name: string, rows: number, seconds: number) => void;
+  /** Recorded times that lie ahead of the clock and were treated as now. */
+  readonly ahead: (mark: AheadMark, by: number) => void;
   /** Deletion is another process's affair now. */
   readonly expiryNotMine: () => void;
   /** Projections have applied all up to an event of this time (ISO 8601; null: none in the batch). */
@@ -44,6 +47,13 @@ export const createMetrics = (): Metrics => {
     labelNames: ['name'],
     registers: [registry],
   });
+  const ahead = new Counter({
+    name: 'doorplate_recorded_ahead_total',
+    help: 'Recorded times that lay more than a minute ahead of the clock and were treated as now.',
+    labelNames: ['mark'],
+    registers: [registry],
+  });
+  for (const mark of AHEAD_MARKS) ahead.inc({ mark }, 0);
   const byOutcome = (name: string, help: string, outcomes: readonly string[]): Counter<'outcome'> => {
     const counter = new Counter({ name, help, labelNames: ['outcome'] as const, registers: [registry] });
     // Zero is told from the first moment on: a rate would miss the first failure otherwise.
@@ -96,6 +106,7 @@ export const createMetrics = (): Metrics => {
       blockedRows.set({ name }, rows);
       blockedSeconds.set({ name }, seconds);
     },
+    ahead: (mark, by) => ahead.inc({ mark }, by),
     expiryNotMine: () => {
       blockedRows.reset();
       blockedSeconds.reset();

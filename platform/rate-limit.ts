@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
+import { MINUTE } from '../domain/kernel/time.ts';
+import { reportAhead } from './ahead.ts';
 import type { Clock } from './clock.ts';
 
 /** null: admitted. Otherwise the milliseconds until another try may succeed. */
@@ -66,9 +68,11 @@ export const sweepRates = async (
   now: number,
   windowMs = SECOND,
 ): Promise<void> => {
-  await pool.query('delete from work.rate where name ^@ $1 and slot < $2', [
+  const slotOf = (at: number): number => Math.floor(at / (windowMs / 10));
+  await pool.query('delete from work.rate where name ^@ $1 and (slot < $2 or slot > $3)', [
     prefix,
-    Math.floor((now - 2 * windowMs) / (windowMs / 10)),
+    slotOf(now - 2 * windowMs),
+    slotOf(now + 2 * windowMs + MINUTE),
   ]);
 };
 
@@ -100,12 +104,14 @@ export const createRateLimiter = ({
     lease.block = Math.min(largest, usedUp ? lease.block * 2 : Math.max(1, lease.granted - lease.left));
     const { rows } = await pool.query({
       name: 'take_rate',
-      text: 'select granted, granted_slot, retry_ms from work.take_rate($1, $2, $3, $4, $5, $6, $7)',
+      text: 'select granted, granted_slot, retry_ms, was_ahead from work.take_rate($1, $2, $3, $4, $5, $6, $7)',
       values: [name, ceiling, windowMs, lease.block, clock.now(), lease.left, lease.slot],
     });
-    const { granted, granted_slot, retry_ms } = rows[0] as Record<'granted_slot' | 'retry_ms', string> & {
-      granted: number;
-    };
+    const { granted, granted_slot, retry_ms, was_ahead } = rows[0] as Record<
+      'granted_slot' | 'retry_ms',
+      string
+    > & { granted: number; was_ahead: boolean };
+    if (was_ahead) reportAhead('rate');
     lease.left = granted;
     lease.granted = granted;
     lease.slot = granted_slot;

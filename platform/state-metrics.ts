@@ -23,6 +23,7 @@ const SIGHTINGS = 512;
 export const createStateMetrics = (
   registry: Registry,
   look: () => Promise<StateOfThings>,
+  /** Milliseconds of a steady clock. */
   now: () => number,
 ): void => {
   const behindSince = createSightings();

@@ -1,4 +1,7 @@
 import type pg from 'pg';
+import { aheadAfter } from '../domain/kernel/ahead.ts';
+import { DAY } from '../domain/kernel/time.ts';
+import { type AheadMark, reportAhead } from '../platform/ahead.ts';
 
 export interface Claim {
   readonly item: string;
@@ -11,9 +14,13 @@ export interface DueAttempts {
   readonly name: string;
   /**
    * Selects `item`, `cycle` and `attempt` of what is due at `$1` and not held by a live claim, at most `$2`
-   * rows, locked `for update skip locked` so that workers don't reach for the same ones.
+   * rows, locked `for update skip locked` so that workers don't reach for the same ones. A claim is live until its
+   * lease ends, and so after `$1` and not after `$4`: a longer lease was taken by a clock that was ahead.
    */
   readonly select: string;
+  /** The same of what a clock that was ahead has made due later: it was recorded after `$5`, and is due now. */
+  readonly selectAhead: string;
+  readonly mark: AheadMark;
   /** Selects when the next of all is due, whoever holds it. */
   readonly next: string;
 }
@@ -31,24 +38,30 @@ export interface Claimed {
  */
 export const claimDue = async (
   pool: pg.Pool,
-  { name, select, next }: DueAttempts,
+  { name, select, selectAhead, next, mark }: DueAttempts,
   { now, leaseMs, limit }: { readonly now: number; readonly leaseMs: number; readonly limit: number },
 ): Promise<Claimed> => {
-  const { rows } = await pool.query<{ claims: Claim[]; next: Date | null }>({
+  const leaseUntil = now + leaseMs;
+  const { rows } = await pool.query<{ claims: Claim[]; ahead: number; next: Date | null }>({
     name,
     text: `with due as materialized (${select}),
+             ahead as materialized (${selectAhead}),
              held as (
                insert into work.claim as held (item, cycle, attempt, lease_until)
-               select item, cycle, attempt, $3 from due
+               select item, cycle, attempt, $3 from (table due union table ahead limit $2) claimed
                on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until
-                 where held.lease_until <= $1
+                 where held.lease_until <= $1 or held.lease_until > $4
                returning item, cycle, attempt)
-           select (select coalesce(json_agg(held), '[]') from held) as claims, (${next}) as next`,
-    values: [new Date(now), limit, new Date(now + leaseMs)],
+           select (select coalesce(json_agg(held), '[]') from held) as claims, (select count(*)::int from ahead) as ahead,
+                  (${next}) as next`,
+    values: [at(now), limit, at(leaseUntil), at(aheadAfter(leaseUntil)), at(aheadAfter(now))],
   });
   const [row] = rows;
+  reportAhead(mark, row?.ahead ?? 0);
   return { claims: row?.claims ?? [], waitMs: waitMs(row?.next ?? null, now) };
 };
+
+const at = (ms: number): Date => new Date(ms);
 
 const IDLE_MS = 10_000;
 const POLL_MS = 500;
@@ -62,7 +75,10 @@ const waitMs = (next: Date | null, now: number): number => {
   return inMs > 0 ? Math.min(inMs + 1, MAX_WAIT_MS) : POLL_MS;
 };
 
-/** Forgets claims whose lease ended long ago: their attempts are over or due again. */
+/** Forgets claims whose lease ended long ago, or was taken by a clock that was ahead: their attempts are over or due again. */
 export const sweepClaims = async (pool: pg.Pool, now: number): Promise<void> => {
-  await pool.query('delete from work.claim where lease_until < $1', [new Date(now - 86_400_000)]);
+  await pool.query('delete from work.claim where lease_until < $1 or lease_until > $2', [
+    new Date(now - DAY),
+    new Date(now + DAY),
+  ]);
 };

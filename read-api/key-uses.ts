@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { aheadAfter } from '../domain/kernel/ahead.ts';
 import type { CallingKey } from '../http/route.ts';
 import type { Clock } from '../platform/clock.ts';
 
@@ -22,13 +23,16 @@ export const createKeyUses = ({
   const flush = async (): Promise<void> => {
     if (used.size === 0) return;
     const keys = [...used];
+    const now = clock.now();
     used.clear();
     await pool
       .query(
         `insert into work.key_use (key_id, used_at) select key_id, $2 from unnest($1::text[]) as k (key_id)
          order by key_id
-         on conflict (key_id) do update set used_at = greatest(key_use.used_at, excluded.used_at)`,
-        [keys, new Date(clock.now())],
+         on conflict (key_id) do update
+           set used_at = case when key_use.used_at > $3 then excluded.used_at
+                              else greatest(key_use.used_at, excluded.used_at) end`,
+        [keys, new Date(now), new Date(aheadAfter(now))],
       )
       // Said again at the key's next use.
       .catch(() => undefined);

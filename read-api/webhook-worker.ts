@@ -1,5 +1,6 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
+import { aheadAfter } from '../domain/kernel/ahead.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import type { WebhookWorker } from '../http/schemas/webhooks.ts';
 
@@ -24,7 +25,8 @@ export const workerHealth = async (
 ): Promise<WebhookWorker> => {
   const [last_seen_at, { due, oldest_due_at }] = await Promise.all([
     db.oneFirst(sql.type(seen)`
-      select max(seen_at) as seen_at from work.process where role in ('all', 'workers')`),
+      select max(seen_at) as seen_at from work.process
+      where role in ('all', 'workers') and seen_at <= ${sql.timestamp(new Date(aheadAfter(now)))}`),
     queueState(partnerId, now),
   ]);
   const beats = last_seen_at !== null && now - Date.parse(last_seen_at) < GONE_MS;

@@ -6,6 +6,7 @@ import {
   intakeEvents,
 } from '../../domain/lookup/events.ts';
 import {
+  hasUsageAhead,
   type Intake,
   type IntakeCommand,
   type IntakeRefusal,
@@ -15,6 +16,7 @@ import {
 import type { EventStore } from '../../event-store/port.ts';
 import { type Batcher, createBatcher } from '../batcher.ts';
 import type { Aggregate } from '../handle.ts';
+import { reportingAhead } from '../reporting-ahead.ts';
 import type { SnapshottedAggregate } from '../snapshots.ts';
 
 export const enrichmentAggregate: Aggregate<Enrichment, EnrichmentCommand, EnrichmentEvent, never> = {
@@ -24,7 +26,7 @@ export const enrichmentAggregate: Aggregate<Enrichment, EnrichmentCommand, Enric
 
 const intakeAggregate: SnapshottedAggregate<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
   schemas: intakeEvents,
-  decider: intake,
+  decider: reportingAhead(intake, 'allowance', (state, command) => hasUsageAhead(state, command.at)),
   snapshot: snapshotIntake,
   sizeOf: ({ open }) => open.size,
 };

@@ -8,7 +8,14 @@ import {
   type SessionSecrets,
   sessionEvents,
 } from '../../domain/sessions/events.ts';
-import { REMEMBERED, type Tab, tab, tabStream, type Visit } from '../../domain/sessions/tab.ts';
+import {
+  hasVisitsAhead,
+  REMEMBERED,
+  type Tab,
+  tab,
+  tabStream,
+  type Visit,
+} from '../../domain/sessions/tab.ts';
 import {
   type EventStore,
   OutcomeUnknown,
@@ -17,6 +24,7 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
+import { reportAhead } from '../../platform/ahead.ts';
 import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import { newId } from '../new-id.ts';
@@ -158,6 +166,7 @@ export const createVisitCapture = (
 };
 
 const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
+  if (hasVisitsAhead(state, command.at)) reportAhead('session');
   const decision = tab.decide(command, state);
   if (!decision.ok) throw new TypeError('no visit is refused');
   return decision.value;

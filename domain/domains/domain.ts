@@ -1,4 +1,5 @@
 import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
+import { isAhead, notAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { DAY, HOUR, isoTime } from '../kernel/time.ts';
 import { DOMAIN_PREFIX, type DomainEvent } from './events.ts';
@@ -114,7 +115,7 @@ const activate = (name: Name, { domain_id, hostname }: OfDomain, at: string): Do
 const look = (command: Extract<DomainCommand, { type: 'Look' }>, name: Name, mine: Domain): DomainEvent[] => {
   const { domain_id, hostname, proven, at } = command;
   const ids = { domain_id, hostname };
-  if (mine.status === 'failed' || at < Date.parse(mine.changed_at)) return [];
+  if (mine.status === 'failed' || at < notAhead(Date.parse(mine.changed_at), at)) return [];
   const isPending = mine.status === 'pending';
   const unproven = isPending && !proven && needsProof(name, mine.partner_id);
   const error = command.error ?? (unproven ? NOT_VERIFIED : null);
@@ -122,9 +123,14 @@ const look = (command: Extract<DomainCommand, { type: 'Look' }>, name: Name, min
   if (error !== null && at >= endsAt(mine)) {
     return [{ type: 'domains.DomainFailed.v1', data: { ...ids, error, failed_at: isoTime(at) } }];
   }
-  if (error === mine.last_error) return [];
+  // An event of now puts right what a wrong clock has recorded.
+  if (error === mine.last_error && !isDomainAhead(mine, at)) return [];
   return [{ type: 'domains.DomainLookChanged.v1', data: { ...ids, error, looked_at: isoTime(at) } }];
 };
+
+/** Whether a wrong clock has recorded times of the claim that lie ahead of `at`, in milliseconds. */
+const isDomainAhead = ({ claimed_at, missed_since, changed_at }: Domain, at: number): boolean =>
+  [claimed_at, missed_since, changed_at].some((time) => time !== null && isAhead(Date.parse(time), at));
 
 /** When it fails unless it points here by then, in milliseconds; infinity: it does, as far as is known. */
 const endsAt = ({ status, claimed_at, missed_since }: Domain): number => {
@@ -161,11 +167,12 @@ export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = 
       }
       case 'domains.DomainLookChanged.v1': {
         const { error, looked_at } = data;
-        return change(name, data.domain_id, ({ status, missed_since }) => {
+        return change(name, data.domain_id, ({ status, claimed_at, missed_since }) => {
           const missed = status === 'active' && error !== null;
           return {
+            claimed_at: notAfter(claimed_at, looked_at),
             last_error: error,
-            missed_since: missed ? (missed_since ?? looked_at) : null,
+            missed_since: missed ? notAfter(missed_since ?? looked_at, looked_at) : null,
             changed_at: looked_at,
           };
         });
@@ -174,8 +181,9 @@ export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = 
         const { activated_at, domain_id } = data;
         const partner = name.claims.get(domain_id)?.partner_id;
         return {
-          ...change(name, domain_id, () => ({
+          ...change(name, domain_id, ({ claimed_at }) => ({
             status: 'active',
+            claimed_at: notAfter(claimed_at, activated_at),
             activated_at,
             last_error: null,
             changed_at: activated_at,
@@ -204,6 +212,10 @@ export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = 
     }
   },
 };
+
+/** The time, or that of a later event where it lies ahead of that. ISO 8601. */
+const notAfter = (time: string, later: string): string =>
+  isAhead(Date.parse(time), Date.parse(later)) ? later : time;
 
 const change = (name: Name, domainId: string, over: (of: Domain) => Partial<Domain>): Name => {
   const mine = name.claims.get(domainId);

@@ -35,6 +35,8 @@ export const intakeEvents = {
   'lookup.IntakeSnapshotted.v1': z.object({
     day: z.string(),
     used_today: z.record(z.string(), z.int()),
+    /** The day before `day` on which anything was reserved; snapshots of earlier versions lack it. */
+    earlier: z.object({ day: z.string(), used: z.record(z.string(), z.int()) }).optional(),
     keys: z.array(z.string()),
     /** Short, as there may be ten thousand of them: id, ip, index in `keys`, made at in milliseconds. */
     open: z.array(z.tuple([z.string(), z.string(), z.int(), z.int()])),
@@ -42,7 +44,7 @@ export const intakeEvents = {
 } as const;
 export type IntakeEvent = EventOf<typeof intakeEvents>;
 
-type IntakeSnapshot = Extract<IntakeEvent, { type: 'lookup.IntakeSnapshotted.v1' }>['data'];
+export type IntakeSnapshot = Extract<IntakeEvent, { type: 'lookup.IntakeSnapshotted.v1' }>['data'];
 
 /** The reservations that a snapshot says are open. */
 export const openInSnapshot = ({ keys, open }: IntakeSnapshot) =>

@@ -1,7 +1,14 @@
 import { Map as PersistentMap } from 'immutable';
+import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime, utcDay } from '../kernel/time.ts';
-import { INTAKE_PREFIX, type IntakeEvent, openInSnapshot, type WorkKind } from './events.ts';
+import {
+  INTAKE_PREFIX,
+  type IntakeEvent,
+  type IntakeSnapshot,
+  openInSnapshot,
+  type WorkKind,
+} from './events.ts';
 
 export interface OpenReservation {
   readonly reservation_id: string;
@@ -10,10 +17,15 @@ export interface OpenReservation {
   readonly made_at: string;
 }
 
-/** A partner's unfinished reservations, and what each of its keys reserved on `day` (UTC). */
-export interface Intake {
+/** What each key of a partner reserved on a UTC day (`YYYY-MM-DD`). */
+interface DayUsage {
   readonly day: string;
-  readonly usedToday: PersistentMap<string, number>;
+  readonly used: PersistentMap<string, number>;
+}
+
+/** A partner's unfinished reservations, and the usage of its last two days, the later one last. */
+export interface Intake {
+  readonly usage: readonly DayUsage[];
   readonly open: PersistentMap<string, OpenReservation>;
   readonly openByIp: PersistentMap<string, string>;
 }
@@ -54,7 +66,7 @@ const reserve = (command: Extract<IntakeCommand, { type: 'Reserve' }>, state: In
   const existing = state.openByIp.get(ip);
   const settles = existing !== undefined && existing === finished;
   if (existing !== undefined && !settles) return accept<IntakeEvent[]>([]);
-  const used = laterDay(state.day, utcDay(at)) === state.day ? (state.usedToday.get(key_id) ?? 0) : 0;
+  const used = usageAt(state.usage, at).today.used.get(key_id) ?? 0;
   if (dailyAllowance !== null && used >= dailyAllowance) return refuse<IntakeRefusal>('enrichment_limit');
   if (state.open.size - (settles ? 1 : 0) >= pendingLimit) return refuse<IntakeRefusal>('pending_limit');
   const made: IntakeEvent = {
@@ -66,7 +78,7 @@ const reserve = (command: Extract<IntakeCommand, { type: 'Reserve' }>, state: In
 
 /** A hot partner has very many open: the maps share what is not changed, so that no fold is ever copied. */
 export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
-  initial: { day: '', usedToday: PersistentMap(), open: PersistentMap(), openByIp: PersistentMap() },
+  initial: { usage: [], open: PersistentMap(), openByIp: PersistentMap() },
 
   decide(command, state) {
     switch (command.type) {
@@ -87,11 +99,10 @@ export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> 
     switch (type) {
       case 'lookup.ReservationMade.v1': {
         const { reservation_id, ip, key_id, made_at } = data;
-        const day = laterDay(state.day, made_at.slice(0, 10));
-        const usedToday = day === state.day ? state.usedToday : PersistentMap<string, number>();
+        const { earlier, today } = usageAt(state.usage, Date.parse(made_at));
+        const used = today.used.update(key_id, 0, (before) => before + 1);
         return {
-          day,
-          usedToday: usedToday.update(key_id, 0, (used) => used + 1),
+          usage: [...earlier.slice(-1), { day: today.day, used }],
           open: state.open.set(reservation_id, { reservation_id, ip, key_id, made_at }),
           openByIp: state.openByIp.set(ip, reservation_id),
         };
@@ -109,8 +120,7 @@ export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> 
       case 'lookup.IntakeSnapshotted.v1': {
         const fresh = openInSnapshot(data);
         return {
-          day: data.day,
-          usedToday: PersistentMap(data.used_today),
+          usage: usageInSnapshot(data),
           open: PersistentMap(fresh.map((one) => [one.reservation_id, one])),
           openByIp: PersistentMap(fresh.map((one) => [one.ip, one.reservation_id])),
         };
@@ -121,19 +131,44 @@ export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> 
   },
 };
 
-/** A request that comes late, or from a slow clock, counts into the day that has begun: a day is never opened twice. */
-const laterDay = (one: string, other: string): string => (one > other ? one : other);
+/**
+ * The usage of the day that a reservation at `at` counts into, and of the days before it. A reservation that comes late,
+ * or from a clock that is slow, counts into the day that has begun. A day that lies ahead was begun by a wrong clock and
+ * is forgotten.
+ */
+const usageAt = (usage: readonly DayUsage[], at: number) => {
+  const known = usage.filter(({ day }) => !isAhead(Date.parse(day), at));
+  const last = known.at(-1);
+  const day = utcDay(at);
+  return last !== undefined && last.day >= day
+    ? { earlier: known.slice(0, -1), today: last }
+    : { earlier: known, today: { day, used: PersistentMap<string, number>() } };
+};
+
+/** Whether a wrong clock has begun a day that lies ahead of `at`, in milliseconds. */
+export const hasUsageAhead = ({ usage }: Intake, at: number): boolean => {
+  const last = usage.at(-1);
+  return last !== undefined && isAhead(Date.parse(last.day), at);
+};
+
+const usageInSnapshot = ({ day, used_today, earlier }: IntakeSnapshot): DayUsage[] => [
+  ...(earlier === undefined ? [] : [{ day: earlier.day, used: PersistentMap(earlier.used) }]),
+  ...(day === '' ? [] : [{ day, used: PersistentMap(used_today) }]),
+];
 
 /** The fold as an event, so that the stream can be truncated behind it. */
 export const snapshotIntake = (state: Intake): IntakeEvent => {
   const open = [...state.open.values()];
+  const today = state.usage.at(-1);
+  const earlier = state.usage.at(-2);
   const keys = [...new Set(open.map((one) => one.key_id))];
   const indexOf = new Map(keys.map((key, index) => [key, index]));
   return {
     type: 'lookup.IntakeSnapshotted.v1',
     data: {
-      day: state.day,
-      used_today: state.usedToday.toObject(),
+      day: today?.day ?? '',
+      used_today: today?.used.toObject() ?? {},
+      ...(earlier === undefined ? {} : { earlier: { day: earlier.day, used: earlier.used.toObject() } }),
       keys,
       open: open.map(({ reservation_id, ip, key_id, made_at }) => [
         reservation_id,

@@ -1,3 +1,4 @@
+import { isAhead, notAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
 import { DAY, isoTime, MINUTE, utcDay } from '../kernel/time.ts';
 import { type SessionEvent, TAB_PREFIX } from './events.ts';
@@ -41,12 +42,16 @@ const RENEWED_AFTER = 30 * MINUTE;
 /** Spec, Limits: session and receipt access. */
 const LIVES = 30 * DAY;
 
+/** Whether a wrong clock has recorded visits of the tab that lie ahead of `at`, in milliseconds. */
+export const hasVisitsAhead = ({ sessions }: Tab, at: number): boolean =>
+  sessions.some(({ last_seen_at }) => isAhead(last_seen_at, at));
+
 /** The session that goes on with this visit: the same visitor in the same country, seen not long ago. */
 const continued = ({ sessions }: Tab, visit: Visit): KnownSession | undefined =>
   sessions.findLast(
     (session) =>
       session.visitor_country === visit.visitor_country &&
-      visit.at - session.last_seen_at <= RENEWED_AFTER &&
+      visit.at - notAhead(session.last_seen_at, visit.at) <= RENEWED_AFTER &&
       visit.at < Date.parse(session.expires_at) &&
       session.visitor === visit.visitorOn(session.first_seen_at.slice(0, 10)),
   );
@@ -93,20 +98,21 @@ export const tab: Decider<Tab, Visit, SessionEvent, never> = {
   evolve(state, event) {
     switch (event.type) {
       case 'sessions.SessionCreated.v1':
-        return seen(state, event.data, event.data.first_seen_at);
+        return afterVisit(state, event.data, event.data.first_seen_at);
       case 'sessions.SessionVisited.v1':
-        return seen(state, event.data, event.data.seen_at);
+        return afterVisit(state, event.data, event.data.seen_at);
       default:
         return unreachable(event);
     }
   },
 };
 
-const seen = (state: Tab, data: SessionEvent['data'], seen_at: string): Tab => {
+const afterVisit = (state: Tab, data: SessionEvent['data'], seen_at: string): Tab => {
   const { session_id, visitor, visitor_country, first_seen_at, expires_at, visit_id } = data;
   const before = state.sessions.find((session) => session.session_id === session_id);
-  // Never back: the clocks of two processes may differ.
-  const last_seen_at = Math.max(Date.parse(seen_at), before?.last_seen_at ?? 0);
+  // Not back, as the clocks of two processes may differ, unless the later time was a wrong clock's.
+  const seen = Date.parse(seen_at);
+  const last_seen_at = Math.max(seen, notAhead(before?.last_seen_at ?? 0, seen));
   const session = { session_id, visitor, visitor_country, first_seen_at, expires_at, last_seen_at };
   return {
     sessions: [...state.sessions.filter((known) => known !== before), session].slice(-REMEMBERED),

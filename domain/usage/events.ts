@@ -75,7 +75,8 @@ export const usageEvents = {
   'usage.TrackerCallsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(trackerCalls) }),
   /**
    * Stream `usage-trackers-<utc day>`: how many sessions and reveals began in the hours of a day, once it is over. They
-   * themselves are gone after 30 days; this is what then still tells. `part` of `parts`.
+   * themselves are gone after 30 days; this is what then still tells. `part` of `parts`; a part 0 opens the day again,
+   * which a clock that was ahead had closed too early, and the parts after it replace those before.
    */
   'usage.TrackerDayClosed.v1': z.object({
     day: z.string(),

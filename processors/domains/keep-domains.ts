@@ -76,8 +76,9 @@ const lookAtOnce = async (
 ): Promise<void> => {
   await pool.query(
     `with look as (
-       insert into work.domain_look (domain_id, hostname, due_at) select $1::uuid, $2, $3::timestamptz from ${DURABLY}
-       on conflict (domain_id) do update set due_at = excluded.due_at)
+       insert into work.domain_look (domain_id, hostname, due_at, recorded_at)
+       select $1::uuid, $2, $3::timestamptz, $3::timestamptz from ${DURABLY}
+       on conflict (domain_id) do update set (due_at, recorded_at) = row (excluded.due_at, excluded.recorded_at))
      select ${notifyIfRoom('$4', "''")}`,
     [domain_id, hostname, new Date(at), DUE_CHANNEL],
   );

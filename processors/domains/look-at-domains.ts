@@ -4,10 +4,11 @@ import { v7 as uuid } from 'uuid';
 import { createNamesBatcher, type NamesBatcher } from '../../commands/domains/aggregates.ts';
 import { recordLook } from '../../commands/domains/record-look.ts';
 import { domainStream, needsProof } from '../../domain/domains/domain.ts';
+import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { claimDue } from '../claims.ts';
+import { claimDue, type DueAttempts } from '../claims.ts';
 import { type CnameResolver, type LookError, lookWhere } from './cname.ts';
 import { hasToken, type TxtResolver } from './proof.ts';
 
@@ -79,13 +80,19 @@ export const startDomainLooks = (options: LookOptions): { nudge(): void; stop():
   };
 };
 
-const DUE = {
+const unclaimedLook = (due: string): string => `
+  select l.domain_id::text as item, 0 as cycle, l.looks + 1 as attempt from work.domain_look l
+  where ${due} and not exists (
+    select from work.claim c where c.item = l.domain_id::text and c.cycle = 0
+      and c.attempt = l.looks + 1 and c.lease_until > $1 and c.lease_until <= $4)`;
+
+const DUE: DueAttempts = {
   name: 'claim_due_domain_looks',
-  select: `select l.domain_id::text as item, 0 as cycle, l.looks + 1 as attempt from work.domain_look l
-           where l.due_at <= $1 and not exists (
-             select from work.claim c where c.item = l.domain_id::text and c.cycle = 0
-               and c.attempt = l.looks + 1 and c.lease_until > $1)
+  select: `${unclaimedLook('l.due_at <= $1')}
            order by l.due_at limit $2 for update of l skip locked`,
+  selectAhead: `${unclaimedLook('l.due_at is not null and l.recorded_at > $5')}
+                limit $2 for update of l skip locked`,
+  mark: 'domain_check',
   next: 'select min(due_at) from work.domain_look',
 };
 
@@ -120,9 +127,9 @@ const makeLook = async (
   await pool.query(
     // The first to end it counts. One that was claimed again meanwhile is looked at again.
     `update work.domain_look set looks = looks + 1, looked_at = $3,
-            due_at = case when due_at > $3 then due_at else $4 end
+            (due_at, recorded_at) = row (case when due_at > $3 and recorded_at <= $5 then due_at else $4 end, $3)
      where domain_id = $1 and looks = $2`,
-    [domain_id, looks, new Date(at), next === null ? null : new Date(next)],
+    [domain_id, looks, new Date(at), next === null ? null : new Date(next), new Date(aheadAfter(at))],
   );
   onLook(error ?? 'points_here');
 };

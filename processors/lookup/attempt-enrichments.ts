@@ -11,7 +11,7 @@ import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
-import { claimDue } from '../claims.ts';
+import { claimDue, type DueAttempts } from '../claims.ts';
 import { askChain, type Provider } from './provider.ts';
 
 export interface AttemptOptions extends LookupStreams {
@@ -88,13 +88,19 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
   };
 };
 
-const DUE = {
+const unclaimedWork = (due: string): string => `
+  select w.ip as item, w.round as cycle, w.attempts + 1 as attempt from read.enrichment_work w
+  where ${due} and not exists (
+    select from work.claim c where c.item = w.ip and c.cycle = w.round
+      and c.attempt = w.attempts + 1 and c.lease_until > $1 and c.lease_until <= $4)`;
+
+const DUE: DueAttempts = {
   name: 'claim_due_enrichments',
-  select: `select w.ip as item, w.round as cycle, w.attempts + 1 as attempt from read.enrichment_work w
-           where w.next_attempt_at <= $1 and not exists (
-             select from work.claim c where c.item = w.ip and c.cycle = w.round
-               and c.attempt = w.attempts + 1 and c.lease_until > $1)
+  select: `${unclaimedWork('w.next_attempt_at <= $1')}
            order by w.next_attempt_at limit $2 for update of w skip locked`,
+  selectAhead: `${unclaimedWork('coalesce(w.last_attempt_at, w.requested_at) > $5')}
+                limit $2 for update of w skip locked`,
+  mark: 'enrichment',
   next: 'select min(next_attempt_at) from read.enrichment_work',
 };
 

@@ -3,7 +3,9 @@ import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import type { LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { submitReservation } from '../../commands/lookup/submit-lookup.ts';
+import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
 import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
+import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';
 
 export interface LeftReservationOptions extends LookupStreams {
@@ -22,11 +24,13 @@ const AT_ONCE = 500;
  */
 export const submitLeftReservations = async (options: LeftReservationOptions): Promise<number> => {
   const { pool, clock, digest, log } = options;
+  const now = clock.now();
   const { rows } = await pool.query(
     `select reservation_id, partner_id, key_id, ip, made_at from read.reservation
-     where state = 'reserved' and made_at <= $1 order by made_at limit ${AT_ONCE}`,
-    [new Date(clock.now() - GRACE_MS)],
+     where state = 'reserved' and (made_at <= $1 or made_at > $2) order by made_at limit ${AT_ONCE}`,
+    [new Date(now - GRACE_MS), new Date(aheadAfter(now))],
   );
+  reportAhead('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
   for (const { ip, made_at, ...rest } of rows) {
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: rest.partner_id };

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { isAhead } from '../../domain/kernel/ahead.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
@@ -15,13 +16,17 @@ const INTAKE_DAYS = 90;
 
 /** Drops what stands before the newest snapshot that is older than intakes are kept. */
 export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOptions): Promise<void> => {
-  const before = clock.now() - INTAKE_DAYS * DAY;
+  const now = clock.now();
+  const before = now - INTAKE_DAYS * DAY;
   const { rows } = await pool.query('select partner_id from read.partner');
   for (const { partner_id } of rows) {
     const stream = intakeStream(partner_id);
     let snapshot: number | null = null;
     for await (const event of store.readStream(stream)) {
-      if (Date.parse(event.metadata.at) >= before) break;
+      const at = Date.parse(event.metadata.at);
+      // What a wrong clock recorded says nothing about its age; the events after it do.
+      if (isAhead(at, now)) continue;
+      if (at >= before) break;
       if (event.type === 'lookup.IntakeSnapshotted.v1') snapshot = event.revision;
     }
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);

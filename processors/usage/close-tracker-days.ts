@@ -1,7 +1,9 @@
 import { v7 as uuid } from 'uuid';
-import { closeTrackerDay } from '../../commands/usage/close-tracker-day.ts';
+import { closeTrackerDay, reopenTrackerDay } from '../../commands/usage/close-tracker-day.ts';
+import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
+import { reportAhead } from '../../platform/ahead.ts';
 import type { UsageUpkeepOptions } from './close-usage-streams.ts';
 
 export interface CloseTrackerDaysOptions extends UsageUpkeepOptions {
@@ -11,12 +13,17 @@ export interface CloseTrackerDaysOptions extends UsageUpkeepOptions {
 
 const CLOSED = `source ^@ '${trackerDayStream('')}' and totalled`;
 
-/** The first day that is not closed yet (`YYYY-MM-DD`): what began before it is counted for good. null: none is closed. */
+/**
+ * The first day that is not closed yet (`YYYY-MM-DD`): what began before it is counted for good. null: none is closed.
+ * Days that a clock that was ahead closed too early are not closed.
+ */
 export const trackerDaysClosedBefore = async ({
   pool,
-}: Pick<UsageUpkeepOptions, 'pool'>): Promise<string | null> => {
+  clock,
+}: Pick<UsageUpkeepOptions, 'pool' | 'clock'>): Promise<string | null> => {
   const { rows } = await pool.query<{ day: string | null }>(
-    `select (max(day) + 1)::text as day from read.usage_source where ${CLOSED}`,
+    `select (max(day) + 1)::text as day from read.usage_source where ${CLOSED} and (closed_at is null or closed_at <= $1)`,
+    [new Date(aheadAfter(clock.now()))],
   );
   return rows[0]?.day ?? null;
 };
@@ -29,6 +36,7 @@ export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promis
   const { store, pool, clock, caughtUp } = options;
   const today = utcDay(clock.now() - HOUR);
   if (!(await caughtUp())) return;
+  if ((await reopenDaysClosedAhead(options)) && !(await caughtUp())) return;
   let day = (await trackerDaysClosedBefore(options)) ?? (await firstDay(options));
   while (day !== null && day < today) {
     const { rows } = await pool.query<{ count: TrackerHour }>(
@@ -47,6 +55,20 @@ export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promis
     );
     day = dayAfter(day);
   }
+};
+
+/** A clock that was ahead has closed days before they were over. @returns whether it has */
+const reopenDaysClosedAhead = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<boolean> => {
+  const { rows } = await pool.query<{ day: string }>(
+    `select day::text from read.usage_source where ${CLOSED} and closed_at > $1 order by usage_source.day`,
+    [new Date(aheadAfter(clock.now()))],
+  );
+  for (const { day } of rows) {
+    const id = uuid();
+    await reopenTrackerDay(store, day, { correlationId: id, causationId: id, at: clock.now() });
+  }
+  reportAhead('usage_day', rows.length);
+  return rows.length > 0;
 };
 
 const firstDay = async ({ pool }: UsageUpkeepOptions): Promise<string | null> => {

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { v7 as uuid } from 'uuid';
 import { totalUsage } from '../../commands/usage/total-usage.ts';
 import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
+import { trackerDayStream } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 
@@ -18,7 +19,9 @@ const AT_ONCE = 100;
 /** Closes the streams of past days, an hour after midnight so that no process still writes to them. */
 export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<void> => {
   const { rows } = await pool.query(
-    `select source from read.usage_source where day < $1::date and not totalled order by day limit ${AT_ONCE}`,
+    // A day of trackers that is not closed to its end holds no counts to total.
+    `select source from read.usage_source
+     where day < $1::date and not totalled and not source ^@ '${trackerDayStream('')}' order by day limit ${AT_ONCE}`,
     [utcDay(clock.now() - HOUR)],
   );
   for (const { source } of rows) {

@@ -1,5 +1,8 @@
 import type pg from 'pg';
+import { aheadAfter } from '../../domain/kernel/ahead.ts';
+import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { HELD_AFTER } from '../../domain/webhooks/events.ts';
+import { reportAhead } from '../../platform/ahead.ts';
 
 /** One attempt that this worker has taken. */
 export interface DeliveryClaim {
@@ -13,6 +16,8 @@ export interface DeliveryClaim {
   readonly attempt: number;
   /** For how long its cycle had run when it was claimed, milliseconds. */
   readonly ran_ms: number;
+  /** Whether a clock that was ahead had put it off. */
+  readonly ahead: boolean;
 }
 
 /** What an endpoint is asked for, and what came of it. */
@@ -78,6 +83,7 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
           probeEveryMs,
         ],
       });
+      reportAhead('delivery', rows.flatMap(({ claims }) => claims.filter(({ ahead }) => ahead)).length);
       return rows.map(({ webhook_id, claims, again_at }) => ({
         webhookId: webhook_id,
         claims: claims.map((claim) => ({ ...claim, webhook_id })),
@@ -133,24 +139,32 @@ export interface Waiting {
   readonly next_attempt_at: Date | null;
 }
 
-/** All endpoints that have pending deliveries, whichever worker is at them. */
-export const readWaiting = async (pool: pg.Pool): Promise<Waiting[]> => {
+/** All endpoints that have pending deliveries, whichever worker is at them. `now` in milliseconds. */
+export const readWaiting = async (pool: pg.Pool, now: number): Promise<Waiting[]> => {
   const { rows } = await pool.query<Waiting>({
     name: 'waiting_endpoints',
     text: `select h.webhook_id, h.partner_id, h.paused_at is not null as paused, h.failures_in_row >= $1 as held,
-                  n.next_attempt_at
+                  case when a.next_attempt_at is null then n.next_attempt_at else $2 end as next_attempt_at
            from read.webhook_health h
            left join lateral (
              select d.next_attempt_at from read.webhook_delivery d
              where d.webhook_id = h.webhook_id and d.state = 'pending' and h.paused_at is null
              order by d.next_attempt_at limit 1) n on true
+           left join lateral (
+             select d.next_attempt_at from read.webhook_delivery d
+             where d.webhook_id = h.webhook_id and d.state = 'pending' and h.paused_at is null
+               and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > $3
+             limit 1) a on n.next_attempt_at > $2
            where h.pending > 0 and h.deleted_at is null`,
-    values: [HELD_AFTER],
+    values: [HELD_AFTER, new Date(now), new Date(aheadAfter(now))],
   });
   return rows;
 };
 
 /** Forgets claims that nobody holds any more. `now` in milliseconds. */
 export const sweepDeliveryClaims = async (pool: pg.Pool, now: number): Promise<void> => {
-  await pool.query('delete from work.delivery_claim where lease_until < $1', [new Date(now - 60_000)]);
+  await pool.query('delete from work.delivery_claim where lease_until < $1 or lease_until > $2', [
+    new Date(now - MINUTE),
+    new Date(now + HOUR),
+  ]);
 };

@@ -35,8 +35,8 @@ export const startWatch = ({ pool, clock, log, look, onWatched }: WatchOptions) 
 
   /** @returns how long to wait before the next look, in milliseconds */
   const lookAround = async (): Promise<number> => {
-    const waiting = await readWaiting(pool);
     const now = clock.now();
+    const waiting = await readWaiting(pool, now);
     let oldestDueMs = 0;
     for (const { webhook_id, partner_id, held, next_attempt_at } of waiting) {
       if (next_attempt_at === null) continue;

@@ -11,6 +11,12 @@ interface Row {
   readonly absolute: boolean;
 }
 
+/** Whether totals stand for a stream's counts, and since when (ISO 8601). */
+interface Source {
+  readonly totalled: boolean;
+  readonly closed_at: string | null;
+}
+
 /** Lookup answers by key, hour and outcome, summed a stream, so that a stream's totals can replace its counts. */
 export const usage: Projection = {
   name: 'usage',
@@ -18,7 +24,7 @@ export const usage: Projection = {
   types: Object.keys(usageEvents),
   async apply(events, db) {
     const rows = new Map<string, Row>();
-    const totalled = new Map<string, boolean>();
+    const sources = new Map<string, Source>();
     const corrected: Row[] = [];
     const put = (source: string, count: LookupCount, absolute: boolean): void => {
       const key = `${source} ${count[0]} ${count[1]} ${count[2]}`;
@@ -32,37 +38,40 @@ export const usage: Projection = {
     for (const stored of events) {
       const event = readEvent(usageEvents, stored);
       if (event === null) continue;
+      const totalled = (is: boolean): void => {
+        sources.set(stored.stream, { totalled: is, closed_at: is ? stored.metadata.at : null });
+      };
       const { type, data } = event;
       switch (type) {
         case 'usage.LookupsCounted.v1':
-          totalled.set(stored.stream, false);
+          totalled(false);
           for (const count of data.counts) put(stored.stream, count, false);
           break;
         case 'usage.LookupsCorrected.v1':
-          totalled.set(stored.stream, false);
+          totalled(false);
           for (const count of data.counts) {
             put(stored.stream, negated(count), false);
             corrected.push({ source: stored.stream, count, absolute: false });
           }
           break;
         case 'usage.LookupsTotalled.v1':
-          totalled.set(stored.stream, data.part === data.parts);
+          totalled(data.part === data.parts);
           for (const count of data.counts) put(stored.stream, count, true);
           break;
         case 'usage.TrackerCallsCounted.v1':
         case 'usage.TrackerCallsCorrected.v1':
-          totalled.set(stored.stream, false);
+          totalled(false);
           break;
         case 'usage.TrackerCallsTotalled.v1':
         case 'usage.TrackerDayClosed.v1':
-          totalled.set(stored.stream, data.part === data.parts);
+          totalled(data.part === data.parts);
           break;
         default:
           unreachable(type);
       }
     }
-    if (totalled.size > 0) {
-      await db.query({ name: 'upsert_sources', text: UPSERT_SOURCES, values: sourceColumns(totalled) });
+    if (sources.size > 0) {
+      await db.query({ name: 'upsert_sources', text: UPSERT_SOURCES, values: sourceColumns(sources) });
     }
     for (const absolute of [true, false]) {
       const some = [...rows.values()].filter((row) => row.absolute === absolute);
@@ -104,16 +113,18 @@ const upsert = (absolute: boolean): string => `
   on conflict (key_id, hour, outcome, source) do update
   set ${SUMS.map((sum) => `${sum} = excluded.${sum}${absolute ? '' : ` + present.${sum}`}`).join(', ')}`;
 
-const sourceColumns = (totalled: ReadonlyMap<string, boolean>): unknown[] => [
-  [...totalled.keys()],
-  [...totalled.keys()].map(dayOfUsageStream),
-  [...totalled.values()],
+const sourceColumns = (sources: ReadonlyMap<string, Source>): unknown[] => [
+  [...sources.keys()],
+  [...sources.keys()].map(dayOfUsageStream),
+  [...sources.values()].map(({ totalled }) => totalled),
+  [...sources.values()].map(({ closed_at }) => closed_at),
 ];
 
 const UPSERT_SOURCES = `
-  insert into usage_source (source, day, totalled) select * from unnest($1::text[], $2::date[], $3::boolean[])
-  on conflict (source) do update set totalled = excluded.totalled
-    where usage_source.totalled is distinct from excluded.totalled`;
+  insert into usage_source (source, day, totalled, closed_at)
+  select * from unnest($1::text[], $2::date[], $3::boolean[], $4::timestamptz[])
+  on conflict (source) do update set (totalled, closed_at) = row (excluded.totalled, excluded.closed_at)
+    where (usage_source.totalled, usage_source.closed_at) is distinct from (excluded.totalled, excluded.closed_at)`;
 
 /** Removes what the event store no longer holds: streams whose day is before `day` (`YYYY-MM-DD`). */
 export const forgetUsageBefore = async (db: pg.Pool, day: string): Promise<void> => {

@@ -1,3 +1,4 @@
+import { isAhead } from '../../domain/kernel/ahead.ts';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import type { DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
@@ -191,4 +192,6 @@ const countAttempt = (
   fold.attempts.set(key, row);
 };
 
-const later = (one: string | null, other: string): string => (one !== null && one > other ? one : other);
+/** The later of two times, unless the known one lies ahead of the other and so was a wrong clock's. ISO 8601. */
+const later = (known: string | null, other: string): string =>
+  known !== null && known > other && !isAhead(Date.parse(known), Date.parse(other)) ? known : other;

@@ -102,7 +102,7 @@ describe('the batcher of a partner', () => {
     } as const;
     await Promise.all(Array.from({ length: 20 }, () => here.likely(intakeStream(partner), unchanged)));
     const used = await here.submit(intakeStream(partner), unchanged, house.context(), (state) =>
-      state.usedToday.get('key_a'),
+      state.usage.at(-1)?.used.get('key_a'),
     );
     expect(used).toMatchObject({ value: { value: 2 } });
   });

@@ -71,6 +71,35 @@ const bertsChanged = (error: string, after: number): DomainEvent => ({
   data: { ...ids(2), error, looked_at: time(after) },
 });
 
+describe('a claim that a clock ahead by a year has recorded', () => {
+  const YEAR = 365 * DAY;
+  it('is checked once the clock is put right, and fails seven days after the first check', () => {
+    given(domain, [claimed(1, YEAR)])
+      .when(look(null, 0))
+      .thenEvents([activated(0)]);
+    given(domain, [claimed(1, YEAR)])
+      .when(look('no_cname', 0))
+      .thenEvents([changed('no_cname', 0)]);
+    given(domain, [claimed(1, YEAR), changed('no_cname', 0)])
+      .when(look('no_cname', 7 * DAY))
+      .thenEvents([failed('no_cname', 7 * DAY)]);
+  });
+  it('fails three days after the first check that found it pointing elsewhere', () => {
+    const before = [claimed(), activated(1), changed('no_cname', YEAR)];
+    given(domain, before)
+      .when(look('no_cname', 5))
+      .thenEvents([changed('no_cname', 5)]);
+    given(domain, [...before, changed('no_cname', 5)])
+      .when(look('no_cname', 5 + 3 * DAY))
+      .thenEvents([failed('no_cname', 5 + 3 * DAY)]);
+  });
+  it('stays active while it points here', () => {
+    given(domain, [claimed(1, YEAR), activated(YEAR)])
+      .when(look(null, 5))
+      .thenEvents([changed(null, 5)]);
+  });
+});
+
 describe('a host name that two partners claim', () => {
   it('may be claimed by both while it is active for neither', () => {
     for (const since of [[], [failed('no_cname', 7 * DAY)]]) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DAY } from '../../domain/kernel/time.ts';
+import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { type IntakeCommand, intake, snapshotIntake } from '../../domain/lookup/intake.ts';
 import { given } from './deciding.ts';
 import { ANNA, AT, made, reservation, settled } from './lookup-events.ts';
@@ -48,14 +48,37 @@ describe('reserving', () => {
       .when(reserve(2, '1.1.1.1', { dailyAllowance: 1, at: AT + DAY }))
       .thenEvents([made(2, '1.1.1.1', AT + DAY)]);
   });
-  it('counts what comes late into the day that has begun', () => {
-    const next = [made(1, '8.8.8.8', AT + DAY), made(2, '8.8.4.4', AT + DAY)];
+  it('counts what comes up to a minute late into the day that has begun', () => {
+    const midnight = Date.parse('2026-03-02T00:00:00.000Z');
+    const next = [made(1, '8.8.8.8', midnight), made(2, '8.8.4.4', midnight)];
+    const late = midnight - MINUTE;
     given(intake, next)
-      .when(reserve(3, '1.1.1.1', { dailyAllowance: 2, at: AT }))
+      .when(reserve(3, '1.1.1.1', { dailyAllowance: 2, at: late }))
       .thenRefused('enrichment_limit');
-    given(intake, [...next, made(3, '9.9.9.9', AT)])
-      .when(reserve(4, '1.1.1.1', { dailyAllowance: 3, at: AT + DAY }))
+    given(intake, [...next, made(3, '9.9.9.9', late)])
+      .when(reserve(4, '1.1.1.1', { dailyAllowance: 3, at: midnight }))
       .thenRefused('enrichment_limit');
+  });
+  it.each([
+    ['an hour', '2026-03-01T23:30:00.000Z', HOUR],
+    ['a year', '2026-03-01T12:00:00.000Z', 365 * DAY],
+  ])('has what was left of its allowance once a clock that was ahead by %s is put right', (_by, now, ms) => {
+    const at = Date.parse(now);
+    const before = [made(1, '8.8.8.8', at), made(2, '8.8.4.4', at + ms), made(3, '9.9.9.9', at + ms)];
+    given(intake, before)
+      .when(reserve(4, '1.1.1.1', { dailyAllowance: 1, at }))
+      .thenRefused('enrichment_limit');
+    given(intake, before)
+      .when(reserve(4, '1.1.1.1', { dailyAllowance: 2, at }))
+      .thenEvents([made(4, '1.1.1.1', at)]);
+    const after = [...before, made(4, '1.1.1.1', at)];
+    given(intake, after)
+      .when(reserve(5, '1.0.0.1', { dailyAllowance: 2, at }))
+      .thenRefused('enrichment_limit');
+    // The day that the wrong clock had begun comes with nothing used of it.
+    given(intake, after)
+      .when(reserve(5, '1.0.0.1', { dailyAllowance: 1, at: at + ms }))
+      .thenEvents([made(5, '1.0.0.1', at + ms)]);
   });
   it('is refused with an allowance of 0', () => {
     given(intake, [])

@@ -122,7 +122,7 @@ describe('a visit', () => {
       .thenEvents([]);
   });
   it('by a slow clock goes on, and does not turn the session back', () => {
-    const slow = AT - 10 * MINUTE;
+    const slow = AT - MINUTE;
     given(tab, [created(first)])
       .when(visit({ nth: 2, at: slow }))
       .thenEvents([visited(2, first, slow)]);
@@ -130,6 +130,16 @@ describe('a visit', () => {
     given(tab, [created(first), visited(2, first, slow)])
       .when(visit({ nth: 3, at }))
       .thenEvents([visited(3, first, at)]);
+  });
+  it('goes on with the session that a clock ahead by a year has seen, until half an hour after the clock was put right', () => {
+    const ahead = { nth: 1, at: AT + 365 * DAY };
+    given(tab, [created(ahead)])
+      .when(visit({ nth: 2, at: AT }))
+      .thenEvents([visited(2, ahead, AT)]);
+    const at = AT + 31 * MINUTE;
+    given(tab, [created(ahead), visited(2, ahead, AT)])
+      .when(visit({ nth: 3, at }))
+      .thenEvents([created({ nth: 3, at })]);
   });
   it('is known from a later visit of the session alone, as the end of a stream has it', () => {
     given(tab, [visited(5, first, AT + DAY)])

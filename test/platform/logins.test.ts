@@ -68,3 +68,29 @@ it('a change of the password does not undo a reset, nor end the logins after it'
   expect(await replacePassword(pool, 'reset', passwordOf(userId, 'changed'))).toBe(true);
   expect(await logins.count(userId)).toBe(0);
 });
+
+it.each([
+  ['an hour', 3_600_000],
+  ['a year', 365 * 86_400_000],
+])(
+  'a login that a clock ahead by %s has begun ends twelve idle hours after the clock is put right',
+  async (_by, ahead) => {
+    const right = 1_000_000;
+    const moved = { at: right + ahead, now: () => moved.at };
+    const userId = await aUser();
+    await pool.query(
+      `insert into read.partner (partner_id, name, created_at) values ($1, 'Anna ' || $2, now())`,
+      [userId, String(ahead)],
+    );
+    await pool.query(
+      `insert into read.user_account (user_id, partner_id, name, created_at) values ($1, $1, 'anna', now())`,
+      [userId],
+    );
+    const logins = createLogins({ pool, clock: moved });
+    const token = (await logins.begin(userId, 'old')) ?? '';
+    moved.at = right;
+    expect(await logins.find(token)).toMatchObject({ name: 'anna' });
+    moved.at = right + 12 * 3_600_000 + 1;
+    expect(await logins.find(token)).toBeNull();
+  },
+);

@@ -133,6 +133,36 @@ describe('a limit over several processes', () => {
   });
 });
 
+describe.each([
+  ['an hour', 3_600_000],
+  ['a year', 365 * 86_400_000],
+])('a rate that a clock ahead by %s has spent', (by, ahead) => {
+  it.each([1_000, 60_000])('is free a window of %i ms after the clock is put right', async (windowMs) => {
+    const clock = manual(Date.UTC(2026, 2, 1));
+    const limiter = createRateLimiter({ pool, clock, alone: () => false });
+    const spend = () => limiter.admit(`spent ${by} ${windowMs}`, 2, windowMs);
+    clock.at += ahead;
+    expect([await spend(), await spend()]).toEqual([null, null]);
+    expect(await spend()).not.toBeNull();
+    clock.at -= ahead;
+    const refused = await spend();
+    expect(refused?.retryMs).toBeLessThanOrEqual(windowMs * 1.1);
+    clock.at += refused?.retryMs ?? 0;
+    expect([await spend(), await spend()]).toEqual([null, null]);
+    expect(await spend()).not.toBeNull();
+  });
+
+  it('is forgotten', async () => {
+    const clock = manual(Date.UTC(2026, 2, 1));
+    const limiter = createRateLimiter({ pool, clock, alone: () => false });
+    clock.at += ahead;
+    await limiter.admit(`ahead ${by}`, 2);
+    clock.at -= ahead;
+    await sweepRates(pool, 'ahead ', clock.at);
+    expect((await pool.query(`select from work.rate where name ^@ 'ahead '`)).rows).toEqual([]);
+  });
+});
+
 describe('rates that nobody has spent for a while', () => {
   it('are forgotten, by what their names begin with', async () => {
     const clock = manual();

@@ -23,6 +23,7 @@ const aClaim = (): DeliveryClaim => ({
   cycle: 1,
   attempt: 1,
   ran_ms: 0,
+  ahead: false,
 });
 const outcomeOf = ({ delivery_id, webhook_id, partner_id, cycle, attempt }: DeliveryClaim) => ({
   delivery_id,

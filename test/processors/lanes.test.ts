@@ -17,6 +17,7 @@ const claimsOf = (webhook_id: string, count: number): DeliveryClaim[] =>
     cycle: 1,
     attempt: 1,
     ran_ms: 0,
+    ahead: false,
   }));
 
 /** Endpoints that always have more, and give their places back only when told. */

@@ -69,6 +69,37 @@ describe('a day of trackers', () => {
     expect(await trackerDaysClosedBefore(house)).toBe('2026-03-03');
   });
 
+  it.each([
+    ['hours', 14 * HOUR],
+    ['a year', 365 * DAY],
+  ])(
+    'that a clock ahead by %s has closed is open once the clock is put right, and is closed again when it is over',
+    async (_by, ahead) => {
+      await session();
+      house.clock.at += ahead;
+      await close();
+      expect(await hours()).toEqual([{ hour: '03-01 12', sessions: 1 }]);
+      house.clock.at -= ahead;
+      await close();
+      await house.caughtUp(PROJECTIONS);
+      expect(await trackerDaysClosedBefore(house)).toBeNull();
+      await session();
+      house.clock.at += HOUR;
+      await session();
+      house.clock.at += DAY;
+      await close();
+      await close();
+      await house.caughtUp(PROJECTIONS);
+      expect(await trackerDaysClosedBefore(house)).toBe('2026-03-02');
+      house.clock.at += 31 * DAY;
+      await rebuild({ ...house, projections: PROJECTIONS });
+      expect(await hours()).toEqual([
+        { hour: '03-01 12', sessions: 2 },
+        { hour: '03-01 13', sessions: 1 },
+      ]);
+    },
+  );
+
   it('tells after thirty days, when its sessions are gone, what it told before; closing it again adds nothing', async () => {
     await session();
     await session();

@@ -1,0 +1,15 @@
+import type { Decider } from '../domain/kernel/decider.ts';
+import { type AheadMark, reportAhead } from '../platform/ahead.ts';
+
+/** The same decider, which reports each decision on a state that a clock that was ahead has left. */
+export const reportingAhead = <State, Command, Event, Refusal extends string>(
+  decider: Decider<State, Command, Event, Refusal>,
+  mark: AheadMark,
+  isAhead: (state: State, command: Command) => boolean,
+): Decider<State, Command, Event, Refusal> => ({
+  ...decider,
+  decide: (command, state) => {
+    if (isAhead(state, command)) reportAhead(mark);
+    return decider.decide(command, state);
+  },
+});

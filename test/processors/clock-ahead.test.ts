@@ -1,0 +1,277 @@
+/** What a clock that was ahead by an hour or a year has recorded, once it is put right, on real PostgreSQL. */
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { toNewEvents } from '../../commands/handle.ts';
+import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
+import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
+import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { intakeEvents } from '../../domain/lookup/events.ts';
+import { intake, intakeStream, snapshotIntake } from '../../domain/lookup/intake.ts';
+import { OutcomeUnknown } from '../../event-store/port.ts';
+import { type AheadMark, watchAhead } from '../../platform/ahead.ts';
+import { startDomainLooks } from '../../processors/domains/look-at-domains.ts';
+import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
+import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
+import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { lookups } from '../../projections/lookup/lookups.ts';
+import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
+import { anEndpoint } from '../support/deliveries.ts';
+import { type House, openHouse } from '../support/house.ts';
+import { until } from '../support/until.ts';
+
+let house: House;
+let running: { stop(): Promise<void> }[];
+let reported: AheadMark[];
+let endWatch: () => void;
+beforeEach(async () => {
+  house = await openHouse();
+  running = [];
+  reported = [];
+  endWatch = watchAhead(house.log, (mark) => reported.push(mark));
+});
+afterEach(async () => {
+  endWatch();
+  for (const one of running) await one.stop();
+  await house.close();
+});
+
+describe.each([
+  ['an hour', HOUR],
+  ['a year', 365 * DAY],
+])('a clock that was ahead by %s and was put right', (_by, ahead) => {
+  describe('in enrichment', () => {
+    let streams: LookupStreams;
+    let asked: number;
+    beforeEach(() => {
+      streams = {
+        store: house.store,
+        digest: (ip) => `digest-of-${ip}`,
+        intake: createIntakeBatcher(house.store),
+      };
+      asked = 0;
+      house.project([lookups]);
+    });
+    const submit = (over = streams) =>
+      submitLookup(
+        {
+          ...over,
+          capacity: { admit: async () => ({ ok: true, finished: () => undefined }) },
+          settlementsCaughtUp: async () => undefined,
+        },
+        { ip: '8.8.8.8', partnerId: randomUUID(), keyId: 'key_a', dailyAllowance: null, pendingLimit: 9 },
+        house.context(),
+      );
+    const attempts = (lookup: () => Promise<null>) => {
+      const worker = startEnrichmentAttempts({
+        ...streams,
+        pool: house.pool,
+        clock: house.clock,
+        log: house.log,
+        chain: [{ name: 'test', lookup }],
+        attemptMs: 5_000,
+        retryBaseMs: 15_000,
+        random: () => 0.5,
+      });
+      running.push(worker);
+      return worker;
+    };
+    const failing = async () => {
+      asked += 1;
+      throw new Error('timed out');
+    };
+
+    it('delays no attempt at work that was asked for, failed or was claimed under it', async () => {
+      const right = house.clock.at;
+      house.clock.at += ahead;
+      await submit();
+      await house.caughtUp([lookups]);
+      const worker = attempts(failing);
+      await until(
+        'the first attempt has failed',
+        async () => (await house.rows('select from read.enrichment_work where attempts = 1')).length === 1,
+      );
+      await worker.stop();
+      await house.rows(
+        `insert into work.claim (item, cycle, attempt, lease_until) values ('8.8.8.8', 1, 2, $1)
+         on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until`,
+        [new Date(house.clock.at + 20_000)],
+      );
+      house.clock.at = right;
+      attempts(failing);
+      await until('the second attempt is made', () => asked === 2);
+      await until(
+        'its failure is recorded by the right clock',
+        async () => (await house.rows('select from read.enrichment_work where attempts = 2')).length === 1,
+      );
+      const [row] = await house.rows('select next_attempt_at from read.enrichment_work');
+      expect(row?.next_attempt_at).toEqual(new Date(right + 30_000));
+      expect(reported).toEqual(['enrichment']);
+    });
+
+    it('keeps no reservation from being submitted', async () => {
+      const right = house.clock.at;
+      house.clock.at += ahead;
+      await submit({
+        ...streams,
+        store: {
+          ...house.store,
+          append: (stream, expected, events) =>
+            stream.startsWith('enrichment-')
+              ? Promise.reject(new OutcomeUnknown('no answer'))
+              : house.store.append(stream, expected, events),
+        },
+      });
+      house.clock.at = right;
+      await house.caughtUp([lookups]);
+      expect(await submitLeftReservations({ ...streams, ...house })).toBe(1);
+      expect(reported).toContain('reservation');
+    });
+
+    it('does not keep intakes from being truncated 90 days later', async () => {
+      const partner = randomUUID();
+      await house.rows('insert into read.partner (partner_id, name, created_at) values ($1, $2, $3)', [
+        partner,
+        'Anna',
+        new Date(),
+      ]);
+      const append = (at: number) => {
+        const events = toNewEvents(intakeEvents, [snapshotIntake(intake.initial)], {
+          ...house.context(),
+          at,
+        });
+        return house.store.append(intakeStream(partner), 'any', events);
+      };
+      await append(house.clock.at + ahead);
+      await append(house.clock.at);
+      house.clock.at += 91 * DAY;
+      await append(house.clock.at);
+      await truncateIntakes(house);
+      const left = await Array.fromAsync(house.store.readStream(intakeStream(partner)));
+      expect(left.map(({ revision }) => revision)).toEqual([1, 2]);
+    });
+  });
+
+  describe('in deliveries', () => {
+    const prepare = () => {
+      house.project([deliveries]);
+      return openDeliverer(house);
+    };
+
+    it('delays no delivery that was queued or failed under it', async () => {
+      const deliverer = prepare();
+      const endpoint = anEndpoint();
+      deliverer.clock.skip(ahead);
+      await deliverer.queue(endpoint, 3);
+      let receive: Receive = () => TIMED_OUT;
+      const worker = deliverer.start((...sent) => receive(...sent), { startsPerSecond: 200 });
+      await until(
+        'three attempts have failed',
+        async () => (await house.rows('select from read.webhook_delivery where attempts = 1')).length === 3,
+      );
+      await worker.stop();
+      await deliverer.queue(endpoint, 2);
+      deliverer.clock.skip(-ahead);
+      receive = () => TAKEN;
+      running.push(deliverer.start((...sent) => receive(...sent), { startsPerSecond: 200 }));
+      await until('all are delivered', async () => (await deliverer.states(endpoint)).delivered === 5, 8_000);
+      expect(reported).toContain('delivery');
+    });
+
+    it('does not keep an endpoint from being probed whose breaker holds since', async () => {
+      const deliverer = prepare();
+      const endpoint = anEndpoint();
+      deliverer.clock.skip(ahead);
+      await deliverer.queue(endpoint, 20);
+      let receive: Receive = () => TIMED_OUT;
+      const worker = deliverer.start((...sent) => receive(...sent), { concurrency: 4 });
+      await until(
+        'its breaker holds',
+        async () =>
+          (await house.rows('select from read.webhook_health where failures_in_row >= 10')).length === 1,
+      );
+      await worker.stop();
+      await house.caughtUp([deliveries]);
+      deliverer.clock.skip(-ahead);
+      receive = () => TAKEN;
+      running.push(deliverer.start((...sent) => receive(...sent)));
+      await until(
+        'all are delivered',
+        async () => (await deliverer.states(endpoint)).delivered === 20,
+        8_000,
+      );
+    });
+
+    it('keeps no slot of an endpoint for attempts of workers that have died since', async () => {
+      const deliverer = prepare();
+      const endpoint = anEndpoint();
+      const [d] = await deliverer.queue(endpoint, 1);
+      const leaseUntil = new Date(deliverer.clock.now() + ahead + 30_000);
+      for (const [delivery, attempt] of [
+        [d?.delivery_id, 1],
+        [randomUUID(), 1],
+      ])
+        await house.rows(
+          `insert into work.delivery_claim (delivery_id, cycle, attempt, webhook_id, holder, running, lease_until)
+           values ($1, 1, $2, $3, $4, true, $5)`,
+          [delivery, attempt, endpoint.webhook_id, randomUUID(), leaseUntil],
+        );
+      running.push(deliverer.start(() => TAKEN, { concurrency: 1 }));
+      await until('it is delivered', async () => (await deliverer.states(endpoint)).delivered === 1, 8_000);
+    });
+  });
+
+  it('delays no check of where a custom domain points', async () => {
+    const right = house.clock.at;
+    await house.rows(
+      `insert into work.domain_look (domain_id, hostname, looks, looked_at, due_at, recorded_at)
+       values ($1, 'visits.example.com', 1, $2, $3, $2)`,
+      [randomUUID(), new Date(right + ahead), new Date(right + ahead + 5_000)],
+    );
+    let checks = 0;
+    const looks = startDomainLooks({
+      ...house,
+      serviceHost: 'service.example.com',
+      newResolver: () => {
+        const refuse = async () => Promise.reject(Object.assign(new Error('none'), { code: 'ENOTFOUND' }));
+        return {
+          resolveCname: refuse,
+          resolveTxt: refuse,
+          resolve4: refuse,
+          resolve6: refuse,
+          cancel: () => undefined,
+        };
+      },
+      tokenOf: () => 'token',
+      onLook: () => {
+        checks += 1;
+      },
+    });
+    running.push(looks);
+    await until('it is checked', () => checks === 1);
+    const [row] = await house.rows('select looked_at from work.domain_look');
+    expect(row?.looked_at).toEqual(new Date(right));
+    expect(reported).toContain('domain_check');
+  });
+});
+
+it('times that are recorded within a minute ahead are waited for', async () => {
+  house.project([deliveries]);
+  const deliverer = openDeliverer(house);
+  const endpoint = anEndpoint();
+  deliverer.clock.skip(MINUTE - 10_000);
+  await deliverer.queue(endpoint, 1);
+  deliverer.clock.skip(-MINUTE + 10_000);
+  let sent = 0;
+  running.push(
+    deliverer.start(() => {
+      sent += 1;
+      return TAKEN;
+    }),
+  );
+  const other = anEndpoint();
+  await deliverer.queue(other, 1);
+  await until('what is due is delivered', async () => (await deliverer.states(other)).delivered === 1);
+  expect(sent).toBe(1);
+  expect(reported).toEqual([]);
+});
