@@ -7,6 +7,7 @@ import { KEEPING_PROCESSOR } from '../processors/domains/keep-domains.ts';
 import { type SweepOptions, sweep } from '../processors/expiry.ts';
 import { ENRICHING_PROCESSOR } from '../processors/lookup/enrich-reveals.ts';
 import { SETTLING_PROCESSOR } from '../processors/lookup/settle-ended-work.ts';
+import { snapshotEnrichments } from '../processors/lookup/snapshot-enrichments.ts';
 import { COMPLETING_PROCESSOR } from '../processors/reveals/complete-reveals.ts';
 import { expiringReveals } from '../processors/reveals/expire-reveals.ts';
 import { deleteExpiredStreams } from '../processors/sessions/delete-expired-streams.ts';
@@ -67,6 +68,7 @@ export const retentionJobs = (foundation: Foundation, metrics: Metrics, signal: 
     ['40 * * * * *', () => sweep(expiringReveals, options)],
     ['20 * * * * *', () => sweep(expiringPayloads, { ...options, closedBefore: noDay(foundation) })],
     ['30 * * * * *', () => expireDeliveries({ ...foundation, ...deliveriesAt(foundation), signal })],
+    ['5 * * * * *', () => snapshotOldEnrichments(foundation, options)],
     ['0 * * * * *', () => forgetOldSignals(foundation, options)],
     ['50 * * * * *', () => foundation.dayKeys.destroyExpired()],
     ['43 3 * * *', () => forgetWhatExpired(foundation)],
@@ -94,6 +96,12 @@ const deliveriesAt = ({ progress }: Parts) => ({
 /** Deletes what was kept of deliveries for long enough. */
 export const forgetOldDeliveries = ({ store, pool, clock }: Parts): Promise<void> =>
   deleteOldDeliveries({ store, pool, clock }, CONSUMERS, (before) => forgetDeliveriesBefore(pool, before));
+
+/** Replaces the enrichments of past days by snapshots. */
+export const snapshotOldEnrichments = (
+  { store, pool, clock, log, digest }: Parts & Pick<Foundation, 'digest'>,
+  run: Run,
+): Promise<void> => snapshotEnrichments({ store, pool, clock, log, digest, consumers: CONSUMERS, ...run });
 
 /** Deletes the clues of the days that have expired. */
 const forgetOldSignals = (

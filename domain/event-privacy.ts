@@ -70,6 +70,10 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     shown: `round attempt ${within('result', `${RESULT} sources needs_company_enrichment`)} ${within('settles', RESERVATION)}`,
     personal: 'result.ip',
   },
+  'lookup.EnrichmentSnapshotted.v1': {
+    shown: `round gave_up_at ${within('result', `${RESULT} sources needs_company_enrichment`)} ${within('settles', RESERVATION)}`,
+    personal: 'result.ip',
+  },
   'lookup.EnrichmentGaveUp.v1': {
     shown: `round attempt kind gave_up_at failures.provider ${within('settles', RESERVATION)}`,
     personal: 'ip failures.reason',

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { type PublicAddress, parsePublicAddress } from '../domain/kernel/address.ts';
+import { HOUR } from '../domain/kernel/time.ts';
 import { isStale, type SavedResult } from '../domain/lookup/result.ts';
 import { refusal } from '../http/error-catalog.ts';
 import { BackendTimeout } from '../http/failures.ts';
@@ -41,6 +42,8 @@ export interface FreshLookups {
 }
 
 const CACHED = 10_000;
+/** The times of a saved result are cut to days one day; an answer kept for longer would still show them in full. */
+const CACHED_MS = HOUR;
 /** A poll waits so long for the end of work that it finds unfinished, milliseconds. */
 const UNFINISHED_MS = 4_000;
 /** And where a saved result serves anyway. */
@@ -49,19 +52,19 @@ const SAVED_MS = 1_000;
 export const createFreshLookups = (): FreshLookups => {
   const entries = new LRUCache<
     string,
-    { fragment: string; freshUntil: number; matchType: SavedResult['match_type'] }
+    { fragment: string; until: number; matchType: SavedResult['match_type'] }
   >({ max: CACHED });
   return {
     answer: (request, ip) => {
       const entry = entries.get(ip);
-      if (!entry || entry.freshUntil <= request.receivedAt) return null;
+      if (!entry || entry.until <= request.receivedAt) return null;
       return lookupAnswer(request, ip, entry.fragment, entry.matchType, NOT_NEEDED);
     },
     keep: (ip, saved, at) => {
       if (saved.needs_company_enrichment || isStale(saved, at)) return;
       entries.set(ip, {
         fragment: lookupFragment(saved, NOT_NEEDED, at),
-        freshUntil: Date.parse(saved.fresh_until),
+        until: Math.min(Date.parse(saved.fresh_until), at + CACHED_MS),
         matchType: saved.match_type,
       });
     },

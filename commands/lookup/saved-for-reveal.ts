@@ -38,10 +38,10 @@ const refreshOf = (
   at: number,
 ): Pick<RevealResult, 'refresh_status' | 'refresh_error'> => {
   const theirs = ({ partner_id }: Reservation): boolean => partner_id === partnerId;
-  const { open, gave_up, settled } = state;
+  const { open, gave_up_at, settled } = state;
   if (wantedWork(state, at) === null) return { refresh_status: 'not_needed', refresh_error: null };
   if (open?.reservations.some(theirs)) return { refresh_status: 'pending', refresh_error: null };
-  if (open === null && gave_up && settled.some(theirs)) {
+  if (open === null && gave_up_at !== null && settled.some(theirs)) {
     return { refresh_status: 'deferred', refresh_error: 'lookup_failed' };
   }
   return { refresh_status: 'not_requested', refresh_error: null };

@@ -2,7 +2,7 @@ import { List } from 'immutable';
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
 import { ENRICHMENT_PREFIX, type EnrichmentEvent, type Reservation, type WorkKind } from './events.ts';
-import { isStale, type SavedResult } from './result.ts';
+import { isStale, type SavedResult, toUtcDays } from './result.ts';
 import { REFRESH_ATTEMPTS, retryDelayMs } from './schedule.ts';
 
 /** The round of work that is under way. */
@@ -22,8 +22,10 @@ export interface Enrichment {
   readonly saved: SavedResult | null;
   /** The last round's, so that a command that comes late can tell that its reservation was settled. */
   readonly settled: readonly Reservation[];
-  /** Whether the last round ended without a result. */
-  readonly gave_up: boolean;
+  /** When the last round ended without a result; null: it ended with one. */
+  readonly gave_up_at: string | null;
+  /** Whether a snapshot is the last event. */
+  readonly snapshotted: boolean;
 }
 
 export type EnrichmentCommand =
@@ -49,7 +51,9 @@ export type EnrichmentCommand =
       /** 0 to 1: where in the ±20 % the delay falls. */
       readonly jitter: number;
       readonly baseMs: number;
-    };
+    }
+  /** Snapshots work that has ended, where the result was found before an instant (milliseconds). */
+  | { readonly type: 'Snapshot'; readonly before: number };
 
 /** What a POST may ask for in this state; null: the saved result serves as it is. */
 export const wantedWork = (state: Enrichment, at: number): WorkKind | null => {
@@ -110,12 +114,19 @@ const fail = (
   };
 };
 
+const snapshot = (before: number, state: Enrichment): EnrichmentEvent[] => {
+  const { open, saved, snapshotted, round, settled, gave_up_at } = state;
+  if (open !== null || saved === null || snapshotted || Date.parse(saved.enriched_at) >= before) return [];
+  const data = { round, result: toUtcDays(saved), settles: [...settled], gave_up_at };
+  return [{ type: 'lookup.EnrichmentSnapshotted.v1', data }];
+};
+
 /** Whether the outcome is of the attempt that is due: a zombie's late one changes nothing. */
 const isDue = (open: OpenRound | null, round: number, attempt: number): open is OpenRound =>
   open !== null && open.round === round && open.attempts + 1 === attempt;
 
 export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent, never> = {
-  initial: { ip: '', round: 0, open: null, saved: null, settled: [], gave_up: false },
+  initial: { ip: '', round: 0, open: null, saved: null, settled: [], gave_up_at: null, snapshotted: false },
 
   decide(command, state) {
     switch (command.type) {
@@ -131,12 +142,15 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
         return accept(
           isDue(state.open, command.round, command.attempt) ? [fail(command, state.open, state.ip)] : [],
         );
+      case 'Snapshot':
+        return accept(snapshot(command.before, state));
       default:
         return unreachable(command);
     }
   },
 
-  evolve(state, { type, data }) {
+  evolve(before, { type, data }) {
+    const state = { ...before, snapshotted: false };
     switch (type) {
       case 'lookup.EnrichmentRequested.v1': {
         const { ip, round, kind, requested_at, reservation } = data;
@@ -165,7 +179,7 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
           open: null,
           saved: data.result,
           settled: data.settles,
-          gave_up: false,
+          gave_up_at: null,
         };
       case 'lookup.EnrichmentGaveUp.v1': {
         // What could not be completed counts as complete until it is stale (decisions, Lookup).
@@ -173,7 +187,26 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
           state.saved && data.kind === 'completion'
             ? { ...state.saved, needs_company_enrichment: false }
             : state.saved;
-        return { ...state, round: data.round, open: null, saved, settled: data.settles, gave_up: true };
+        return {
+          ...state,
+          round: data.round,
+          open: null,
+          saved,
+          settled: data.settles,
+          gave_up_at: data.gave_up_at,
+        };
+      }
+      case 'lookup.EnrichmentSnapshotted.v1': {
+        const { round, result, settles, gave_up_at } = data;
+        return {
+          ip: result.ip,
+          round,
+          open: null,
+          saved: result,
+          settled: settles,
+          gave_up_at,
+          snapshotted: true,
+        };
       }
       default:
         return unreachable(type);

@@ -84,6 +84,18 @@ export const enrichmentEvents = {
     result: savedResultSchema,
     settles: z.array(reservationSchema),
   }),
+  /**
+   * All that the stream has come to, with the times of the result cut to their UTC days, so that what stands before it
+   * may go: no time and no place in the log that is left ties the address to a visit (docs/privacy.md).
+   */
+  'lookup.EnrichmentSnapshotted.v1': z.object({
+    round: z.int(),
+    result: savedResultSchema,
+    /** The reservations of the last round. */
+    settles: z.array(reservationSchema),
+    /** null: the last round ended with a result. */
+    gave_up_at: instant.nullable(),
+  }),
   /** A refresh or completion that failed five times. */
   'lookup.EnrichmentGaveUp.v1': z.object({
     ip: z.string(),

@@ -51,6 +51,15 @@ export const savedResultSchema = z.object({
 });
 export type SavedResult = z.output<typeof savedResultSchema>;
 
+/** The same result with its times cut to their UTC days: fresh for up to a day less, never for longer. */
+export const toUtcDays = (result: SavedResult): SavedResult => ({
+  ...result,
+  enriched_at: startOfDay(result.enriched_at),
+  fresh_until: startOfDay(result.fresh_until),
+});
+
+const startOfDay = (instant: string): string => `${instant.slice(0, 10)}T00:00:00.000Z`;
+
 const emptyNetwork: Network = networkSchema.parse({});
 const emptyCompany: Company = companySchema.parse({});
 

@@ -14,7 +14,7 @@ import { DUE_CHANNEL, notifyIfRoom } from '../../platform/channels.ts';
 import type { Projection } from '../projection.ts';
 
 type Completed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentCompleted.v1' }>;
-type SavedResult = Completed['data']['result'];
+type SavedRow = Completed['data']['result'] & { readonly snapshotted: boolean };
 
 interface WorkRow {
   ip: string;
@@ -39,7 +39,7 @@ interface ReservationRow {
 
 /** What a batch comes to, row by row, before any of it is written. */
 interface Changes {
-  readonly saved: Map<string, SavedResult>;
+  readonly saved: Map<string, SavedRow>;
   /** Addresses whose work on the rest has been given up. */
   readonly givenUp: Set<string>;
   /** null: the work has ended. */
@@ -132,9 +132,18 @@ const foldEnrichment = (changes: Changes, { type, data }: EnrichmentEvent): void
     }
     case 'lookup.EnrichmentCompleted.v1': {
       const { result, settles } = data;
-      changes.saved.set(result.ip, result);
+      changes.saved.set(result.ip, { ...result, snapshotted: false });
       changes.givenUp.delete(result.ip);
       end(changes, result.ip, 'completed', result.enriched_at, settles);
+      return;
+    }
+    case 'lookup.EnrichmentSnapshotted.v1': {
+      const { result, settles, gave_up_at } = data;
+      changes.saved.set(result.ip, { ...result, snapshotted: true });
+      changes.givenUp.delete(result.ip);
+      // News only to a rebuild: in the table in use these have ended before.
+      if (gave_up_at === null) end(changes, result.ip, 'completed', result.enriched_at, settles);
+      else end(changes, result.ip, 'gave_up', gave_up_at, settles);
       return;
     }
     case 'lookup.EnrichmentGaveUp.v1':
@@ -222,13 +231,13 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
 const APPLY = `
   with saved as (
     insert into saved_lookup as s
-      (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment)
-    select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment
+      (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, snapshotted)
+    select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, snapshotted
     from json_populate_recordset(null::saved_lookup, $1)
     on conflict (ip) do update
-    set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment) =
+    set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, snapshotted) =
       (excluded.match_type, excluded.network, excluded.company, excluded.sources, excluded.enriched_at,
-       excluded.fresh_until, excluded.needs_company_enrichment)),
+       excluded.fresh_until, excluded.needs_company_enrichment, excluded.snapshotted)),
   given_up as (
     update saved_lookup set needs_company_enrichment = false where ip = any ($2)),
   ended as (

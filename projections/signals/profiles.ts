@@ -19,7 +19,7 @@ export const profiles: Projection = {
     const rows = new Map<string, Row | null>();
     for (const recorded of events) {
       const event = readEvent(enrichmentEvents, recorded);
-      if (event?.type !== 'lookup.EnrichmentCompleted.v1') continue;
+      if (event === null || !('result' in event.data)) continue;
       const { ip, company, enriched_at } = event.data.result;
       const hostname = company && websiteHost(company.website);
       rows.set(ip, company && hostname ? { ip, hostname, profile: profileName(company), enriched_at } : null);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { enrichment } from '../../domain/lookup/enrichment.ts';
+import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
 import { retryDelayMs } from '../../domain/lookup/schedule.ts';
 import { given } from './deciding.ts';
 import {
@@ -71,6 +72,71 @@ describe('submitting an address', () => {
     given(enrichment, [requested()])
       .when({ type: 'Submit', ip: IP, reservation: null, at: AT })
       .thenEvents([]);
+  });
+});
+
+const MIDNIGHT = Date.parse('2026-03-02T00:00:00.000Z');
+const snapshotted = (gave_up_at: string | null = null, round = 1): EnrichmentEvent => ({
+  type: 'lookup.EnrichmentSnapshotted.v1',
+  data: {
+    round,
+    result: result({ enriched_at: '2026-03-01T00:00:00.000Z', fresh_until: '2026-03-31T00:00:00.000Z' }),
+    settles: [reservation()],
+    gave_up_at,
+  },
+});
+const gaveUp = (round = 2): EnrichmentEvent => ({
+  type: 'lookup.EnrichmentGaveUp.v1',
+  data: {
+    ip: IP,
+    round,
+    attempt: 5,
+    kind: 'refresh',
+    gave_up_at: new Date(AT).toISOString(),
+    failures: [],
+    settles: [reservation()],
+  },
+});
+
+describe('a snapshot', () => {
+  const snapshot = { type: 'Snapshot', before: MIDNIGHT } as const;
+  it('stands for all that ended, with the times of the result cut to their UTC days', () => {
+    given(enrichment, [requested(), failed(1), completed({}, { attempt: 2 })])
+      .when(snapshot)
+      .thenEvents([snapshotted()]);
+  });
+  it('keeps when the last round was given up', () => {
+    given(enrichment, [requested(), completed(), requested(2, 'refresh'), gaveUp()])
+      .when(snapshot)
+      .thenEvents([snapshotted(new Date(AT).toISOString(), 2)]);
+  });
+  it('is not made of a result of the day, of work under way, or where nothing is saved', () => {
+    given(enrichment, [requested(), completed({ enriched_at: '2026-03-02T00:00:00.000Z' })])
+      .when(snapshot)
+      .thenEvents([]);
+    given(enrichment, [requested(), completed(), requested(2, 'refresh')])
+      .when(snapshot)
+      .thenEvents([]);
+    given(enrichment, [requested()]).when(snapshot).thenEvents([]);
+  });
+  it('leads to the same state as the events that it stands for, but for the times of the result', () => {
+    const fold = (events: readonly EnrichmentEvent[]) => events.reduce(enrichment.evolve, enrichment.initial);
+    for (const events of [
+      [requested(), completed()],
+      [requested(), completed(), requested(2, 'refresh'), gaveUp()],
+    ]) {
+      const before = fold(events);
+      const decision = enrichment.decide(snapshot, before);
+      const after = fold(decision.ok ? decision.value : []);
+      const { enriched_at, fresh_until } = before.saved ?? result();
+      const { saved, ...others } = { ...after, snapshotted: false };
+      expect({ ...others, saved: { ...saved, enriched_at, fresh_until } }).toEqual(before);
+    }
+  });
+  it('is followed by further rounds, of which another snapshot can be made', () => {
+    given(enrichment, [snapshotted(), requested(2, 'refresh'), completed({}, { round: 2 })])
+      .when(snapshot)
+      .thenEvents([snapshotted(null, 2)]);
   });
 });
 

@@ -1,0 +1,47 @@
+import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
+import { enrichmentEvents } from '../../domain/lookup/events.ts';
+import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
+import { appendSafely, type CommandContext, load, toNewEvents } from '../handle.ts';
+import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
+
+export interface SnapshotLimits {
+  /** Only a result that was found before this instant, milliseconds. */
+  readonly before: number;
+  /** Every consumer of the log has passed this position: nothing after it is removed. */
+  readonly passed: Position;
+}
+
+/**
+ * Replaces the events of an address's ended work by a snapshot. Repeating it is harmless, and ends what a process that
+ * died between append and removal has left.
+ * @returns false where the work goes on, or not every consumer has passed it: another run tries again
+ * @throws OutcomeUnknown when the snapshot may be there, and the port's other errors when it is not
+ */
+export const snapshotEnrichment = async (
+  { store, digest }: Pick<LookupStreams, 'store' | 'digest'>,
+  ip: string,
+  { before, passed }: SnapshotLimits,
+  context: CommandContext,
+): Promise<boolean> => {
+  const stream = enrichmentStream(digest(ip));
+  const { state, revision } = await load(store, enrichmentAggregate, stream);
+  if (revision === null) return false;
+  if (state.snapshotted) {
+    await store.truncateBefore(stream, revision);
+    return true;
+  }
+  const decision = enrichmentAggregate.decider.decide({ type: 'Snapshot', before }, state);
+  if (!decision.ok || decision.value.length === 0) return false;
+  const [last] = await Array.fromAsync(store.readStream(stream, { from: revision, limit: 1 }));
+  if (last === undefined || last.position > passed) return false;
+  try {
+    const events = toNewEvents(enrichmentEvents, decision.value, context);
+    const appended = await appendSafely(store, stream, revision, events);
+    await store.truncateBefore(stream, appended.revision);
+    return true;
+  } catch (error) {
+    // Somebody asked for the address just now.
+    if (error instanceof WrongExpectedRevision) return false;
+    throw error;
+  }
+};
