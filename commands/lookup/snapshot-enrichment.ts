@@ -5,7 +5,7 @@ import { appendSafely, type CommandContext, load, toNewEvents } from '../handle.
 import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
 
 export interface SnapshotLimits {
-  /** Only a result that was found before this instant, milliseconds. */
+  /** Only a result that was found before this instant, milliseconds, or by a clock that was ahead. */
   readonly before: number;
   /** Every consumer of the log has passed this position: nothing after it is removed. */
   readonly passed: Position;
@@ -30,7 +30,7 @@ export const snapshotEnrichment = async (
     await store.truncateBefore(stream, revision);
     return true;
   }
-  const decision = enrichmentAggregate.decider.decide({ type: 'Snapshot', before }, state);
+  const decision = enrichmentAggregate.decider.decide({ type: 'Snapshot', before, at: context.at }, state);
   if (!decision.ok || decision.value.length === 0) return false;
   const [last] = await Array.fromAsync(store.readStream(stream, { from: revision, limit: 1 }));
   if (last === undefined || last.position > passed) return false;

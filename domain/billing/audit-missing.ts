@@ -1,4 +1,5 @@
-import { DAY, MINUTE } from '../kernel/time.ts';
+import { aheadAfter } from '../kernel/ahead.ts';
+import { DAY } from '../kernel/time.ts';
 import { REVEAL_PREFIX } from '../reveals/events.ts';
 import type { Chain, Difference } from './audit-chain.ts';
 import type { Receipts } from './audit-receipts.ts';
@@ -33,8 +34,6 @@ export interface AuditMoment {
  * completion at the earliest, and `expired-…` is kept for 60 days after that. A day is left for clocks and midnights.
  */
 const TRACED_MS = 59 * DAY;
-/** Clocks of processes may differ by less. */
-const CLOCKS_DIFFER_MS = MINUTE;
 
 export interface MissingCheck {
   /** Entries without a receipt whose ids stand in `expired-…`, or whose expired receipts are being deleted. */
@@ -93,7 +92,7 @@ const requestsWithoutCompletion = (
 ): Difference[] =>
   [...byId].flatMap(([reveal_id, { revision, requested, completed }]): Difference[] => {
     if (completed || !requested) return [];
-    if (Date.parse(requested.expires_at) <= now + CLOCKS_DIFFER_MS || expired.has(reveal_id)) return [];
+    if (Date.parse(requested.expires_at) <= aheadAfter(now) || expired.has(reveal_id)) return [];
     const row = rows.get(reveal_id);
     if (row && (row.pending || row.last_position > upTo)) return [];
     const stream = `${REVEAL_PREFIX}${reveal_id}`;
@@ -114,4 +113,4 @@ const rowsWithoutReceipt = ({ byId }: Receipts, { expired, rows }: Traces, { now
 
 /** Whether a receipt may be on its way out: a sweep deletes the stream before it writes the id to `expired-…`. */
 const isExpired = (row: ReceiptRow | undefined, now: number): boolean =>
-  row !== undefined && Date.parse(row.expires_at) <= now + CLOCKS_DIFFER_MS;
+  row !== undefined && Date.parse(row.expires_at) <= aheadAfter(now);

@@ -1,4 +1,5 @@
 import { List } from 'immutable';
+import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
 import { ENRICHMENT_PREFIX, type EnrichmentEvent, type Reservation, type WorkKind } from './events.ts';
@@ -52,8 +53,8 @@ export type EnrichmentCommand =
       readonly jitter: number;
       readonly baseMs: number;
     }
-  /** Snapshots work that has ended, where the result was found before an instant (milliseconds). */
-  | { readonly type: 'Snapshot'; readonly before: number };
+  /** Snapshots ended work whose result was found before an instant, or by a clock that was ahead. Both in milliseconds. */
+  | { readonly type: 'Snapshot'; readonly before: number; readonly at: number };
 
 /** What a POST may ask for in this state; null: the saved result serves as it is. */
 export const wantedWork = (state: Enrichment, at: number): WorkKind | null => {
@@ -114,9 +115,13 @@ const fail = (
   };
 };
 
-const snapshot = (before: number, state: Enrichment): EnrichmentEvent[] => {
-  const { open, saved, snapshotted, round, settled, gave_up_at } = state;
-  if (open !== null || saved === null || snapshotted || Date.parse(saved.enriched_at) >= before) return [];
+const snapshot = (
+  { before, at }: Extract<EnrichmentCommand, { type: 'Snapshot' }>,
+  { open, saved, snapshotted, round, settled, gave_up_at }: Enrichment,
+): EnrichmentEvent[] => {
+  if (open !== null || saved === null || snapshotted) return [];
+  const enrichedAt = Date.parse(saved.enriched_at);
+  if (enrichedAt >= before && !isAhead(enrichedAt, at)) return [];
   const data = { round, result: toUtcDays(saved), settles: [...settled], gave_up_at };
   return [{ type: 'lookup.EnrichmentSnapshotted.v1', data }];
 };
@@ -143,7 +148,7 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
           isDue(state.open, command.round, command.attempt) ? [fail(command, state.open, state.ip)] : [],
         );
       case 'Snapshot':
-        return accept(snapshot(command.before, state));
+        return accept(snapshot(command, state));
       default:
         return unreachable(command);
     }

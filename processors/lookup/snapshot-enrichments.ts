@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-enrichment.ts';
+import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createAlarm } from '../../platform/alarm.ts';
@@ -49,8 +50,9 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
     const { rows } = await pool.query<{ ip: string }>({
       name: 'enrichments_to_snapshot',
       text: `select ip from read.saved_lookup
-             where not snapshotted and enriched_at < $1 and ip > $2 order by ip limit ${BATCH}`,
-      values: [new Date(before), after],
+             where not snapshotted and (enriched_at < $1 or enriched_at > $2) and ip > $3
+             order by ip limit ${BATCH}`,
+      values: [new Date(before), new Date(aheadAfter(clock.now())), after],
     });
     const ips = rows.map(({ ip }) => ip);
     await snapshotAll(options, ips, { before, passed });

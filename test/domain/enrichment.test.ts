@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { DAY } from '../../domain/kernel/time.ts';
 import { enrichment } from '../../domain/lookup/enrichment.ts';
 import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
 import { retryDelayMs } from '../../domain/lookup/schedule.ts';
@@ -99,7 +100,7 @@ const gaveUp = (round = 2): EnrichmentEvent => ({
 });
 
 describe('a snapshot', () => {
-  const snapshot = { type: 'Snapshot', before: MIDNIGHT } as const;
+  const snapshot = { type: 'Snapshot', before: MIDNIGHT, at: MIDNIGHT } as const;
   it('stands for all that ended, with the times of the result cut to their UTC days', () => {
     given(enrichment, [requested(), failed(1), completed({}, { attempt: 2 })])
       .when(snapshot)
@@ -118,6 +119,11 @@ describe('a snapshot', () => {
       .when(snapshot)
       .thenEvents([]);
     given(enrichment, [requested()]).when(snapshot).thenEvents([]);
+  });
+  it('is made at once of a result that was found by a clock that was ahead', () => {
+    given(enrichment, [requested(), completed()])
+      .when({ type: 'Snapshot', before: MIDNIGHT - 365 * DAY, at: MIDNIGHT - 364 * DAY })
+      .thenEvents([snapshotted()]);
   });
   it('leads to the same state as the events that it stands for, but for the times of the result', () => {
     const fold = (events: readonly EnrichmentEvent[]) => events.reduce(enrichment.evolve, enrichment.initial);
