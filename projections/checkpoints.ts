@@ -68,27 +68,39 @@ export const commitSteps = async (
   steps: readonly Step[],
   to: Position,
 ): Promise<void> => {
-  await db.query('begin');
+  // Sent together, in this order: a pass costs two round trips, whatever it has to write.
+  const begun = db.query('begin');
+  // The checkpoints first, as a rebuild does: whoever has them may touch the tables.
+  const moving = db.query({
+    name: 'advance_checkpoints',
+    text: ADVANCE_AND_RESUME,
+    values: advance(lease, steps, to),
+  });
+  const applying = steps.map(async ({ projection, events }) => {
+    if (events.length > 0) await projection.apply(events, db);
+  });
   try {
-    // The checkpoints first, as a rebuild does: whoever has them may touch the tables.
-    const moved = await db.query({
-      name: 'advance_checkpoints',
-      text: ADVANCE_AND_RESUME,
-      values: advance(lease, steps, to),
-    });
-    if (moved.rows[0]?.n !== steps.length) throw new CheckpointMoved();
-    for (const { projection, events } of steps) {
-      if (events.length === 0) continue;
-      await projection.apply(events, db).catch((error: unknown) => {
-        throw isTransient(error) ? error : new ProjectionFailed(projection, error);
-      });
-    }
+    const [, moved, ...applied] = await Promise.allSettled([begun, moving, ...applying]);
+    if (moved.status === 'fulfilled' && moved.value.rows[0]?.n !== steps.length) throw new CheckpointMoved();
+    const failures = [moved, ...applied].flatMap((result, nth) =>
+      result.status === 'rejected' ? [{ step: steps[nth - 1], error: result.reason as unknown }] : [],
+    );
+    // Of a statement that fails, those after it fail as well.
+    const failure = failures.find(({ error }) => !isAborted(error)) ?? failures[0];
+    if (failure) throw failureOf(failure.step, failure.error);
     await db.query('commit');
   } catch (error) {
     await db.query('rollback').catch(() => undefined);
     throw error;
   }
 };
+
+/** What failed because another statement of its transaction had failed. */
+const isAborted = (error: unknown): boolean => (error as { code?: unknown }).code === IN_FAILED_TRANSACTION;
+const IN_FAILED_TRANSACTION = '25P02';
+
+const failureOf = (step: Step | undefined, error: unknown): unknown =>
+  step === undefined || isTransient(error) ? error : new ProjectionFailed(step.projection, error);
 
 /** Writes down what was passed without an event for any of them. Nothing is lost where that does not succeed. */
 export const savePassed = async (

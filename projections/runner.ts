@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Position } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
 import { createAlarm } from '../platform/alarm.ts';
+import { endClient } from '../platform/end-postgres.ts';
 import type { Lease } from '../platform/leases.ts';
 import { type Checkpoint, CheckpointMoved, loadCheckpoints } from './checkpoints.ts';
 import { type PassOptions, runPass } from './pass.ts';
@@ -185,9 +186,10 @@ const withSession = async (
     connectionTimeoutMillis: 2_000,
     query_timeout: 60_000,
     keepAlive: true,
+    pipeline: true,
   });
   const lost = new AbortController();
-  const end = (): void => void db.end().catch(() => undefined);
+  const end = (): void => void endClient(db);
   // A query that a dead connection never answers must not keep the group from starting again.
   const endSoon = (): void => void setTimeout(end, ENDING_MS).unref();
   signal.addEventListener('abort', endSoon, { once: true });

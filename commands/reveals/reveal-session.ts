@@ -12,6 +12,7 @@ import {
 } from '../../domain/reveals/reveal.ts';
 import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
 import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
+import { createLinger, LINGER } from '../linger.ts';
 
 const aggregate: Aggregate<Reveal, RevealCommand, RevealEvent, RevealRefusal> = {
   schemas: revealEvents,
@@ -84,11 +85,14 @@ export type RevealSession = (
 /** Equal requests at once are one to the store and to the partner's rate. */
 export const createRevealSession = (parts: RevealParts): RevealSession => {
   const running = new Map<string, ReturnType<RevealSession>>();
+  const linger = createLinger(LINGER);
   return (request, context) => {
     const key = `${revealIdOf(request)} ${request.sessionId}`;
     const known = running.get(key);
     if (known) return known;
-    const fresh = revealSession(parts, request, context).finally(() => running.delete(key));
+    const fresh = linger()
+      .then(() => revealSession(parts, request, context))
+      .finally(() => running.delete(key));
     running.set(key, fresh);
     return fresh;
   };

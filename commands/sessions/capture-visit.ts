@@ -27,6 +27,7 @@ import {
 import { reportAhead } from '../../platform/ahead.ts';
 import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
+import { createLinger, LINGER } from '../linger.ts';
 import { newId } from '../new-id.ts';
 import { createTurns } from '../turns.ts';
 
@@ -98,6 +99,7 @@ export const createVisitCapture = (
 ): CaptureVisit => {
   const known = new LRUCache<string, KnownTab>({ max: CACHED_TABS });
   const inTurn = createTurns();
+  const linger = createLinger(LINGER);
 
   const capture = async (
     tabId: string,
@@ -158,7 +160,8 @@ export const createVisitCapture = (
     }
   };
 
-  return (visit, context, admitted = () => undefined) => {
+  return async (visit, context, admitted = () => undefined) => {
+    await linger();
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + PATIENCE_MS;
     return inTurn(tabId, () => capture(tabId, visit, context, admitted, () => performance.now() < deadline));

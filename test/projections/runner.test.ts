@@ -232,13 +232,18 @@ it('projections end soon after their lease, though the database does not answer 
   ]);
   const ending = new AbortController();
   let hasEnded = false;
-  const running = runProjections({ ...house, url, projections: [tally] }, lease, ending.signal)
+  let applied = 0;
+  const onApplied = (): void => {
+    applied += 1;
+  };
+  const running = runProjections({ ...house, url, projections: [tally], onApplied }, lease, ending.signal)
     .catch(() => undefined)
     .finally(() => {
       hasEnded = true;
     });
   await append('cut off', 1);
   await house.caughtUp([tally]);
+  await until('the answer to the commit is there', () => applied > 0);
   proxy.freeze('answers');
   const sent = proxy.sent();
   await append('cut off', 1);

@@ -1,0 +1,78 @@
+import { SAVED_ADDRESS, savedAnswer } from '../rows/saved-lookups.ts';
+import type { WebhookSink } from './bare-deliveries.ts';
+import type { Bench } from './bench.ts';
+import type { Cluster } from './cluster.ts';
+import type { LoadPlan } from './load-plan.ts';
+import { capture, createTracker, readFeed } from './tracking.ts';
+import { createEndpoint } from './webhooks.ts';
+
+const ADDRESSES = 1_000_000;
+/** As many sessions as one visitor may begin in a second. */
+const SESSIONS = 10;
+
+type Requests = LoadPlan['requests'];
+
+/** What is done, so many a second. */
+export interface Kind {
+  readonly name: string;
+  readonly requests: () => Requests;
+  readonly expect: number;
+  /** Where it is sent. Default: the API. */
+  readonly port?: number;
+  /** The highest rate it is asked for. */
+  readonly most?: number;
+}
+
+/** What all kinds are compared with. */
+export const INSERT: Kind = { name: 'insert', requests: () => ({ of: 'inserts' }), expect: 204 };
+
+/** Makes what the kinds need: a saved result, trackers, an endpoint and sessions. */
+export const prepareKinds = async (
+  bench: Bench,
+  product: Cluster,
+  sink: WebhookSink,
+): Promise<readonly Kind[]> => {
+  await savedAnswer(product);
+  const { keys } = product;
+  const [key = '', ofDeliveries = ''] = keys;
+  const tracker = await createTracker(product);
+  const delivered = await createTracker({ ...product, keys: [ofDeliveries] });
+  await createEndpoint(product, ofDeliveries, sink.urls[0] ?? '', delivered);
+  for (let n = 0; n < SESSIONS; n += 1) await capture(product, tracker, SAVED_ADDRESS);
+  await product.followed();
+  const sessions = (await readFeed(product, tracker)).sessions.map(({ session_id }) => session_id);
+  const addresses = () => bench.freshAddresses(ADDRESSES);
+  return [
+    {
+      name: 'saved lookup',
+      requests: () => ({ of: 'lookups', method: 'GET', keys: [key], address: { same: SAVED_ADDRESS } }),
+      expect: 200,
+    },
+    {
+      name: 'submission, enriched',
+      requests: () => ({ of: 'lookups', method: 'POST', keys: [key], address: { first: addresses() } }),
+      expect: 202,
+      most: 100,
+    },
+    { name: 'capture', requests: () => ({ of: 'captures', tracker, first: addresses() }), expect: 204 },
+    { name: 'reveal', requests: () => ({ of: 'reveals', key, sessions }), expect: 200, most: 100 },
+    {
+      name: 'capture, delivered to one endpoint',
+      requests: () => ({ of: 'captures', tracker: delivered, first: addresses() }),
+      expect: 204,
+      most: 100,
+    },
+    {
+      name: 'clue',
+      requests: () => ({ of: 'clues', first: addresses() }),
+      expect: 202,
+      port: Number(product.service.env.OPS_PORT),
+      most: 100,
+    },
+    {
+      name: 'feed page of 10',
+      requests: () => ({ of: 'pages', key, paths: [`/v1/sessions?tracker_id=${tracker}&limit=10`] }),
+      expect: 200,
+    },
+  ];
+};
