@@ -13,7 +13,7 @@ import { openApiDocument, openApiRoute } from '../http/openapi.ts';
 import { createServedHosts } from '../http/own-host.ts';
 import type { CallingKey, Route } from '../http/route.ts';
 import { buildServer } from '../http/server.ts';
-import { createConnectionGroup } from '../http/visitor.ts';
+import { createConnectionGroup, createRequestGroup } from '../http/visitor.ts';
 import type { Config } from '../platform/config.ts';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
@@ -179,6 +179,11 @@ export const buildApi = async (
       inAll: config.MAX_CONNECTIONS,
       perAddress: config.MAX_CONNECTIONS_PER_ADDRESS,
       groupOf: createConnectionGroup(config.TRUSTED_PROXIES),
+    },
+    // Who waits for an answer before the next request has no more of them under way than connections.
+    requestLimit: {
+      perCaller: config.MAX_CONNECTIONS_PER_ADDRESS,
+      callerOf: createRequestGroup(config.TRUSTED_PROXIES),
     },
     clock,
     log,

@@ -22,6 +22,8 @@ export interface PipelineParts extends ConclusionParts {
   authenticate(token: string): CallingKey | null | Promise<CallingKey | null>;
   /** Spends the rates that the call needs; null when all allow it. */
   admit(key: CallingKey, route: Route): Inadmissible | null | Promise<Inadmissible | null>;
+  /** Told of a caller that left before its request had arrived: there is no answer. */
+  gone(exchange: Exchange): void;
 }
 
 type Step<T> = (this: Pipeline, exchange: Exchange, value: T) => void;
@@ -95,8 +97,10 @@ export class Pipeline {
   }
 
   private received(exchange: Exchange, body: Buffer | 'too_large' | 'gone'): void {
-    if (body === 'gone') exchange.settled = true;
-    else if (body === 'too_large') this.refuse(exchange, 'body_too_large');
+    if (body === 'gone') {
+      exchange.settled = true;
+      this.parts.gone(exchange);
+    } else if (body === 'too_large') this.refuse(exchange, 'body_too_large');
     else this.guarded(this.accept, exchange, body);
   }
 

@@ -12,6 +12,7 @@ import { Exchange } from './exchange.ts';
 import { ambiguityOf } from './message-framing.ts';
 import { exceedsTarget, Pipeline, type PipelineParts } from './pipeline.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
+import { countRequests, type RequestLimit, type RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
 import { type Sending, send } from './send.ts';
 
@@ -50,6 +51,7 @@ export interface ServerParts extends Pick<PipelineParts, 'authenticate' | 'admit
   /** Whether callers reach the service by https alone. */
   readonly isHttps?: boolean;
   readonly connectionLimits?: ConnectionLimits;
+  readonly requestLimit?: RequestLimit;
   /** Told of every answer of a route, for metrics. */
   readonly onAnswer?: (route: Route, answer: Answer, milliseconds: number) => void;
 }
@@ -61,12 +63,15 @@ export function buildServer(parts: ServerParts): FastifyInstance {
   const sending: Sending = { closing: false, headers, writeMs: timeouts.writeMs };
   const { app, connections } = bareServer(timeouts, sending);
   if (parts.connectionLimits) limitConnections(app.server, parts.connectionLimits);
+  const underWay = countRequests(parts.requestLimit);
   const pipeline = new Pipeline({
     authenticate: parts.authenticate,
     admit: parts.admit,
     log: parts.log,
     handlerMs: timeouts.handlerMs,
+    gone: ({ raw }) => underWay.leave(raw),
     deliver: ({ route, raw, response, id, startedAt }, answer) => {
+      underWay.leave(raw);
       send(raw, response, id, answer, route.path.startsWith('/v1/'), sending);
       parts.onAnswer?.(route, answer, performance.now() - startedAt);
     },
@@ -81,7 +86,11 @@ export function buildServer(parts: ServerParts): FastifyInstance {
       const exchange = new Exchange(route, raw, reply.raw, id, params, parts.clock.now());
       serveInSpan(route.path, raw, reply.raw, id, () => pipeline.enter(exchange));
     },
-    refuse: refuser(sending),
+    refuse: (request, reply, code, options) => {
+      underWay.leave(request.raw);
+      refuser(sending)(request, reply, code, options);
+    },
+    underWay,
   });
   return app;
 }
@@ -145,19 +154,21 @@ interface Routing {
   isCustomDomain(host: string): boolean | Promise<boolean>;
   serve(route: Route, request: FastifyRequest, reply: FastifyReply): void;
   readonly refuse: Refuse;
+  readonly underWay: RequestsUnderWay;
 }
 
 /**
  * Registers every method on every path, so that the router's own decoding of a path decides between 404 and
  * 405. All is answered in `onRequest`: behind it, Fastify judges content types before the key was looked at.
  */
-function addRoutes(app: FastifyInstance, { routes, isCustomDomain, serve, refuse }: Routing): void {
+function addRoutes(app: FastifyInstance, routing: Routing): void {
+  const { routes, isCustomDomain, serve, refuse } = routing;
   for (const method of ROUTED_METHODS) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
   }
   for (const [path, onPath] of Map.groupBy(routes, (route) => route.path)) {
     const add = (methods: readonly string[], answer: Respond) =>
-      on(app, path, methods, refuse, path.startsWith('/tracking/') ? answer : elsewhere(answer));
+      on(app, path, methods, routing, path.startsWith('/tracking/') ? answer : elsewhere(answer));
     for (const route of onPath) add(methodsOf(route), serve.bind(null, route));
     const allowed = onPath.flatMap(methodsOf);
     const options = { headers: { allow: allowed.join(', ') } };
@@ -168,7 +179,7 @@ function addRoutes(app: FastifyInstance, { routes, isCustomDomain, serve, refuse
       else refuse(request, reply, 'method_not_allowed', options);
     });
   }
-  on(app, '*', ROUTED_METHODS, refuse, (request, reply) => refuse(request, reply, 'not_found'));
+  on(app, '*', ROUTED_METHODS, routing, (request, reply) => refuse(request, reply, 'not_found'));
 
   /** Under a customer's name there is no API to find: its cookies and pages are not the service's to touch. */
   function elsewhere(answer: Respond): Respond {
@@ -201,7 +212,7 @@ function on(
   app: FastifyInstance,
   url: string,
   method: readonly string[],
-  refuse: Refuse,
+  { refuse, underWay }: Pick<Routing, 'refuse' | 'underWay'>,
   answer: Respond,
 ): void {
   const hasParams = url.includes(':');
@@ -213,6 +224,7 @@ function on(
       const empty = hasParams && Object.values(request.params as PathParams).includes('');
       if (refuseAmbiguous(request, reply, refuse)) return;
       if (empty) refuse(request, reply, 'not_found');
+      else if (!underWay.enter(request.raw)) refuse(request, reply, 'api_busy');
       else answer(request, reply);
     },
     handler: unreachable,

@@ -1,4 +1,6 @@
 /** Who visits: the address of a browser behind the proxies that the operator trusts (decisions, "Running it"). */
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { canonicalText, parseAddress } from '../domain/kernel/address.ts';
 import type { ApiRequest } from './route.ts';
@@ -62,6 +64,27 @@ export const createConnectionGroup = (
     const peer = parseAddress(address.split('%', 1)[0] ?? '');
     if (peer === null) return NOBODY;
     return isTrusted(peer) ? null : networkOf(canonicalText(peer));
+  };
+};
+
+/** What a request is counted as: what its client's connection would be, also behind a trusted proxy. */
+export const createRequestGroup = (
+  trustedProxies: readonly string[],
+): ((request: IncomingMessage) => string | null) => {
+  const clientOf = createVisitorAddress(trustedProxies);
+  const groupOf = createConnectionGroup(trustedProxies);
+  const ofPeers = new WeakMap<Socket, string | null>();
+  const ofPeer = (socket: Socket): string | null => {
+    const known = ofPeers.get(socket);
+    if (known !== undefined) return known;
+    const group = groupOf(socket.remoteAddress ?? '');
+    ofPeers.set(socket, group);
+    return group;
+  };
+  return ({ socket, headers }) => {
+    const forwarded = headers['x-forwarded-for'];
+    if (forwarded === undefined) return ofPeer(socket);
+    return groupOf(clientOf({ peer: socket.remoteAddress ?? '', header: () => String(forwarded) }));
   };
 };
 

@@ -304,3 +304,116 @@ describe('a server that closes', () => {
     expect((await app.inject('/healthz')).statusCode).toBe(200);
   });
 });
+
+describe('requests that one caller sends without waiting for answers', () => {
+  const GET = `GET /v1/slow HTTP/1.1\r\n${KEYED}\r\n`;
+  const POST = `POST /v1/slow HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`;
+
+  const slow = async () => {
+    const waiting: (() => void)[] = [];
+    const handle = (): Promise<Answer> =>
+      new Promise((resolve) => waiting.push(() => resolve({ status: 200, body: '{}' })));
+    const { server } = await listening({
+      routes: [
+        aRoute({ method: 'GET', path: '/v1/slow', handle }),
+        aRoute({ method: 'POST', path: '/v1/slow', body: 'json', handle }),
+      ],
+      requestLimit: {
+        perCaller: 3,
+        callerOf: ({ headers }) => headers['x-caller']?.toString() ?? 'a caller',
+      },
+    });
+    const end = (): void => {
+      for (const answer of waiting.splice(0)) answer();
+    };
+    return { server, waiting, end };
+  };
+
+  /** Sends some text on a connection of its own. */
+  const opened = (text: string): { socket: Socket; statuses: () => string[] } => {
+    let received = '';
+    const socket = connect(portOf(app), '127.0.0.1', () => socket.write(text));
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    socket.on('error', () => undefined);
+    return {
+      socket,
+      statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => `${status}`),
+    };
+  };
+
+  it('are refused beyond the limit, and other callers are not', async () => {
+    const { waiting, end } = await slow();
+    const greedy = opened(GET.repeat(5));
+    await eventually(
+      'three wait',
+      () => waiting.length,
+      (count) => count === 3,
+    );
+    const other = opened(GET.replace('Host', 'X-Caller: another\r\nHost'));
+    await eventually(
+      'another waits',
+      () => waiting.length,
+      (count) => count === 4,
+    );
+    end();
+    await eventually('all are answered', greedy.statuses, ({ length }) => length === 5);
+    expect(greedy.statuses()).toEqual(['200', '200', '200', '503', '503']);
+    await eventually('the other is answered', other.statuses, ({ length }) => length === 1);
+    expect(other.statuses()).toEqual(['200']);
+    greedy.socket.write(GET);
+    await eventually(
+      'one more waits',
+      () => waiting.length,
+      (count) => count === 1,
+    );
+    end();
+    greedy.socket.destroy();
+    other.socket.destroy();
+  });
+
+  it('count until their work has ended, also if the caller has left', async () => {
+    const { server, waiting, end } = await slow();
+    const first = opened(GET.repeat(3));
+    await eventually(
+      'three wait',
+      () => waiting.length,
+      (count) => count === 3,
+    );
+    first.socket.destroy();
+    await eventually(
+      'the connection has ended',
+      () => new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count))),
+      (count) => count === 0,
+    );
+    expect(await exchangeBytes(app, `GET /v1/slow HTTP/1.1\r\n${KEYED}${CLOSE}`)).toMatch(/^HTTP\/1\.1 503/);
+    end();
+    const next = opened(GET);
+    await eventually(
+      'one more waits',
+      () => waiting.length,
+      (count) => count === 1,
+    );
+    end();
+    next.socket.destroy();
+  });
+
+  it('count no more where the caller leaves before the whole request has arrived', async () => {
+    const { waiting, end } = await slow();
+    for (let nth = 0; nth < 4; nth += 1) {
+      const { socket } = opened(POST);
+      await once(socket, 'connect');
+      socket.end();
+      await once(socket, 'close');
+    }
+    const next = opened(GET);
+    await eventually(
+      'it waits',
+      () => waiting.length,
+      (count) => count === 1,
+    );
+    end();
+    next.socket.destroy();
+  });
+});
