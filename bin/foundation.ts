@@ -19,6 +19,7 @@ import { MigrationError, migrate } from '../platform/migrate.ts';
 import { endsWithin } from '../platform/pause.ts';
 import { createSlonik } from '../platform/slonik.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
+import { fairPool } from '../read-api/fair-pool.ts';
 import { createWebhookQueue, type WebhookQueue } from '../read-api/webhook-queue.ts';
 import { tracedStore } from './tracing.ts';
 import { Unreachable } from './unreachable.ts';
@@ -100,7 +101,7 @@ export const openFoundation = async (
       query_timeout: 4_500,
     });
     pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
-    const db = await createSlonik(databaseUrl);
+    const db = fairPool(await createSlonik(databaseUrl));
     const master = loadMasterKey(config, dataDir);
     await bindKeys(pool, master);
     const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));

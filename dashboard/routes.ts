@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { onBehalfOf } from '../http/on-behalf-of.ts';
 import type { Answer, ApiRequest, Route } from '../http/route.ts';
 import { staticRoute } from '../http/static-route.ts';
 import { csrfOf, see, tokenIn } from './answers.ts';
@@ -64,7 +65,8 @@ export const dashboardRoutes = (parts: DashboardParts): Route[] => {
       if (method === 'POST' && !isOwnForm(visit)) return strange();
       if (visit.user.is_first && !beforeAll) return see('/dashboard/password');
       const wait = method === 'POST' && !endsLogins ? await parts.admitForm(visit.user) : null;
-      return wait === null ? handle(visit) : tooManyForms(wait);
+      if (wait !== null) return tooManyForms(wait);
+      return onBehalfOf(visit.user.partner_id, () => handle(visit));
     });
 
   const open = ({ method, path, handle }: OpenRoute) =>

@@ -8,6 +8,7 @@ import { bearerToken } from './authorization.ts';
 import { Conclusion, type ConclusionParts, stopTimer } from './conclusion.ts';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import type { Exchange } from './exchange.ts';
+import { onBehalfOf } from './on-behalf-of.ts';
 import { hasBody, parseBody, readBody, refuseByHeaders } from './request-body.ts';
 import type { Answer, CallingKey, Route } from './route.ts';
 
@@ -116,7 +117,9 @@ export class Pipeline {
   }
 
   private handle(exchange: Exchange): void {
-    this.awaited(exchange, () => exchange.route.handle(exchange), this.handled);
+    const { key, route } = exchange;
+    const work = () => route.handle(exchange);
+    this.awaited(exchange, key ? () => onBehalfOf(key.partner_id, work) : work, this.handled);
   }
 
   private handled(exchange: Exchange, answer: Answer): void {

@@ -1,0 +1,67 @@
+import type { DatabasePool, sql } from 'slonik';
+import { expect, it } from 'vitest';
+import { BackendTimeout } from '../../http/failures.ts';
+import { onBehalfOf } from '../../http/on-behalf-of.ts';
+import { fairPool } from '../../read-api/fair-pool.ts';
+
+const ANNA = 'partner anna';
+const BEN = 'partner ben';
+
+/** A pool whose queries end when they are told to. */
+const slowPool = (share: Parameters<typeof fairPool>[1]) => {
+  const running: { partner: string; end: (failure?: Error) => void }[] = [];
+  const query = (partner: string) =>
+    new Promise((resolve, reject) => {
+      running.push({ partner, end: (failure) => (failure ? reject(failure) : resolve([])) });
+    });
+  const db = fairPool({ any: query } as unknown as DatabasePool, share);
+  const ask = (partner: string) =>
+    onBehalfOf(partner, async () => {
+      await Promise.resolve();
+      return db.any(partner as unknown as ReturnType<typeof sql.unsafe>);
+    });
+  return { running, ask, of: () => running.map(({ partner }) => partner), db };
+};
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+it("lets a partner's queries wait for each other, and not those of other partners", async () => {
+  const { running, ask, of, db } = slowPool({ atOnce: 2, waiting: 10, waitMs: 10_000 });
+  const asked = [ask(ANNA), ask(ANNA), ask(ANNA), ask(BEN)];
+  // For no partner: the service's own.
+  asked.push(db.any('itself' as unknown as ReturnType<typeof sql.unsafe>) as Promise<never>);
+  await turn();
+  expect(of().sort()).toEqual(['itself', ANNA, ANNA, BEN].sort());
+  running.find(({ partner }) => partner === ANNA)?.end();
+  await turn();
+  expect(of().filter((partner) => partner === ANNA)).toHaveLength(3);
+  for (const { end } of running) end();
+  await Promise.all(asked);
+});
+
+it('goes on after a query that fails', async () => {
+  const { running, ask } = slowPool({ atOnce: 1, waiting: 10, waitMs: 10_000 });
+  const first = ask(ANNA);
+  const second = ask(ANNA);
+  await turn();
+  running[0]?.end(new Error('the query fails'));
+  await expect(first).rejects.toThrow('the query fails');
+  await turn();
+  running[1]?.end();
+  await second;
+  expect(running).toHaveLength(2);
+});
+
+it('refuses queries of a partner that has too many waiting, or that have waited too long', async () => {
+  const { running, ask } = slowPool({ atOnce: 1, waiting: 1, waitMs: 20 });
+  const first = ask(ANNA);
+  const second = ask(ANNA);
+  await expect(ask(ANNA)).rejects.toThrow(BackendTimeout);
+  await expect(second).rejects.toThrow(BackendTimeout);
+  running[0]?.end();
+  await first;
+  const next = ask(ANNA);
+  await turn();
+  running[1]?.end();
+  await next;
+});
