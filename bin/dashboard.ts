@@ -29,7 +29,7 @@ import {
 } from '../platform/logins.ts';
 import { weaknessOf } from '../platform/password-strength.ts';
 import { hashPassword, isPassword } from '../platform/passwords.ts';
-import type { RateLimiter } from '../platform/rate-limit.ts';
+import type { RateLimiter, Verdict } from '../platform/rate-limit.ts';
 import { listDomainsOfPartner } from '../read-api/domain-rows.ts';
 import { visitContext } from './dashboard-context.ts';
 import { dashboardKeys } from './dashboard-keys.ts';
@@ -61,10 +61,9 @@ export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
   const routes = dashboardRoutes({
     ...api,
     findLogin: logins.find,
-    admitForm: async ({ user_id }) => {
-      const verdict = await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE);
-      return verdict && Math.ceil(verdict.retryMs / 1_000);
-    },
+    admitForm: async ({ user_id }) =>
+      secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
+    admitPage: async ({ user_id }) => secondsOf(await limiter.admit(`pages of ${user_id}`, PAGES_PER_SECOND)),
     open: loginPages(login),
     pages: [
       logoutAction(login),
@@ -87,6 +86,9 @@ export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
 
 /** A person sends no more; a script with a person's cookie is held to it. */
 const FORMS_PER_MINUTE = 60;
+const PAGES_PER_SECOND = 30;
+
+const secondsOf = (verdict: Verdict): number | null => verdict && Math.ceil(verdict.retryMs / 1_000);
 
 /** Login attempts per window: per network, per user and network, per user from networks that are new to the user. */
 const OF_A_PLACE = 100;

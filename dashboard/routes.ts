@@ -32,6 +32,8 @@ export interface DashboardParts extends ApiParts {
   readonly findLogin: (token: string) => Promise<DashboardUser | null>;
   /** Counts a form that a user sends. @returns seconds until the next one may be sent; null: this one counts */
   readonly admitForm: (user: DashboardUser) => Promise<number | null>;
+  /** Counts a page that a user asks for. @returns as `admitForm` */
+  readonly admitPage: (user: DashboardUser) => Promise<number | null>;
   readonly open: readonly OpenRoute[];
   readonly pages: readonly PageRoute[];
 }
@@ -64,8 +66,9 @@ export const dashboardRoutes = (parts: DashboardParts): Route[] => {
       if (visit === null) return see(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
       if (method === 'POST' && !isOwnForm(visit)) return strange();
       if (visit.user.is_first && !beforeAll) return see('/dashboard/password');
-      const wait = method === 'POST' && !endsLogins ? await parts.admitForm(visit.user) : null;
-      if (wait !== null) return tooManyForms(wait);
+      const admit = method === 'POST' ? parts.admitForm : parts.admitPage;
+      const wait = endsLogins ? null : await admit(visit.user);
+      if (wait !== null) return method === 'POST' ? tooManyForms(wait) : tooManyPages(wait);
       return onBehalfOf(visit.user.partner_id, () => handle(visit));
     });
 
@@ -148,6 +151,14 @@ const tooManyForms = (wait: number): Answer =>
     'Too many changes',
     html`<p role="alert">You have sent too many forms in a minute, so nothing was done. Wait ${wait} s, then try again.
       <a href="/dashboard">Back to the overview</a></p>`,
+    429,
+    wait,
+  );
+
+const tooManyPages = (wait: number): Answer =>
+  showBare(
+    'Too many pages',
+    html`<p role="alert">You have asked for too many pages in a second. Wait ${wait} s, then reload this one.</p>`,
     429,
     wait,
   );

@@ -88,12 +88,18 @@ export const loggedIn = async (api: TestApi, { name }: TestUser): Promise<Logged
   const cookie = cookieOf(answer);
   if (answer.statusCode !== 303 || cookie === null) throw new Error(`${answer.statusCode} ${answer.body}`);
   const get = (path: string) => browse(api, 'GET', `/dashboard${path}`, { cookie });
+  const findCsrf = async () => csrfIn((await get('/account')).body) ?? csrfIn((await get('/password')).body);
+  let found: ReturnType<typeof findCsrf> | null = null;
   return {
     cookie,
     get,
     send: async (path, form = {}) => {
-      const csrf = csrfIn((await get('/account')).body) ?? csrfIn((await get('/password')).body) ?? '';
-      return browse(api, 'POST', `/dashboard${path}`, { cookie, form: { csrf, ...form } });
+      // The same on every page of a login.
+      found ??= findCsrf();
+      return browse(api, 'POST', `/dashboard${path}`, {
+        cookie,
+        form: { csrf: (await found) ?? '', ...form },
+      });
     },
   };
 };
