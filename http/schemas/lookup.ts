@@ -36,11 +36,14 @@ export type RefreshError = z.output<typeof refreshError>;
 export const savedResultFields = {
   match_type: matchType,
   company_found: z.boolean().meta({ description: 'true only for `match_type` company.' }),
-  enriched_at: timestamp
-    .nullable()
-    .meta({ description: 'When the saved result was made, not this request.' }),
+  enriched_at: timestamp.nullable().meta({
+    description:
+      'When the saved result was made, not this request; of a past day, midnight UTC of that day alone.',
+  }),
   stale: z.boolean().meta({ description: 'The saved result is due for a refresh; its fields are kept.' }),
-  fresh_until: timestamp.nullable().meta({ description: 'When the saved result becomes stale.' }),
+  fresh_until: timestamp.nullable().meta({
+    description: 'When the saved result becomes stale; of a result of a past day, a midnight UTC.',
+  }),
   refresh_status: refreshStatus,
   refresh_error: refreshError,
   network,

@@ -42,7 +42,7 @@ const joins = async () => {
   return findJoins(
     api.sql,
     visits.map(({ session, reveal }) => [session, reveal]),
-    visits.map(({ ip }) => [`"${ip}"`, digest(ip)]),
+    visits.map(({ ip }) => [ip, digest(ip)]),
   );
 };
 const processed = async () => {

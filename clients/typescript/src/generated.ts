@@ -815,11 +815,11 @@ export interface components {
             match_type: components["schemas"]["MatchType"];
             /** @description true only for `match_type` company. */
             company_found: boolean;
-            /** @description When the saved result was made, not this request. */
+            /** @description When the saved result was made, not this request; of a past day, midnight UTC of that day alone. */
             enriched_at: string | null;
             /** @description The saved result is due for a refresh; its fields are kept. */
             stale: boolean;
-            /** @description When the saved result becomes stale. */
+            /** @description When the saved result becomes stale; of a result of a past day, a midnight UTC. */
             fresh_until: string | null;
             refresh_status: components["schemas"]["RefreshStatus"];
             refresh_error: components["schemas"]["RefreshError"];
@@ -905,11 +905,11 @@ export interface components {
             match_type: components["schemas"]["MatchType"];
             /** @description true only for `match_type` company. */
             company_found: boolean;
-            /** @description When the saved result was made, not this request. */
+            /** @description When the saved result was made, not this request; of a past day, midnight UTC of that day alone. */
             enriched_at: string | null;
             /** @description The saved result is due for a refresh; its fields are kept. */
             stale: boolean;
-            /** @description When the saved result becomes stale. */
+            /** @description When the saved result becomes stale; of a result of a past day, a midnight UTC. */
             fresh_until: string | null;
             refresh_status: components["schemas"]["RefreshStatus"];
             refresh_error: components["schemas"]["RefreshError"];
