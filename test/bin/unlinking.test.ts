@@ -24,7 +24,7 @@ let key: Key;
 const visits: { session: string; reveal: string; ip: string }[] = [];
 
 const visitAndReveal = async (tracker: string, ip: string): Promise<void> => {
-  provider.says(ip, aCompany(`Company ${ip}`));
+  provider.says(ip, aCompany(`Company ${ADDRESSES.indexOf(ip)}`));
   await collect(api, tracker, { ip });
   const session = String((await feed(api, key)).sessions.at(-1)?.session_id);
   const headers = { 'idempotency-key': randomUUID() };
@@ -88,7 +88,12 @@ describe('after a session has expired', () => {
     clock.set(NOON + 31 * DAY);
     await api.caughtUp();
     await closeTrackerDays({ ...api.foundation, caughtUp: async () => true });
-    await sweepToEnd(api.foundation);
+    await until('sessions and receipts are gone', async () => {
+      await sweepToEnd(api.foundation);
+      await api.caughtUp();
+      const left = 'select session_id from read.session union all select reveal_id from read.reveal';
+      return (await api.sql.query(left)).rowCount === 0;
+    });
     const found = await joins();
     expect(found).toContain('position eventlog.event.data.position before position eventlog.event.position');
     expect(found).toContain('time read.reveal_unit.completed_at equal time read.saved_lookup.enriched_at');
@@ -109,7 +114,7 @@ describe('after a session has expired', () => {
     expect(before).toMatchObject(
       visits.map(({ ip }) => ({
         ip,
-        company: { name: `Company ${ip}` },
+        company: { name: `Company ${ADDRESSES.indexOf(ip)}` },
         enriched_at: new Date(NOON).toISOString().replace(/T.*/, 'T00:00:00.000Z'),
       })),
     );
