@@ -82,24 +82,28 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-describe('after a session has expired', () => {
-  it('its address can be found by times and positions while the enrichment has its own', async () => {
-    await processed();
-    clock.set(NOON + 31 * DAY);
+const sweptAll = async () => {
+  await closeTrackerDays({ ...api.foundation, caughtUp: async () => true });
+  await until('sessions and receipts are gone', async () => {
+    await sweepToEnd(api.foundation);
     await api.caughtUp();
-    await closeTrackerDays({ ...api.foundation, caughtUp: async () => true });
-    await until('sessions and receipts are gone', async () => {
-      await sweepToEnd(api.foundation);
-      await api.caughtUp();
-      const left = 'select session_id from read.session union all select reveal_id from read.reveal';
-      return (await api.sql.query(left)).rowCount === 0;
-    });
+    const left = 'select session_id from read.session union all select reveal_id from read.reveal';
+    return (await api.sql.query(left)).rowCount === 0;
+  });
+};
+
+describe('a visit that was revealed', () => {
+  it('leads to its address by times and positions on the same day', async () => {
+    await processed();
     const found = await joins();
     expect(found).toContain('position eventlog.event.data.position before position eventlog.event.position');
     expect(found).toContain('time read.reveal_unit.completed_at equal time read.saved_lookup.enriched_at');
   });
 
-  it('nothing in any table leads to its address once enrichments of past days are snapshots', async () => {
+  it('leads nowhere in any table after its session has expired', async () => {
+    clock.set(NOON + 31 * DAY);
+    await api.caughtUp();
+    await sweptAll();
     await snapshot();
     expect(await joins()).toEqual([]);
     const { store, digest } = api.foundation;
@@ -109,7 +113,7 @@ describe('after a session has expired', () => {
     }
   });
 
-  it('what is saved of its address, its unit and the audit stay, also after a rebuild', async () => {
+  it('leaves what is saved of its address, its unit and a ledger without differences, also after a rebuild', async () => {
     const [before, report] = [await lookups(), await audit()];
     expect(before).toMatchObject(
       visits.map(({ ip }) => ({
