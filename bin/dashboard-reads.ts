@@ -4,7 +4,6 @@ import type { OverviewParts } from '../dashboard/pages/overview.ts';
 import type { SessionParts } from '../dashboard/pages/sessions.ts';
 import { iso } from '../platform/clock.ts';
 import { listDays, listMonths } from '../read-api/billing-rows.ts';
-import { createCursors } from '../read-api/cursor.ts';
 import { listRevealsOf } from '../read-api/reveal-rows.ts';
 import { readRecent, toSessionBodies } from '../read-api/session-rows.ts';
 import { readDays } from '../read-api/usage-rows.ts';
@@ -26,15 +25,11 @@ export const dashboardOverview = ({ db }: Foundation, caughtUp: CaughtUp): Overv
 
 const PAGE = 50;
 
-export const dashboardSessions = (
-  { db, dayKeys, cursorKey }: Foundation,
-  caughtUp: CaughtUp,
-): SessionParts => {
-  const cursors = createCursors(cursorKey);
+export const dashboardSessions = ({ db, dayKeys, cursors }: Foundation, caughtUp: CaughtUp): SessionParts => {
   return {
     recent: async ({ user, request }, trackerId, before) => {
       const list = `recent sessions ${user.partner_id}`;
-      const place = before === null ? null : cursors.open(before, list);
+      const place = before === null ? null : await cursors.open(before, list);
       if (place === null && before !== null) return null;
       await caughtUp();
       const found = await readRecent(db, {
@@ -48,7 +43,7 @@ export const dashboardSessions = (
       const last = page.at(-1);
       return {
         sessions: await toSessionBodies(page, dayKeys),
-        older: found.length > PAGE && last ? cursors.seal(BigInt(last.position), list) : null,
+        older: found.length > PAGE && last ? await cursors.seal(BigInt(last.position), list) : null,
       };
     },
     revealsOf: async (partnerId, sessionIds) => {

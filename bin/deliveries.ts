@@ -16,7 +16,6 @@ import { DELIVERIES_CHANNEL, deliveries } from '../projections/webhooks/deliveri
 import { webhooks } from '../projections/webhooks/endpoints.ts';
 import { payloads } from '../projections/webhooks/payloads.ts';
 import { createBriefCache } from '../read-api/brief-cache.ts';
-import { createCursors } from '../read-api/cursor.ts';
 import { findDomainOwner } from '../read-api/domain-directory.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../read-api/webhook-deliveries.ts';
 import { createBodies } from '../read-api/webhook-payloads.ts';
@@ -46,12 +45,12 @@ export interface DeliveryRoutesParts {
 
 /** What became of deliveries, and the retry. */
 export const deliveryRoutes = ({ foundation, caughtUp, ownWrite }: DeliveryRoutesParts): Route[] => {
-  const { db, pool, clock, dayKeys, cursorKey } = foundation;
+  const { db, pool, clock, dayKeys, cursors } = foundation;
   const retrying = retryParts(foundation);
   const reads = { db, caughtUp: caughtUp([webhooks.name, deliveries.name, payloads.name]) };
   const bodyOf = createBodies(pool, dayKeys, clock.now);
   return [
-    ...deliveryReadRoutes({ ...reads, bodyOf, cursors: createCursors(cursorKey) }),
+    ...deliveryReadRoutes({ ...reads, bodyOf, cursors }),
     retryDeliveryRoute({
       find: (...which) => findShownDelivery(reads, ...which),
       retry: (delivery, context) => retryDelivery(retrying, delivery, context),

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import pg from 'pg';
 import type { DatabasePool } from 'slonik';
+import { createKnownEpochs } from '../commands/epochs/epochs.ts';
 import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggregates.ts';
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
@@ -19,6 +20,7 @@ import { MigrationError, migrate } from '../platform/migrate.ts';
 import { endsWithin } from '../platform/pause.ts';
 import { createSlonik } from '../platform/slonik.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
+import { type Cursors, createCursors } from '../read-api/cursor.ts';
 import { fairPool } from '../read-api/fair-pool.ts';
 import { createWebhookQueue, type WebhookQueue } from '../read-api/webhook-queue.ts';
 import { tracedStore } from './tracing.ts';
@@ -51,7 +53,7 @@ export interface Foundation {
   /** The keyed digest of an address, for stream names. */
   readonly digest: (ip: string) => string;
   /** What the places in lists are signed with that callers hold. */
-  readonly cursorKey: Buffer;
+  readonly cursors: Cursors;
   /** What secrets are sealed under at rest. */
   readonly master: MasterKey;
   /** What visitors' addresses and labels are sealed under. */
@@ -145,7 +147,7 @@ export const openFoundation = async (
       progress,
       processed,
       digest,
-      cursorKey,
+      cursors: createCursors(cursorKey, createKnownEpochs(store)),
       master,
       dayKeys: createDayKeys({ pool, master, clock }),
       queue: createWebhookQueue({

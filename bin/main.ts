@@ -10,6 +10,7 @@ import { addLookupCommand } from './cli/lookup.ts';
 import { addPartnerCommands } from './cli/partner.ts';
 import { addProjectionCommands } from './cli/projection.ts';
 import { Refused } from './cli/session.ts';
+import { addStoreCommands } from './cli/store.ts';
 import { addUserCommands } from './cli/user.ts';
 import type { Role } from './serve.ts';
 
@@ -39,6 +40,7 @@ export const main = async (argv: readonly string[]): Promise<void> => {
   addAnalyticsCommands(program);
   addExportCommand(program);
   addEventsCommands(program);
+  addStoreCommands(program);
   for (const command of allCommands(program)) command.exitOverride();
   try {
     await program.parseAsync(argv);

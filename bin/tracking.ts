@@ -10,7 +10,6 @@ import { createVisitorAddress, networkOf } from '../http/visitor.ts';
 import { createCountries } from '../platform/country.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { type RateLimiter, type Verdict, VISITOR_RATES } from '../platform/rate-limit.ts';
-import { createCursors } from '../read-api/cursor.ts';
 import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
 import { getRevealRoute } from '../read-api/reveals.ts';
 import { sessionRoutes } from '../read-api/sessions.ts';
@@ -39,7 +38,7 @@ export interface TrackingParts {
 
 /** What pixels send, and what partners read of it. */
 export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingParts): Promise<Route[]> => {
-  const { config, clock, db, store, digest, dayKeys, cursorKey, queue } = foundation;
+  const { config, clock, db, store, digest, dayKeys, cursors, queue } = foundation;
   const { trackers, collectsOn, caughtUp, countCapture, countCall, metrics } = parts;
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
   const revealing: RevealParts = {
@@ -69,7 +68,7 @@ export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingP
       countCapture,
       onCapture: (outcome) => metrics?.captures.inc({ outcome }),
     }),
-    ...sessionRoutes({ db, dayKeys, cursors: createCursors(cursorKey), trackers, caughtUp, countCall }),
+    ...sessionRoutes({ db, dayKeys, cursors, trackers, caughtUp, countCall }),
     revealRoute({
       reveal: async (request, context) => {
         const revealed = await reveal(request, context);

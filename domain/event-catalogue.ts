@@ -1,5 +1,6 @@
 import { billingEvents } from './billing/events.ts';
 import { domainEvents, domainPlaceEvents } from './domains/events.ts';
+import { epochEvents } from './epochs/events.ts';
 import type { EventSchemas } from './kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from './lookup/events.ts';
 import { partnerEvents, userEvents } from './partners/events.ts';
@@ -119,5 +120,11 @@ export const eventCatalogue: readonly CataloguedStream[] = [
       'Clues about companies that another system of the operator sent on one day, addresses and domains hidden under the key of that day. A clue may stand there twice: the first of its name counts, whichever day it is on.',
     lives: '30 days after the day',
     events: signalEvents,
+  },
+  {
+    stream: 'epochs-log',
+    about: 'Restores of older backups: where the log of now has parted from the one that was lost.',
+    lives: 'for ever',
+    events: epochEvents,
   },
 ];

@@ -1,43 +1,84 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { type Epoch, resumeAt } from '../domain/epochs/epochs.ts';
 
 /**
  * Positions in a list as callers hold them: opaque, and of no use to another partner or under another filter. `of` says
  * whose list it is, and filtered by what.
  */
 export interface Cursors {
-  seal(place: bigint, of: string): string;
-  /** null: the text is no cursor of that list. */
-  open(text: string, of: string): bigint | null;
+  seal(position: bigint, of: string): Promise<string>;
+  /** The position that was sealed. null: the text is no cursor of that list. */
+  open(text: string, of: string): Promise<bigint | null>;
+  /** Where a list goes on that grows at its end: earlier than what was sealed where a restore has taken events back. */
+  resume(text: string, of: string): Promise<bigint | null>;
 }
 
-const PLACE_BYTES = 8;
+/** The epochs of the log, of which the last one is now; `again`: read afresh. */
+export interface EpochsOfLog {
+  all(): Promise<readonly Epoch[]>;
+  again(): Promise<readonly Epoch[]>;
+}
+
+const POSITION_BYTES = 8;
+const EPOCH_BYTES = 8;
 const MAC_BYTES = 16;
 
-export const createCursors = (key: Buffer): Cursors => {
+/** Empty where no epoch was ever begun: cursors of that time stay good. */
+const tagOf = (epoch: Epoch | undefined): Buffer =>
+  epoch === undefined
+    ? Buffer.alloc(0)
+    : createHmac('sha256', 'epoch').update(epoch.epoch_id).digest().subarray(0, EPOCH_BYTES);
+
+interface Opened {
+  readonly position: bigint;
+  readonly tag: Buffer;
+}
+
+export const createCursors = (key: Buffer, epochs: EpochsOfLog): Cursors => {
   const padKey = createHmac('sha256', key).update('positions in cursors').digest();
   /** Hides a position, and shows it again: how far the log has come in a time is nobody's business. */
-  const masked = (place: Buffer, mac: Buffer): Buffer => {
+  const masked = (body: Buffer, mac: Buffer): Buffer => {
     const pad = createHmac('sha256', padKey).update(mac).digest();
-    return Buffer.from(place.map((byte, at) => byte ^ (pad[at] as number)));
+    return Buffer.from(body.map((byte, at) => byte ^ (pad[at] as number)));
   };
-  const macOf = (place: Buffer, of: string): Buffer =>
-    createHmac('sha256', key).update(place).update(of).digest().subarray(0, MAC_BYTES);
+  const macOf = (body: Buffer, of: string): Buffer =>
+    createHmac('sha256', key).update(body).update(of).digest().subarray(0, MAC_BYTES);
+
+  const opened = (text: string, of: string): Opened | null => {
+    const bytes = Buffer.from(text, 'base64url');
+    const size = bytes.length - MAC_BYTES;
+    // Decoding skips what is no base64: only the one spelling that was handed out is a cursor.
+    if (bytes.toString('base64url') !== text) return null;
+    if (size !== POSITION_BYTES && size !== POSITION_BYTES + EPOCH_BYTES) return null;
+    const mac = bytes.subarray(size);
+    const shown = bytes.subarray(0, size);
+    // Cursors of before show their position, and are good for ever.
+    const body = [masked(shown, mac), shown].find((one) => timingSafeEqual(mac, macOf(one, of)));
+    return body ? { position: body.readBigInt64BE(), tag: body.subarray(POSITION_BYTES) } : null;
+  };
+
+  const isOf =
+    (tag: Buffer) =>
+    (epoch: Epoch): boolean =>
+      tagOf(epoch).equals(tag);
+
   return {
-    seal: (place, of) => {
-      const bytes = Buffer.alloc(PLACE_BYTES);
-      bytes.writeBigInt64BE(place);
-      const mac = macOf(bytes, of);
-      return Buffer.concat([masked(bytes, mac), mac]).toString('base64url');
+    seal: async (position, of) => {
+      const bytes = Buffer.alloc(POSITION_BYTES);
+      bytes.writeBigInt64BE(position);
+      const body = Buffer.concat([bytes, tagOf((await epochs.all()).at(-1))]);
+      const mac = macOf(body, of);
+      return Buffer.concat([masked(body, mac), mac]).toString('base64url');
     },
-    open: (text, of) => {
-      const bytes = Buffer.from(text, 'base64url');
-      // Decoding skips what is no base64: only the one spelling that was handed out is a cursor.
-      if (bytes.length !== PLACE_BYTES + MAC_BYTES || bytes.toString('base64url') !== text) return null;
-      const mac = bytes.subarray(PLACE_BYTES);
-      const shown = bytes.subarray(0, PLACE_BYTES);
-      // Cursors of before show their position, and are good for ever.
-      const place = [masked(shown, mac), shown].find((one) => timingSafeEqual(mac, macOf(one, of)));
-      return place?.readBigInt64BE() ?? null;
+    open: async (text, of) => opened(text, of)?.position ?? null,
+    resume: async (text, of) => {
+      const cursor = opened(text, of);
+      if (cursor === null) return null;
+      const { position, tag } = cursor;
+      if (tag.length === 0) return resumeAt(await epochs.all(), position, null);
+      const known = await epochs.all();
+      const all = known.some(isOf(tag)) ? known : await epochs.again();
+      return resumeAt(all, position, isOf(tag));
     },
   };
 };

@@ -49,7 +49,7 @@ const feed = async (parts: SessionRouteParts, request: ApiRequest): Promise<Answ
   const trackerId = asked.tracker_id === undefined ? null : asUuid(asked.tracker_id);
   if (asked.tracker_id !== undefined && trackerId === null) return refusal(request, 'invalid_tracker');
   const list = `sessions ${partnerId} ${trackerId ?? '*'}`;
-  const after = asked.cursor === undefined ? 0n : cursors.open(asked.cursor, list);
+  const after = asked.cursor === undefined ? 0n : await cursors.resume(asked.cursor, list);
   if (after === null) return refusal(request, 'invalid_cursor');
   if (trackerId !== null && (await trackers.find(trackerId))?.partner_id !== partnerId) {
     return refusal(request, 'tracker_not_found');
@@ -68,7 +68,7 @@ const feed = async (parts: SessionRouteParts, request: ApiRequest): Promise<Answ
   const last = page.at(-1);
   const body = {
     sessions: await toSessionBodies(page, dayKeys),
-    next_cursor: cursors.seal(last === undefined ? after : BigInt(last.position), list),
+    next_cursor: await cursors.seal(last === undefined ? after : BigInt(last.position), list),
     has_more: found.length > limit,
     request_id: request.id,
   };

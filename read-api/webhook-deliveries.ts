@@ -51,7 +51,7 @@ const history = async (parts: DeliveryReadParts, request: ApiRequest): Promise<A
   if (webhookId === null) return refusal(request, 'webhook_not_found');
   const { partner_id } = request.key as CallingKey;
   const list = `deliveries ${partner_id} ${webhookId} ${asked.status ?? '*'}`;
-  const before = asked.cursor === null ? null : parts.cursors.open(asked.cursor, list);
+  const before = asked.cursor === null ? null : await parts.cursors.open(asked.cursor, list);
   if (asked.cursor !== null && before === null) return refusal(request, 'invalid_webhook_query');
   const endpoint = await findEndpoint(parts, partner_id, webhookId, request.receivedAt);
   if (endpoint === null) return refusal(request, 'webhook_not_found');
@@ -71,7 +71,7 @@ const history = async (parts: DeliveryReadParts, request: ApiRequest): Promise<A
   const body = {
     deliveries: page.map(deliveryFields),
     has_more: hasMore,
-    next_cursor: hasMore && last ? parts.cursors.seal(BigInt(last.position), list) : '',
+    next_cursor: hasMore && last ? await parts.cursors.seal(BigInt(last.position), list) : '',
     request_id: request.id,
   };
   return { status: 200, body: JSON.stringify(body) };

@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import type { Foundation } from '../../bin/foundation.ts';
 import { allProjections } from '../../projections/all.ts';
-import { createCursors } from '../../read-api/cursor.ts';
 import { addressOf } from '../support/addresses.ts';
 import { startWebhookSink, type WebhookSink } from '../support/bare-deliveries.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
@@ -77,13 +76,14 @@ const filled = async (bench: Bench, sink: WebhookSink, count: number): Promise<F
   await product.followed();
   const paths = await product.beside(async (foundation) => {
     const partner = await fill(foundation, webhook, sent.body.delivery_id, count);
-    const cursors = createCursors(foundation.cursorKey);
-    return Array.from({ length: PLACES }, (_, n) => {
+    const { cursors } = foundation;
+    const pathOf = async (_: unknown, n: number) => {
       // Never so near the end that the page is not full.
       const place = BigInt(FIRST + 100 + Math.floor((n / PLACES) * (count - 100)));
-      const cursor = cursors.seal(place, `deliveries ${partner} ${webhook} *`);
+      const cursor = await cursors.seal(place, `deliveries ${partner} ${webhook} *`);
       return `/v1/webhooks/${webhook}/deliveries?cursor=${cursor}`;
-    });
+    };
+    return Promise.all(Array.from({ length: PLACES }, pathOf));
   });
   // Read models are past all of them.
   await capture(product, tracker, addressOf(bench.freshAddresses(1)));

@@ -1,4 +1,3 @@
-import { createCursors } from '../../read-api/cursor.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { load } from '../support/load.ts';
 import { residentMemory } from '../support/proc.ts';
@@ -48,12 +47,13 @@ const filled = async (bench: Bench, count: number): Promise<Filled> => {
   const tracker = await createTracker(product);
   const paths = await product.beside(async (foundation) => {
     const { partner, positions } = await fillSessions(foundation, tracker, count);
-    const cursors = createCursors(foundation.cursorKey);
-    return Array.from({ length: PLACES }, (_, n) => {
+    const { cursors } = foundation;
+    const pathOf = async (_: unknown, n: number) => {
       // Never so near the end that the page is not full.
       const place = positions.first + BigInt(Math.floor((n / PLACES) * (positions.count - 4 * PAGE)));
-      return `/v1/sessions?limit=${PAGE}&cursor=${cursors.seal(place, `sessions ${partner} *`)}`;
-    });
+      return `/v1/sessions?limit=${PAGE}&cursor=${await cursors.seal(place, `sessions ${partner} *`)}`;
+    };
+    return Promise.all(Array.from({ length: PLACES }, pathOf));
   });
   await assertFull(product, paths.at(-1) ?? '');
   return { product, paths: scattered(paths) };

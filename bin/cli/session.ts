@@ -47,6 +47,12 @@ export const withSession = <T>(
   processorsOf: ProcessorsOf = () => [],
 ): Promise<T> => withFoundation((foundation) => inSession(foundation, work, processorsOf));
 
+/** Of what an operator asks for: it begins with the command. */
+export const commandContext = (clock: Foundation['clock']): CommandContext => {
+  const id = uuid();
+  return { correlationId: id, causationId: id, at: clock.now() };
+};
+
 const inSession = async <T>(
   foundation: Foundation,
   work: (session: Session) => Promise<T>,
@@ -59,10 +65,9 @@ const inSession = async <T>(
     processors: group === projectionGroups.visits ? processorsOf(foundation) : [],
   }));
   leadGroups(leases, groups, foundation);
-  const id = uuid();
   const session: Session = {
     ...foundation,
-    context: { correlationId: id, causationId: id, at: clock.now() },
+    context: commandContext(clock),
     shown: async (position) => {
       if (await progress.reached(['partners'], position, SHOWN_MS)) return;
       process.stderr.write('doorplate: accepted; the read models are late and will show it soon\n');

@@ -1,0 +1,45 @@
+import { type BeginEpoch, type Epoch, epochs } from '../../domain/epochs/epochs.ts';
+import { EPOCHS_STREAM, type EpochEvent, epochEvents } from '../../domain/epochs/events.ts';
+import type { Result } from '../../domain/kernel/decider.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
+import { newId } from '../new-id.ts';
+
+const aggregate: Aggregate<readonly Epoch[], BeginEpoch, EpochEvent, 'empty_log'> = {
+  schemas: epochEvents,
+  decider: epochs,
+};
+
+/**
+ * Begins an epoch at the log's head: a step of every restore, before anything else is written.
+ * @returns the epoch; refused where the log is empty, which has nothing to part from
+ * @throws what `handle` throws
+ */
+export const beginEpoch = async (
+  store: EventStore,
+  context: CommandContext,
+): Promise<Result<Epoch, 'empty_log'>> => {
+  const command = { type: 'Begin', epoch_id: newId(), head: await store.head() } as const;
+  const handled = await handle(store, aggregate, EPOCHS_STREAM, command, context);
+  return handled.ok ? { ok: true, value: handled.value.state.at(-1) as Epoch } : handled;
+};
+
+export interface KnownEpochs {
+  /** The epochs of the log, the oldest first. @throws StoreUnavailable */
+  all(): Promise<readonly Epoch[]>;
+  /** The same, read again: another process may have begun one. */
+  again(): Promise<readonly Epoch[]>;
+}
+
+export const createKnownEpochs = (store: EventStore): KnownEpochs => {
+  let known: Promise<readonly Epoch[]> | null = null;
+  const again = (): Promise<readonly Epoch[]> => {
+    const reading = load(store, aggregate, EPOCHS_STREAM).then(({ state }) => state);
+    known = reading;
+    reading.catch(() => {
+      if (known === reading) known = null;
+    });
+    return reading;
+  };
+  return { all: () => known ?? again(), again };
+};
