@@ -54,11 +54,19 @@ export const createBatcher = <State, Command, Event extends { type: string; data
   const cache = new LRUCache<string, Loaded<State> & object>({ max: CACHED_STREAMS });
   const queues = new Map<string, Queue<State, Command, R>>();
 
+  const reading = new Map<string, Promise<Loaded<State>>>();
+
+  const readWhole = (stream: string): Promise<Loaded<State>> => {
+    const read = loadFromSnapshot(store, aggregate, stream).finally(() => reading.delete(stream));
+    reading.set(stream, read);
+    return read;
+  };
+
   const current = async (stream: string): Promise<Loaded<State>> => {
+    // A long stream is read once for all who ask for it meanwhile; each of them then reads what has come since.
+    for (let read = reading.get(stream); read; read = reading.get(stream)) await read.catch(() => undefined);
     const cached = cache.get(stream);
-    const loaded = cached
-      ? await load(store, aggregate, stream, cached)
-      : await loadFromSnapshot(store, aggregate, stream);
+    const loaded = cached ? await load(store, aggregate, stream, cached) : await readWhole(stream);
     const newer = (cache.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
     if (!newer) cache.set(stream, loaded);
     return loaded;

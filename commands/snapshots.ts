@@ -22,6 +22,9 @@ const SNAPSHOT_EVERY = 1_000;
 export const snapshotEvery = (size: number): number =>
   SNAPSHOT_EVERY * 2 ** Math.max(0, Math.floor(Math.log2(size / SNAPSHOT_EVERY)));
 
+/** Where no snapshot is found among so many events, they are not held in memory: the stream is folded from its start. */
+const MOST_READ_BACK = 50_000;
+
 /** Reads back to the newest snapshot and folds from there. */
 export const loadFromSnapshot = async <
   State,
@@ -40,6 +43,7 @@ export const loadFromSnapshot = async <
   for await (const stored of store.readStream(stream, { direction: 'backwards' })) {
     back.push(stored);
     if (stored.type === snapshotType) break;
+    if (back.length === MOST_READ_BACK) return load(store, aggregate, stream);
   }
   let state = decider.initial;
   for (const stored of back.reverse()) {

@@ -227,3 +227,16 @@ describe('a store that hangs, fails and answers late at random', () => {
     );
   });
 });
+
+it('reads a stream that is not known yet once for all who ask at the same time', async () => {
+  const { store, batcher, take } = open();
+  await settled(Promise.all([take(1), take(2)]));
+  const readStream = vi.spyOn(store.store, 'readStream');
+  const fresh = batcher();
+  const sizes = await settled(
+    Promise.all(Array.from({ length: 5 }, () => fresh.look(STREAM, (state) => state.size))),
+  );
+  expect(sizes).toEqual([2, 2, 2, 2, 2]);
+  const whole = readStream.mock.calls.filter(([, options]) => !options?.from);
+  expect(whole).toHaveLength(1);
+});

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
 import { createPlacesBatcher } from '../../commands/domains/aggregates.ts';
 import { createKey, createPartner, newApiKey, revokeKey } from '../../commands/partners/manage-partner.ts';
+import { loadFromSnapshot } from '../../commands/snapshots.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import { domainPlacesStream } from '../../domain/domains/places.ts';
+import { accept } from '../../domain/kernel/decider.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { type House, openHouse } from '../support/house.ts';
 
@@ -83,4 +86,35 @@ test.each(Object.keys(kinds))('another process reads %s from the last snapshot o
   expect(await command?.(store)).toMatchObject({ ok: true });
   expect(read()).toBeGreaterThan(0);
   expect(read()).toBeLessThan(300);
+});
+
+test('a long stream without a snapshot is folded from its start, and not held in memory', async () => {
+  const events = 50_010;
+  const heldBack: number[] = [];
+  const stored = (revision: number) => ({
+    type: 'test.Counted.v1',
+    data: {},
+    revision,
+  });
+  const store = {
+    async *readStream(_stream: string, { direction, from = 0 }: { direction?: string; from?: number } = {}) {
+      if (direction === 'backwards') {
+        for (let revision = events - 1; revision >= 0; revision -= 1) {
+          heldBack.push(revision);
+          yield stored(revision);
+        }
+      } else for (let revision = from; revision < events; revision += 1) yield stored(revision);
+    },
+  } as unknown as EventStore;
+  const loaded = await loadFromSnapshot(
+    store,
+    {
+      schemas: { 'test.Counted.v1': z.object({}) },
+      decider: { initial: 0, decide: () => accept([]), evolve: (count: number) => count + 1 },
+      snapshot: () => ({ type: 'test.Snapshot.v1', data: {} }),
+    },
+    'test-stream',
+  );
+  expect(loaded).toEqual({ state: events, revision: events - 1 });
+  expect(heldBack).toHaveLength(50_000);
 });
