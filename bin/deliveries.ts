@@ -61,10 +61,11 @@ export const deliveryRoutes = ({ foundation, caughtUp, ownWrite }: DeliveryRoute
 };
 
 /** What a retry stands on. */
-export const retryParts = ({ store, pool, dayKeys, clock, queue }: Foundation): RetryParts => {
+export const retryParts = ({ store, endpoints, pool, dayKeys, clock, queue }: Foundation): RetryParts => {
   const bodyOf = createBodies(pool, dayKeys, clock.now);
   return {
     store,
+    endpoints,
     isKept: async (eventId) => (await bodyOf(eventId)) !== null,
     enterQueue: placeOfDelivery(queue),
   };

@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { createKnownEpochs } from '../commands/epochs/epochs.ts';
 import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggregates.ts';
+import { createEndpointBatcher, type EndpointBatcher } from '../commands/webhooks/manage-endpoints.ts';
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
@@ -46,6 +47,8 @@ export interface Foundation {
   readonly logStalls: () => number;
   /** One for the whole process: two would be rivals for the same streams. */
   readonly intake: IntakeBatcher;
+  /** The same for webhook endpoints. */
+  readonly endpoints: EndpointBatcher;
   /** How far the read models are. */
   readonly progress: Progress;
   /** How far the processors are. */
@@ -144,6 +147,7 @@ export const openFoundation = async (
       peers,
       logStalls: () => stalls,
       intake: createIntakeBatcher(store),
+      endpoints: createEndpointBatcher(store),
       progress,
       processed,
       digest,

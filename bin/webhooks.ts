@@ -31,9 +31,9 @@ export interface WebhooksParts {
 
 /** Endpoints of webhooks, and what became of their deliveries. */
 export const buildWebhooks = ({ foundation, ...parts }: WebhooksParts): Route[] => {
-  const { config, clock, db, store, master, dayKeys, queue } = foundation;
+  const { config, clock, db, store, endpoints, master, dayKeys, queue } = foundation;
   const commands = createEndpointCommands({
-    store,
+    batcher: endpoints,
     limit: config.WEBHOOKS_PER_PARTNER,
     destinations: destinationPolicy(config),
     seal: (secret, webhookId) => sealText(master, secret, webhookId),
@@ -55,7 +55,7 @@ export const buildWebhooks = ({ foundation, ...parts }: WebhooksParts): Route[] 
       totalsOf,
     }),
     webhookTestRoute({
-      sendTest: createSendTest({ store, dayKeys, enterQueue: placeOfDelivery(queue) }),
+      sendTest: createSendTest({ store, endpoints, dayKeys, enterQueue: placeOfDelivery(queue) }),
       projected: parts.ownWrite([deliveries.name, payloads.name]),
     }),
     ...deliveryRoutes({ foundation, ...parts }),

@@ -9,7 +9,7 @@ import { sessionEvents, sessionExpiryEvents } from './sessions/events.ts';
 import { signalEvents } from './signals/events.ts';
 import { trackerEvents } from './trackers/events.ts';
 import { usageEvents } from './usage/events.ts';
-import { deliveryEvents, payloadEvents, payloadExpiryEvents, webhookEvents } from './webhooks/events.ts';
+import { deliveryEvents, endpointEvents, payloadEvents, payloadExpiryEvents } from './webhooks/events.ts';
 
 export interface CataloguedStream {
   readonly stream: string;
@@ -86,7 +86,7 @@ export const eventCatalogue: readonly CataloguedStream[] = [
     about:
       'The lives of all webhook endpoints of a partner, their secrets sealed: the boundary of how many it may have.',
     lives: 'for ever',
-    events: webhookEvents,
+    events: endpointEvents,
   },
   {
     stream: 'payload-<event id>',

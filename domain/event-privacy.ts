@@ -128,6 +128,14 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     secret: `${within('secret', SEALED_SECRET)} ${within('previous', SEALED_SECRET)}`,
   },
   'webhooks.EndpointDeleted.v1': { shown: `${ENDPOINT} deleted_at` },
+  'webhooks.EndpointsSnapshotted.v1': {
+    shown: within(
+      'endpoints',
+      'webhook_id name events tracker_id enabled created_at updated_at deleted_at secret_rotation_until',
+    ),
+    personal: 'endpoints.url',
+    secret: `${within('endpoints.secret', SEALED_SECRET)} ${within('endpoints.previous', SEALED_SECRET)}`,
+  },
   'webhooks.PayloadStored.v1': {
     shown: 'event_id partner_id type day bytes created_at expires_at',
     personal: 'sealed',

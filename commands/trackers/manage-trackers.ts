@@ -2,6 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { accept, type Result } from '../../domain/kernel/decider.ts';
 import { type TrackerEvent, trackerEvents } from '../../domain/trackers/events.ts';
 import {
+  deletedAt,
   snapshotTrackers,
   type Tracker,
   type TrackerCommand,
@@ -19,7 +20,7 @@ const aggregate: SnapshottedAggregate<Trackers, TrackerCommand, TrackerEvent, Tr
   schemas: trackerEvents,
   decider: trackers,
   snapshot: snapshotTrackers,
-  sizeOf: ({ byId, deleted }) => byId.size + deleted.size,
+  sizeOf: ({ byId, deleted, deletedBefore }) => byId.size + deleted.size + deletedBefore.size,
 };
 
 export interface NewTracker {
@@ -78,8 +79,8 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
     context: CommandContext,
   ): Outcome<DeletedTracker> => {
     const command = { type: 'Delete', partner_id, tracker_id, at: context.at } as const;
-    const result = await batcher.submit(trackersStream(partner_id), command, context, ({ deleted }) =>
-      deleted.get(tracker_id),
+    const result = await batcher.submit(trackersStream(partner_id), command, context, (state) =>
+      deletedAt(state, tracker_id),
     );
     if (!result.ok) return result;
     const { value: deleted_at, position } = result.value;
@@ -93,9 +94,9 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
       run({ type, partner_id, tracker_id, at: context.at }, context),
     delete: remove,
     absence: (partner_id, tracker_id) =>
-      batcher.look(trackersStream(partner_id), ({ byId, deleted }) => {
-        if (byId.has(tracker_id)) return null;
-        return deleted.has(tracker_id) ? 'tracker_deleted' : 'tracker_not_found';
+      batcher.look(trackersStream(partner_id), (state) => {
+        if (state.byId.has(tracker_id)) return null;
+        return deletedAt(state, tracker_id) !== undefined ? 'tracker_deleted' : 'tracker_not_found';
       }),
     refusal: (partner_id, tracker_id) =>
       batcher.look(trackersStream(partner_id), ({ byId }) => {

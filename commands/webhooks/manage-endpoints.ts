@@ -9,8 +9,9 @@ import {
   type Endpoints,
   endpoints,
   endpointsStream,
+  snapshotEndpoints,
 } from '../../domain/webhooks/endpoints.ts';
-import { type SealedSecret, type WebhookEvent, webhookEvents } from '../../domain/webhooks/events.ts';
+import { type EndpointEvent, endpointEvents, type SealedSecret } from '../../domain/webhooks/events.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import { createBatcher } from '../batcher.ts';
 import type { CommandContext } from '../handle.ts';
@@ -19,9 +20,22 @@ import type { SnapshottedAggregate } from '../snapshots.ts';
 export const endpointAggregate: SnapshottedAggregate<
   Endpoints,
   EndpointCommand,
-  WebhookEvent,
+  EndpointEvent,
   EndpointRefusal
-> = { schemas: webhookEvents, decider: endpoints };
+> = {
+  schemas: endpointEvents,
+  decider: endpoints,
+  snapshot: snapshotEndpoints,
+  sizeOf: ({ byId }) => byId.size,
+};
+
+/** One a process: it knows the endpoints of the partners that were asked about lately. */
+export const createEndpointBatcher = (store: EventStore) => createBatcher(store, endpointAggregate);
+export type EndpointBatcher = ReturnType<typeof createEndpointBatcher>;
+
+/** An endpoint as the log has it now; undefined: there is none, or it was deleted long ago. */
+export const currentEndpoint = (batcher: EndpointBatcher, partnerId: string, webhookId: string) =>
+  batcher.look(endpointsStream(partnerId), ({ byId }) => byId.get(webhookId));
 
 export interface NewEndpoint {
   readonly name: string;
@@ -56,7 +70,7 @@ export interface EndpointCommands {
 }
 
 export interface EndpointParts {
-  readonly store: EventStore;
+  readonly batcher: EndpointBatcher;
   /** Endpoints that a partner may have, deleted ones apart. */
   readonly limit: number;
   readonly destinations: DestinationPolicy;
@@ -70,8 +84,7 @@ const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'whsec_';
 
 export const createEndpointCommands = (parts: EndpointParts): EndpointCommands => {
-  const { store, limit, destinations, seal, trackerKnown } = parts;
-  const batcher = createBatcher(store, endpointAggregate);
+  const { batcher, limit, destinations, seal, trackerKnown } = parts;
 
   const run = async (command: EndpointCommand, context: CommandContext): Outcome => {
     const { partner_id, webhook_id } = command;

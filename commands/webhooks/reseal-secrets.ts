@@ -1,7 +1,8 @@
 import { type Endpoint, endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import type { SealedSecret } from '../../domain/webhooks/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { type CommandContext, handle, load } from '../handle.ts';
+import { type CommandContext, handle } from '../handle.ts';
+import { loadFromSnapshot } from '../snapshots.ts';
 import { endpointAggregate } from './manage-endpoints.ts';
 
 export interface ResealingParts {
@@ -24,7 +25,7 @@ export const resealSecrets = async (
 ): Promise<boolean> => {
   const { store } = parts;
   const stream = endpointsStream(partner_id);
-  const loaded = await load(store, endpointAggregate, stream);
+  const loaded = await loadFromSnapshot(store, endpointAggregate, stream);
   const endpoint = loaded.state.byId.get(webhook_id);
   const secrets = endpoint && resealed(parts, endpoint, context.at);
   if (!secrets) return false;

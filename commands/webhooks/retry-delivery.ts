@@ -1,10 +1,9 @@
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
-import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, OutcomeUnknown, type Position, StreamExpired } from '../../event-store/port.ts';
-import { appendSafely, type CommandContext, load, toNewEvents } from '../handle.ts';
-import { endpointAggregate } from './manage-endpoints.ts';
+import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
+import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { deliveriesStream } from './queue-deliveries.ts';
 
 /** A delivery as it is known. */
@@ -20,6 +19,7 @@ export interface RetriableDelivery {
 
 export interface RetryParts {
   readonly store: EventStore;
+  readonly endpoints: EndpointBatcher;
   /** Whether the body of the event is still kept. */
   readonly isKept: (eventId: string) => Promise<boolean>;
   /** A place in the partner's queue; null: it is full. */
@@ -38,14 +38,14 @@ export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webho
  * @throws the port's errors: it may have begun then or not, and a repeat does no harm
  */
 export const retryDelivery = async (
-  { store, isKept, enterQueue }: RetryParts,
+  { store, endpoints, isKept, enterQueue }: RetryParts,
   delivery: RetriableDelivery,
   context: CommandContext,
 ): Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>> => {
   const { delivery_id, webhook_id, partner_id, event_id, created_at, state, cycle } = delivery;
   if (state === 'pending') return accept('unchanged');
-  const { byId } = (await load(store, endpointAggregate, endpointsStream(partner_id))).state;
-  if (!byId.get(webhook_id)?.enabled) return refuse('webhook_disabled');
+  const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
+  if (!endpoint?.enabled) return refuse('webhook_disabled');
   if (state === 'expired' || !(await isKept(event_id))) return refuse('webhook_event_expired');
   const place = await enterQueue({ partner_id, webhook_id, event_id });
   if (place === null) return refuse('webhook_queue_full');

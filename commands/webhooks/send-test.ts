@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
-import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { testEnvelope, testEventId } from '../../domain/webhooks/envelope.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { type CommandContext, load } from '../handle.ts';
-import { endpointAggregate } from './manage-endpoints.ts';
+import type { CommandContext } from '../handle.ts';
+import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { type BodyKeys, deliveryId, queueDeliveries } from './queue-deliveries.ts';
 
 export interface SendTestParts {
   readonly store: EventStore;
+  readonly endpoints: EndpointBatcher;
   readonly dayKeys: BodyKeys;
   /** A place in the partner's queue; null: it is full. */
   readonly enterQueue: (test: {
@@ -41,10 +41,9 @@ const KEPT = 30 * DAY;
  * @throws the port's errors: the test may be sent then or not, and another does no harm
  */
 export const createSendTest =
-  ({ store, dayKeys, enterQueue }: SendTestParts): SendTest =>
+  ({ store, endpoints, dayKeys, enterQueue }: SendTestParts): SendTest =>
   async (partner_id, webhook_id, context) => {
-    const { state } = await load(store, endpointAggregate, endpointsStream(partner_id));
-    const endpoint = state.byId.get(webhook_id);
+    const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
     if (!endpoint || endpoint.deleted_at !== null) return refuse('webhook_not_found');
     if (!endpoint.enabled) return refuse('webhook_disabled');
     const event_id = testEventId(randomUUID());

@@ -14,12 +14,23 @@ export interface Tracker {
   readonly disabled_at: string | null;
 }
 
-/** All trackers that a partner ever had. */
+/** A partner's trackers, and those that were deleted last. */
 export interface Trackers {
   readonly byId: PersistentMap<string, Tracker>;
-  /** When each deleted tracker was deleted, by its id. */
+  /** When trackers were deleted (ISO 8601), by their ids: the last ones, and those before them. */
   readonly deleted: PersistentMap<string, string>;
+  readonly deletedBefore: PersistentMap<string, string>;
 }
+
+/**
+ * So many deleted trackers are remembered at least, and at most twice as many: a snapshot of all that a script makes and
+ * deletes would not fit into an append.
+ */
+const DELETED_REMEMBERED = 2_500;
+
+/** When one of the trackers deleted last was deleted; undefined: it was not, or others were deleted after it. */
+export const deletedAt = ({ deleted, deletedBefore }: Trackers, trackerId: string): string | undefined =>
+  deleted.get(trackerId) ?? deletedBefore.get(trackerId);
 
 interface Aimed {
   readonly partner_id: string;
@@ -51,7 +62,8 @@ const MOST_ORIGINS = 50;
 const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Trackers) => {
   const { partner_id, tracker_id, origins, customer_reference, limit, at } = command;
   const name = command.name.trim();
-  if (state.byId.has(tracker_id) || state.deleted.has(tracker_id)) return accept<TrackerEvent[]>([]);
+  if (state.byId.has(tracker_id) || deletedAt(state, tracker_id) !== undefined)
+    return accept<TrackerEvent[]>([]);
   if (!isName(name, LONGEST) || (customer_reference !== null && !isText(customer_reference, LONGEST))) {
     return refuse<TrackerRefusal>('invalid_tracker');
   }
@@ -75,12 +87,12 @@ const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
 };
 
 export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
-  initial: { byId: PersistentMap(), deleted: PersistentMap() },
+  initial: { byId: PersistentMap(), deleted: PersistentMap(), deletedBefore: PersistentMap() },
 
   decide(command, state) {
     const { partner_id, tracker_id, at } = command;
     if (command.type === 'Create') return create(command, state);
-    if (state.deleted.has(tracker_id)) {
+    if (deletedAt(state, tracker_id) !== undefined) {
       return command.type === 'Delete' ? accept([]) : refuse('tracker_deleted');
     }
     const tracker = state.byId.get(tracker_id);
@@ -113,14 +125,11 @@ export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRe
       case 'trackers.TrackerEnabled.v1':
         return change(state, data.tracker_id, { disabled_at: null });
       case 'trackers.TrackerDeleted.v1':
-        return {
-          byId: state.byId.delete(data.tracker_id),
-          deleted: state.deleted.set(data.tracker_id, data.deleted_at),
-        };
+        return remove(state, data.tracker_id, data.deleted_at);
       case 'trackers.TrackersSnapshotted.v1':
         return {
           byId: PersistentMap(data.trackers.map((tracker) => [tracker.tracker_id, tracker])),
-          deleted: PersistentMap(data.deleted),
+          ...remembered(data.deleted),
         };
       default:
         return unreachable(type);
@@ -138,12 +147,29 @@ const change = (state: Trackers, id: string, over: Partial<Tracker>): Trackers =
   return tracker ? put(state, { ...tracker, ...over }) : state;
 };
 
+const remove = (state: Trackers, id: string, at: string): Trackers => {
+  const byId = state.byId.delete(id);
+  const deleted = state.deleted.set(id, at);
+  if (deleted.size < DELETED_REMEMBERED) return { ...state, byId, deleted };
+  return { byId, deleted: PersistentMap(), deletedBefore: deleted };
+};
+
+/** `deleted`: in two parts as they were, and the newer ones of an earlier version, which remembered all. */
+const remembered = (deleted: readonly (readonly [string, string])[]) => {
+  const lately = deleted.slice(1 - 2 * DELETED_REMEMBERED);
+  const inBefore = lately.length < DELETED_REMEMBERED ? 0 : DELETED_REMEMBERED;
+  return {
+    deleted: PersistentMap(lately.slice(inBefore)),
+    deletedBefore: PersistentMap(lately.slice(0, inBefore)),
+  };
+};
+
 /** Writes the fold down as an event. */
-export const snapshotTrackers = ({ byId, deleted }: Trackers): TrackerEvent => ({
+export const snapshotTrackers = ({ byId, deleted, deletedBefore }: Trackers): TrackerEvent => ({
   type: 'trackers.TrackersSnapshotted.v1',
   data: {
     trackers: [...byId.values()].map((tracker) => ({ ...tracker, origins: [...tracker.origins] })),
-    deleted: [...deleted],
+    deleted: [...deletedBefore, ...deleted],
   },
 });
 

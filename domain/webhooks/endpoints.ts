@@ -4,11 +4,11 @@ import { isName } from '../kernel/text.ts';
 import { DAY, isoTime } from '../kernel/time.ts';
 import { type DestinationPolicy, parseDestination } from './destination.ts';
 import {
+  type EndpointEvent,
   type SealedSecret,
   type Subscribable,
   subscribableSchema,
   WEBHOOKS_PREFIX,
-  type WebhookEvent,
 } from './events.ts';
 
 export interface Endpoint {
@@ -28,11 +28,16 @@ export interface Endpoint {
   readonly secret_rotation_until: string | null;
 }
 
-/** All endpoints that a partner ever had. */
+/** A partner's endpoints, and those that were deleted last. */
 export interface Endpoints {
   readonly byId: PersistentMap<string, Endpoint>;
   readonly notDeleted: number;
+  /** Ids of deleted endpoints that are still in `byId`, the last ones, and those before them. */
+  readonly deleted: { readonly last: readonly string[]; readonly before: readonly string[] };
 }
+
+/** So many deleted endpoints are remembered at least, and at most twice as many: a script may delete 60 a minute. */
+const DELETED_REMEMBERED = 50;
 
 interface Aimed {
   readonly partner_id: string;
@@ -100,13 +105,13 @@ const create = (command: Extract<EndpointCommand, { type: 'Create' }>, state: En
   const { partner_id, webhook_id, url, tracker_id, secret, at } = command;
   const name = command.name.trim();
   const events = asEvents(command.events);
-  if (state.byId.has(webhook_id)) return accept<WebhookEvent[]>([]);
+  if (state.byId.has(webhook_id)) return accept<EndpointEvent[]>([]);
   if (!isName(name, LONGEST_NAME) || events === null) return refuse<EndpointRefusal>('invalid_webhook');
   const destination = parseDestination(url, command.destinations);
   if (!destination.ok) return destination;
   if (tracker_id !== null && !command.tracker_known) return refuse<EndpointRefusal>('tracker_not_found');
   if (state.notDeleted >= command.limit) return refuse<EndpointRefusal>('webhook_limit');
-  return accept<WebhookEvent[]>([
+  return accept<EndpointEvent[]>([
     {
       type: 'webhooks.EndpointCreated.v1',
       data: { webhook_id, partner_id, name, url, events, tracker_id, secret, created_at: isoTime(at) },
@@ -129,8 +134,8 @@ const update = (command: Extract<EndpointCommand, { type: 'Update' }>, state: En
   };
   const same =
     next.name === endpoint.name && next.enabled === endpoint.enabled && isSame(next.events, endpoint.events);
-  if (same) return accept<WebhookEvent[]>([]);
-  return accept<WebhookEvent[]>([
+  if (same) return accept<EndpointEvent[]>([]);
+  return accept<EndpointEvent[]>([
     {
       type: 'webhooks.EndpointUpdated.v1',
       data: { webhook_id, partner_id, ...next, updated_at: isoTime(at) },
@@ -139,12 +144,12 @@ const update = (command: Extract<EndpointCommand, { type: 'Update' }>, state: En
 };
 
 const rotate = ({ partner_id, webhook_id, secret, at }: Aimed & { secret: SealedSecret }, of: Endpoint) => {
-  if (of.secret.sealed === secret.sealed) return accept<WebhookEvent[]>([]);
+  if (of.secret.sealed === secret.sealed) return accept<EndpointEvent[]>([]);
   if (of.secret_rotation_until !== null && at < Date.parse(of.secret_rotation_until)) {
     return refuse<EndpointRefusal>('webhook_rotation_pending');
   }
   const rotation_until = isoTime(at + ROTATION_MS);
-  return accept<WebhookEvent[]>([
+  return accept<EndpointEvent[]>([
     {
       type: 'webhooks.SecretRotated.v1',
       data: { webhook_id, partner_id, secret, rotated_at: isoTime(at), rotation_until },
@@ -152,8 +157,8 @@ const rotate = ({ partner_id, webhook_id, secret, at }: Aimed & { secret: Sealed
   ]);
 };
 
-export const endpoints: Decider<Endpoints, EndpointCommand, WebhookEvent, EndpointRefusal> = {
-  initial: { byId: PersistentMap(), notDeleted: 0 },
+export const endpoints: Decider<Endpoints, EndpointCommand, EndpointEvent, EndpointRefusal> = {
+  initial: { byId: PersistentMap(), notDeleted: 0, deleted: { last: [], before: [] } },
 
   decide(command, state) {
     const { partner_id, webhook_id, at } = command;
@@ -203,7 +208,12 @@ export const endpoints: Decider<Endpoints, EndpointCommand, WebhookEvent, Endpoi
       case 'webhooks.SecretsResealed.v1':
         return change(state, data.webhook_id, () => ({ secret: data.secret, previous: data.previous }));
       case 'webhooks.EndpointDeleted.v1':
-        return change(state, data.webhook_id, () => ({ enabled: false, deleted_at: data.deleted_at }), -1);
+        return forgetOld(
+          change(state, data.webhook_id, () => ({ enabled: false, deleted_at: data.deleted_at }), -1),
+          data.webhook_id,
+        );
+      case 'webhooks.EndpointsSnapshotted.v1':
+        return restored(data.endpoints);
       default:
         return unreachable(type);
     }
@@ -214,6 +224,7 @@ const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
   deleted_at !== null && at >= Date.parse(deleted_at) + DELETED_KEPT_MS;
 
 const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => ({
+  ...state,
   byId: state.byId.set(endpoint.webhook_id, endpoint),
   notDeleted: state.notDeleted + more,
 });
@@ -221,6 +232,34 @@ const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => (
 const change = (state: Endpoints, id: string, over: (of: Endpoint) => Partial<Endpoint>, more = 0) => {
   const endpoint = state.byId.get(id);
   return endpoint ? put(state, { ...endpoint, ...over(endpoint) }, more) : state;
+};
+
+const forgetOld = (state: Endpoints, webhookId: string): Endpoints => {
+  const { last, before } = state.deleted;
+  const deleted = [...last, webhookId];
+  if (deleted.length < DELETED_REMEMBERED) return { ...state, deleted: { last: deleted, before } };
+  return { ...state, byId: state.byId.deleteAll(before), deleted: { last: [], before: deleted } };
+};
+
+/** Writes the fold down as an event, deleted endpoints in the order of their deletion. */
+export const snapshotEndpoints = ({ byId, deleted }: Endpoints): EndpointEvent => {
+  const gone = [...deleted.before, ...deleted.last];
+  const rest = byId.deleteAll(gone);
+  const endpoints = [...gone.flatMap((id) => byId.get(id) ?? []), ...rest.values()];
+  return {
+    type: 'webhooks.EndpointsSnapshotted.v1',
+    data: { endpoints: endpoints.map((endpoint) => ({ ...endpoint, events: [...endpoint.events] })) },
+  };
+};
+
+const restored = (endpoints: readonly Endpoint[]): Endpoints => {
+  const gone = endpoints.flatMap(({ webhook_id, deleted_at }) => (deleted_at === null ? [] : [webhook_id]));
+  const inBefore = gone.length < DELETED_REMEMBERED ? 0 : DELETED_REMEMBERED;
+  return {
+    byId: PersistentMap(endpoints.map((endpoint) => [endpoint.webhook_id, endpoint])),
+    notDeleted: endpoints.length - gone.length,
+    deleted: { last: gone.slice(inBefore), before: gone.slice(0, inBefore) },
+  };
 };
 
 export const endpointsStream = (partnerId: string): string => `${WEBHOOKS_PREFIX}${partnerId}`;

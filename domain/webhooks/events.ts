@@ -50,6 +50,31 @@ export const webhookEvents = {
 } as const;
 export type WebhookEvent = EventOf<typeof webhookEvents>;
 
+/** All that stands in such a stream. Snapshots are for commands alone: nothing that follows the log reads them. */
+export const endpointEvents = {
+  ...webhookEvents,
+  /** The fold at this revision: endpoints that were deleted last come first, in the order of their deletion. */
+  'webhooks.EndpointsSnapshotted.v1': z.object({
+    endpoints: z.array(
+      z.object({
+        webhook_id: z.uuid(),
+        name: z.string(),
+        url: z.string(),
+        events: z.array(subscribableSchema),
+        tracker_id: z.uuid().nullable(),
+        enabled: z.boolean(),
+        created_at: instant,
+        updated_at: instant,
+        deleted_at: instant.nullable(),
+        secret: sealedSecretSchema,
+        previous: sealedSecretSchema.nullable(),
+        secret_rotation_until: instant.nullable(),
+      }),
+    ),
+  }),
+} as const;
+export type EndpointEvent = EventOf<typeof endpointEvents>;
+
 export const WEBHOOKS_PREFIX = 'webhooks-';
 
 /** What reaches a receiver (spec, Event kinds). */

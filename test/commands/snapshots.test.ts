@@ -5,6 +5,11 @@ import { createPlacesBatcher } from '../../commands/domains/aggregates.ts';
 import { createKey, createPartner, newApiKey, revokeKey } from '../../commands/partners/manage-partner.ts';
 import { loadFromSnapshot } from '../../commands/snapshots.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
+import {
+  createEndpointBatcher,
+  createEndpointCommands,
+  currentEndpoint,
+} from '../../commands/webhooks/manage-endpoints.ts';
 import { domainPlacesStream } from '../../domain/domains/places.ts';
 import { accept } from '../../domain/kernel/decider.ts';
 import type { EventStore } from '../../event-store/port.ts';
@@ -63,6 +68,34 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
     const id = made[0]?.ok ? made[0].value.tracker_id : '';
     await commands.delete(partner, id, house.context());
     return (store) => createTrackerCommands(store, 2_000).delete(partner, id, house.context());
+  },
+  'a partner’s webhook endpoints': async () => {
+    const partner = randomUUID();
+    const commands = createEndpointCommands({
+      batcher: createEndpointBatcher(house.store),
+      limit: 5,
+      destinations: { allowHttp: false, allowPorts: [], allowNetworks: [], ownOrigins: [] },
+      seal: () => ({ master_key_id: 'k', sealed: 's' }),
+      trackerKnown: async () => true,
+    });
+    const fields = {
+      name: 'a hook',
+      url: 'https://a.example/',
+      events: ['session.created'],
+      tracker_id: null,
+    };
+    const made = await commands.create(partner, fields, house.context());
+    const id = made.ok ? made.value.endpoint.webhook_id : '';
+    for (let nth = 0; nth < 1_100; nth += 1) {
+      const change = { name: `hook ${nth}`, events: null, enabled: null };
+      await commands.update(partner, id, change, house.context());
+    }
+    return async (store) => {
+      const batcher = createEndpointBatcher(store);
+      // As each test and each retry of a delivery asks.
+      for (let nth = 0; nth < 20; nth += 1) await currentEndpoint(batcher, partner, id);
+      return { ok: (await currentEndpoint(batcher, partner, id))?.name === 'hook 1099' };
+    };
   },
   'a tracker’s domains': async () => {
     const places = createPlacesBatcher(house.store);

@@ -10,7 +10,7 @@ import { type PartnerCommand, partner, snapshotPartner } from '../../domain/part
 import { type UserCommand, user } from '../../domain/partners/user.ts';
 import { tab, type Visit } from '../../domain/sessions/tab.ts';
 import { snapshotTrackers, type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts';
-import { type EndpointCommand, endpoints } from '../../domain/webhooks/endpoints.ts';
+import { type EndpointCommand, endpoints, snapshotEndpoints } from '../../domain/webhooks/endpoints.ts';
 import { createCopyCounter } from '../support/copied-slots.ts';
 import { ANNA, AT, reservation } from './lookup-events.ts';
 
@@ -265,6 +265,56 @@ describe('a snapshot', () => {
       20,
     );
     expect(trackers.evolve(trackers.initial, snapshotTrackers(state))).toEqual(state);
+  });
+
+  it('of trackers fits into an append, however many were made and deleted', () => {
+    let state = trackers.initial;
+    const created_at = new Date(AT).toISOString();
+    for (let nth = 0; nth < 30_000; nth += 1) {
+      const ids = { tracker_id: id(nth), partner_id: ANNA };
+      const of = { name: 'a', origins: ['https://a.example'], customer_reference: null, created_at };
+      state = trackers.evolve(state, { type: 'trackers.TrackerCreated.v1', data: { ...ids, ...of } });
+      if (nth === 0) continue;
+      const data = { ...ids, deleted_at: created_at };
+      state = trackers.evolve(state, { type: 'trackers.TrackerDeleted.v1', data });
+    }
+    const snapshot = snapshotTrackers(state);
+    expect(Buffer.byteLength(JSON.stringify(snapshot))).toBeLessThan(512 * 1_024);
+    expect(trackers.evolve(trackers.initial, snapshot)).toEqual(state);
+    const remove = (nth: number) => ({ ...ofPartner, type: 'Delete', tracker_id: id(nth) }) as const;
+    expect(trackers.decide(remove(27_600), state)).toEqual({ ok: true, value: [] });
+    expect(trackers.decide(remove(1), state)).toMatchObject({ refusal: 'tracker_not_found' });
+    expect(state.byId.size).toBe(1);
+  });
+
+  it('of webhook endpoints folds to the same state, with no more than a hundred deleted ones', () => {
+    const { state } = run(
+      endpoints,
+      (nth): EndpointCommand[] => [
+        {
+          ...ofPartner,
+          type: 'Create',
+          webhook_id: id(nth),
+          name: 'a',
+          url: 'https://a.example/',
+          events: ['session.created'],
+          tracker_id: null,
+          tracker_known: false,
+          secret,
+          limit: 5,
+          destinations: { allowHttp: false, allowPorts: [], allowNetworks: [], ownOrigins: [] },
+        },
+        ...(nth > 2 ? [{ ...ofPartner, type: 'Delete', webhook_id: id(nth) } as const] : []),
+      ],
+      223,
+    );
+    expect(state.notDeleted).toBe(3);
+    const snapshot = snapshotEndpoints(state);
+    expect(snapshot).toMatchObject({ data: { endpoints: { length: 73 } } });
+    expect(endpoints.evolve(endpoints.initial, snapshot)).toEqual(state);
+    const remove = (nth: number) => ({ ...ofPartner, type: 'Delete', webhook_id: id(nth) }) as const;
+    expect(endpoints.decide(remove(222), state)).toEqual({ ok: true, value: [] });
+    expect(endpoints.decide(remove(3), state)).toMatchObject({ refusal: 'webhook_not_found' });
   });
 
   it('of a tracker’s places folds to the same state, and has no more than ten freed ones', () => {
