@@ -18,6 +18,7 @@ import type { Config } from '../platform/config.ts';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createRateLimiter, type Verdict } from '../platform/rate-limit.ts';
+import { shareNext } from '../platform/share-next.ts';
 import { createAuthenticate } from '../read-api/calling-keys.ts';
 import { createDomainDirectory } from '../read-api/domain-directory.ts';
 import { createKeyUses } from '../read-api/key-uses.ts';
@@ -33,7 +34,6 @@ import { enrichmentCapacity } from './capacity.ts';
 import { buildDashboard } from './dashboard.ts';
 import { buildDomains } from './domains.ts';
 import type { Foundation } from './foundation.ts';
-import { createSharedHead } from './shared-head.ts';
 import { openClues } from './signals.ts';
 import { buildTracking } from './tracking.ts';
 import { buildWebhooks } from './webhooks.ts';
@@ -63,7 +63,7 @@ export const buildApi = async (
   const limiter = createRateLimiter({ pool, clock, alone: leases.alone });
   const counter = createLookupCounter(store, clock);
 
-  const head = createSharedHead(store);
+  const head = shareNext(store.head);
   /** Waits for all that the store has now; a projection that an event has stopped holds up its own reads alone. */
   const caughtUp = (names: readonly string[]) => async (): Promise<boolean> =>
     progress.reached(names, await head(), CAUGHT_UP_MS);

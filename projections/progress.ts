@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
 import { createListener } from '../platform/listener.ts';
+import { shareNext } from '../platform/share-next.ts';
 
 /** Notified in each projecting transaction with `{ name: position }`. */
 export const PROJECTED_CHANNEL = 'doorplate_projected';
@@ -65,10 +66,12 @@ export const createProgress = ({
     for (const waiter of waiters) if (isReached(waiter)) waiter.resolve(true);
   };
 
+  const hurryOthers = shareNext(() => pool.query(`notify ${WANTED_CHANNEL}`));
+
   const hurry = (names: readonly string[]): void => {
     for (const call of hurried.keys()) call();
     const here = new Set([...hurried.values()].flat());
-    if (names.some((name) => !here.has(name))) pool.query(`notify ${WANTED_CHANNEL}`).catch(() => undefined);
+    if (names.some((name) => !here.has(name))) hurryOthers().catch(() => undefined);
   };
 
   const listener = createListener({

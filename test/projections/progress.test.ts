@@ -52,3 +52,25 @@ it('tells the process that applies a read model to hurry, where another process 
   await here.reached(['another'], 1_000n as Position, 20);
   await eventually('it is told again', () => wanted > before);
 });
+
+it('tells other processes once for all that begin to wait while it tells them', async () => {
+  const { pool, url } = house;
+  const answers: PromiseWithResolvers<{ rows: never[] }>[] = [];
+  const query = (text: string) => {
+    if (!text.startsWith('notify')) return Promise.resolve({ rows: [] });
+    const answer = Promise.withResolvers<{ rows: never[] }>();
+    answers.push(answer);
+    return answer.promise;
+  };
+  const progress = createProgress({ url, pool: Object.assign(Object.create(pool), { query }) });
+  onTestFinished(() => progress.close());
+  const wait = () => void progress.reached(['elsewhere'], 1_000n as Position, 10_000);
+  for (let n = 0; n < 600; n += 1) wait();
+  expect(answers).toHaveLength(1);
+  answers[0]?.resolve({ rows: [] });
+  await eventually('those who came meanwhile are told of', () => answers.length === 2);
+  answers[1]?.resolve({ rows: [] });
+  await answers[1]?.promise;
+  wait();
+  await eventually('a later one is told of', () => answers.length === 3);
+});

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { createSharedHead } from '../../bin/shared-head.ts';
 import type { Position } from '../../event-store/port.ts';
+import { shareNext } from '../../platform/share-next.ts';
 
 /** A store whose answers a test gives one by one. */
 const aStore = () => {
@@ -15,7 +15,7 @@ const aStore = () => {
 
 it('asks once for all callers that come during a question, and only after it has ended', async () => {
   const store = aStore();
-  const head = createSharedHead(store);
+  const head = shareNext(store.head);
   const first = head();
   const others = Array.from({ length: 100 }, () => head());
   expect(store.asked).toHaveLength(1);
@@ -30,7 +30,7 @@ it('asks once for all callers that come during a question, and only after it has
 
 it('asks again after a question has failed, which fails its own callers alone', async () => {
   const store = aStore();
-  const head = createSharedHead(store);
+  const head = shareNext(store.head);
   const first = head();
   const second = head();
   store.asked[0]?.reject(new Error('away'));
