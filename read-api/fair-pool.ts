@@ -11,8 +11,11 @@ export interface FairShare {
   readonly waitMs: number;
 }
 
-/** Half of the pool (`platform/slonik.ts`); a caller waits no longer than a request may take. */
-const SHARE: FairShare = { atOnce: 2, waiting: 100, waitMs: 4_000 };
+/**
+ * Half of the pool (`platform/slonik.ts`). A hundred reveals of one partner in a moment are usual, and a caller waits no
+ * longer than a request may take.
+ */
+const SHARE: FairShare = { atOnce: 2, waiting: 1_000, waitMs: 4_000 };
 
 interface Lane {
   running: number;
