@@ -1,3 +1,4 @@
+import { createFairIntake } from '../commands/lookup/fair-intake.ts';
 import type { WorkCapacity } from '../commands/lookup/submit-lookup.ts';
 import { createWorkCapacity } from '../commands/lookup/work-capacity.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
@@ -9,11 +10,16 @@ const PROJECTED_MS = 1_000;
 
 /** Room for new enrichments over all partners, lookups and reveals alike. */
 export const enrichmentCapacity = (
-  { config, pool, progress }: Foundation,
+  { config, pool, progress, clock }: Foundation,
   limiter: RateLimiter,
 ): WorkCapacity =>
   createWorkCapacity({
-    admitIntake: () => limiter.admit('intake', config.ENRICHMENT_INTAKE_PER_MINUTE, MINUTE),
+    admitIntake: createFairIntake({
+      ceiling: config.ENRICHMENT_INTAKE_PER_MINUTE,
+      windowMs: MINUTE,
+      admit: (name, ceiling) => limiter.admit(name, ceiling, MINUTE),
+      now: clock.now,
+    }),
     countOutstanding: (except) => countOutstanding(pool, except),
     outstandingLimit: config.ENRICHMENT_OUTSTANDING,
     projected: (position) => progress.reached(['lookups'], position, PROJECTED_MS, 'patient'),

@@ -16,9 +16,10 @@ import { settleReservations } from './settle-reservations.ts';
 
 /** Room for new work over all partners: its rate and how much may be outstanding. */
 export interface WorkCapacity {
-  /** `finished` is called when the submission has ended, whatever became of it. */
+  /** `asker`: who shares the intake with others. `finished` is called when the submission has ended, whatever became of it. */
   admit(
     ip: string,
+    asker: string,
   ): Promise<
     | { readonly ok: true; finished(position: Position | null): void }
     | { readonly ok: false; readonly retryAfterSeconds: number }
@@ -88,7 +89,7 @@ export const submitLookup = async (
 
   const command = reserveCommand(loaded.state, request, context);
   const takesRoom = (await foresee(parts, command)) === 'changes' && loaded.state.open === null;
-  const slot = takesRoom ? await parts.capacity.admit(request.ip) : null;
+  const slot = takesRoom ? await parts.capacity.admit(request.ip, request.partnerId) : null;
   if (slot && !slot.ok) return notStarted(loaded.state, 'enrichment_capacity', slot.retryAfterSeconds);
   let position: Position | null = null;
   try {

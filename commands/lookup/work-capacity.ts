@@ -1,12 +1,9 @@
 import type { Position } from '../../event-store/port.ts';
+import type { FairIntake } from './fair-intake.ts';
 import type { WorkCapacity } from './submit-lookup.ts';
 
 export interface WorkCapacityOptions {
-  /** The shared intake's rate; null admits, else the milliseconds to wait. */
-  readonly admitIntake: () =>
-    | Promise<null | { readonly retryMs: number }>
-    | null
-    | { readonly retryMs: number };
+  readonly admitIntake: FairIntake;
   /** How many enrichments the read model knows to be unfinished, other than those of the addresses given. */
   readonly countOutstanding: (except: readonly string[]) => Promise<number>;
   readonly outstandingLimit: number;
@@ -50,8 +47,8 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
     return (await counting) <= outstandingLimit;
   };
 
-  const takeRoom = async (): Promise<null | { readonly retryMs: number }> =>
-    (await hasRoom()) ? admitIntake() : { retryMs: RETRY_SECONDS * 1_000 };
+  const takeRoom = async (asker: string): ReturnType<FairIntake> =>
+    (await hasRoom()) ? admitIntake(asker) : { retryMs: RETRY_SECONDS * 1_000 };
 
   const leave = (ip: string): void => {
     const left = (underWay.get(ip) ?? 1) - 1;
@@ -60,11 +57,11 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
   };
 
   return {
-    admit: async (ip) => {
+    admit: async (ip, asker) => {
       const others = underWay.get(ip) ?? 0;
       underWay.set(ip, others + 1);
       // Callers who ask for the same address at once will share one piece of work.
-      const wait = others > 0 ? null : await takeRoom();
+      const wait = others > 0 ? null : await takeRoom(asker);
       if (wait) {
         leave(ip);
         return { ok: false, retryAfterSeconds: Math.max(1, Math.ceil(wait.retryMs / 1_000)) };

@@ -1,0 +1,39 @@
+type Verdict = null | { readonly retryMs: number };
+
+export interface FairIntakeOptions {
+  /** New enrichments of all askers together in a window. */
+  readonly ceiling: number;
+  readonly windowMs: number;
+  /** Spends a rate of that name and ceiling, per window. */
+  readonly admit: (name: string, ceiling: number) => Verdict | Promise<Verdict>;
+  /** Milliseconds. */
+  readonly now: () => number;
+}
+
+/** Admits new enrichments of an asker; null admits, else the milliseconds to wait. */
+export type FairIntake = (asker: string) => Promise<Verdict>;
+
+/**
+ * Shares the intake among those who ask for it. One alone may take all of it. While others have found it full within
+ * the last window, each may take its part only, so that one key at its usual rate does not keep everybody else out.
+ */
+export const createFairIntake = ({ ceiling, windowMs, admit, now }: FairIntakeOptions): FairIntake => {
+  /** When the intake was full for an asker. */
+  const keptOut = new Map<string, number>();
+
+  const othersKeptOut = (asker: string): number => {
+    const since = now() - windowMs;
+    for (const [name, at] of keptOut) if (at <= since) keptOut.delete(name);
+    return keptOut.size - (keptOut.has(asker) ? 1 : 0);
+  };
+
+  return async (asker) => {
+    const part = Math.max(1, Math.floor(ceiling / (1 + othersKeptOut(asker))));
+    const beyondPart = await admit(`intake of ${asker}`, part);
+    // It has had its part: no reason for others to have less.
+    if (beyondPart !== null) return beyondPart;
+    const full = await admit('intake', ceiling);
+    if (full !== null) keptOut.set(asker, now());
+    return full;
+  };
+};
