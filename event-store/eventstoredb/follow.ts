@@ -13,8 +13,10 @@ import { pause } from './timing.ts';
 
 const BATCH_SIZE = 500;
 const BATCH_BYTES = 4 * 1_048_576;
-/** Events that a subscription holds before they are read: each may have a mebibyte. */
-const BUFFERED_EVENTS = 64;
+/** Events that the client's own stream holds beside them. */
+const READ_AHEAD_EVENTS = 64;
+const HELD_EVENTS = 5_000;
+const HELD_BYTES = 16 * 1_048_576;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
 
@@ -69,7 +71,10 @@ interface Subscribing {
   readonly onError: (error: Error) => void;
 }
 
-/** What one subscription brings, as it comes, until it breaks or the signal says stop. */
+/**
+ * What one subscription brings, as it comes, until it breaks or the signal says stop. What the follower has not taken yet
+ * is held here: the server ends a subscription as soon as 32 new events wait for it.
+ */
 async function* arrivals({
   client,
   after,
@@ -78,10 +83,8 @@ async function* arrivals({
   onError,
 }: Subscribing): AsyncGenerator<ClientEvent[]> {
   const fromPosition = after === null ? START : { commit: after, prepare: after };
-  const subscription = client.subscribeToAll(
-    { fromPosition },
-    { highWaterMark: Math.min(size, BUFFERED_EVENTS) },
-  );
+  const subscription = client.subscribeToAll({ fromPosition }, { highWaterMark: READ_AHEAD_EVENTS });
+  const held = createHeld(subscription);
   let over = false;
   let wake = (): void => undefined;
   const end = (): void => {
@@ -91,11 +94,14 @@ async function* arrivals({
   // They stay for good: an error may still come after the last read and would end the process.
   for (const sign of ['error', 'end', 'close']) subscription.on(sign, end);
   subscription.once('error', onError);
-  subscription.on('readable', () => wake());
+  subscription.on('readable', () => {
+    held.fill();
+    wake();
+  });
   signal.addEventListener('abort', end);
   try {
     while (!signal.aborted) {
-      const events = eventsOf(take(subscription, size));
+      const events = held.take(size);
       if (events.length > 0) yield events;
       else if (over) return;
       else await new Promise<void>((resolve) => (wake = resolve));
@@ -106,14 +112,34 @@ async function* arrivals({
   }
 }
 
-const take = (subscription: AllStreamSubscription, size: number): ResolvedEvent[] => {
-  const taken: ResolvedEvent[] = [];
+/** What was read of a subscription and not taken yet, within bounds: each event may have a mebibyte. */
+const createHeld = (subscription: Pick<AllStreamSubscription, 'read'>) => {
+  let held: { readonly event: ClientEvent; readonly bytes: number }[] = [];
   let bytes = 0;
-  while (taken.length < size && bytes < BATCH_BYTES) {
-    const resolved: ResolvedEvent | null = subscription.read();
-    if (resolved === null) break;
-    taken.push(resolved);
-    bytes += resolved.event === undefined ? 0 : approximateBytes(resolved.event);
-  }
-  return taken;
+  const fill = (): void => {
+    while (held.length < HELD_EVENTS && bytes < HELD_BYTES) {
+      const resolved: ResolvedEvent | null = subscription.read();
+      if (resolved === null) return;
+      for (const event of eventsOf([resolved])) {
+        held.push({ event, bytes: approximateBytes(event) });
+        bytes += approximateBytes(event);
+      }
+    }
+  };
+  return {
+    fill,
+    /** At most so many, and no more bytes than a batch has. */
+    take: (size: number): ClientEvent[] => {
+      fill();
+      let sum = 0;
+      const beyond = held.findIndex((one, index) => {
+        sum += one.bytes;
+        return index >= size || (index > 0 && sum > BATCH_BYTES);
+      });
+      const taken = held.slice(0, beyond < 0 ? held.length : beyond);
+      held = held.slice(taken.length);
+      bytes -= taken.reduce((all, one) => all + one.bytes, 0);
+      return taken.map(({ event }) => event);
+    },
+  };
 };

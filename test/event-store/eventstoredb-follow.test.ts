@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { PassThrough } from 'node:stream';
+import type { EventStoreDBClient } from '@eventstore/db-client';
+import { expect, it, onTestFinished } from 'vitest';
+import { follow } from '../../event-store/eventstoredb/follow.ts';
+import { eventually } from '../support/eventually.ts';
+
+const EVENTS = 2_000;
+
+const resolved = (n: number, text = '') => ({
+  event: {
+    id: randomUUID(),
+    type: 'Tested',
+    streamId: 'tested-1',
+    revision: BigInt(n),
+    position: { commit: BigInt(n + 1), prepare: BigInt(n + 1) },
+    data: { n, text },
+    metadata: { at: '2026-11-22T00:00:00.000Z' },
+  },
+});
+
+/** A subscription that a test writes to, and its follower. */
+const subscribed = () => {
+  const subscription = new PassThrough({ objectMode: true, highWaterMark: 64 });
+  const client = {
+    subscribeToAll: () => Object.assign(subscription, { unsubscribe: async () => undefined }),
+  };
+  const ending = new AbortController();
+  onTestFinished(() => ending.abort());
+  const following = follow(
+    { client: client as unknown as EventStoreDBClient, now: () => 0, onStall: () => undefined },
+    { after: null, signal: ending.signal },
+  );
+  return { subscription, following };
+};
+
+it('takes events off the server while its own follower is busy', async () => {
+  const { subscription, following } = subscribed();
+  const first = following.next();
+  subscription.write(resolved(0));
+  expect((await first).value?.events).toHaveLength(1);
+  let written = 1;
+  const write = (): void => {
+    for (let hasRoom = true; written < EVENTS && hasRoom; written += 1)
+      hasRoom = subscription.write(resolved(written));
+    if (written < EVENTS) subscription.once('drain', write);
+  };
+  write();
+  await eventually('all were taken', () => written === EVENTS && subscription.readableLength === 0);
+  const batches: number[] = [];
+  while (batches.reduce((sum, n) => sum + n, 1) < EVENTS) {
+    batches.push((await following.next()).value?.events.length ?? 0);
+  }
+  expect(batches).toEqual([500, 500, 500, 499]);
+});
+
+it('leaves events with the server that would be too much to hold', async () => {
+  const { subscription, following } = subscribed();
+  const first = following.next();
+  subscription.write(resolved(0));
+  await first;
+  const MEBIBYTE = 'x'.repeat(1_048_576);
+  for (let n = 1; n <= 40; n += 1) subscription.write(resolved(n, MEBIBYTE));
+  await eventually('some were taken', () => subscription.readableLength <= 24);
+  expect(subscription.readableLength).toBeGreaterThan(20);
+  let seen = 1;
+  while (seen < 41) seen += (await following.next()).value?.events.length ?? 0;
+  expect(seen).toBe(41);
+});
