@@ -34,7 +34,9 @@ export const sealerFrom = (key: Buffer): Sealer => {
       return Buffer.concat([nonce, cipher.getAuthTag(), sealed]);
     },
     open: (sealed, about = '') => {
-      const decipher = createDecipheriv('aes-256-gcm', secret, sealed.subarray(0, NONCE));
+      const decipher = createDecipheriv('aes-256-gcm', secret, sealed.subarray(0, NONCE), {
+        authTagLength: TAG,
+      });
       decipher.setAAD(Buffer.from(about)).setAuthTag(sealed.subarray(NONCE, NONCE + TAG));
       return Buffer.concat([decipher.update(sealed.subarray(NONCE + TAG)), decipher.final()]);
     },

@@ -17,6 +17,12 @@ describe('a sealed text', () => {
     expect(() => sealer.open(changed, 'a')).toThrow();
   });
 
+  it('does not open with a part of its tag, which is sooner guessed', () => {
+    const sealed = sealer.seal(Buffer.alloc(0), 'a');
+    expect(sealer.open(sealed, 'a')).toHaveLength(0);
+    for (const tag of [4, 8, 12, 15]) expect(() => sealer.open(sealed.subarray(0, 12 + tag), 'a')).toThrow();
+  });
+
   it('never has the nonce of another, and keeps its own', () => {
     const sealed = Array.from({ length: 1_000 }, () => sealer.seal(text));
     expect(new Set(sealed.map((bytes) => bytes.subarray(0, 12).toString('hex'))).size).toBe(1_000);
