@@ -97,7 +97,7 @@ export const buildApi = async (
   });
 
   const clues = openClues(foundation, metrics);
-  const fresh = createFreshLookups();
+  const fresh = createFreshLookups(foundation.lookupUses);
   const inFlight = createInFlight(config.LOOKUP_CAPACITY);
   const lookupParts = {
     store,

@@ -23,6 +23,7 @@ import { createSlonik } from '../platform/slonik.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { type Cursors, createCursors } from '../read-api/cursor.ts';
 import { fairPool } from '../read-api/fair-pool.ts';
+import { createLookupUses, type LookupUses } from '../read-api/lookup-uses.ts';
 import { createWebhookQueue, type WebhookQueue } from '../read-api/webhook-queue.ts';
 import { tracedStore } from './tracing.ts';
 import { Unreachable } from './unreachable.ts';
@@ -61,6 +62,8 @@ export interface Foundation {
   readonly master: MasterKey;
   /** What visitors' addresses and labels are sealed under. */
   readonly dayKeys: DayKeys;
+  /** When saved results were last asked for. */
+  readonly lookupUses: LookupUses;
   /** Places in the partners' queues of deliveries. */
   readonly queue: WebhookQueue;
   close(): Promise<void>;
@@ -132,6 +135,7 @@ export const openFoundation = async (
     );
     const store = tracedStore(bareStore, config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
     const tail = createTail({ store, now: clock.now, log });
+    const lookupUses = createLookupUses({ pool, clock });
     const progress = createProgress({ url: databaseUrl, pool });
     const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
     return {
@@ -153,6 +157,7 @@ export const openFoundation = async (
       digest,
       cursors: createCursors(cursorKey, createKnownEpochs(store)),
       master,
+      lookupUses,
       dayKeys: createDayKeys({ pool, master, clock }),
       queue: createWebhookQueue({
         pool,
@@ -166,6 +171,7 @@ export const openFoundation = async (
         await store.close();
         await progress.close();
         await processed.close();
+        await lookupUses.close();
         await Promise.all([endPool(pool), endPool(db)]);
         await postgres?.stop();
       },

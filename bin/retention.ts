@@ -6,6 +6,7 @@ import type { Consumers } from '../processors/consumers.ts';
 import { KEEPING_PROCESSOR } from '../processors/domains/keep-domains.ts';
 import { type SweepOptions, sweep } from '../processors/expiry.ts';
 import { ENRICHING_PROCESSOR } from '../processors/lookup/enrich-reveals.ts';
+import { forgetResults } from '../processors/lookup/forget-results.ts';
 import { SETTLING_PROCESSOR } from '../processors/lookup/settle-ended-work.ts';
 import { snapshotEnrichments } from '../processors/lookup/snapshot-enrichments.ts';
 import { COMPLETING_PROCESSOR } from '../processors/reveals/complete-reveals.ts';
@@ -18,6 +19,7 @@ import { deleteOldDeliveries, expireDeliveries } from '../processors/webhooks/ex
 import { expiringPayloads } from '../processors/webhooks/expire-payloads.ts';
 import { QUEUEING_PROCESSOR } from '../processors/webhooks/queue-events.ts';
 import { allProjections } from '../projections/all.ts';
+import { forgetLookupStream, lookups } from '../projections/lookup/lookups.ts';
 import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';
 import { forgetExpiredSessionsBefore } from '../projections/sessions/sessions.ts';
 import { forgetSignalsOf } from '../projections/signals/signals.ts';
@@ -102,6 +104,24 @@ export const snapshotOldEnrichments = (
   { store, pool, clock, log, digest }: Parts & Pick<Foundation, 'digest'>,
   run: Run,
 ): Promise<void> => snapshotEnrichments({ store, pool, clock, log, digest, consumers: CONSUMERS, ...run });
+
+/** Forgets the results that nobody has asked for in a long time. */
+export const forgetOldResults = (
+  { store, pool, clock, progress, digest }: Parts & Pick<Foundation, 'digest'>,
+  signal: AbortSignal,
+): Promise<void> =>
+  forgetResults(
+    {
+      store,
+      pool,
+      clock,
+      digest,
+      consumers: CONSUMERS,
+      projected: (position) => progress.reached([lookups.name], position, PROJECTED_MS),
+      signal,
+    },
+    (stream) => forgetLookupStream(pool, stream),
+  );
 
 /** Deletes the clues of the days that have expired. */
 const forgetOldSignals = (

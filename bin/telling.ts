@@ -1,4 +1,3 @@
-import { savedForReveal } from '../commands/lookup/saved-for-reveal.ts';
 import { completeReveal } from '../commands/reveals/reveal-session.ts';
 import type { Position } from '../event-store/port.ts';
 import type { FollowingProcessor } from '../processors/follow.ts';
@@ -14,6 +13,7 @@ import { openSecrets } from '../read-api/session-rows.ts';
 import type { Foundation } from './foundation.ts';
 import type { Job } from './periodically.ts';
 import { placesOfReveal } from './queue-places.ts';
+import { savedResults } from './saved-results.ts';
 
 export type RevealableSessions = ReturnType<typeof createRevealableSessions>;
 
@@ -28,10 +28,8 @@ export interface Telling {
 const APPLIED_MS = 4_000;
 
 /** Queues what endpoints are told of, and completes pending reveals that somebody is told of. */
-export const buildTelling = (
-  { store, pool, clock, digest, dayKeys, progress, queue }: Foundation,
-  sessions: RevealableSessions,
-): Telling => {
+export const buildTelling = (foundation: Foundation, sessions: RevealableSessions): Telling => {
+  const { store, pool, clock, dayKeys, progress, queue } = foundation;
   const applied = (names: readonly string[], position: Position): Promise<boolean> =>
     progress.reached(names, position, APPLIED_MS);
   const queueing = queueWebhookEvents({
@@ -45,8 +43,7 @@ export const buildTelling = (
   const revealing = {
     store,
     findSession: sessions.find,
-    savedResult: (ip: string, partnerId: string, at: number) =>
-      savedForReveal({ store, digest }, ip, partnerId, at),
+    savedResult: savedResults(foundation),
     enterQueue: placesOfReveal(queue),
   };
   const completing: CompleteRevealsParts = {

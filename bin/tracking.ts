@@ -1,4 +1,3 @@
-import { savedForReveal } from '../commands/lookup/saved-for-reveal.ts';
 import { completeReveal, createRevealSession, type RevealParts } from '../commands/reveals/reveal-session.ts';
 import { createVisitCapture } from '../commands/sessions/capture-visit.ts';
 import { accept } from '../domain/kernel/decider.ts';
@@ -18,6 +17,7 @@ import { revealRoute } from '../write-api/reveals.ts';
 import { collectRoutes } from '../write-api/sessions.ts';
 import type { Foundation } from './foundation.ts';
 import { placesOfReveal, placesOfSession } from './queue-places.ts';
+import { savedResults } from './saved-results.ts';
 
 export interface TrackingParts {
   readonly foundation: Foundation;
@@ -47,7 +47,7 @@ export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingP
     trackerRefusal: parts.trackerRefusal,
     admit: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
-    savedResult: (ip, partnerId, at) => savedForReveal({ store, digest }, ip, partnerId, at),
+    savedResult: savedResults(foundation),
     enterQueue: placesOfReveal(queue),
   };
   const reveal = createRevealSession(revealing);

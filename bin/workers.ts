@@ -1,5 +1,7 @@
 import type { CommandContext } from '../commands/handle.ts';
 import { requestForReveal } from '../commands/lookup/request-for-reveal.ts';
+import { DAY, utcDay } from '../domain/kernel/time.ts';
+import { INTAKE_KEPT_DAYS } from '../domain/lookup/intake.ts';
 import { DUE_CHANNEL } from '../platform/channels.ts';
 import type { Leases } from '../platform/leases.ts';
 import { createListener } from '../platform/listener.ts';
@@ -19,6 +21,7 @@ import { truncateIntakes } from '../processors/lookup/truncate-intakes.ts';
 import { closeTrackerDays } from '../processors/usage/close-tracker-days.ts';
 import { closeUsageStreams, expireUsageStreams } from '../processors/usage/close-usage-streams.ts';
 import { projectionGroups } from '../projections/all.ts';
+import { forgetReservationsBefore } from '../projections/lookup/lookups.ts';
 import { forgetUsageBefore } from '../projections/usage/lookup-counts.ts';
 import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
 import { enrichmentCapacity } from './capacity.ts';
@@ -27,7 +30,7 @@ import { startDomains } from './domains.ts';
 import type { Foundation } from './foundation.ts';
 import { leadGroups, UPKEEP } from './groups.ts';
 import { periodically } from './periodically.ts';
-import { retentionJobs } from './retention.ts';
+import { forgetOldResults, retentionJobs } from './retention.ts';
 import { buildTelling } from './telling.ts';
 
 const CAUGHT_UP_MS = 4_000;
@@ -87,7 +90,10 @@ export const startWorkers = async (
   leadGroups(
     leases,
     [
-      { ...lookups, processors: [settleEndedWork(streams, clock)] },
+      {
+        ...lookups,
+        processors: [settleEndedWork(streams, clock)],
+      },
       {
         ...visits,
         processors: [
@@ -165,6 +171,8 @@ export const startWorkers = async (
         () => expireUsageStreams({ store, pool, clock }, (before) => forgetUsageBefore(pool, before)),
       ],
       ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
+      ['47 3 * * *', () => forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY))],
+      ['57 * * * *', () => forgetOldResults(foundation, signal)],
       ...telling.jobs,
       ...delivering.jobs,
       ...retentionJobs(foundation, metrics, signal),

@@ -78,6 +78,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     shown: `round attempt kind gave_up_at failures.provider ${within('settles', RESERVATION)}`,
     personal: 'ip failures.reason',
   },
+  'lookup.ResultForgotten.v1': { shown: 'forgotten_at', personal: 'ip' },
 
   'usage.LookupsCounted.v1': { shown: 'counts.*' },
   'usage.LookupsCorrected.v1': { shown: 'counts.*' },

@@ -111,6 +111,9 @@ export interface EventStore {
    */
   expire(stream: string, last: Revision): Promise<void>;
 
+  /** Whether a stream was deleted for ever, and its name cannot be used again. @throws StoreUnavailable */
+  isExpired(stream: string): Promise<boolean>;
+
   /** Drops the events before this revision; the stream goes on. Repeating it is harmless. */
   truncateBefore(stream: string, revision: Revision): Promise<void>;
 

@@ -1,6 +1,8 @@
 import type pg from 'pg';
+import { DAY, utcDay } from '../domain/kernel/time.ts';
 import type { WorkKind } from '../domain/lookup/events.ts';
-import type { SavedResult } from '../domain/lookup/result.ts';
+import { INTAKE_KEPT_DAYS } from '../domain/lookup/intake.ts';
+import { RESULT_KEPT_DAYS, type SavedResult } from '../domain/lookup/result.ts';
 
 /** What the read model knows of an address, and of one partner's latest reservation for it. */
 export interface LookupView {
@@ -20,14 +22,26 @@ const VIEW = `
          s.needs_company_enrichment, r.state, r.kind, r.made_at, r.ended_at, w.attempts, w.next_attempt_at
   from (select $1::text as ip) q
   left join read.saved_lookup s on s.ip = q.ip
+    and (s.enriched_at >= ($3::date + 1)::timestamp at time zone 'UTC'
+         or exists (select from work.lookup_use u where u.ip = s.ip and u.asked_on > $3::date))
   left join lateral (
-    select * from read.reservation o where o.partner_id = $2 and o.ip = q.ip
+    select * from read.reservation o
+    where o.partner_id = $2 and o.ip = q.ip and (o.ended_at is null or o.ended_at >= $4::date::timestamp at time zone 'UTC')
     order by o.made_at desc, o.reservation_id desc limit 1) r on true
   left join read.enrichment_work w on w.ip = q.ip and r.state = 'submitted'`;
 
-/** `ip` in canonical form. */
-export const readLookup = async (pool: pg.Pool, ip: string, partnerId: string): Promise<LookupView> => {
-  const { rows } = await pool.query({ name: 'lookup_view', text: VIEW, values: [ip, partnerId] });
+/** What is kept at `now`, whatever is deleted yet. `ip` in canonical form; `now` in milliseconds. */
+export const readLookup = async (
+  pool: pg.Pool,
+  ip: string,
+  partnerId: string,
+  now: number,
+): Promise<LookupView> => {
+  const { rows } = await pool.query({
+    name: 'lookup_view',
+    text: VIEW,
+    values: [ip, partnerId, utcDay(now - RESULT_KEPT_DAYS * DAY), utcDay(now - INTAKE_KEPT_DAYS * DAY)],
+  });
   const row = rows[0];
   return {
     saved: row.saved_ip === null ? null : toSavedResult(row),

@@ -19,6 +19,7 @@ import { type CountLookup, countingAnswers } from '../http/lookup-counting.ts';
 import { getLookupOperation } from '../http/operations/lookup.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
 import { type LookupView, readLookup } from './lookup-rows.ts';
+import type { LookupUses } from './lookup-uses.ts';
 
 export interface GetLookupParts {
   readonly pool: pg.Pool;
@@ -38,6 +39,7 @@ export interface GetLookupParts {
  */
 export interface FreshLookups {
   answer(request: ApiRequest, ip: string): Answer | null;
+  /** To be called with each saved result that is shown. */
   keep(ip: string, saved: SavedResult, at: number): void;
 }
 
@@ -49,20 +51,23 @@ const UNFINISHED_MS = 4_000;
 /** And where a saved result serves anyway. */
 const SAVED_MS = 1_000;
 
-export const createFreshLookups = (): FreshLookups => {
+export const createFreshLookups = ({ note }: Pick<LookupUses, 'note'>): FreshLookups => {
   const entries = new LRUCache<
     string,
-    { fragment: string; until: number; matchType: SavedResult['match_type'] }
+    { address: string; fragment: string; until: number; matchType: SavedResult['match_type'] }
   >({ max: CACHED });
   return {
     answer: (request, ip) => {
       const entry = entries.get(ip);
       if (!entry || entry.until <= request.receivedAt) return null;
+      note(entry.address);
       return lookupAnswer(request, ip, entry.fragment, entry.matchType, NOT_NEEDED);
     },
     keep: (ip, saved, at) => {
+      note(saved.ip);
       if (saved.needs_company_enrichment || isStale(saved, at)) return;
       entries.set(ip, {
+        address: saved.ip,
         fragment: lookupFragment(saved, NOT_NEEDED, at),
         until: Math.min(Date.parse(saved.fresh_until), at + CACHED_MS),
         matchType: saved.match_type,
@@ -131,10 +136,11 @@ const read = async (
   ip: PublicAddress,
 ): Promise<Answer> => {
   const { partner_id } = request.key as CallingKey;
-  let view = await readLookup(parts.pool, ip, partner_id);
+  const readNow = () => readLookup(parts.pool, ip, partner_id, request.receivedAt);
+  let view = await readNow();
   if (!isFinal(view, request.receivedAt)) {
     await catchUp(parts, view);
-    view = await readLookup(parts.pool, ip, partner_id);
+    view = await readNow();
   }
   if (view.saved) {
     parts.fresh.keep(text, view.saved, request.receivedAt);

@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
-import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
-import type { EnrichmentEvent, IntakeEvent, Reservation } from '../../domain/lookup/events.ts';
+import {
+  type EnrichmentEvent,
+  enrichmentStream,
+  type IntakeEvent,
+  type Reservation,
+} from '../../domain/lookup/events.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { companySchema, networkSchema, type SavedResult } from '../../domain/lookup/result.ts';
 import { type UsageEvent, usageStream } from '../../domain/usage/events.ts';

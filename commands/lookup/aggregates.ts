@@ -1,10 +1,4 @@
-import { type Enrichment, type EnrichmentCommand, enrichment } from '../../domain/lookup/enrichment.ts';
-import {
-  type EnrichmentEvent,
-  enrichmentEvents,
-  type IntakeEvent,
-  intakeEvents,
-} from '../../domain/lookup/events.ts';
+import { type IntakeEvent, intakeEvents } from '../../domain/lookup/events.ts';
 import {
   hasUsageAhead,
   type Intake,
@@ -15,14 +9,9 @@ import {
 } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { type Batcher, createBatcher } from '../batcher.ts';
-import type { Aggregate } from '../handle.ts';
 import { reportingAhead } from '../reporting-ahead.ts';
 import type { SnapshottedAggregate } from '../snapshots.ts';
-
-export const enrichmentAggregate: Aggregate<Enrichment, EnrichmentCommand, EnrichmentEvent, never> = {
-  schemas: enrichmentEvents,
-  decider: enrichment,
-};
+import type { EnrichmentStreams } from './generations.ts';
 
 const intakeAggregate: SnapshottedAggregate<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
   schemas: intakeEvents,
@@ -37,9 +26,6 @@ export const createIntakeBatcher = (store: EventStore): IntakeBatcher =>
   createBatcher(store, intakeAggregate);
 
 /** What every command of this context takes. */
-export interface LookupStreams {
-  readonly store: EventStore;
+export interface LookupStreams extends EnrichmentStreams {
   readonly intake: IntakeBatcher;
-  /** The keyed digest of a canonical address, for stream names. */
-  readonly digest: (ip: string) => string;
 }

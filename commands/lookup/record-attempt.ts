@@ -1,8 +1,7 @@
-import { type Enrichment, enrichmentStream } from '../../domain/lookup/enrichment.ts';
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
-import { type CommandContext, handle, type Loaded } from '../handle.ts';
-import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
+import type { CommandContext } from '../handle.ts';
+import { type EnrichmentStreams, handleEnrichment, type KnownEnrichment } from './generations.ts';
 
 export interface AttemptOutcome {
   readonly ip: string;
@@ -19,15 +18,14 @@ export interface AttemptOutcome {
 
 /** Writes down what an attempt came to; only the attempt that is due counts. `known`: as it was just before. */
 export const recordAttempt = async (
-  { store, digest }: LookupStreams,
+  streams: EnrichmentStreams,
   { ip, round, attempt, outcome, jitter, retryBaseMs }: AttemptOutcome,
   context: CommandContext,
-  known?: Loaded<Enrichment>,
+  known?: KnownEnrichment,
 ): Promise<Position | null> => {
-  const handled = await handle(
-    store,
-    enrichmentAggregate,
-    enrichmentStream(digest(ip)),
+  const { position } = await handleEnrichment(
+    streams,
+    ip,
     'result' in outcome
       ? { type: 'Complete', round, attempt, result: outcome.result }
       : {
@@ -42,5 +40,5 @@ export const recordAttempt = async (
     context,
     known,
   );
-  return handled.ok ? handled.value.position : null;
+  return position;
 };

@@ -1,6 +1,6 @@
-import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
-import { type CommandContext, handle, load } from '../handle.ts';
-import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
+import type { Position } from '../../event-store/port.ts';
+import type { CommandContext } from '../handle.ts';
+import { type EnrichmentStreams, handleEnrichment, loadEnrichment } from './generations.ts';
 import type { WorkCapacity } from './submit-lookup.ts';
 
 /** Whose reveal it is must not be known to the work: all of them share one part of the intake. */
@@ -12,20 +12,18 @@ const REVEALS = 'reveals';
  * Repeating it changes nothing.
  */
 export const requestForReveal = async (
-  { store, digest, capacity }: Pick<LookupStreams, 'store' | 'digest'> & { readonly capacity: WorkCapacity },
+  { capacity, ...streams }: EnrichmentStreams & { readonly capacity: WorkCapacity },
   ip: string,
   context: CommandContext,
 ): Promise<boolean> => {
-  const stream = enrichmentStream(digest(ip));
-  const known = await load(store, enrichmentAggregate, stream);
+  const known = await loadEnrichment(streams, ip);
   if (known.state.saved || known.state.open) return true;
   const slot = await capacity.admit(ip, REVEALS);
   if (!slot.ok) return false;
-  let position = null;
+  let position: Position | null = null;
   try {
     const command = { type: 'Submit', ip, reservation: null, at: context.at } as const;
-    const handled = await handle(store, enrichmentAggregate, stream, command, context, known);
-    position = handled.ok ? handled.value.position : null;
+    ({ position } = await handleEnrichment(streams, ip, command, context, known));
     return true;
   } finally {
     slot.finished(position);

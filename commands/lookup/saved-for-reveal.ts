@@ -1,9 +1,8 @@
-import { type Enrichment, enrichmentStream, wantedWork } from '../../domain/lookup/enrichment.ts';
+import { type Enrichment, wantedWork } from '../../domain/lookup/enrichment.ts';
 import type { Reservation } from '../../domain/lookup/events.ts';
 import { isStale } from '../../domain/lookup/result.ts';
 import type { RevealResult } from '../../domain/reveals/events.ts';
-import { load } from '../handle.ts';
-import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
+import { type EnrichmentStreams, loadEnrichment } from './generations.ts';
 
 /**
  * What is saved of a public address, stale or not, as a partner's reveal shows it from then on; null while nothing is.
@@ -11,12 +10,12 @@ import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
  * who have a reservation in it (decisions, Lookup). `at` in milliseconds.
  */
 export const savedForReveal = async (
-  { store, digest }: Pick<LookupStreams, 'store' | 'digest'>,
+  streams: EnrichmentStreams,
   ip: string,
   partnerId: string,
   at: number,
 ): Promise<RevealResult | null> => {
-  const { state } = await load(store, enrichmentAggregate, enrichmentStream(digest(ip)));
+  const { state } = await loadEnrichment(streams, ip);
   const { saved } = state;
   if (saved === null) return null;
   return {

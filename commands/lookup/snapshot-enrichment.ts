@@ -1,8 +1,8 @@
-import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
+import { enrichment } from '../../domain/lookup/enrichment.ts';
 import { enrichmentEvents } from '../../domain/lookup/events.ts';
 import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
-import { appendSafely, type CommandContext, load, toNewEvents } from '../handle.ts';
-import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
+import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
+import { type EnrichmentStreams, loadEnrichment } from './generations.ts';
 
 export interface SnapshotLimits {
   /** Only a result that was found before this instant, milliseconds, or by a clock that was ahead. */
@@ -18,19 +18,19 @@ export interface SnapshotLimits {
  * @throws OutcomeUnknown when the snapshot may be there, and the port's other errors when it is not
  */
 export const snapshotEnrichment = async (
-  { store, digest }: Pick<LookupStreams, 'store' | 'digest'>,
+  streams: EnrichmentStreams,
   ip: string,
   { before, passed }: SnapshotLimits,
   context: CommandContext,
 ): Promise<boolean> => {
-  const stream = enrichmentStream(digest(ip));
-  const { state, revision } = await load(store, enrichmentAggregate, stream);
+  const { store } = streams;
+  const { stream, state, revision } = await loadEnrichment(streams, ip);
   if (revision === null) return false;
   if (state.snapshotted) {
     await store.truncateBefore(stream, revision);
     return true;
   }
-  const decision = enrichmentAggregate.decider.decide({ type: 'Snapshot', before, at: context.at }, state);
+  const decision = enrichment.decide({ type: 'Snapshot', before, at: context.at }, state);
   if (!decision.ok || decision.value.length === 0) return false;
   const [last] = await Array.fromAsync(store.readStream(stream, { from: revision, limit: 1 }));
   if (last === undefined || last.position > passed) return false;

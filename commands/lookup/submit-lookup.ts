@@ -1,17 +1,13 @@
 import { v7 as uuid } from 'uuid';
 import { secondsToNextDay } from '../../domain/kernel/time.ts';
-import {
-  type Enrichment,
-  enrichmentStream,
-  type OpenRound,
-  wantedWork,
-} from '../../domain/lookup/enrichment.ts';
+import { type Enrichment, type OpenRound, wantedWork } from '../../domain/lookup/enrichment.ts';
 import type { Reservation } from '../../domain/lookup/events.ts';
 import { type IntakeCommand, type IntakeRefusal, intakeStream } from '../../domain/lookup/intake.ts';
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
-import { type CommandContext, handle, type Loaded, load } from '../handle.ts';
-import { enrichmentAggregate, type LookupStreams } from './aggregates.ts';
+import type { CommandContext } from '../handle.ts';
+import type { LookupStreams } from './aggregates.ts';
+import { handleEnrichment, type KnownEnrichment, loadEnrichment } from './generations.ts';
 import { settleReservations } from './settle-reservations.ts';
 
 /** Room for new work over all partners: its rate and how much may be outstanding. */
@@ -82,8 +78,7 @@ export const submitLookup = async (
   request: SubmitLookup,
   context: CommandContext,
 ): Promise<Submission> => {
-  const stream = enrichmentStream(parts.digest(request.ip));
-  const loaded = await load(parts.store, enrichmentAggregate, stream);
+  const loaded = await loadEnrichment(parts, request.ip);
   const answered = answerFrom(loaded.state, request, context.at);
   if (answered) return answered;
 
@@ -95,7 +90,7 @@ export const submitLookup = async (
   try {
     const reserved = await reserve(parts, command, context);
     if ('refusal' in reserved) return notStarted(loaded.state, reserved.refusal, reserved.retryAfterSeconds);
-    const submission = await submit(parts, stream, loaded, request, reserved, context);
+    const submission = await submit(parts, loaded, request, reserved, context);
     position = submission.is === 'refused' ? null : submission.position;
     return submission;
   } finally {
@@ -173,14 +168,13 @@ const reserve = async (
 /** The second step. Whatever goes wrong here, the reservation stands and is completed later. */
 const submit = async (
   parts: SubmitLookupParts,
-  stream: string,
-  loaded: Loaded<Enrichment>,
+  loaded: KnownEnrichment,
   { ip }: SubmitLookup,
   { reservation, made }: Extract<Reserved, { made: boolean }>,
   context: CommandContext,
 ): Promise<Submission> => {
   try {
-    const { state, position } = await submitReservation(parts, stream, ip, reservation, context, loaded);
+    const { state, position } = await submitReservation(parts, ip, reservation, context, loaded);
     const { open, saved } = state;
     if (open && saved) return { is: 'saved', saved, refresh: 'pending', position };
     if (open) return { is: 'pending', round: open, reservation, enqueued: made, position };
@@ -195,16 +189,13 @@ const submit = async (
 /** Puts a reservation on its enrichment stream, or settles it at once when nothing is left to wait for. */
 export const submitReservation = async (
   parts: LookupStreams,
-  stream: string,
   ip: string,
   reservation: Reservation,
   context: CommandContext,
-  known?: Loaded<Enrichment>,
+  known?: KnownEnrichment,
 ): Promise<{ state: Enrichment; position: Position | null }> => {
   const command = { type: 'Submit', ip, reservation, at: context.at } as const;
-  const handled = await handle(parts.store, enrichmentAggregate, stream, command, context, known);
-  if (!handled.ok) throw new TypeError(`refused without a reason: ${stream}`);
-  const { state, position } = handled.value;
+  const { state, position } = await handleEnrichment(parts, ip, command, context, known);
   const waits = state.open?.reservations.some((one) => one.partner_id === reservation.partner_id);
   if (!waits) await settleReservations(parts, [reservation], context);
   return { state, position };

@@ -1,8 +1,8 @@
 import { List } from 'immutable';
 import { isAhead } from '../kernel/ahead.ts';
-import { accept, type Decider, unreachable } from '../kernel/decider.ts';
+import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
-import { ENRICHMENT_PREFIX, type EnrichmentEvent, type Reservation, type WorkKind } from './events.ts';
+import type { EnrichmentEvent, Reservation, WorkKind } from './events.ts';
 import { isStale, type SavedResult, toUtcDays } from './result.ts';
 import { REFRESH_ATTEMPTS, retryDelayMs } from './schedule.ts';
 
@@ -27,7 +27,12 @@ export interface Enrichment {
   readonly gave_up_at: string | null;
   /** Whether a snapshot is the last event. */
   readonly snapshotted: boolean;
+  /** Whether the stream has ended: the address goes on in the next generation. */
+  readonly forgotten: boolean;
 }
+
+/** The stream has ended: the command belongs into the next generation. */
+export type EnrichmentRefusal = 'result_forgotten';
 
 export type EnrichmentCommand =
   /** Asks for the work, or joins it. `reservation` null: for a reveal. */
@@ -54,7 +59,9 @@ export type EnrichmentCommand =
       readonly baseMs: number;
     }
   /** Snapshots ended work whose result was found before an instant, or by a clock that was ahead. Both in milliseconds. */
-  | { readonly type: 'Snapshot'; readonly before: number; readonly at: number };
+  | { readonly type: 'Snapshot'; readonly before: number; readonly at: number }
+  /** Forgets a result that nobody has asked for in a long time, unless work on it is under way. */
+  | { readonly type: 'Forget'; readonly at: number };
 
 /** What a POST may ask for in this state; null: the saved result serves as it is. */
 export const wantedWork = (state: Enrichment, at: number): WorkKind | null => {
@@ -130,10 +137,20 @@ const snapshot = (
 const isDue = (open: OpenRound | null, round: number, attempt: number): open is OpenRound =>
   open !== null && open.round === round && open.attempts + 1 === attempt;
 
-export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent, never> = {
-  initial: { ip: '', round: 0, open: null, saved: null, settled: [], gave_up_at: null, snapshotted: false },
+export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent, EnrichmentRefusal> = {
+  initial: {
+    ip: '',
+    round: 0,
+    open: null,
+    saved: null,
+    settled: [],
+    gave_up_at: null,
+    snapshotted: false,
+    forgotten: false,
+  },
 
   decide(command, state) {
+    if (state.forgotten && command.type !== 'Forget') return refuse('result_forgotten');
     switch (command.type) {
       case 'Submit':
         return accept(submit(command, state));
@@ -149,6 +166,12 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
         );
       case 'Snapshot':
         return accept(snapshot(command, state));
+      case 'Forget': {
+        const { saved, open } = state;
+        if (saved === null || open !== null) return accept([]);
+        const data = { ip: saved.ip, forgotten_at: isoTime(command.at) };
+        return accept([{ type: 'lookup.ResultForgotten.v1', data }]);
+      }
       default:
         return unreachable(command);
     }
@@ -211,13 +234,13 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
           settled: settles,
           gave_up_at,
           snapshotted: true,
+          forgotten: false,
         };
       }
+      case 'lookup.ResultForgotten.v1':
+        return { ...state, saved: null, forgotten: true };
       default:
         return unreachable(type);
     }
   },
 };
-
-/** `digest`: the keyed digest of the canonical address (architecture, rule 13). */
-export const enrichmentStream = (digest: string): string => `${ENRICHMENT_PREFIX}${digest}`;

@@ -55,7 +55,7 @@ export const openInSnapshot = ({ keys, open }: IntakeSnapshot) =>
     made_at: new Date(made_at).toISOString(),
   }));
 
-/** Stream `enrichment-<keyed digest>`: the rounds of work on one address. */
+/** Stream `enrichment-<keyed digest>`, later generations with `~<n>` behind it: the rounds of work on one address. */
 export const enrichmentEvents = {
   'lookup.EnrichmentRequested.v1': z.object({
     ip: z.string(),
@@ -96,6 +96,8 @@ export const enrichmentEvents = {
     /** null: the last round ended with a result. */
     gave_up_at: instant.nullable(),
   }),
+  /** The result has not been asked for in a long time: the stream ends here, and is deleted. */
+  'lookup.ResultForgotten.v1': z.object({ ip: z.string(), forgotten_at: instant }),
   /** A refresh or completion that failed five times. */
   'lookup.EnrichmentGaveUp.v1': z.object({
     ip: z.string(),
@@ -111,3 +113,16 @@ export type EnrichmentEvent = EventOf<typeof enrichmentEvents>;
 
 export const INTAKE_PREFIX = 'intake-';
 export const ENRICHMENT_PREFIX = 'enrichment-';
+/** Between the digest and the generation in a stream's name; no digest holds it. */
+const GENERATION = '~';
+
+/**
+ * `digest`: the keyed digest of the canonical address (architecture, rule 13). `generation`: counts the streams of this
+ * address that were forgotten; a name is never used again.
+ */
+export const enrichmentStream = (digest: string, generation = 0): string =>
+  `${ENRICHMENT_PREFIX}${digest}${generation === 0 ? '' : `${GENERATION}${generation}`}`;
+
+/** The keyed digest in the name of an enrichment stream, whichever its generation. */
+export const digestOfEnrichment = (stream: string): string =>
+  stream.slice(ENRICHMENT_PREFIX.length).split(GENERATION, 1)[0] ?? '';

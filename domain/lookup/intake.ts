@@ -10,6 +10,9 @@ import {
   type WorkKind,
 } from './events.ts';
 
+/** So long a partner's reservations are told of after they have ended (architecture, Streams). */
+export const INTAKE_KEPT_DAYS = 90;
+
 export interface OpenReservation {
   readonly reservation_id: string;
   readonly ip: string;

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 
+/** A saved result is forgotten on this day after it was last asked for (architecture, Streams). */
+export const RESULT_KEPT_DAYS = 400;
+
 /** Company and Network as the spec names their fields; every one may be unknown. */
 const text = z.string().nullable().default(null);
 const amount = z.union([z.string(), z.int()]).nullable().default(null);

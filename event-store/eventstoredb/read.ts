@@ -25,6 +25,7 @@ import { pause, within } from './timing.ts';
 export interface Reader {
   readonly readStream: EventStore['readStream'];
   readonly head: EventStore['head'];
+  readonly isExpired: EventStore['isExpired'];
 }
 
 interface Cancellable extends AsyncIterable<ResolvedEvent> {
@@ -39,6 +40,8 @@ const RETRY_MS = 50;
 /** Beside the appends' room and the subscriptions: the server lets 100 calls share a connection. */
 const ROOM = 24;
 const PATIENCE_MS = 2_000;
+/** A read of a stream that was deleted for ever. */
+const DELETED = 'deleted';
 
 /**
  * Reads in pages, each with a deadline in milliseconds and tried again when the connection breaks. Only so many at a
@@ -52,9 +55,12 @@ export const createReader = (
 ): Reader => {
   const gate = createGate({ room: ROOM, patienceMs: PATIENCE_MS });
 
-  const page = (open: () => Cancellable): Promise<ClientEvent[]> => gate.enter(() => tryPage(open));
+  const page = async (open: () => Cancellable): Promise<ClientEvent[]> => {
+    const events = await gate.enter(() => tryPage(open));
+    return events === DELETED ? [] : events;
+  };
 
-  const tryPage = async (open: () => Cancellable): Promise<ClientEvent[]> => {
+  const tryPage = async (open: () => Cancellable): Promise<ClientEvent[] | typeof DELETED> => {
     for (let attempt = 1; ; attempt += 1) {
       try {
         const resolved = await collect(open(), deadlineMs);
@@ -62,22 +68,24 @@ export const createReader = (
         if (closing.aborted) throw new StoreUnavailable('the event store is closed');
         return eventsOf(resolved);
       } catch (error) {
-        if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
+        if (error instanceof StreamNotFoundError) return [];
+        if (error instanceof StreamDeletedError) return DELETED;
         if (error instanceof StoreUnavailable || attempt === ATTEMPTS) throw readError(error);
         await pause(RETRY_MS * attempt);
       }
     }
   };
 
-  const streamPage = (stream: string, backwards: boolean, from: number | null, maxCount: number) =>
-    page(() =>
-      client.readStream(stream, {
-        direction: backwards ? BACKWARDS : FORWARDS,
-        fromRevision: from !== null ? BigInt(from) : backwards ? END : START,
-        maxCount,
-        requiresLeader: true,
-      }),
-    );
+  const openPage = (stream: string, backwards: boolean, from: number | null, maxCount: number) =>
+    client.readStream(stream, {
+      direction: backwards ? BACKWARDS : FORWARDS,
+      fromRevision: from !== null ? BigInt(from) : backwards ? END : START,
+      maxCount,
+      requiresLeader: true,
+    });
+
+  const isExpired = async (stream: string): Promise<boolean> =>
+    (await gate.enter(() => tryPage(() => openPage(stream, true, null, 1)))) === DELETED;
 
   async function* readStream(stream: string, options: ReadOptions = {}): AsyncGenerator<RecordedEvent> {
     const backwards = options.direction === 'backwards';
@@ -85,7 +93,7 @@ export const createReader = (
     let left = options.limit ?? Number.POSITIVE_INFINITY;
     while (left > 0) {
       const size = Math.min(left, PAGE);
-      const events = (await streamPage(stream, backwards, from, size)).map(toRecordedEvent);
+      const events = (await page(() => openPage(stream, backwards, from, size))).map(toRecordedEvent);
       for (const event of events) {
         if (!options.includeExpired && isHidden(event, now())) continue;
         left -= 1;
@@ -120,7 +128,7 @@ export const createReader = (
     }
   };
 
-  return { readStream, head };
+  return { readStream, head, isExpired };
 };
 
 /** Everything a read returns. Leaving the loop early, or a deadline, must cancel the call: nothing else does. */

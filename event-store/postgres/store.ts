@@ -137,6 +137,12 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
       if (revision > last) throw new WrongExpectedRevision(stream, revision);
       await deleteBefore(stream, revision + 1);
     },
+    isExpired: async (stream) => {
+      const rows = await query('is_expired', 'select from eventlog.stream where name = $1 and expired', [
+        stream,
+      ]);
+      return rows.length > 0;
+    },
     truncateBefore: async (stream, revision) => {
       await query(
         'truncate',

@@ -2,10 +2,12 @@ import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { load } from '../../commands/handle.ts';
-import { enrichmentAggregate, type LookupStreams } from '../../commands/lookup/aggregates.ts';
+import {
+  type EnrichmentStreams,
+  type KnownEnrichment,
+  loadEnrichment,
+} from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
-import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
 import { combineAnswers } from '../../domain/lookup/result.ts';
 import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -14,7 +16,7 @@ import { causesIn } from '../causes.ts';
 import { claimDue, type DueAttempts } from '../claims.ts';
 import { askChain, type Provider } from './provider.ts';
 
-export interface AttemptOptions extends LookupStreams {
+export interface AttemptOptions extends EnrichmentStreams {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly log: Logger;
@@ -114,12 +116,12 @@ const takeDue = async (
 };
 
 const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: AbortSignal): Promise<void> => {
-  const stream = enrichmentStream(options.digest(work.ip));
-  const causes = await causesIn(options.store, stream);
+  const known = await loadEnrichment(options, work.ip);
+  const causes = await causesIn(options.store, known.stream);
   await inSpan(
     () => ({ name: 'attempt enrichment', attributes: { 'doorplate.attempt': work.attempt }, causes }),
     async (note) => {
-      const outcome = await attemptOn(options, work, stream, stopping);
+      const outcome = await attemptOn(options, work, known, stopping);
       if (outcome !== null) note({ 'doorplate.outcome': outcome });
     },
   );
@@ -128,12 +130,11 @@ const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: Abo
 const attemptOn = async (
   options: AttemptOptions,
   { ip, round, attempt }: DueWork,
-  stream: string,
+  known: KnownEnrichment,
   stopping: AbortSignal,
 ): Promise<'completed' | 'failed' | null> => {
-  const { store, clock, chain, random, retryBaseMs, attemptMs, onAttempt } = options;
-  const loaded = await load(store, enrichmentAggregate, stream);
-  const { state } = loaded;
+  const { clock, chain, random, retryBaseMs, attemptMs, onAttempt } = options;
+  const { state } = known;
   if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return null;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
   const answers = await askChain(chain, ip, signal);
@@ -148,7 +149,7 @@ const attemptOn = async (
     options,
     { ip, round, attempt, outcome, jitter: random(), retryBaseMs },
     { correlationId: id, causationId: id, at },
-    loaded,
+    known,
   );
   const what = combined.outcome === 'result' ? 'completed' : 'failed';
   onAttempt?.(what);

@@ -4,7 +4,6 @@ import { v7 as uuid } from 'uuid';
 import type { LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { submitReservation } from '../../commands/lookup/submit-lookup.ts';
 import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
-import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
 import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';
 
@@ -23,7 +22,7 @@ const AT_ONCE = 500;
  * that is doing the same, and beside another sweep: a partner joins a round once.
  */
 export const submitLeftReservations = async (options: LeftReservationOptions): Promise<number> => {
-  const { pool, clock, digest, log } = options;
+  const { pool, clock, log } = options;
   const now = clock.now();
   const { rows } = await pool.query(
     `select reservation_id, partner_id, key_id, ip, made_at from read.reservation
@@ -35,7 +34,7 @@ export const submitLeftReservations = async (options: LeftReservationOptions): P
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: rest.partner_id };
     const reservation = { ...rest, submitted_at: made_at.toISOString() };
-    await submitReservation(options, enrichmentStream(digest(ip)), ip, reservation, context).catch(
+    await submitReservation(options, ip, reservation, context).catch(
       // The others behind it must not wait for one that cannot be submitted now.
       (error: unknown) =>
         log.warn({ reservation: rest.reservation_id, error: String(error) }, 'left once more'),

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { isAhead } from '../../domain/kernel/ahead.ts';
 import { DAY } from '../../domain/kernel/time.ts';
-import { intakeStream } from '../../domain/lookup/intake.ts';
+import { INTAKE_KEPT_DAYS, intakeStream } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 
@@ -11,13 +11,10 @@ export interface TruncateIntakesOptions {
   readonly clock: Clock;
 }
 
-/** Intake streams reach so far back (architecture, Streams). */
-const INTAKE_DAYS = 90;
-
 /** Drops what stands before the newest snapshot that is older than intakes are kept. */
 export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOptions): Promise<void> => {
   const now = clock.now();
-  const before = now - INTAKE_DAYS * DAY;
+  const before = now - INTAKE_KEPT_DAYS * DAY;
   const { rows } = await pool.query('select partner_id from read.partner');
   for (const { partner_id } of rows) {
     const stream = intakeStream(partner_id);

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { v7 as uuid } from 'uuid';
 import type { CommandContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
+import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
 import { WEBHOOKS_PREFIX, webhookEvents } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -38,7 +38,7 @@ export const completeReveals = (parts: CompleteRevealsParts): FollowingProcessor
     if (!(await parts.applied(NEEDED, stored.position))) {
       throw new StoreUnavailable('the read models are behind the log');
     }
-    if (enriched) await resultIsThere(parts, stored.stream.slice(ENRICHMENT_PREFIX.length));
+    if (enriched) await resultIsThere(parts, digestOfEnrichment(stored.stream));
     else await completeReady(parts, partner);
   },
 });

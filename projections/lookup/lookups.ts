@@ -10,7 +10,9 @@ import {
   type Reservation,
   type WorkKind,
 } from '../../domain/lookup/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
 import { DUE_CHANNEL, notifyIfRoom } from '../../platform/channels.ts';
+import { forgetInBatches } from '../forget.ts';
 import type { Projection } from '../projection.ts';
 
 type Completed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentCompleted.v1' }>;
@@ -37,11 +39,20 @@ interface ReservationRow {
   ended_at: string | null;
 }
 
+interface ForgottenRow {
+  readonly stream: string;
+  readonly last_revision: number;
+  readonly last_position: string;
+}
+
 /** What a batch comes to, row by row, before any of it is written. */
 interface Changes {
-  readonly saved: Map<string, SavedRow>;
-  /** Addresses whose work on the rest has been given up. */
-  readonly givenUp: Set<string>;
+  /** null: the result was forgotten. */
+  readonly saved: Map<string, SavedRow | null>;
+  /** Streams that have ended with their results, by name. */
+  readonly forgotten: Map<string, ForgottenRow>;
+  /** Addresses whose last round ended without a result; whether it was work on the rest, which is complete then. */
+  readonly givenUp: Map<string, boolean>;
   /** null: the work has ended. */
   readonly work: Map<string, WorkRow | null>;
   readonly attempts: Map<string, Pick<WorkRow, 'ip' | 'attempts' | 'next_attempt_at' | 'last_attempt_at'>>;
@@ -52,12 +63,13 @@ interface Changes {
 /** Saved results, the work under way, and each partner's reservations: what GET /v1/lookup reads. */
 export const lookups: Projection = {
   name: 'lookups',
-  tables: ['saved_lookup', 'enrichment_work', 'reservation'],
+  tables: ['saved_lookup', 'forgotten_lookup', 'enrichment_work', 'reservation'],
   types: Object.keys({ ...intakeEvents, ...enrichmentEvents }),
   async apply(events, db) {
     const changes: Changes = {
       saved: new Map(),
-      givenUp: new Set(),
+      forgotten: new Map(),
+      givenUp: new Map(),
       work: new Map(),
       attempts: new Map(),
       made: new Map(),
@@ -67,7 +79,7 @@ export const lookups: Projection = {
       const onIntake = readEvent(intakeEvents, stored);
       if (onIntake) foldIntake(changes, onIntake, stored.stream);
       const onEnrichment = readEvent(enrichmentEvents, stored);
-      if (onEnrichment) foldEnrichment(changes, onEnrichment);
+      if (onEnrichment) foldEnrichment(changes, onEnrichment, stored);
     }
     await write(changes, db);
   },
@@ -103,7 +115,11 @@ const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream: strin
   }
 };
 
-const foldEnrichment = (changes: Changes, { type, data }: EnrichmentEvent): void => {
+const foldEnrichment = (
+  changes: Changes,
+  { type, data }: EnrichmentEvent,
+  { stream, revision, position }: RecordedEvent,
+): void => {
   switch (type) {
     case 'lookup.EnrichmentRequested.v1': {
       const { ip, round, kind, requested_at, reservation } = data;
@@ -146,8 +162,12 @@ const foldEnrichment = (changes: Changes, { type, data }: EnrichmentEvent): void
       else end(changes, result.ip, 'gave_up', gave_up_at, settles);
       return;
     }
+    case 'lookup.ResultForgotten.v1':
+      changes.saved.set(data.ip, null);
+      changes.forgotten.set(stream, { stream, last_revision: revision, last_position: String(position) });
+      return;
     case 'lookup.EnrichmentGaveUp.v1':
-      if (data.kind === 'completion') giveUp(changes, data.ip);
+      giveUp(changes, data.ip, data.kind === 'completion');
       end(changes, data.ip, 'gave_up', data.gave_up_at, data.settles);
       return;
     default:
@@ -156,10 +176,12 @@ const foldEnrichment = (changes: Changes, { type, data }: EnrichmentEvent): void
 };
 
 /** On the row of this batch where there is one, so that no statement meets a row twice. */
-const giveUp = (changes: Changes, ip: string): void => {
+const giveUp = (changes: Changes, ip: string, isComplete: boolean): void => {
   const saved = changes.saved.get(ip);
-  if (saved) changes.saved.set(ip, { ...saved, needs_company_enrichment: false });
-  else changes.givenUp.add(ip);
+  if (saved) {
+    const needs_company_enrichment = saved.needs_company_enrichment && !isComplete;
+    changes.saved.set(ip, { ...saved, snapshotted: false, needs_company_enrichment });
+  } else changes.givenUp.set(ip, isComplete || changes.givenUp.get(ip) === true);
 };
 
 const end = (
@@ -204,20 +226,23 @@ const isFinal = (before: ReservationRow['state'], next: ReservationRow['state'])
 const NOTIFY_DUE = `select ${notifyIfRoom(`'${DUE_CHANNEL}'`, "''")}`;
 
 const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
-  const { saved, givenUp, work, attempts, made, states } = changes;
+  const { saved, forgotten, givenUp, work, attempts, made, states } = changes;
   const sizes = [saved, givenUp, work, attempts, made, states].map(({ size }) => size);
   if (sizes.every((size) => size === 0)) return;
   const ended = [...work].flatMap(([ip, row]) => (row === null ? [ip] : []));
   const open = [...work.values()].filter((row) => row !== null);
   const json = (rows: Iterable<unknown>): string => JSON.stringify([...rows]);
   const values = [
-    json(saved.values()),
-    [...givenUp],
+    json([...saved.values()].filter((one) => one !== null)),
+    [...givenUp.keys()],
     ended,
     json(open),
     json(attempts.values()),
     json(made.values()),
     json(states.values()),
+    [...saved].flatMap(([ip, result]) => (result === null ? [ip] : [])),
+    json(forgotten.values()),
+    [...givenUp].flatMap(([ip, isComplete]) => (isComplete ? [ip] : [])),
   ];
   await db.query({ name: 'apply_lookups', text: APPLY, values });
   if (open.length > 0 || attempts.size > 0) await db.query(NOTIFY_DUE);
@@ -238,8 +263,16 @@ const APPLY = `
     set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, snapshotted) =
       (excluded.match_type, excluded.network, excluded.company, excluded.sources, excluded.enriched_at,
        excluded.fresh_until, excluded.needs_company_enrichment, excluded.snapshotted)),
+  unsaved as (
+    delete from saved_lookup where ip = any ($8)),
+  forgotten as (
+    insert into forgotten_lookup (stream, last_revision, last_position)
+    select stream, last_revision, last_position from json_populate_recordset(null::forgotten_lookup, $9)
+    on conflict (stream) do nothing),
   given_up as (
-    update saved_lookup set needs_company_enrichment = false where ip = any ($2)),
+    update saved_lookup
+    set snapshotted = false, needs_company_enrichment = needs_company_enrichment and not ip = any ($10)
+    where ip = any ($2)),
   ended as (
     delete from enrichment_work where ip = any ($3)),
   opened as (
@@ -263,3 +296,17 @@ const APPLY = `
   from json_populate_recordset(null::reservation, $7) n
   where r.reservation_id = n.reservation_id
     and r.state not in ('completed', 'gave_up') and not (r.state = 'settled' and n.state = 'submitted')`;
+
+/** Removes rows of reservations that ended before `day` (`YYYY-MM-DD`), about as many at once as hold nobody up. */
+export const forgetReservationsBefore = (db: pg.Pool, day: string): Promise<void> =>
+  forgetInBatches(
+    db,
+    `delete from read.reservation where reservation_id in (
+       select reservation_id from read.reservation where ended_at < $1::date::timestamp at time zone 'UTC' limit $2)`,
+    day,
+  );
+
+/** Removes what told of a stream that the event store has deleted. */
+export const forgetLookupStream = async (db: pg.Pool, stream: string): Promise<void> => {
+  await db.query('delete from read.forgotten_lookup where stream = $1', [stream]);
+};

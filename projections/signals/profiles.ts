@@ -19,6 +19,7 @@ export const profiles: Projection = {
     const rows = new Map<string, Row | null>();
     for (const recorded of events) {
       const event = readEvent(enrichmentEvents, recorded);
+      if (event?.type === 'lookup.ResultForgotten.v1') rows.set(event.data.ip, null);
       if (event === null || !('result' in event.data)) continue;
       const { ip, company, enriched_at } = event.data.result;
       const hostname = company && websiteHost(company.website);

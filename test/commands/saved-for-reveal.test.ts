@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { handle } from '../../commands/handle.ts';
-import { enrichmentAggregate } from '../../commands/lookup/aggregates.ts';
+import { handleEnrichment } from '../../commands/lookup/generations.ts';
 import { savedForReveal } from '../../commands/lookup/saved-for-reveal.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import { type EnrichmentCommand, enrichmentStream } from '../../domain/lookup/enrichment.ts';
+import type { EnrichmentCommand } from '../../domain/lookup/enrichment.ts';
 import { ANNA, AT, BERT, IP, reservation, result } from '../domain/lookup-events.ts';
 import { type House, openHouse } from '../support/house.ts';
 
@@ -16,7 +15,7 @@ afterAll(() => house.close());
 const digest = (ip: string): string => `of-${ip}`;
 const given = async (...commands: readonly EnrichmentCommand[]): Promise<void> => {
   for (const command of commands) {
-    await handle(house.store, enrichmentAggregate, enrichmentStream(digest(IP)), command, house.context());
+    await handleEnrichment({ store: house.store, digest }, IP, command, house.context());
   }
 };
 const seenBy = async (partner: string): Promise<unknown> => {

@@ -223,3 +223,27 @@ describe('the delay between attempts', () => {
     expect(retryDelayMs(1, 1, 15_000)).toBe(18_000);
   });
 });
+
+describe('a result that nobody has asked for in a long time', () => {
+  const forget = { type: 'Forget', at: AT } as const;
+  const forgotten = {
+    type: 'lookup.ResultForgotten.v1',
+    data: { ip: IP, forgotten_at: new Date(AT).toISOString() },
+  } as const;
+  it('is forgotten once', () => {
+    given(enrichment, [requested(), completed()]).when(forget).thenEvents([forgotten]);
+  });
+  it('stays while work on it is under way, and where nothing is saved there is nothing to forget', () => {
+    given(enrichment, [requested(), completed(STALE), requested(2, 'refresh')])
+      .when(forget)
+      .thenEvents([]);
+    given(enrichment, [requested()]).when(forget).thenEvents([]);
+    given(enrichment, []).when(forget).thenEvents([]);
+  });
+  it('has ended its stream: whatever is asked of it belongs into the next generation', () => {
+    const ended = [requested(), completed(), forgotten];
+    given(enrichment, ended).when(submit()).thenRefused('result_forgotten');
+    given(enrichment, ended).when(fail(1, 2)).thenRefused('result_forgotten');
+    given(enrichment, ended).when(complete(1, 2)).thenRefused('result_forgotten');
+  });
+});

@@ -1,14 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { load } from '../../commands/handle.ts';
-import {
-  createIntakeBatcher,
-  enrichmentAggregate,
-  type LookupStreams,
-} from '../../commands/lookup/aggregates.ts';
+import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
+import { loadEnrichment } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { type SubmitLookupParts, submitLookup } from '../../commands/lookup/submit-lookup.ts';
-import { enrichmentStream } from '../../domain/lookup/enrichment.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
@@ -46,8 +41,7 @@ const submit = (ip: string, partnerId: string, over?: LookupStreams) =>
     { ip, partnerId, keyId: 'key_a', dailyAllowance: null, pendingLimit: 100 },
     house.context(),
   );
-const enrichmentOf = async (ip: string) =>
-  (await load(house.store, enrichmentAggregate, enrichmentStream(streams.digest(ip)))).state;
+const enrichmentOf = async (ip: string) => (await loadEnrichment(streams, ip)).state;
 
 const attempts = (lookup: Provider['lookup'], atOnce = 4) =>
   startEnrichmentAttempts(

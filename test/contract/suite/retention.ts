@@ -6,6 +6,23 @@ const NOON = Date.parse('2031-05-05T12:00:00.000Z');
 const mortal = () => event({ metadata: { expires_at: new Date(NOON).toISOString() } });
 
 export const retention = ({ open }: SuiteContext): void => {
+  describe('a stream', () => {
+    it('is expired once it is deleted for ever, and neither before nor because all of it is hidden or dropped', async () => {
+      const store = open({ now: () => NOON });
+      const [missing, hidden, dropped, deleted] = [unique(), unique(), unique(), unique()];
+      await store.append(hidden, 'no_stream', [mortal()]);
+      await store.append(dropped, 'no_stream', [event()]);
+      await store.truncateBefore(dropped, 1);
+      await store.append(deleted, 'no_stream', [event()]);
+      expect(await store.isExpired(deleted)).toBe(false);
+      await store.expire(deleted, 0);
+      const are = await Promise.all(
+        [missing, hidden, dropped, deleted].map((stream) => store.isExpired(stream)),
+      );
+      expect(are).toEqual([false, false, false, true]);
+    });
+  });
+
   describe('an event past its expires_at', () => {
     it('is hidden from that instant on, by the clock of who reads', async () => {
       let now = NOON - 1;

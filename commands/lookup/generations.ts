@@ -1,0 +1,72 @@
+import type { Result } from '../../domain/kernel/decider.ts';
+import { type Enrichment, type EnrichmentCommand, enrichment } from '../../domain/lookup/enrichment.ts';
+import { type EnrichmentEvent, enrichmentEvents, enrichmentStream } from '../../domain/lookup/events.ts';
+import { type EventStore, StoreBusy, StreamExpired } from '../../event-store/port.ts';
+import { type Aggregate, type CommandContext, type Handled, handle, type Loaded, load } from '../handle.ts';
+
+const aggregate: Aggregate<Enrichment, EnrichmentCommand, EnrichmentEvent, 'result_forgotten'> = {
+  schemas: enrichmentEvents,
+  decider: enrichment,
+};
+
+/** Where the work on addresses stands. */
+export interface EnrichmentStreams {
+  readonly store: EventStore;
+  /** The keyed digest of a canonical address, for stream names. */
+  readonly digest: (ip: string) => string;
+}
+
+/** What is known of an address, and its stream: the generation that is not forgotten. */
+export interface KnownEnrichment extends Loaded<Enrichment> {
+  readonly stream: string;
+}
+
+/** Generations that may end while one command is handled: one at most does in 400 days. */
+const TRIES = 3;
+
+/** Folds the current generation of an address's work. @throws StoreUnavailable */
+export const loadEnrichment = async (
+  { store, digest }: EnrichmentStreams,
+  ip: string,
+): Promise<KnownEnrichment> => {
+  const ofAddress = digest(ip);
+  for (let generation = 0; ; generation += 1) {
+    const stream = enrichmentStream(ofAddress, generation);
+    const loaded = await load(store, aggregate, stream);
+    const isCurrent = loaded.revision === null ? !(await store.isExpired(stream)) : !loaded.state.forgotten;
+    if (isCurrent) return { ...loaded, stream };
+  }
+};
+
+/**
+ * Handles a command on the current generation of an address's work. `known`: as it was just before.
+ * @throws what `handle` throws
+ */
+export const handleEnrichment = async (
+  streams: EnrichmentStreams,
+  ip: string,
+  command: EnrichmentCommand,
+  context: CommandContext,
+  known?: KnownEnrichment,
+): Promise<Handled<Enrichment, EnrichmentEvent>> => {
+  let current = known ?? (await loadEnrichment(streams, ip));
+  for (let attempt = 1; attempt <= TRIES; attempt += 1) {
+    const { stream } = current;
+    const handled = await unlessExpired(handle(streams.store, aggregate, stream, command, context, current));
+    if (handled?.ok) return handled.value;
+    current = await loadEnrichment(streams, ip);
+  }
+  throw new StoreBusy('the work on an address was forgotten again and again');
+};
+
+/** null: the stream was deleted meanwhile. */
+const unlessExpired = async <T, R extends string>(
+  handling: Promise<Result<T, R>>,
+): Promise<Result<T, R> | null> => {
+  try {
+    return await handling;
+  } catch (error) {
+    if (error instanceof StreamExpired) return null;
+    throw error;
+  }
+};

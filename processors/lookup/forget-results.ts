@@ -1,0 +1,93 @@
+import type pg from 'pg';
+import { v7 as uuid } from 'uuid';
+import { type EnrichmentStreams, handleEnrichment } from '../../commands/lookup/generations.ts';
+import { DAY, utcDay } from '../../domain/kernel/time.ts';
+import { RESULT_KEPT_DAYS } from '../../domain/lookup/result.ts';
+import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { type Consumers, createPassage } from '../consumers.ts';
+
+export interface ForgetResultsOptions extends EnrichmentStreams {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly consumers: Consumers;
+  /** Waits until the read model of lookups has come to a place; false after a time limit. */
+  readonly projected: (position: Position | null) => Promise<boolean>;
+  /** Ends a run between two results. */
+  readonly signal: AbortSignal;
+}
+
+const BATCH = 500;
+
+/**
+ * Forgets the results that nobody has asked for in 400 days, and deletes the streams of those that were forgotten.
+ * `forget` drops what told of such a stream. A crash in between is completed by the next run.
+ */
+export const forgetResults = async (
+  options: ForgetResultsOptions,
+  forget: (stream: string) => Promise<void>,
+): Promise<void> => {
+  const { store, pool, clock, projected } = options;
+  // What the run before has forgotten is still to be found until then.
+  if (!(await projected(await store.head()))) return;
+  const lastDay = utcDay(clock.now() - RESULT_KEPT_DAYS * DAY);
+  const last = await forgetUnasked(options, lastDay);
+  await pool.query('delete from work.lookup_use where asked_on <= $1::date', [lastDay]);
+  if (await projected(last)) await deleteForgotten(options, forget);
+};
+
+/** @returns the position of the last event that tells of it; null: nothing was forgotten */
+const forgetUnasked = async (options: ForgetResultsOptions, lastDay: string): Promise<Position | null> => {
+  const { store, pool, clock, signal } = options;
+  let last: Position | null = null;
+  for (let after = ''; !signal.aborted; ) {
+    const { rows } = await pool.query<{ ip: string }>({
+      name: 'unasked_results',
+      text: `select s.ip from read.saved_lookup s left join work.lookup_use u on u.ip = s.ip
+             where s.ip > $1 and s.enriched_at < ($2::date + 1)::timestamp at time zone 'UTC'
+               and coalesce(u.asked_on <= $2::date, true)
+               and not exists (select from read.enrichment_work w where w.ip = s.ip)
+             order by s.ip limit ${BATCH}`,
+      values: [after, lastDay],
+    });
+    for (const { ip } of rows) {
+      if (signal.aborted) break;
+      const id = uuid();
+      const context = { correlationId: id, causationId: id, at: clock.now() };
+      const { events, position } = await handleEnrichment(
+        options,
+        ip,
+        { type: 'Forget', at: context.at },
+        context,
+      );
+      if (events.length > 0) last = position ?? (await store.head());
+    }
+    if (rows.length < BATCH) break;
+    after = rows.at(-1)?.ip ?? '';
+  }
+  return last;
+};
+
+/** Deletes the streams that have ended, once everybody has passed their last event. */
+const deleteForgotten = async (
+  { store, pool, consumers, signal }: ForgetResultsOptions,
+  forget: (stream: string) => Promise<void>,
+): Promise<void> => {
+  const passed = await createPassage(pool, consumers).passed();
+  if (passed === null) return;
+  const { rows } = await pool.query<{ stream: string; last_revision: number }>(
+    'select stream, last_revision from read.forgotten_lookup where last_position <= $1',
+    [passed],
+  );
+  for (const { stream, last_revision } of rows) {
+    if (signal.aborted) return;
+    try {
+      await store.expire(stream, last_revision);
+    } catch (error) {
+      // Its last event may not be the newest that any reader sees: the next run finds it again.
+      if (error instanceof WrongExpectedRevision) continue;
+      throw error;
+    }
+    await forget(stream);
+  }
+};
