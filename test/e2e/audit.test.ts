@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { billingStream } from '../../domain/billing/events.ts';
@@ -106,6 +108,24 @@ describe('doorplate audit billing', () => {
     expect((await audit('--partner', 'acme')).stdout).toMatch(/^digest_mismatch +billing-/m);
   });
 
+  it('makes no anchor of a ledger whose chain is broken', async () => {
+    const { code, stdout, stderr } = await doorplate(['audit', 'anchor', '--partner', 'acme'], env);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain(`doorplate: ledger_differs: partner ${partner}`);
+  });
+
+  it('refuses a file without an anchor of the partner, and one that holds something else', async () => {
+    const file = join(folder, 'anchors.jsonl');
+    await writeFile(file, '\n');
+    const empty = await audit('--partner', 'acme', '--anchor', file);
+    expect(empty.code).toBe(1);
+    expect(empty.stderr).toContain('doorplate: anchor_not_found: ');
+    await writeFile(file, '\n{"entries": 3}\n');
+    const other = await audit('--partner', 'acme', '--anchor', file);
+    expect(other.code).toBe(2);
+    expect(other.stderr).toContain('line 2 of the file is not an anchor');
+  });
+
   it('refuses a partner that there is not', async () => {
     const { code, stdout, stderr } = await audit('--partner', randomUUID());
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -115,7 +135,7 @@ describe('doorplate audit billing', () => {
   it.each([
     ['without a partner', []],
     ['with a month that is none', ['--partner', 'acme', '--month', '2026-13']],
-    ['with an anchor that is no digest', ['--partner', 'acme', '--anchor', 'abc']],
+    ['with an anchor that is neither a digest nor a file', ['--partner', 'acme', '--anchor', 'abc']],
     ['with two forms of report', ['--partner', 'acme', '--json', '--csv']],
     ['with entries and a month', ['--partner', 'acme', '--entries', '--month', '2026-03']],
   ])('exits 2 %s', async (_how, args) => {
