@@ -110,6 +110,8 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   },
   'reveals.RevealsExpired.v1': { shown: 'partner_id reveals.*' },
 
+  'epochs.EpochBegan.v1': { shown: 'epoch_id after' },
+
   'billing.RevealBilled.v1': {
     shown: 'partner_id reveal_id tracker_id key_id user_id completed_at units position previous digest',
   },

@@ -216,6 +216,8 @@ beforeAll(async () => {
   env = {
     PUBLIC_URL: `http://${SERVICE_HOST}`,
     DNS_SERVERS: dns.address,
+    // It polls the history until everything is delivered, which may take a while beside other tests.
+    WEBHOOK_MANAGEMENT_PER_MINUTE: '100000',
     WEBHOOK_ALLOW_HTTP: '1',
     WEBHOOK_ALLOW_NETWORKS: '127.0.0.1/32,::1/128',
     WEBHOOK_ALLOW_PORTS: ports,
