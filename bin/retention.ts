@@ -17,6 +17,7 @@ import { type ExpireSignalsOptions, expireSignals } from '../processors/signals/
 import { trackerDaysClosedBefore } from '../processors/usage/close-tracker-days.ts';
 import { deleteOldDeliveries, expireDeliveries } from '../processors/webhooks/expire-deliveries.ts';
 import { expiringPayloads } from '../processors/webhooks/expire-payloads.ts';
+import { forgetDeletedEndpoints } from '../processors/webhooks/forget-endpoints.ts';
 import { QUEUEING_PROCESSOR } from '../processors/webhooks/queue-events.ts';
 import { allProjections } from '../projections/all.ts';
 import { forgetLookupStream, lookups } from '../projections/lookup/lookups.ts';
@@ -75,6 +76,7 @@ export const retentionJobs = (foundation: Foundation, metrics: Metrics, signal: 
     ['50 * * * * *', () => foundation.dayKeys.destroyExpired()],
     ['43 3 * * *', () => forgetWhatExpired(foundation)],
     ['53 3 * * *', () => forgetOldDeliveries(foundation)],
+    ['3 4 * * *', () => forgetOldEndpoints(foundation)],
   ];
 };
 
@@ -104,6 +106,10 @@ export const snapshotOldEnrichments = (
   { store, pool, clock, log, digest }: Parts & Pick<Foundation, 'digest'>,
   run: Run,
 ): Promise<void> => snapshotEnrichments({ store, pool, clock, log, digest, consumers: CONSUMERS, ...run });
+
+/** Forgets endpoints that are told of no more. */
+export const forgetOldEndpoints = ({ store, pool, clock }: Parts): Promise<void> =>
+  forgetDeletedEndpoints({ store, pool, clock, consumers: CONSUMERS });
 
 /** Forgets the results that nobody has asked for in a long time. */
 export const forgetOldResults = (

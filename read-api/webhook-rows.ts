@@ -1,7 +1,6 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { DELETED_KEPT_MS } from '../domain/webhooks/endpoints.ts';
-import { subscribableSchema } from '../domain/webhooks/events.ts';
+import { DELETED_KEPT_MS, subscribableSchema } from '../domain/webhooks/events.ts';
 import { BackendTimeout } from '../http/failures.ts';
 
 const endpointRow = z.object({

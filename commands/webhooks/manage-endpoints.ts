@@ -86,7 +86,10 @@ const SECRET_PREFIX = 'whsec_';
 export const createEndpointCommands = (parts: EndpointParts): EndpointCommands => {
   const { batcher, limit, destinations, seal, trackerKnown } = parts;
 
-  const run = async (command: EndpointCommand, context: CommandContext): Outcome => {
+  const run = async (
+    command: Exclude<EndpointCommand, { type: 'Forget' }>,
+    context: CommandContext,
+  ): Outcome => {
     const { partner_id, webhook_id } = command;
     const result = await batcher.submit(endpointsStream(partner_id), command, context, ({ byId }) =>
       byId.get(webhook_id),

@@ -4,6 +4,7 @@ import { isName } from '../kernel/text.ts';
 import { DAY, isoTime } from '../kernel/time.ts';
 import { type DestinationPolicy, parseDestination } from './destination.ts';
 import {
+  DELETED_KEPT_MS,
   type EndpointEvent,
   type SealedSecret,
   type Subscribable,
@@ -75,7 +76,9 @@ export type EndpointCommand =
       readonly secret: SealedSecret;
       readonly previous: SealedSecret | null;
     })
-  | (Aimed & { readonly type: 'Delete' });
+  | (Aimed & { readonly type: 'Delete' })
+  /** Forgets, by a snapshot of the others, the endpoints that were deleted so long ago that they are told of no more. */
+  | { readonly type: 'Forget'; readonly partner_id: string; readonly at: number };
 
 export type EndpointRefusal =
   | 'invalid_webhook'
@@ -88,8 +91,6 @@ export type EndpointRefusal =
 const LONGEST_NAME = 100;
 /** Both secrets sign for so long (spec, Limits). */
 const ROTATION_MS = DAY;
-/** A deleted endpoint is told of for so long (decisions, Webhooks). */
-export const DELETED_KEPT_MS = 90 * DAY;
 
 /** In the order they came in; one named twice is refused, as with a tracker's origins. null: not a set of them. */
 const asEvents = (names: readonly string[]): Subscribable[] | null => {
@@ -161,6 +162,7 @@ export const endpoints: Decider<Endpoints, EndpointCommand, EndpointEvent, Endpo
   initial: { byId: PersistentMap(), notDeleted: 0, deleted: { last: [], before: [] } },
 
   decide(command, state) {
+    if (command.type === 'Forget') return accept(forget(command.at, state));
     const { partner_id, webhook_id, at } = command;
     if (command.type === 'Create') return create(command, state);
     if (command.type === 'Update') return update(command, state);
@@ -250,6 +252,11 @@ export const snapshotEndpoints = ({ byId, deleted }: Endpoints): EndpointEvent =
     type: 'webhooks.EndpointsSnapshotted.v1',
     data: { endpoints: endpoints.map((endpoint) => ({ ...endpoint, events: [...endpoint.events] })) },
   };
+};
+
+const forget = (at: number, state: Endpoints): EndpointEvent[] => {
+  const byId = state.byId.filterNot((endpoint) => isForgotten(endpoint, at));
+  return byId.size === state.byId.size ? [] : [snapshotEndpoints({ ...state, byId })];
 };
 
 const restored = (endpoints: readonly Endpoint[]): Endpoints => {

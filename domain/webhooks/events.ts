@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
+import { DAY } from '../kernel/time.ts';
 
 const instant = z.iso.datetime();
 
@@ -50,10 +51,13 @@ export const webhookEvents = {
 } as const;
 export type WebhookEvent = EventOf<typeof webhookEvents>;
 
-/** All that stands in such a stream. Snapshots are for commands alone: nothing that follows the log reads them. */
+/** All that stands in such a stream. */
 export const endpointEvents = {
   ...webhookEvents,
-  /** The fold at this revision: endpoints that were deleted last come first, in the order of their deletion. */
+  /**
+   * The fold at this revision: endpoints that were deleted last come first, in the order of their deletion. What stands
+   * before it may be gone; an endpoint that it leaves out, and that was deleted 90 days before, is forgotten.
+   */
   'webhooks.EndpointsSnapshotted.v1': z.object({
     endpoints: z.array(
       z.object({
@@ -74,8 +78,15 @@ export const endpointEvents = {
   }),
 } as const;
 export type EndpointEvent = EventOf<typeof endpointEvents>;
+export type SnapshottedEndpoint = Extract<
+  EndpointEvent,
+  { type: 'webhooks.EndpointsSnapshotted.v1' }
+>['data']['endpoints'][number];
 
 export const WEBHOOKS_PREFIX = 'webhooks-';
+
+/** A deleted endpoint is told of for so long, milliseconds (decisions, Webhooks). */
+export const DELETED_KEPT_MS = 90 * DAY;
 
 /** What reaches a receiver (spec, Event kinds). */
 export const deliveredTypeSchema = z.enum(['session.created', 'reveal.completed', 'webhook.test']);

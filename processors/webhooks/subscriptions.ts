@@ -1,6 +1,11 @@
 import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { type Subscribable, webhookEvents } from '../../domain/webhooks/events.ts';
+import {
+  endpointEvents,
+  type SnapshottedEndpoint,
+  type Subscribable,
+  WEBHOOKS_PREFIX,
+} from '../../domain/webhooks/events.ts';
 import type { Position, RecordedEvent } from '../../event-store/port.ts';
 
 interface Endpoint {
@@ -75,11 +80,27 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
     if (events !== null && !spans.has(position)) spans.set(position, { events, to: null });
   };
 
+  /** What made an endpoint may be gone; one that is known has it all. */
+  const applySnapshot = (
+    { webhook_id, tracker_id, enabled, events }: SnapshottedEndpoint,
+    { stream, position }: RecordedEvent,
+  ): void => {
+    if (endpoints.has(webhook_id)) return;
+    const partner_id = stream.slice(WEBHOOKS_PREFIX.length);
+    const endpoint: Endpoint = { webhook_id, partner_id, tracker_id, spans: new Map() };
+    add(endpoint);
+    change(endpoint, position, enabled ? events : null);
+  };
+
   return {
     apply: (stored) => {
-      const event = readEvent(webhookEvents, stored);
+      const event = readEvent(endpointEvents, stored);
       if (event === null) return;
       const { type, data } = event;
+      if (type === 'webhooks.EndpointsSnapshotted.v1') {
+        for (const endpoint of data.endpoints) applySnapshot(endpoint, stored);
+        return;
+      }
       if (type === 'webhooks.EndpointCreated.v1' && !endpoints.has(data.webhook_id)) {
         const { webhook_id, partner_id, tracker_id } = data;
         add({ webhook_id, partner_id, tracker_id, spans: new Map() });

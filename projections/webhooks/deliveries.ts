@@ -1,15 +1,18 @@
 import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import {
+  DELETED_KEPT_MS,
   type DeliveryEvent,
   deliveryEvents,
+  endpointEvents,
+  type SnapshottedEndpoint,
+  WEBHOOKS_PREFIX,
   type WebhookEvent,
-  webhookEvents,
 } from '../../domain/webhooks/events.ts';
 import { notifyIfRoom } from '../../platform/channels.ts';
 import type { Projection } from '../projection.ts';
 import { type DeliveryRow, type Fold, foldDelivery } from './delivery-fold.ts';
-import { foldEndpoint, type HealthRow } from './endpoint-health.ts';
+import { foldEndpoint, foldSnapshot, type HealthRow } from './endpoint-health.ts';
 
 /** Notified when something may have become due: with a JSON array of `Due`, or with '' where that would be too long. */
 export const DELIVERIES_CHANNEL = 'doorplate_deliveries';
@@ -18,7 +21,15 @@ const LONGEST_NOTIFICATION = 7_900;
 
 type Told =
   | { readonly delivery: DeliveryEvent; readonly position: bigint }
-  | { readonly endpoint: WebhookEvent; readonly position: bigint };
+  | { readonly endpoint: WebhookEvent; readonly position: bigint }
+  | (Snapshot & { readonly position: bigint });
+
+interface Snapshot {
+  readonly partner_id: string;
+  readonly endpoints: readonly SnapshottedEndpoint[];
+  /** What was deleted before it, and is left out, is forgotten. */
+  readonly forgottenBefore: Date;
+}
 
 /**
  * Deliveries and what became of them, how many are in which state, and whether their endpoints take them. Pausing,
@@ -27,23 +38,39 @@ type Told =
 export const deliveries: Projection = {
   name: 'deliveries',
   tables: ['webhook_delivery', 'webhook_total', 'webhook_health', 'webhook_attempt_hour'],
-  types: Object.keys({ ...deliveryEvents, ...webhookEvents }),
+  types: Object.keys({ ...deliveryEvents, ...endpointEvents }),
   async apply(events, db) {
     const told = events.flatMap((stored): Told[] => {
       const { position } = stored;
       const delivery = readEvent(deliveryEvents, stored);
       if (delivery) return [{ delivery, position }];
-      const endpoint = readEvent(webhookEvents, stored);
-      return endpoint ? [{ endpoint, position }] : [];
+      const endpoint = readEvent(endpointEvents, stored);
+      if (endpoint?.type !== 'webhooks.EndpointsSnapshotted.v1')
+        return endpoint ? [{ endpoint, position }] : [];
+      const partner_id = stored.stream.slice(WEBHOOKS_PREFIX.length);
+      const forgottenBefore = new Date(Date.parse(stored.metadata.at) - DELETED_KEPT_MS);
+      return [{ partner_id, endpoints: endpoint.data.endpoints, forgottenBefore, position }];
     });
     if (told.length === 0) return;
     const fold = await load(told, db);
     for (const one of told) {
       if ('delivery' in one) foldDelivery(fold, one.delivery, one.position);
-      else foldEndpoint(fold, one.endpoint, one.position);
+      else if ('endpoint' in one) foldEndpoint(fold, one.endpoint, one.position);
+      else for (const endpoint of one.endpoints) foldSnapshot(fold, one.partner_id, endpoint, one.position);
     }
     await write(fold, db);
+    for (const one of told) if ('endpoints' in one) await forgetEndpoints(one, db);
   },
+};
+
+const forgetEndpoints = async (
+  { partner_id, endpoints, forgottenBefore }: Snapshot,
+  db: pg.ClientBase,
+): Promise<void> => {
+  await db.query(
+    'delete from webhook_health where partner_id = $1 and webhook_id <> all ($2) and deleted_at <= $3',
+    [partner_id, endpoints.map(({ webhook_id }) => webhook_id), forgottenBefore],
+  );
 };
 
 const ISO = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
@@ -66,6 +93,10 @@ const load = async (told: readonly Told[], db: pg.ClientBase): Promise<Fold> => 
   const ids = new Set<string>();
   const webhooks = new Set<string>();
   for (const one of told) {
+    if ('endpoints' in one) {
+      for (const { webhook_id } of one.endpoints) webhooks.add(webhook_id);
+      continue;
+    }
     const { data } = 'delivery' in one ? one.delivery : one.endpoint;
     webhooks.add(data.webhook_id);
     if ('delivery_id' in data) ids.add(data.delivery_id);

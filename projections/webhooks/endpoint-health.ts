@@ -1,5 +1,5 @@
 import { unreachable } from '../../domain/kernel/decider.ts';
-import { HELD_AFTER, type WebhookEvent } from '../../domain/webhooks/events.ts';
+import { HELD_AFTER, type SnapshottedEndpoint, type WebhookEvent } from '../../domain/webhooks/events.ts';
 
 /** A row of `webhook_health`; positions as text. */
 export interface HealthRow {
@@ -51,6 +51,22 @@ export const foldEndpoint = (fold: Health, { type, data }: WebhookEvent, positio
     default:
       unreachable(type);
   }
+};
+
+/** What a snapshot tells of an endpoint whose earlier events may be gone. */
+export const foldSnapshot = (
+  fold: Health,
+  partner_id: string,
+  { webhook_id, enabled, updated_at, deleted_at }: SnapshottedEndpoint,
+  position: bigint,
+): void => {
+  const of = { webhook_id, partner_id };
+  if (healthOf(fold, of).last_position !== null) return;
+  changeHealth(fold, of, updated_at, () => ({
+    last_position: position.toString(),
+    paused_at: enabled || deleted_at !== null ? null : updated_at,
+    deleted_at,
+  }));
 };
 
 /** Its row, or that of an endpoint of which nothing is known yet. */

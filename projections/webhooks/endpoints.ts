@@ -1,7 +1,12 @@
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { type EventOf, readEvent } from '../../domain/kernel/events.ts';
-import { type WebhookEvent, webhookEvents } from '../../domain/webhooks/events.ts';
+import {
+  DELETED_KEPT_MS,
+  type EndpointEvent,
+  endpointEvents,
+  WEBHOOKS_PREFIX,
+} from '../../domain/webhooks/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Projection } from '../projection.ts';
 
@@ -9,19 +14,19 @@ import type { Projection } from '../projection.ts';
 export const webhooks: Projection = {
   name: 'webhooks',
   tables: ['webhook_endpoint', 'webhook_subscription'],
-  types: Object.keys(webhookEvents),
+  types: Object.keys(endpointEvents),
   async apply(events, db) {
     for (const stored of events) {
-      const event = readEvent(webhookEvents, stored);
+      const event = readEvent(endpointEvents, stored);
       if (event) await applyOne(event, stored, db);
     }
   },
 };
 
-type Place = Pick<RecordedEvent, 'revision' | 'position'>;
-type Data<Name extends WebhookEvent['type']> = EventOf<Pick<typeof webhookEvents, Name>>['data'];
+type Place = Pick<RecordedEvent, 'stream' | 'revision' | 'position' | 'metadata'>;
+type Data<Name extends EndpointEvent['type']> = EventOf<Pick<typeof endpointEvents, Name>>['data'];
 
-const applyOne = async ({ type, data }: WebhookEvent, place: Place, db: pg.ClientBase): Promise<void> => {
+const applyOne = async ({ type, data }: EndpointEvent, place: Place, db: pg.ClientBase): Promise<void> => {
   switch (type) {
     case 'webhooks.EndpointCreated.v1':
       return created(data, place, db);
@@ -45,6 +50,8 @@ const applyOne = async ({ type, data }: WebhookEvent, place: Place, db: pg.Clien
       return;
     case 'webhooks.EndpointDeleted.v1':
       return deleted(data, place, db);
+    case 'webhooks.EndpointsSnapshotted.v1':
+      return snapshotted(data, place, db);
     default:
       unreachable(type);
   }
@@ -111,6 +118,63 @@ const deleted = async (
   );
   if (isNew) await unsubscribe(db, webhook_id, place.position, null);
 };
+
+/** Endpoints whose earlier events may be gone are brought back as they are. */
+const snapshotted = async (
+  { endpoints }: Data<'webhooks.EndpointsSnapshotted.v1'>,
+  { stream, revision, position, metadata }: Place,
+  db: pg.ClientBase,
+): Promise<void> => {
+  const partner_id = stream.slice(WEBHOOKS_PREFIX.length);
+  for (const endpoint of endpoints) {
+    const { webhook_id, name, url, events, tracker_id, enabled, created_at, updated_at, deleted_at } =
+      endpoint;
+    const isDeleted = deleted_at !== null;
+    const { rowCount } = await db.query(
+      `insert into webhook_endpoint (webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at,
+                                     updated_at, deleted_at, secret, previous_secret, secret_rotation_until,
+                                     last_revision, last_position)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+       on conflict (webhook_id) do nothing`,
+      [
+        ...[
+          webhook_id,
+          partner_id,
+          name,
+          url,
+          events,
+          tracker_id,
+          enabled,
+          created_at,
+          updated_at,
+          deleted_at,
+        ],
+        ...(isDeleted
+          ? [null, null, null]
+          : [endpoint.secret, endpoint.previous, endpoint.secret_rotation_until]),
+        ...[revision, String(position)],
+      ],
+    );
+    if (rowCount === 1 && enabled) await subscribe(db, webhook_id, position);
+  }
+  await forgetDeleted(db, {
+    partner_id,
+    except: endpoints.map(({ webhook_id }) => webhook_id),
+    before: new Date(Date.parse(metadata.at) - DELETED_KEPT_MS),
+  });
+};
+
+const forgetDeleted = (
+  db: pg.ClientBase,
+  { partner_id, except, before }: { partner_id: string; except: readonly string[]; before: Date },
+) =>
+  db.query(
+    `with gone as (
+       delete from webhook_endpoint where partner_id = $1 and webhook_id <> all ($2) and deleted_at <= $3
+       returning webhook_id)
+     delete from webhook_subscription s using gone where s.webhook_id = gone.webhook_id`,
+    [partner_id, except, before],
+  );
 
 /** As the endpoint's row has it, unless that goes on already. */
 const subscribe = (db: pg.ClientBase, webhookId: string, position: bigint) =>

@@ -5,6 +5,7 @@ import {
   type EndpointCommand,
   type Endpoints,
   endpoints,
+  snapshotEndpoints,
 } from '../../domain/webhooks/endpoints.ts';
 import type { WebhookEvent } from '../../domain/webhooks/events.ts';
 import { given } from './deciding.ts';
@@ -266,5 +267,17 @@ describe("a webhook endpoint's secret", () => {
       secret_rotation_until: isoTime(AT + DAY),
       updated_at: isoTime(AT),
     });
+  });
+});
+
+describe('endpoints that were deleted 90 days ago', () => {
+  const forget = (days: number) => ({ type: 'Forget', partner_id: ANNA, at: AT + days * DAY }) as const;
+  it('are forgotten by a snapshot of the others, once', () => {
+    const before = [created(1), created(2), created(3), deleted(2)];
+    given(endpoints, before).when(forget(89)).thenEvents([]);
+    const kept = [created(1), created(3)].reduce(endpoints.evolve, endpoints.initial);
+    given(endpoints, before)
+      .when(forget(90))
+      .thenEvents([snapshotEndpoints(kept)]);
   });
 });

@@ -1,0 +1,88 @@
+import type pg from 'pg';
+import { v7 as uuid } from 'uuid';
+import { forgetEndpoints } from '../../commands/webhooks/forget-endpoints.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
+import { DELETED_KEPT_MS, endpointEvents } from '../../domain/webhooks/events.ts';
+import { AppendTooLarge, type EventStore, type Position } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { type Consumers, createPassage } from '../consumers.ts';
+
+export interface ForgetEndpointsOptions {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly consumers: Consumers;
+}
+
+/**
+ * Forgets endpoints that were deleted 90 days ago, and drops what their partners' streams hold before the snapshot that
+ * leaves them out, once everybody has passed it. A crash in between is completed by the next run.
+ */
+export const forgetDeletedEndpoints = async (options: ForgetEndpointsOptions): Promise<void> => {
+  const { store, pool, clock, consumers } = options;
+  const { rows } = await pool.query<{ partner_id: string }>(
+    'select distinct partner_id from read.webhook_endpoint where deleted_at <= $1',
+    [new Date(clock.now() - DELETED_KEPT_MS)],
+  );
+  for (const { partner_id } of rows) {
+    const id = uuid();
+    const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
+    await forgetEndpoints(store, partner_id, context).catch((error: unknown) => {
+      // Of very many endpoints no snapshot fits into an append until more of them are forgotten.
+      if (!(error instanceof AppendTooLarge)) throw error;
+    });
+  }
+  await createPassage(pool, consumers).come(await store.head(), new AbortController().signal);
+  await truncateBehindSnapshots(options);
+  await pool.query(
+    `delete from work.webhook_slot s using (
+       select webhook_id from work.webhook_slot except select webhook_id from read.webhook_endpoint) gone
+     where s.webhook_id = gone.webhook_id`,
+  );
+};
+
+const truncateBehindSnapshots = async ({
+  store,
+  pool,
+  clock,
+  consumers,
+}: ForgetEndpointsOptions): Promise<void> => {
+  const passed = await createPassage(pool, consumers).passed();
+  if (passed === null) return;
+  const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
+  for (const { partner_id } of rows) {
+    const stream = endpointsStream(partner_id);
+    const snapshot = await newestSnapshot(store, stream, passed, clock.now() - DELETED_KEPT_MS);
+    if (snapshot !== null) await store.truncateBefore(stream, snapshot);
+  }
+};
+
+/**
+ * Finds the newest snapshot that everybody has passed and that holds all endpoints that are told of: of very many that
+ * were deleted lately, a snapshot holds the last ones alone. `before`: what was deleted later is told of, milliseconds.
+ * @returns its revision; null: there is none, or nothing stands before it
+ */
+const newestSnapshot = async (
+  store: EventStore,
+  stream: string,
+  passed: Position,
+  before: number,
+): Promise<number | null> => {
+  const deletedLately = new Set<string>();
+  let snapshot: number | null = null;
+  let first: number | null = null;
+  for await (const stored of store.readStream(stream)) {
+    first ??= stored.revision;
+    if (stored.position > passed) break;
+    const event = readEvent(endpointEvents, stored);
+    if (event?.type === 'webhooks.EndpointDeleted.v1' && Date.parse(event.data.deleted_at) > before) {
+      deletedLately.add(event.data.webhook_id);
+    }
+    if (event?.type === 'webhooks.EndpointsSnapshotted.v1') {
+      const held = new Set(event.data.endpoints.map(({ webhook_id }) => webhook_id));
+      if ([...deletedLately].every((id) => held.has(id))) snapshot = stored.revision;
+    }
+  }
+  return snapshot === first ? null : snapshot;
+};
