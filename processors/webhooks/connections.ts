@@ -1,8 +1,11 @@
-import type { LookupFunction } from 'node:net';
+import { constants } from 'node:crypto';
+import type { LookupFunction, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { createSecureContext, DEFAULT_CIPHERS, rootCertificates } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { buildConnector, Pool } from 'undici';
 import { AttemptFailure } from './attempt-failure.ts';
+import { MeasuredSocket } from './measured-socket.ts';
 import { meterResponses } from './response-meter.ts';
 
 export interface Connections {
@@ -38,15 +41,15 @@ export const createConnections = ({
   extraCa: string | null;
 }): Connections => {
   const connector = buildConnector({
+    ...TCP,
     allowH2: false,
     // Said here, NODE_TLS_REJECT_UNAUTHORIZED=0 does not undo it.
     rejectUnauthorized: true,
     timeout: connectMs,
-    lookup: lookUpPinned,
-    autoSelectFamily: true,
-    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
     secureContext: createSecureContext({
       ciphers: CIPHERS,
+      // A second handshake (TLS 1.2) would bring another chain of certificates, beyond the limit of the first.
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
       ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
     }),
   });
@@ -54,12 +57,18 @@ export const createConnections = ({
   // `lookUpPinned` reads out of it. SNI, Host and the certificate's check go by the origin's name as ever.
   const connectorTo =
     (pinned: string): buildConnector.connector =>
-    (options, done) =>
-      connector({ ...options, hostname: pinned }, (error, socket) => {
+    (options, done) => {
+      const secure = options.protocol === 'https:';
+      const tcp = secure ? connectMeasured(pinned, options.port) : null;
+      // undici's type asks for a net.Socket; `tls.connect`, which gets it, takes any duplex stream.
+      const httpSocket = tcp as Duplex | null as Socket | null;
+      connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
         if (error) return done(connectFailure(error, options.protocol), null);
+        tcp?.handshakeDone();
         meterResponses(socket);
         done(null, socket);
       });
+    };
 
   const pools = new LRUCache<string, Pool>({
     max: MOST_POOLS,
@@ -94,6 +103,17 @@ export const createConnections = ({
   };
 };
 
+/** `pinned` as the connector of undici has it, with its settings for TCP. */
+const connectMeasured = (pinned: string, port: string): MeasuredSocket =>
+  new MeasuredSocket({
+    ...TCP,
+    host: pinned,
+    port: Number(port || 443),
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: LONGEST_IDLE_MS,
+  });
+
 let turn = 0;
 
 /** Each connection begins at another address: what round-robin DNS means. */
@@ -103,7 +123,14 @@ const lookUpPinned: LookupFunction = (pinned, _options, done) => {
   done(null, [...addresses.slice(turn), ...addresses.slice(0, turn)]);
 };
 
+const TCP = {
+  lookup: lookUpPinned,
+  autoSelectFamily: true,
+  autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
+} as const;
+
 const connectFailure = (error: NodeJS.ErrnoException, protocol: string): AttemptFailure => {
+  if (error instanceof AttemptFailure) return error;
   if (['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'].includes(error.code ?? '')) {
     return new AttemptFailure('timeout', { cause: error });
   }

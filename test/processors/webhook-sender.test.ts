@@ -1,5 +1,7 @@
+import { X509Certificate } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { afterEach, beforeAll, describe, expect, it, test, vi } from 'vitest';
 import { createSender, type Sender, type SenderLimits } from '../../processors/webhooks/sender.ts';
 import type { Resolver } from '../../processors/webhooks/vet.ts';
@@ -300,6 +302,38 @@ it('refuses a key exchange whose cost the receiver chooses', async () => {
   const usual = await startReceiver({ tls: { ...rsa, maxVersion: 'TLSv1.2' } });
   undoing.push(usual.close);
   expect(await post(senderTo(usual, { extraCa: rsa.cert }), usual)).toEqual(outcome(204, null));
+});
+
+it('cuts the connection when a receiver sends over 16 KiB before the TLS handshake is complete', async () => {
+  const chain = (bytes: number) =>
+    [certificate.cert, ...Array(Math.floor(bytes / derBytes(authority.cert))).fill(authority.cert)].join(
+      '\n',
+    );
+  const long = await startReceiver({ tls: { ...certificate, cert: chain(18_000) } });
+  undoing.push(long.close);
+  expect(await post(senderTo(long), long)).toEqual(outcome(null, 'connect'));
+  expect(long.requests).toEqual([]);
+  const short = await startReceiver({ tls: { ...certificate, cert: chain(14_000) } });
+  undoing.push(short.close);
+  expect(await post(senderTo(short), short)).toEqual(outcome(204, null));
+});
+
+/** Of a certificate as it is sent. */
+const derBytes = (pem: string): number => new X509Certificate(pem).raw.length;
+
+it('refuses a second TLS handshake on a connection', async () => {
+  const answerAfterHandshake = (socket: Socket) =>
+    (socket as TLSSocket).renegotiate({}, (error) => {
+      if (!error) socket.end('HTTP/1.1 204 No Content\r\n\r\n');
+    });
+  const target = await startRawReceiver(
+    (socket) => void socket.once('data', () => answerAfterHandshake(socket)),
+    {
+      tls: { ...certificate, maxVersion: 'TLSv1.2' },
+    },
+  );
+  undoing.push(target.close);
+  expect(await post(senderTo(target), target)).toMatchObject({ http_status: null });
 });
 
 describe('a receiver that cannot be reached', () => {
