@@ -13,7 +13,7 @@ import { reportingAhead } from '../reporting-ahead.ts';
 import type { SnapshottedAggregate } from '../snapshots.ts';
 import type { EnrichmentStreams } from './generations.ts';
 
-const intakeAggregate: SnapshottedAggregate<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
+export const intakeAggregate: SnapshottedAggregate<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
   schemas: intakeEvents,
   decider: reportingAhead(intake, 'allowance', (state, command) => hasUsageAhead(state, command.at)),
   snapshot: snapshotIntake,

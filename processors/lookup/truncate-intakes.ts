@@ -1,4 +1,6 @@
 import type pg from 'pg';
+import { v7 as uuid } from 'uuid';
+import { snapshotIntakeOf } from '../../commands/lookup/snapshot-intake.ts';
 import { isAhead } from '../../domain/kernel/ahead.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS, intakeStream } from '../../domain/lookup/intake.ts';
@@ -11,7 +13,10 @@ export interface TruncateIntakesOptions {
   readonly clock: Clock;
 }
 
-/** Drops what stands before the newest snapshot that is older than intakes are kept. */
+/**
+ * Drops what stands before the newest snapshot that is older than intakes are kept, and sees to it that there is one of
+ * each day.
+ */
 export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOptions): Promise<void> => {
   const now = clock.now();
   const before = now - INTAKE_KEPT_DAYS * DAY;
@@ -27,5 +32,7 @@ export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOpt
       if (event.type === 'lookup.IntakeSnapshotted.v1') snapshot = event.revision;
     }
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
+    const id = uuid();
+    await snapshotIntakeOf(store, partner_id, { correlationId: id, causationId: id, at: now });
   }
 };
