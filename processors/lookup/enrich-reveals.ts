@@ -81,7 +81,24 @@ const unrelated = (clock: Clock): CommandContext => {
   return { correlationId: id, causationId: id, at: clock.now() };
 };
 
-/** Asks again for what found the intake full, oldest first, and forgets what has expired. */
+/**
+ * The oldest of each partner, then the second of each: a backlog of one partner delays no other partner. Partners of the
+ * same turn come in random order, so that none is always beyond what the intake admits.
+ */
+const LEFT_BY_TURNS = `
+  with recursive waiting as (
+    (select partner_id from work.awaited_result where not asked order by partner_id limit 1)
+    union all
+    select (select a.partner_id from work.awaited_result a
+            where not a.asked and a.partner_id > w.partner_id order by a.partner_id limit 1)
+    from waiting w where w.partner_id is not null)
+  select reveal_id, session_id, own.partner_id
+  from waiting w, lateral (
+    select a.*, row_number() over (order by reveal_id) as turn from work.awaited_result a
+    where not asked and a.partner_id = w.partner_id order by reveal_id limit ${AT_ONCE}) own
+  order by turn, random() limit ${AT_ONCE}`;
+
+/** Asks again for what found the intake full, partners in turn, and forgets what has expired. */
 export const askForLeftReveals = async ({
   pool,
   clock,
@@ -90,8 +107,7 @@ export const askForLeftReveals = async ({
 }: Omit<EnrichRevealsParts, 'digest' | 'onAwaited'>): Promise<void> => {
   await pool.query('delete from work.awaited_result where expires_at <= $1', [new Date(clock.now())]);
   const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>(
-    `select reveal_id, session_id, partner_id from work.awaited_result
-     where not asked order by reveal_id limit ${AT_ONCE}`,
+    LEFT_BY_TURNS,
   );
   for (const { reveal_id, session_id, partner_id } of rows) {
     const ip = await addressOf(partner_id, session_id);

@@ -1,0 +1,47 @@
+import { randomUUID } from 'node:crypto';
+import { v7 as uuid } from 'uuid';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { askForLeftReveals } from '../../processors/lookup/enrich-reveals.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+const leave = async (partnerId: string, count: number): Promise<void> => {
+  const ids = Array.from({ length: count }, () => uuid());
+  await house.pool.query(
+    `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
+     select id, gen_random_uuid(), $2, 'digest', false, $3 from unnest($1::uuid[]) id`,
+    [ids, partnerId, new Date(house.clock.now() + 60_000)],
+  );
+};
+
+it('asks for the reveals of each partner in turn while the intake is full', async () => {
+  const [anna, ben, cleo] = [randomUUID(), randomUUID(), randomUUID()];
+  await leave(anna, 150);
+  await leave(ben, 2);
+  await leave(cleo, 1);
+  const asked: string[] = [];
+  const asking = (room: number) => {
+    let left = room;
+    return askForLeftReveals({
+      pool: house.pool,
+      clock: house.clock,
+      addressOf: async (partnerId) => {
+        if (left > 0) asked.push(partnerId);
+        return '8.8.8.8';
+      },
+      request: async () => left-- > 0,
+    });
+  };
+  await asking(5);
+  expect(asked.slice(0, 3).sort()).toEqual([anna, ben, cleo].sort());
+  expect(asked.slice(3, 5).sort()).toEqual([anna, ben].sort());
+  await asking(1_000);
+  await asking(1_000);
+  expect(asked.filter((partner) => partner === anna)).toHaveLength(150);
+  expect(asked).toHaveLength(153);
+});
