@@ -8,13 +8,14 @@ import type { ApiRequest, Route } from '../http/route.ts';
 import { createVisitorAddress, networkOf } from '../http/visitor.ts';
 import { createCountries } from '../platform/country.ts';
 import type { Metrics } from '../platform/metrics.ts';
-import { type RateLimiter, type Verdict, VISITOR_RATES } from '../platform/rate-limit.ts';
+import { type RateLimiter, VISITOR_RATES } from '../platform/rate-limit.ts';
 import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
 import { getRevealRoute } from '../read-api/reveals.ts';
 import { sessionRoutes } from '../read-api/sessions.ts';
 import type { TrackerDirectory } from '../read-api/tracker-directory.ts';
 import { revealRoute } from '../write-api/reveals.ts';
 import { collectRoutes } from '../write-api/sessions.ts';
+import { createCaptureRates } from './capture-rates.ts';
 import type { Foundation } from './foundation.ts';
 import { placesOfReveal, placesOfSession } from './queue-places.ts';
 import { savedResults } from './saved-results.ts';
@@ -61,10 +62,7 @@ export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingP
       // By a digest: the name may be written down.
       admitVisitor: (ip) =>
         limiter.admit(`${VISITOR_RATES}${digest(networkOf(ip))}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
-      admitCapture: (trackerId) =>
-        both(limiter.admit(`captures of ${trackerId}`, config.CAPTURES_PER_SECOND_PER_TRACKER), () =>
-          limiter.admit('captures', config.CAPTURES_PER_SECOND),
-        ),
+      admitCapture: createCaptureRates(config, limiter, clock),
       countCapture,
       onCapture: (outcome) => metrics?.captures.inc({ outcome }),
     }),
@@ -94,10 +92,3 @@ const receiptOf = ({ requested, completed }: Reveal): Receipt => {
   if (!requested) throw new TypeError('a reveal that nobody asked for');
   return { ...requested, completed };
 };
-
-/** The second rate is spent only where the first allows it. */
-const both = (
-  first: Verdict | Promise<Verdict>,
-  second: () => Verdict | Promise<Verdict>,
-): Verdict | Promise<Verdict> =>
-  first instanceof Promise ? first.then((verdict) => verdict ?? second()) : (first ?? second());

@@ -30,8 +30,8 @@ export interface CollectParts<Tracker extends CollectingTracker> {
   readonly countryOf: (ip: string) => string | null;
   /** Spends the rate of a visitor's address; before anything is known of the request. */
   readonly admitVisitor: (ip: string) => Verdict | Promise<Verdict>;
-  /** Spends the rates of the tracker, then of all. */
-  readonly admitCapture: (trackerId: string) => Verdict | Promise<Verdict>;
+  /** Spends the rates of the tracker, then of its partner and of all. */
+  readonly admitCapture: (tracker: Tracker) => Verdict | Promise<Verdict>;
   /** Counts an accepted capture request durably. */
   readonly countCapture: (trackerId: string) => Promise<void>;
   readonly onCapture: (outcome: CaptureOutcome) => void;
@@ -94,7 +94,7 @@ const collect = async <Tracker extends CollectingTracker>(
   const ofPage = parts.trackers.allows(tracker, origin);
   const code = await refusalOf(parts, request, sent, tracker, ofPage);
   if (code !== null) return refusal(request, code);
-  const over = overCapacity(request, await parts.admitCapture(sent.tracker_id));
+  const over = overCapacity(request, await parts.admitCapture(tracker));
   if (over !== null) return over;
   parts.onCapture(await write(parts, request, sent, tracker));
   return { status: 204, body: null, headers: corsHeaders(origin) };

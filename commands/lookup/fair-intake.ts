@@ -1,21 +1,22 @@
 type Verdict = null | { readonly retryMs: number };
 
 export interface FairIntakeOptions {
-  /** New enrichments of all askers together in a window. */
+  /** What the rate of all askers together admits. */
   readonly ceiling: number;
+  /** How long an asker that found it full has others keep to their part. */
   readonly windowMs: number;
-  /** Spends a rate of that name and ceiling, per window. */
+  /** Spends a rate of that name and ceiling. */
   readonly admit: (name: string, ceiling: number) => Verdict | Promise<Verdict>;
   /** Milliseconds. */
   readonly now: () => number;
 }
 
-/** Admits new enrichments of an asker; null admits, else the milliseconds to wait. */
+/** Admits one thing of an asker; null admits, else the milliseconds to wait. */
 export type FairIntake = (asker: string) => Promise<Verdict>;
 
 /**
  * Shares the intake among those who ask for it. One alone may take all of it. While others have found it full within
- * the last window, each may take its part only, so that one key at its usual rate does not keep everybody else out.
+ * `windowMs`, each may take its part only, so that one key at its usual rate does not keep everybody else out.
  */
 export const createFairIntake = ({ ceiling, windowMs, admit, now }: FairIntakeOptions): FairIntake => {
   /** When the intake was full for an asker. */
