@@ -1,5 +1,6 @@
 /** What becomes of an exception at the border: one of the 503 codes, never a negative answer. */
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../event-store/port.ts';
+import { WorkRefused } from '../platform/bounded-work.ts';
 import type { ErrorCode } from './error-catalog.ts';
 
 /** A read or a command took longer than a caller should wait. The work may have been done. */
@@ -39,7 +40,7 @@ export function failureCode(failure: unknown): ErrorCode {
 }
 
 function knownFailure(error: Error): ErrorCode | null {
-  if (error instanceof StoreBusy) return 'api_busy';
+  if (error instanceof StoreBusy || error instanceof WorkRefused) return 'api_busy';
   if (error instanceof BackendTimeout) return 'backend_timeout';
   if (error instanceof TrackingUnavailable) return 'tracking_unavailable';
   if (error instanceof StoreUnavailable || error instanceof OutcomeUnknown) return 'backend_unavailable';

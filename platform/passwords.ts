@@ -1,6 +1,7 @@
 import { type Argon2Parameters, argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { composed } from '../domain/kernel/text.ts';
+import { createBoundedWork } from './bounded-work.ts';
 
 const derive = promisify(argon2);
 
@@ -8,6 +9,12 @@ const derive = promisify(argon2);
 const COST = { memory: 19_456, passes: 2, parallelism: 1 } as const;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
+
+/**
+ * Half of the thread pool's four threads, so that files and DNS are not kept waiting; and half a second of waiting, as
+ * one takes 30 ms. Over all networks: a caller with many addresses passes the rates of each.
+ */
+const inTurn = createBoundedWork({ atOnce: 2, waiting: 32 });
 
 /** A PHC string: what the hash was made with stands in it, so that the cost can rise one day. */
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
@@ -18,20 +25,31 @@ const derived = (password: string, parameters: Omit<Argon2Parameters, 'message'>
 
 const unpadded = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '');
 
-/** argon2id (RFC 9106) as a PHC string. */
-export const hashPassword = async (password: string): Promise<string> => {
+const hashOf = async (password: string): Promise<string> => {
   const nonce = randomBytes(SALT_BYTES);
   const key = await derived(password, { ...COST, nonce, tagLength: KEY_BYTES });
   const { memory, passes, parallelism } = COST;
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(nonce)}$${unpadded(key)}`;
 };
 
+/**
+ * argon2id (RFC 9106) as a PHC string.
+ * @throws WorkRefused while too many passwords are hashed or checked
+ */
+export const hashPassword = (password: string): Promise<string> => inTurn(() => hashOf(password));
+
 /** Of a password that nobody knows. */
 let nobodys: Promise<string> | null = null;
 
-/** Whether it is the password of this hash. null: there is none, which takes as long to say. */
-export const isPassword = async (password: string, hash: string | null): Promise<boolean> => {
-  nobodys ??= hashPassword(randomBytes(32).toString('hex'));
+/**
+ * Whether it is the password of this hash. null: there is none, which takes as long to say.
+ * @throws WorkRefused while too many passwords are hashed or checked
+ */
+export const isPassword = (password: string, hash: string | null): Promise<boolean> =>
+  inTurn(() => matches(password, hash));
+
+const matches = async (password: string, hash: string | null): Promise<boolean> => {
+  nobodys ??= hashOf(randomBytes(32).toString('hex'));
   const [, memory, passes, parallelism, salt, key] = PHC.exec(hash ?? (await nobodys)) ?? [];
   if (salt === undefined || key === undefined)
     throw new Error('a password is kept in a form that is not known');

@@ -1,7 +1,9 @@
+import { setImmediate as immediate } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { changeUser } from '../../commands/partners/manage-user.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { forgetPassword } from '../../platform/logins.ts';
+import { isPassword } from '../../platform/passwords.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import {
   browse,
@@ -102,6 +104,21 @@ describe('a login', () => {
     expect(answer.headers['set-cookie']).toMatch(
       /^__Host-doorplate=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Lax$/,
     );
+  });
+
+  it('is refused with 503 and Retry-After while too many passwords of any network are checked', async () => {
+    let flooding = true;
+    const check = async (): Promise<void> => {
+      while (flooding) await isPassword('wrong', null).catch(() => immediate());
+    };
+    const flood = Array.from({ length: 50 }, check);
+    const refused = await logIn(api, user.name);
+    flooding = false;
+    await Promise.all(flood);
+    expect(refused.statusCode).toBe(503);
+    expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect(refused.headers['set-cookie']).toBeUndefined();
+    expect((await logIn(api, user.name)).statusCode).toBe(303);
   });
 
   it('takes the name in upper and lower case', async () => {

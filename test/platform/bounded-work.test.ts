@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { createBoundedWork, WorkRefused } from '../../platform/bounded-work.ts';
+
+it('runs as much work at once as it may, queues a bounded rest in order and refuses more', async () => {
+  const run = createBoundedWork({ atOnce: 2, waiting: 2 });
+  const begun: number[] = [];
+  const ends: (() => void)[] = [];
+  const work = (nth: number) =>
+    run(() => {
+      begun.push(nth);
+      return new Promise<void>((resolve) => ends.push(resolve));
+    });
+  const [first, second, third, fourth] = [work(1), work(2), work(3), work(4)];
+  await expect(work(5)).rejects.toBeInstanceOf(WorkRefused);
+  expect(begun).toEqual([1, 2]);
+  ends[1]?.();
+  await second;
+  await expect.poll(() => begun).toEqual([1, 2, 3]);
+  const sixth = work(6);
+  ends[0]?.();
+  await first;
+  await expect.poll(() => begun).toEqual([1, 2, 3, 4]);
+  for (const end of ends) end();
+  await Promise.all([third, fourth]);
+  ends.at(-1)?.();
+  await expect.poll(() => begun).toEqual([1, 2, 3, 4, 6]);
+  ends.at(-1)?.();
+  await sixth;
+});
+
+it('goes on after work that fails', async () => {
+  const run = createBoundedWork({ atOnce: 1, waiting: 1 });
+  const failing = run(() => Promise.reject(new Error('broken')));
+  const next = run(async () => 'done');
+  await expect(failing).rejects.toThrow('broken');
+  expect(await next).toBe('done');
+});
