@@ -38,8 +38,8 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     max: 8,
     application_name: 'doorplate read',
     // Deletions are all that it writes. One that a crash of the server takes back takes what came of it along.
-    // Plans made on a small log must not read a large one from end to end.
-    options: '-c synchronous_commit=off -c enable_seqscan=off',
+    // Plans made on a small log must not read a large one, or a long stream, from end to end.
+    options: '-c synchronous_commit=off -c enable_seqscan=off -c enable_sort=off -c enable_bitmapscan=off',
     connectionTimeoutMillis: 2_000,
     query_timeout: deadlineMs,
   });

@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import { eventually } from '../support/eventually.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+const STREAM = 'long-1';
+const EVENTS = 20_000;
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+/** Rows of the log that anybody has read so far, as PostgreSQL counts them, some moments late. */
+const rowsRead = async (): Promise<number> => {
+  const { rows } = await house.pool.query(
+    `select seq_tup_read + idx_tup_fetch as n from pg_stat_user_tables where relid = 'eventlog.event'::regclass`,
+  );
+  return Number(rows[0].n);
+};
+
+const fill = (from: number, to: number) =>
+  house.pool.query(
+    `with head as (
+       insert into eventlog.stream (name, revision) values ($1, $3)
+       on conflict (name) do update set revision = excluded.revision)
+     insert into eventlog.event (stream, revision, id, type, data, metadata)
+     select $1, n, gen_random_uuid(), 'test.Happened.v1', '{}', '{}' from generate_series($2::int, $3::int) n`,
+    [STREAM, from, to],
+  );
+
+it('reads the end of a stream that has grown without reading the rest', async () => {
+  const store = createPostgresEventStore({ url: house.url, now: () => 0 });
+  const readEnd = async (): Promise<number | undefined> => {
+    for await (const { revision } of store.readStream(STREAM, { direction: 'backwards', limit: 1 }))
+      return revision;
+    return undefined;
+  };
+  await house.pool.query(
+    `with s as (
+       insert into eventlog.stream (name, revision) select 'short-' || n, 0 from generate_series(1, 3000) n returning name)
+     insert into eventlog.event (stream, revision, id, type, data, metadata)
+     select name, 0, gen_random_uuid(), 'test.Happened.v1', '{}', '{}' from s`,
+  );
+  await fill(0, 0);
+  // PostgreSQL keeps the plan that it has made by then.
+  for (let n = 0; n < 8; n += 1) expect(await readEnd()).toBe(0);
+  await fill(1, EVENTS - 1);
+  const before = await rowsRead();
+  let reads = 0;
+  const readAndCount = async (): Promise<number> => {
+    reads += 1;
+    expect(await readEnd()).toBe(EVENTS - 1);
+    return rowsRead();
+  };
+  const after = await eventually('what was read is counted', readAndCount, (n) => n > before, 20_000);
+  expect((after - before) / reads).toBeLessThan(100);
+  await store.close();
+});
