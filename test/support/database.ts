@@ -38,6 +38,17 @@ export async function testDatabase(): Promise<TestDatabase> {
   };
 }
 
+/** A database without any tables: no migration has run in it. */
+export async function emptyDatabase(): Promise<TestDatabase> {
+  const { adminUrl, prefix } = inject('testServer');
+  const name = `${prefix}${randomUUID().replaceAll('-', '')}`;
+  await administer(adminUrl, `CREATE DATABASE ${name} TEMPLATE template0`);
+  return {
+    url: withDatabase(adminUrl, name),
+    drop: () => administer(adminUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
 /** A database that holds what another holds now. Nobody may be connected to that one. */
 export async function copyDatabase(url: string): Promise<TestDatabase> {
   const { adminUrl, prefix } = inject('testServer');

@@ -1,0 +1,103 @@
+/** Databases of earlier releases, as `record.ts` writes them and tests of an upgrade open them. */
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import pg from 'pg';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { migrate } from '../../platform/migrate.ts';
+import type { answersOf, Everything, Surroundings } from '../support/everything.ts';
+
+/** In the middle of a day. The clock stands still while a release is recorded. */
+export const RECORDED_AT = Date.UTC(2026, 10, 21, 12, 30);
+
+export interface RecordedDatabase {
+  /** The names of the migrations that it had, in order. */
+  readonly migrations: readonly string[];
+  /** `schema.name` of each table, and its rows as `copy … to stdout` writes them. */
+  readonly tables: Readonly<Record<string, string>>;
+}
+
+export interface Recorded {
+  readonly used: Everything;
+  /** Of the session feed, after its second session. */
+  readonly cursor: string;
+  readonly database: RecordedDatabase;
+  readonly answers: Awaited<ReturnType<typeof answersOf>>;
+}
+
+const RECEIVER = 'http://the-receiver.invalid/';
+const CLOSED = 'http://the-closed-port.invalid/';
+
+/** Replaces the webhook URLs: the ports are others in each run. */
+export const withoutPorts = (json: string, { webhookUrls }: Surroundings): string =>
+  json.replaceAll(webhookUrls.receiver, RECEIVER).replaceAll(webhookUrls.closed, CLOSED);
+
+/** @param release the commit or version, as a file in `releases/` is named for it */
+export const readRecorded = (release: string, { webhookUrls }: Surroundings): Recorded => {
+  const file = new URL(`releases/${release}.json.gz`, import.meta.url);
+  const json = gunzipSync(readFileSync(file)).toString();
+  return JSON.parse(json.replaceAll(RECEIVER, webhookUrls.receiver).replaceAll(CLOSED, webhookUrls.closed));
+};
+
+const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> => {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+};
+
+const OURS = `
+  select format('%I.%I', n.nspname, c.relname) as table
+  from pg_class c join pg_namespace n on n.oid = c.relnamespace
+  where c.relkind = 'r' and n.nspname in ('eventlog', 'read', 'work')
+  order by 1`;
+
+/** Copies all rows of the product's own tables. */
+export const dumpDatabase = (url: string): Promise<RecordedDatabase> =>
+  connected(url, async (client) => {
+    await client.query('begin isolation level repeatable read read only');
+    const { rows: names } = await client.query('select name from public.doorplate_migrations order by id');
+    const { rows } = await client.query<{ table: string }>(OURS);
+    const tables: Record<string, string> = {};
+    for (const { table } of rows) {
+      tables[table] = await text(client.query(copyTo(`copy ${table} to stdout`)));
+    }
+    return { migrations: names.map(({ name }) => name), tables };
+  });
+
+/** Runs the migrations that the release had, in an empty database, and fills the tables. */
+export const loadDatabase = async (url: string, { migrations, tables }: RecordedDatabase): Promise<void> => {
+  await migrateTo(url, migrations);
+  await connected(url, async (client) => {
+    await client.query('begin');
+    const { rows } = await client.query<{ table: string }>(OURS);
+    await client.query(`truncate ${rows.map(({ table }) => table).join(', ')}`);
+    for (const [table, lines] of Object.entries(tables)) {
+      await pipeline(Readable.from([lines]), client.query(copyFrom(`copy ${table} from stdin`)));
+    }
+    await client.query(
+      `select setval(pg_get_serial_sequence('eventlog.event', 'position'), max(position)) from eventlog.event`,
+    );
+    await client.query('commit');
+  });
+};
+
+const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url));
+
+const migrateTo = async (url: string, names: readonly string[]): Promise<void> => {
+  const folder = mkdtempSync(join(tmpdir(), 'doorplate-migrations-'));
+  try {
+    for (const name of names) cpSync(join(MIGRATIONS, `${name}.sql`), join(folder, `${name}.sql`));
+    await migrate(url, folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
