@@ -71,16 +71,16 @@ export const keepDomains = ({ store, pool, clock }: KeepingParts): FollowingProc
 
 const lookAtOnce = async (
   pool: pg.Pool,
-  { domain_id, hostname }: { readonly domain_id: string; readonly hostname: string },
+  { domain_id, hostname, partner_id }: Readonly<Record<'domain_id' | 'hostname' | 'partner_id', string>>,
   at: number,
 ): Promise<void> => {
   await pool.query(
     `with look as (
-       insert into work.domain_look (domain_id, hostname, due_at, recorded_at)
-       select $1::uuid, $2, $3::timestamptz, $3::timestamptz from ${DURABLY}
+       insert into work.domain_look (domain_id, hostname, due_at, recorded_at, partner_id)
+       select $1::uuid, $2, $3::timestamptz, $3::timestamptz, $5::uuid from ${DURABLY}
        on conflict (domain_id) do update set (due_at, recorded_at) = row (excluded.due_at, excluded.recorded_at))
      select ${notifyIfRoom('$4', "''")}`,
-    [domain_id, hostname, new Date(at), DUE_CHANNEL],
+    [domain_id, hostname, new Date(at), DUE_CHANNEL, partner_id],
   );
 };
 

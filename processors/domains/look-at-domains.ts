@@ -35,6 +35,8 @@ interface DueLook {
 /** While PostgreSQL does not answer, or there is no room for more. */
 const AGAIN_MS = 500;
 const AT_ONCE = 8;
+/** Of one partner, over all workers: names whose DNS servers are silent take the longest. */
+const AT_ONCE_OF_PARTNER = 2;
 /** For a whole chain of CNAMEs. */
 const LOOK_MS = 8_000;
 /** Between a look's end and its event, and for clocks that differ. */
@@ -80,17 +82,26 @@ export const startDomainLooks = (options: LookOptions): { nudge(): void; stop():
   };
 };
 
-const unclaimedLook = (due: string): string => `
-  select l.domain_id::text as item, 0 as cycle, l.looks + 1 as attempt from work.domain_look l
-  where ${due} and not exists (
-    select from work.claim c where c.item = l.domain_id::text and c.cycle = 0
-      and c.attempt = l.looks + 1 and c.lease_until > $1 and c.lease_until <= $4)`;
+const IS_CLAIMED = `exists (
+  select from work.claim c where c.item = l.domain_id::text and c.cycle = 0
+    and c.attempt = l.looks + 1 and c.lease_until > $1 and c.lease_until <= $4)`;
+
+const dueLook = (due: string): string => `
+  select l.domain_id::text as item, 0 as cycle, l.looks + 1 as attempt from work.domain_look l where ${due}`;
+
+/** The first of each partner, then the second of each. What is under way has its turn, and is not taken again. */
+const IN_TURN = `
+  select domain_id from (
+    select domain_id, due_at, is_claimed,
+           row_number() over (partition by owner order by is_claimed desc, due_at) as turn
+    from (select l.domain_id, l.due_at, coalesce(l.partner_id, l.domain_id) as owner, ${IS_CLAIMED} as is_claimed
+          from work.domain_look l where l.due_at <= $1) due) ranked
+  where not is_claimed and turn <= ${AT_ONCE_OF_PARTNER} order by turn, due_at limit $2`;
 
 const DUE: DueAttempts = {
   name: 'claim_due_domain_looks',
-  select: `${unclaimedLook('l.due_at <= $1')}
-           order by l.due_at limit $2 for update of l skip locked`,
-  selectAhead: `${unclaimedLook('l.due_at is not null and l.recorded_at > $5')}
+  select: `${dueLook(`l.domain_id in (${IN_TURN})`)} for update of l skip locked`,
+  selectAhead: `${dueLook(`l.due_at is not null and l.recorded_at > $5 and not ${IS_CLAIMED}`)}
                 limit $2 for update of l skip locked`,
   mark: 'domain_check',
   next: 'select min(due_at) from work.domain_look',

@@ -181,6 +181,38 @@ describe('a claimed name', () => {
     expect(dns.questions).toHaveLength(6);
   });
 
+  it('is checked while many names of another partner have DNS servers that are silent', async () => {
+    const isDue = async (hostname: string, partner: string): Promise<void> => {
+      await house.pool.query(
+        `insert into work.domain_look (domain_id, hostname, partner_id, due_at, recorded_at)
+         values (gen_random_uuid(), $1, $2, $3, $3)`,
+        [hostname, partner, new Date(house.clock.at)],
+      );
+    };
+    for (let n = 0; n < 20; n += 1) await isDue(`${n}.silent.example`, PARTNER);
+    await isDue('other.example', randomUUID());
+    const asked: string[] = [];
+    const newResolver = () => {
+      let cancel = (): void => undefined;
+      return {
+        resolveCname: (name: string) => {
+          asked.push(name);
+          return new Promise<string[]>((_, reject) => {
+            cancel = () => reject(Object.assign(new Error('cancelled'), { code: 'ECANCELLED' }));
+          });
+        },
+        resolveTxt: async () => [],
+        cancel: () => cancel(),
+      };
+    };
+    lookOut({ newResolver });
+    await eventually('the other name is checked', () => asked.includes('other.example'));
+    lookOut({ newResolver });
+    await isDue('last.example', randomUUID());
+    await eventually('a later name is checked', () => asked.includes('last.example'));
+    expect(asked.filter((name) => name.endsWith('.silent.example'))).toHaveLength(2);
+  });
+
   it('is looked at by another worker when the first one died', async () => {
     keep();
     await claim(randomUUID());
