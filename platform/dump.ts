@@ -1,0 +1,124 @@
+/** Copies what a backup has to hold out of a database and into an empty one (docs/operations.md, Backup and restore). */
+import { createReadStream, createWriteStream, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import pg from 'pg';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { z } from 'zod';
+import { migrate, ranMigrations } from './migrate.ts';
+
+/** The tables that cannot be made again from others. */
+export const KEPT_TABLES = [
+  'eventlog.stream',
+  'eventlog.event',
+  'work.keyring',
+  'work.user_password',
+  'work.enrichment_truncation',
+  'work.key_use',
+  'work.lookup_use',
+] as const;
+
+/** A folder or database that a dump cannot be made in or loaded from; the message is one line for the operator. */
+export class DumpError extends Error {}
+
+const MANIFEST = 'manifest.json';
+const manifestSchema = z.object({
+  /** Names of the migrations that had run, in order: the tables are of their shape. */
+  migrations: z.array(z.string()).readonly(),
+  /** The number of rows of each table. */
+  rows: z.record(z.string(), z.int()),
+});
+export type DumpManifest = z.output<typeof manifestSchema>;
+
+const fileOf = (folder: string, table: string) => join(folder, `${table.split('.')[1]}.copy`);
+
+const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> => {
+  const client = new pg.Client({ connectionString: url, application_name: 'doorplate dump' });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+};
+
+/**
+ * Copies the kept tables, as of one moment, to files of an empty folder. The manifest is written last: a folder without
+ * it holds a dump that was cut short.
+ * @throws DumpError where the database has no tables
+ */
+export const dumpTo = (url: string, folder: string): Promise<DumpManifest> =>
+  connected(url, async (client) => {
+    await client.query('begin isolation level repeatable read read only');
+    const migrations = await ranMigrations(client);
+    if (migrations.length === 0) throw new DumpError('the database has no tables: nothing to dump');
+    const { rows: present } = await client.query<{ table: string }>(
+      'select t as table from unnest($1::text[]) t where to_regclass(t) is not null',
+      [KEPT_TABLES],
+    );
+    const rows: Record<string, number> = {};
+    for (const { table } of present) {
+      const copy = client.query(copyTo(`copy ${table} to stdout`));
+      await pipeline(
+        copy,
+        createWriteStream(fileOf(folder, table), { flags: 'wx', mode: 0o600, flush: true }),
+      );
+      rows[table] = copy.rowCount;
+    }
+    await client.query('commit');
+    const manifest = { migrations, rows };
+    const text = `${JSON.stringify(manifest, null, 2)}\n`;
+    writeFileSync(join(folder, MANIFEST), text, { flag: 'wx', mode: 0o600, flush: true });
+    return manifest;
+  });
+
+/**
+ * Fills an empty database from a dump, in one transaction: makes the tables as the dump has them, copies, and runs the
+ * migrations that are new since.
+ * @throws DumpError where the folder holds no whole dump, or the database holds something
+ */
+export const loadFrom = async (url: string, folder: string): Promise<DumpManifest> => {
+  const manifest = readManifest(folder);
+  await connected(url, (client) => refuseUsed(client, manifest));
+  await migrate(url, { only: manifest.migrations });
+  await connected(url, (client) => fill(client, folder, manifest));
+  await migrate(url);
+  return manifest;
+};
+
+const readManifest = (folder: string): DumpManifest => {
+  try {
+    return manifestSchema.parse(JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new DumpError(`${folder} holds no whole dump: it has no ${MANIFEST}`);
+  }
+};
+
+/** A load that was cut short leaves tables without rows, and may be run again. */
+const refuseUsed = async (client: pg.Client, { migrations }: DumpManifest): Promise<void> => {
+  const ran = await ranMigrations(client);
+  if (ran.length === 0) return;
+  const { rowCount } = await client.query('select from eventlog.stream limit 1');
+  if (rowCount !== 0) throw new DumpError('the database holds events already: load into an empty one');
+  if (ran.join() !== migrations.join()) {
+    throw new DumpError('the database has tables of another version already: load into an empty one');
+  }
+};
+
+const fill = async (client: pg.Client, folder: string, { rows }: DumpManifest): Promise<void> => {
+  await client.query('begin');
+  await client.query(`truncate ${Object.keys(rows).join(', ')}`);
+  for (const [table, expected] of Object.entries(rows)) {
+    const copy = client.query(copyFrom(`copy ${table} from stdin`));
+    await pipeline(createReadStream(fileOf(folder, table)), copy);
+    if (copy.rowCount === expected) continue;
+    throw new DumpError(`${fileOf(folder, table)} holds ${copy.rowCount} rows instead of ${expected}`);
+  }
+  await client.query(
+    `select setval(pg_get_serial_sequence('eventlog.event', 'position'), max(position)) from eventlog.event`,
+  );
+  await client.query('commit');
+  await client.query('analyze');
+};

@@ -1,0 +1,131 @@
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
+import { migrate } from '../../platform/migrate.ts';
+import { manualClock, startApi } from '../support/api.ts';
+import { KEPT } from '../support/backup.ts';
+import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { emptyDatabase, testDatabase } from '../support/database.ts';
+import { doorplate, MASTER_KEY } from '../support/doorplate.ts';
+import { answersOf, type Surroundings, settled, startSurroundings } from '../support/everything.ts';
+import { reap } from '../support/reaped.ts';
+import { comparable, loadDatabase, RECORDED_AT, type Recorded, readRecorded } from './recorded.ts';
+
+const quiet = { info: () => {}, warn: () => {}, error: () => {} };
+
+let around: Surroundings;
+let recorded: Recorded;
+let dataDir: string;
+let dump: string;
+
+const versionAt = async (url: string) => {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query('show server_version_num');
+  await client.end();
+  return Math.floor(rows[0].server_version_num / 10_000);
+};
+
+/** What the version before does: it runs on PostgreSQL 17 and dumps its data. */
+const dumpUnder17 = async (): Promise<void> => {
+  const old = await startEmbeddedPostgres({
+    dataDir,
+    log: quiet,
+    durable: false,
+    npmPackage: 'embedded-postgres-17',
+  });
+  expect(await versionAt(old.url)).toBe(17);
+  await loadDatabase(old.url, recorded.database);
+  await migrate(old.url);
+  const { code, stderr } = await doorplate(['store', 'dump', dump], { DATABASE_URL: old.url });
+  expect(code, stderr).toBe(0);
+  await old.stop();
+};
+
+beforeAll(async () => {
+  around = await startSurroundings();
+  recorded = readRecorded('e868a28', around);
+  dataDir = makeDataFolder();
+  reap({ folder: dataDir });
+  dump = join(dataDir, 'dump');
+  await dumpUnder17();
+}, 60_000);
+afterAll(async () => {
+  await around?.close();
+  await removeDataFolder(dataDir);
+});
+
+describe('the embedded PostgreSQL after a major version', () => {
+  it('refuses the data folder of 17 and names what to do', async () => {
+    const { code, stderr } = await doorplate(['store', 'load', dump], { DATA_DIR: dataDir });
+    expect(code).toBe(1);
+    expect(stderr).toContain("PostgreSQL 17's and this is 18: see docs/operations.md, Upgrading");
+  });
+
+  it('gives the same answers from a dump that was made under 17', { timeout: 60_000 }, async () => {
+    renameSync(join(dataDir, 'postgres'), join(dataDir, 'postgres-17'));
+    const { code, stdout, stderr } = await doorplate(['store', 'load', dump, '--json'], {
+      DATA_DIR: dataDir,
+    });
+    expect(code, stderr).toBe(0);
+    expect(Object.keys(JSON.parse(stdout)).toSorted()).toEqual(KEPT.toSorted());
+    const postgres = await startEmbeddedPostgres({ dataDir, log: quiet, durable: false });
+    expect(await versionAt(postgres.url)).toBe(18);
+    const database = { url: postgres.url, drop: async () => {} };
+    const clock = manualClock(RECORDED_AT);
+    const api = await startApi({ clock, providers: [around.provider], env: around.env, database });
+    await settled(api);
+    expect(comparable(await answersOf(api, recorded.used))).toMatchObject(comparable(recorded.answers));
+    await api.close();
+    await postgres.stop();
+  });
+});
+
+describe('doorplate store load', () => {
+  const load = (url: string, folder = dump) => doorplate(['store', 'load', folder], { DATABASE_URL: url });
+
+  it('refuses a database that holds events', async () => {
+    const used = await testDatabase();
+    expect((await load(used.url)).code).toBe(0);
+    const { code, stderr } = await load(used.url);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('holds events already')]);
+    await used.drop();
+  });
+
+  it('refuses a dump that was cut short', async () => {
+    const database = await emptyDatabase();
+    const { code, stderr } = await load(database.url, dataDir);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('has no manifest.json')]);
+    await database.drop();
+  });
+
+  it('refuses a dump whose tables a later version made', async () => {
+    const database = await emptyDatabase();
+    const later = join(dataDir, 'later');
+    mkdirSync(later);
+    const manifest = { migrations: ['9999_later'], rows: {} };
+    writeFileSync(join(later, 'manifest.json'), JSON.stringify(manifest));
+    const { code, stderr } = await load(database.url, later);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('a later version made the tables')]);
+    await database.drop();
+  });
+});
+
+describe('doorplate store dump', () => {
+  it('refuses a folder that exists', async () => {
+    expect(existsSync(dump)).toBe(true);
+    const { code, stderr } = await doorplate(['store', 'dump', dump], { DATA_DIR: dataDir, MASTER_KEY });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('cannot be made')]);
+  });
+
+  it('refuses a database without tables', async () => {
+    const database = await emptyDatabase();
+    const { code, stderr } = await doorplate(['store', 'dump', join(dataDir, 'none')], {
+      DATABASE_URL: database.url,
+    });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('has no tables')]);
+    await database.drop();
+  });
+});
