@@ -31,7 +31,7 @@ interface Lease {
 
 const NAMES = 20_000;
 /** Above this ceiling a process that is alone counts by the slots of a lease too: a ring would be large. */
-const LARGEST_RING = 20_000;
+const LARGEST_RING = 100_000;
 const SECOND = 1_000;
 
 /** Exact and in memory: what a process that is alone uses, and what is per process anyway. */

@@ -31,7 +31,7 @@ export interface Product {
 
 /** Limits on, ceilings out of the way. */
 export const CEILINGS = {
-  API_REQUESTS_PER_SECOND: '20000',
+  API_REQUESTS_PER_SECOND: '100000',
   ENRICHMENT_INTAKE_PER_MINUTE: '100000000',
   ENRICHMENT_OUTSTANDING: '100000000',
   // A visitor's own stays: each capture of a load comes from another.

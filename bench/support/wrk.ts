@@ -24,8 +24,9 @@ export const openWrk = (plan: LoadPlan) => {
   const folder = mkdtempSync(join(tmpdir(), 'doorplate-wrk-'));
   const file = join(folder, 'requests');
   const requestOf = requestsOf(plan);
-  const isSame = 'address' in plan.requests && 'same' in plan.requests.address;
-  const count = isSame ? 1 : DIFFERENT_REQUESTS;
+  const { requests } = plan;
+  const isSame = requests.of === 'lookups' && 'same' in requests.address;
+  const count = isSame ? requests.keys.length : DIFFERENT_REQUESTS;
   const texts = Array.from({ length: count }, (_, number) => Buffer.from(requestOf(number)));
   writeFileSync(
     file,
