@@ -14,8 +14,7 @@ export interface DueAttempts {
   readonly name: string;
   /**
    * Selects `item`, `cycle` and `attempt` of what is due at `$1` and not held by a live claim, at most `$2`
-   * rows, locked `for update skip locked` so that workers don't reach for the same ones. A claim is live until its
-   * lease ends, and so after `$1` and not after `$4`: a longer lease was taken by a clock that was ahead.
+   * rows, locked `for update skip locked` so that workers don't reach for the same ones (`isClaimed`).
    */
   readonly select: string;
   /** The same of what a clock that was ahead has made due later: it was recorded after `$5`, and is due now. */
@@ -24,6 +23,14 @@ export interface DueAttempts {
   /** Selects when the next of all is due, whoever holds it. */
   readonly next: string;
 }
+
+/**
+ * SQL: whether a live claim holds an attempt. A claim is live until its lease ends, and so after `$1` and not after `$4`:
+ * a longer lease was taken by a clock that was ahead. The arguments are SQL expressions.
+ */
+export const isClaimed = (item: string, cycle: string, attempt: string): string => `exists (
+  select from work.claim c where c.item = ${item} and c.cycle = ${cycle}
+    and c.attempt = ${attempt} and c.lease_until > $1 and c.lease_until <= $4)`;
 
 export interface Claimed {
   readonly claims: readonly Claim[];

@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { type Epoch, resumeAt } from '../domain/epochs/epochs.ts';
 
 /**
@@ -27,7 +27,7 @@ const MAC_BYTES = 16;
 const tagOf = (epoch: Epoch | undefined): Buffer =>
   epoch === undefined
     ? Buffer.alloc(0)
-    : createHmac('sha256', 'epoch').update(epoch.epoch_id).digest().subarray(0, EPOCH_BYTES);
+    : createHash('sha256').update(epoch.epoch_id).digest().subarray(0, EPOCH_BYTES);
 
 interface Opened {
   readonly position: bigint;
@@ -57,11 +57,6 @@ export const createCursors = (key: Buffer, epochs: EpochsOfLog): Cursors => {
     return body ? { position: body.readBigInt64BE(), tag: body.subarray(POSITION_BYTES) } : null;
   };
 
-  const isOf =
-    (tag: Buffer) =>
-    (epoch: Epoch): boolean =>
-      tagOf(epoch).equals(tag);
-
   return {
     seal: async (position, of) => {
       const bytes = Buffer.alloc(POSITION_BYTES);
@@ -75,10 +70,10 @@ export const createCursors = (key: Buffer, epochs: EpochsOfLog): Cursors => {
       const cursor = opened(text, of);
       if (cursor === null) return null;
       const { position, tag } = cursor;
-      if (tag.length === 0) return resumeAt(await epochs.all(), position, null);
+      const isOwn = tag.length === 0 ? null : (epoch: Epoch): boolean => tagOf(epoch).equals(tag);
       const known = await epochs.all();
-      const all = known.some(isOf(tag)) ? known : await epochs.again();
-      return resumeAt(all, position, isOf(tag));
+      const all = isOwn === null || known.some(isOwn) ? known : await epochs.again();
+      return resumeAt(all, position, isOwn);
     },
   };
 };

@@ -24,14 +24,11 @@ export const beginEpoch = async (
   return handled.ok ? { ok: true, value: handled.value.state.at(-1) as Epoch } : handled;
 };
 
-export interface KnownEpochs {
-  /** The epochs of the log, the oldest first. @throws StoreUnavailable */
-  all(): Promise<readonly Epoch[]>;
-  /** The same, read again: another process may have begun one. */
-  again(): Promise<readonly Epoch[]>;
-}
-
-export const createKnownEpochs = (store: EventStore): KnownEpochs => {
+/**
+ * Knows the epochs of the log, the oldest first: `all` as last read, `again` read afresh, since another process may have
+ * begun one. Both throw StoreUnavailable.
+ */
+export const createKnownEpochs = (store: EventStore) => {
   let known: Promise<readonly Epoch[]> | null = null;
   const again = (): Promise<readonly Epoch[]> => {
     const reading = load(store, aggregate, EPOCHS_STREAM).then(({ state }) => state);

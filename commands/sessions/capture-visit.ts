@@ -24,11 +24,11 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
-import { reportAhead } from '../../platform/ahead.ts';
 import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import { createLinger, LINGER } from '../linger.ts';
 import { newId } from '../new-id.ts';
+import { reportingAhead } from '../reporting-ahead.ts';
 import { createTurns } from '../turns.ts';
 
 /** The keys of days, under which what is personal of a session is sealed. */
@@ -168,9 +168,10 @@ export const createVisitCapture = (
   };
 };
 
+const reportedTab = reportingAhead(tab, 'session', (state, visit: Visit) => hasVisitsAhead(state, visit.at));
+
 const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
-  if (hasVisitsAhead(state, command.at)) reportAhead('session');
-  const decision = tab.decide(command, state);
+  const decision = reportedTab.decide(command, state);
   if (!decision.ok) throw new TypeError('no visit is refused');
   return decision.value;
 };

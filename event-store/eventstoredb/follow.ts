@@ -8,7 +8,7 @@ import {
 import { isHidden } from '../hidden.ts';
 import type { Batch, FollowOptions, Position } from '../port.ts';
 import { approximateBytes } from '../size.ts';
-import { eventsOf, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
+import { isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
 import { pause } from './timing.ts';
 
 const BATCH_SIZE = 500;
@@ -120,10 +120,11 @@ const createHeld = (subscription: Pick<AllStreamSubscription, 'read'>) => {
     while (held.length < HELD_EVENTS && bytes < HELD_BYTES) {
       const resolved: ResolvedEvent | null = subscription.read();
       if (resolved === null) return;
-      for (const event of eventsOf([resolved])) {
-        held.push({ event, bytes: approximateBytes(event) });
-        bytes += approximateBytes(event);
-      }
+      const { event } = resolved;
+      if (event === undefined) continue;
+      const size = approximateBytes(event);
+      held.push({ event, bytes: size });
+      bytes += size;
     }
   };
   return {

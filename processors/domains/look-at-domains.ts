@@ -8,7 +8,7 @@ import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { claimDue, type DueAttempts } from '../claims.ts';
+import { claimDue, type DueAttempts, isClaimed } from '../claims.ts';
 import { type CnameResolver, type LookError, lookWhere } from './cname.ts';
 import { hasToken, type TxtResolver } from './proof.ts';
 
@@ -82,9 +82,7 @@ export const startDomainLooks = (options: LookOptions): { nudge(): void; stop():
   };
 };
 
-const IS_CLAIMED = `exists (
-  select from work.claim c where c.item = l.domain_id::text and c.cycle = 0
-    and c.attempt = l.looks + 1 and c.lease_until > $1 and c.lease_until <= $4)`;
+const IS_CLAIMED = isClaimed('l.domain_id::text', '0', 'l.looks + 1');
 
 const dueLook = (due: string): string => `
   select l.domain_id::text as item, 0 as cycle, l.looks + 1 as attempt from work.domain_look l where ${due}`;

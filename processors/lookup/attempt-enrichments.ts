@@ -13,7 +13,7 @@ import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
-import { claimDue, type DueAttempts } from '../claims.ts';
+import { claimDue, type DueAttempts, isClaimed } from '../claims.ts';
 import { askChain, type Provider } from './provider.ts';
 
 export interface AttemptOptions extends EnrichmentStreams {
@@ -92,9 +92,7 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
 
 const unclaimedWork = (due: string): string => `
   select w.ip as item, w.round as cycle, w.attempts + 1 as attempt from read.enrichment_work w
-  where ${due} and not exists (
-    select from work.claim c where c.item = w.ip and c.cycle = w.round
-      and c.attempt = w.attempts + 1 and c.lease_until > $1 and c.lease_until <= $4)`;
+  where ${due} and not ${isClaimed('w.ip', 'w.round', 'w.attempts + 1')}`;
 
 const DUE: DueAttempts = {
   name: 'claim_due_enrichments',
