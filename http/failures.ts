@@ -1,6 +1,6 @@
 /** What becomes of an exception at the border: one of the 503 codes, never a negative answer. */
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../event-store/port.ts';
-import { WorkRefused } from '../platform/bounded-work.ts';
+import { WorkRefused } from '../platform/gate.ts';
 import type { ErrorCode } from './error-catalog.ts';
 
 /** A read or a command took longer than a caller should wait. The work may have been done. */

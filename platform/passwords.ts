@@ -1,7 +1,7 @@
 import { type Argon2Parameters, argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { composed } from '../domain/kernel/text.ts';
-import { createBoundedWork } from './bounded-work.ts';
+import { createGate } from './gate.ts';
 
 const derive = promisify(argon2);
 
@@ -14,7 +14,7 @@ const KEY_BYTES = 32;
  * Half of the thread pool's four threads, so that files and DNS are not kept waiting; and half a second of waiting, as
  * one takes 30 ms. Over all networks: a caller with many addresses passes the rates of each.
  */
-const inTurn = createBoundedWork({ atOnce: 2, waiting: 32 });
+const gate = createGate({ room: 2, waiting: 32 });
 
 /** A PHC string: what the hash was made with stands in it, so that the cost can rise one day. */
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
@@ -36,7 +36,7 @@ const hashOf = async (password: string): Promise<string> => {
  * argon2id (RFC 9106) as a PHC string.
  * @throws WorkRefused while too many passwords are hashed or checked
  */
-export const hashPassword = (password: string): Promise<string> => inTurn(() => hashOf(password));
+export const hashPassword = (password: string): Promise<string> => gate.enter(() => hashOf(password));
 
 /** Of a password that nobody knows. */
 let nobodys: Promise<string> | null = null;
@@ -46,7 +46,7 @@ let nobodys: Promise<string> | null = null;
  * @throws WorkRefused while too many passwords are hashed or checked
  */
 export const isPassword = (password: string, hash: string | null): Promise<boolean> =>
-  inTurn(() => matches(password, hash));
+  gate.enter(() => matches(password, hash));
 
 const matches = async (password: string, hash: string | null): Promise<boolean> => {
   nobodys ??= hashOf(randomBytes(32).toString('hex'));

@@ -1,6 +1,7 @@
 import type { DatabasePool } from 'slonik';
 import { BackendTimeout } from '../http/failures.ts';
 import { servedPartner } from '../http/on-behalf-of.ts';
+import { createGate, type Gate } from '../platform/gate.ts';
 
 export interface FairShare {
   /** Queries of one partner at once. */
@@ -17,62 +18,29 @@ export interface FairShare {
  */
 const SHARE: FairShare = { atOnce: 2, waiting: 1_000, waitMs: 4_000 };
 
-interface Lane {
-  running: number;
-  readonly waiting: Set<() => void>;
-}
-
 /**
  * Limits how many queries each partner has under way, so that one with a long history does not keep all connections
- * busy. Work that is for no partner is not limited.
+ * busy. Work that is for no partner is not limited. A query that waits for too long, or behind too many, is a
+ * BackendTimeout.
  */
-export const fairPool = (db: DatabasePool, share: FairShare = SHARE): DatabasePool => {
-  const lanes = new Map<string, Lane>();
-
-  const leave = (partnerId: string, lane: Lane): void => {
-    const [next] = lane.waiting;
-    if (next) {
-      lane.waiting.delete(next);
-      next();
-      return;
-    }
-    lane.running -= 1;
-    if (lane.running === 0) lanes.delete(partnerId);
-  };
-
-  /** @throws BackendTimeout */
-  const enter = (partnerId: string): Lane | Promise<Lane> => {
-    const lane = lanes.get(partnerId) ?? { running: 0, waiting: new Set() };
-    lanes.set(partnerId, lane);
-    if (lane.running < share.atOnce) {
-      lane.running += 1;
-      return lane;
-    }
-    if (lane.waiting.size >= share.waiting) throw new BackendTimeout('too many queries of the partner wait');
-    return new Promise((resolve, reject) => {
-      const begin = (): void => {
-        clearTimeout(timer);
-        resolve(lane);
-      };
-      const giveUp = (): void => {
-        lane.waiting.delete(begin);
-        reject(new BackendTimeout('other queries of the partner take too long'));
-      };
-      const timer = setTimeout(giveUp, share.waitMs);
-      lane.waiting.add(begin);
-    });
-  };
+export const fairPool = (
+  db: DatabasePool,
+  { atOnce: room, waiting, waitMs: patienceMs }: FairShare = SHARE,
+): DatabasePool => {
+  const gates = new Map<string, Gate>();
+  const refusal = (why: string): Error => new BackendTimeout(`queries of the partner: ${why}`);
 
   const limited =
     <Args extends unknown[], Result>(query: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       const partnerId = servedPartner();
       if (partnerId === undefined) return query(...args);
-      const lane = await enter(partnerId);
+      const gate = gates.get(partnerId) ?? createGate({ room, waiting, patienceMs, refusal });
+      gates.set(partnerId, gate);
       try {
-        return await query(...args);
+        return await gate.enter(() => query(...args));
       } finally {
-        leave(partnerId, lane);
+        if (gate.isIdle()) gates.delete(partnerId);
       }
     };
 

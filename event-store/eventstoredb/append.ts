@@ -1,4 +1,5 @@
 import { type AppendResult, type EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
+import { createGate, type Gate } from '../../platform/gate.ts';
 import { endsWithin } from '../../platform/pause.ts';
 import { serialiseAppend } from '../append-check.ts';
 import {
@@ -8,11 +9,11 @@ import {
   type NewEvent,
   OutcomeUnknown,
   type Position,
+  StoreBusy,
   StoreUnavailable,
   WrongExpectedRevision,
 } from '../port.ts';
 import { writeError } from './errors.ts';
-import { createGate, type Gate } from './gate.ts';
 import { pause, within } from './timing.ts';
 
 export interface Appender {
@@ -43,7 +44,11 @@ const CLOSE_MS = 2_000;
  * @param deadlineMs milliseconds until an append without an answer is an unknown outcome
  */
 export const createAppender = (client: EventStoreDBClient, deadlineMs: number): Appender => {
-  const gate: Gate = createGate({ room: ROOM, patienceMs: PATIENCE_MS });
+  const gate: Gate = createGate({
+    room: ROOM,
+    patienceMs: PATIENCE_MS,
+    refusal: (why) => new StoreBusy(why),
+  });
   let closed = false;
 
   const send = async (

@@ -9,16 +9,17 @@ import {
   StreamDeletedError,
   StreamNotFoundError,
 } from '@eventstore/db-client';
+import { createGate } from '../../platform/gate.ts';
 import { isHidden } from '../hidden.ts';
 import {
   type EventStore,
   type Position,
   type ReadOptions,
   type RecordedEvent,
+  StoreBusy,
   StoreUnavailable,
 } from '../port.ts';
 import { readError } from './errors.ts';
-import { createGate } from './gate.ts';
 import { eventsOf, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
 import { pause, within } from './timing.ts';
 
@@ -53,7 +54,7 @@ export const createReader = (
   deadlineMs: number,
   closing: AbortSignal,
 ): Reader => {
-  const gate = createGate({ room: ROOM, patienceMs: PATIENCE_MS });
+  const gate = createGate({ room: ROOM, patienceMs: PATIENCE_MS, refusal: (why) => new StoreBusy(why) });
 
   const page = async (open: () => Cancellable): Promise<ClientEvent[]> => {
     const events = await gate.enter(() => tryPage(open));

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { createBoundedWork, WorkRefused } from '../../platform/bounded-work.ts';
+import { createGate, WorkRefused } from '../../platform/gate.ts';
 
 it('runs as much work at once as it may, queues a bounded rest in order and refuses more', async () => {
-  const run = createBoundedWork({ atOnce: 2, waiting: 2 });
+  const run = createGate({ room: 2, waiting: 2 }).enter;
   const begun: number[] = [];
   const ends: (() => void)[] = [];
   const work = (nth: number) =>
@@ -29,7 +29,7 @@ it('runs as much work at once as it may, queues a bounded rest in order and refu
 });
 
 it('goes on after work that fails', async () => {
-  const run = createBoundedWork({ atOnce: 1, waiting: 1 });
+  const run = createGate({ room: 1, waiting: 1 }).enter;
   const failing = run(() => Promise.reject(new Error('broken')));
   const next = run(async () => 'done');
   await expect(failing).rejects.toThrow('broken');
