@@ -1,7 +1,7 @@
-import { createFairIntake } from '../commands/lookup/fair-intake.ts';
 import type { WorkCapacity } from '../commands/lookup/submit-lookup.ts';
 import { createWorkCapacity } from '../commands/lookup/work-capacity.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
+import { createFairRate } from '../platform/fair-rate.ts';
 import type { RateLimiter } from '../platform/rate-limit.ts';
 import { countOutstanding } from '../read-api/lookup-rows.ts';
 import type { Foundation } from './foundation.ts';
@@ -14,7 +14,7 @@ export const enrichmentCapacity = (
   limiter: RateLimiter,
 ): WorkCapacity =>
   createWorkCapacity({
-    admitIntake: createFairIntake({
+    admitIntake: createFairRate({
       ceiling: config.ENRICHMENT_INTAKE_PER_MINUTE,
       windowMs: MINUTE,
       admit: (name, ceiling) => limiter.admit(name, ceiling, MINUTE),

@@ -1,7 +1,7 @@
-import { createFairIntake } from '../commands/lookup/fair-intake.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
+import { createFairRate } from '../platform/fair-rate.ts';
 import type { RateLimiter, Verdict } from '../platform/rate-limit.ts';
 import type { ListedTracker } from '../read-api/tracker-directory.ts';
 
@@ -17,7 +17,7 @@ export const createCaptureRates = (
   limiter: RateLimiter,
   clock: Clock,
 ): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>) => Promise<Verdict>) => {
-  const admitPartner = createFairIntake({
+  const admitPartner = createFairRate({
     ceiling: config.CAPTURES_PER_SECOND,
     windowMs: MINUTE,
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),

@@ -9,8 +9,8 @@ const PAST_MS = 20;
 
 /**
  * Runs jobs on their schedules until told to stop, without waiting for a run that is under way then; never two runs of
- * one job at once. The wait for a run is measured by
- * the monotonic clock: a clock that is set back does not put off the next run, and one that is set ahead makes no run up.
+ * one job at once. The wait for a run is measured by the monotonic clock: a clock that is set back does not put off the
+ * next run, and one that is set ahead makes no run up.
  */
 export const periodically = async (signal: AbortSignal, log: Logger, jobs: readonly Job[]): Promise<void> => {
   for (const job of jobs) void repeat(signal, log, job);

@@ -41,7 +41,8 @@ export const eventCatalogue: readonly CataloguedStream[] = [
   {
     stream: 'enrichment-<keyed digest of the address>',
     about: 'The rounds of work on one address, and what is saved of it: one piece of work an address.',
-    lives: 'for ever; the events of a past day give way to a snapshot',
+    lives:
+      'until 400 days after the result was last asked for; the events of a past day give way to a snapshot',
     events: enrichmentEvents,
   },
   {

@@ -1,9 +1,9 @@
 import type { Position } from '../../event-store/port.ts';
-import type { FairIntake } from './fair-intake.ts';
 import type { WorkCapacity } from './submit-lookup.ts';
 
 export interface WorkCapacityOptions {
-  readonly admitIntake: FairIntake;
+  /** The shared intake's rate, of which `asker` has its part; null admits, else the milliseconds to wait. */
+  readonly admitIntake: (asker: string) => Promise<null | { readonly retryMs: number }>;
   /** How many enrichments the read model knows to be unfinished, other than those of the addresses given. */
   readonly countOutstanding: (except: readonly string[]) => Promise<number>;
   readonly outstandingLimit: number;
@@ -47,7 +47,7 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
     return (await counting) <= outstandingLimit;
   };
 
-  const takeRoom = async (asker: string): ReturnType<FairIntake> =>
+  const takeRoom = async (asker: string): ReturnType<WorkCapacityOptions['admitIntake']> =>
     (await hasRoom()) ? admitIntake(asker) : { retryMs: RETRY_SECONDS * 1_000 };
 
   const leave = (ip: string): void => {

@@ -4,7 +4,7 @@ import { v7 as uuid } from 'uuid';
 import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-enrichment.ts';
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
-import type { EventStore } from '../../event-store/port.ts';
+import type { EventStore, Position } from '../../event-store/port.ts';
 import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { durably } from '../../platform/durably.ts';
@@ -42,7 +42,7 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
   const before = Date.parse(utcDay(clock.now() - AFTER_MIDNIGHT));
   const alarm = createAlarm();
   const started = performance.now();
-  await endWhatWasLeft(options, before);
+  await endWhatWasLeft(options, { before, passed: await passage.passed() });
   for (let after = ''; ; ) {
     const begun = performance.now();
     const passed = await passage.passed();
@@ -66,15 +66,14 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
 };
 
 /** A process that died may have appended a snapshot, whose row no query finds any more, and removed nothing. */
-const endWhatWasLeft = async (options: SnapshotEnrichmentsOptions, before: number): Promise<void> => {
-  const passed = await createPassage(options.pool, options.consumers).passed();
+const endWhatWasLeft = async (
+  options: SnapshotEnrichmentsOptions,
+  { before, passed }: { readonly before: number; readonly passed: Position | null },
+): Promise<void> => {
+  if (passed === null) return;
   const { rows } = await options.pool.query<{ ip: string }>('select ip from work.enrichment_truncation');
-  if (passed !== null)
-    await snapshotAll(
-      options,
-      rows.map(({ ip }) => ip),
-      { before, passed },
-    );
+  const ips = rows.map(({ ip }) => ip);
+  await snapshotAll(options, ips, { before, passed });
 };
 
 /** The addresses are written down before any of them is begun, and struck out once all have ended. */

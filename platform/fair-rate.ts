@@ -1,6 +1,6 @@
-type Verdict = null | { readonly retryMs: number };
+import type { Verdict } from './rate-limit.ts';
 
-export interface FairIntakeOptions {
+export interface FairRateOptions {
   /** What the rate of all askers together admits. */
   readonly ceiling: number;
   /** How long an asker that found it full has others keep to their part. */
@@ -12,14 +12,14 @@ export interface FairIntakeOptions {
 }
 
 /** Admits one thing of an asker; null admits, else the milliseconds to wait. */
-export type FairIntake = (asker: string) => Promise<Verdict>;
+export type FairRate = (asker: string) => Promise<Verdict>;
 
 /**
- * Shares the intake among those who ask for it. One alone may take all of it. While others have found it full within
+ * Shares a rate among those who ask for it. One alone may take all of it. While others have found it full within
  * `windowMs`, each may take its part only, so that one key at its usual rate does not keep everybody else out.
  */
-export const createFairIntake = ({ ceiling, windowMs, admit, now }: FairIntakeOptions): FairIntake => {
-  /** When the intake was full for an asker. */
+export const createFairRate = ({ ceiling, windowMs, admit, now }: FairRateOptions): FairRate => {
+  /** When the rate was full for an asker. */
   const keptOut = new Map<string, number>();
 
   const othersKeptOut = (asker: string): number => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createFairIntake } from '../../commands/lookup/fair-intake.ts';
+import { createFairRate } from '../../platform/fair-rate.ts';
 import { createLocalLimiter } from '../../platform/rate-limit.ts';
 
 const MINUTE = 60_000;
@@ -8,7 +8,7 @@ const MINUTE = 60_000;
 const anIntake = () => {
   const clock = { ms: MINUTE, now: () => clock.ms };
   const { admit } = createLocalLimiter(clock);
-  const intake = createFairIntake({
+  const intake = createFairRate({
     ceiling: 90,
     windowMs: MINUTE,
     // Exact, which PostgreSQL's is too; by ceiling, as that of a part changes.
