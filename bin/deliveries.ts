@@ -18,7 +18,7 @@ import { payloads } from '../projections/webhooks/payloads.ts';
 import { createBriefCache } from '../read-api/brief-cache.ts';
 import { findDomainOwner } from '../read-api/domain-directory.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../read-api/webhook-deliveries.ts';
-import { createBodies } from '../read-api/webhook-payloads.ts';
+import { createBodies, createStoredBodies } from '../read-api/webhook-payloads.ts';
 import { createTargets } from '../read-api/webhook-targets.ts';
 import { retryDeliveryRoute } from '../write-api/webhook-retry.ts';
 import { destinationPolicy } from './destination-policy.ts';
@@ -104,7 +104,7 @@ export const startDelivering = async (foundation: Foundation, metrics: Metrics):
     projections: READ_BACK.map(({ name }) => name),
     projected,
     targetsOf: createTargets(foundation),
-    bodyOf: createBodies(pool, dayKeys, clock.now),
+    bodyOf: createStoredBodies(pool, dayKeys, clock.now),
     sign: signatureHeaders,
     send: sender.send,
     concurrency: config.WEBHOOK_CONCURRENCY,

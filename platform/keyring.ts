@@ -24,19 +24,39 @@ const openRow = (master: MasterKey, row: Row): { readonly key: Buffer; readonly 
 
 /**
  * A key of the service by name, made once over all processes and kept in PostgreSQL under the master key.
+ * @param made the bytes that it gets where there is none
  * @throws what `openRow` throws
  */
-export const serviceKey = async (pool: pg.Pool, master: MasterKey, name: string): Promise<Buffer> => {
-  await makeDurably(pool, master, name);
-  const { rows } = await pool.query<Row>(
-    'select name, master_key_id, sealed from work.keyring where name = $1',
-    [name],
-  );
-  return openRow(master, rows[0] as Row).key;
+export const serviceKey = async (
+  pool: pg.Pool,
+  master: MasterKey,
+  name: string,
+  made: Buffer = randomBytes(32),
+): Promise<Buffer> => {
+  await makeDurably(pool, master, name, made);
+  const key = (await readServiceKeys(pool, master, [name])).get(name);
+  if (key === undefined) throw new Error(`the key ${name} was destroyed while it was made`);
+  return key;
 };
 
-const makeDurably = async (pool: pg.Pool, master: MasterKey, name: string): Promise<void> => {
-  const { master_key_id, sealed } = master.seal(randomBytes(32), about(name));
+/**
+ * The keys of these names that there are.
+ * @throws what `openRow` throws
+ */
+export const readServiceKeys = async (
+  pool: pg.Pool,
+  master: MasterKey,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, Buffer>> => {
+  const { rows } = await pool.query<Row>(
+    'select name, master_key_id, sealed from work.keyring where name = any ($1)',
+    [names],
+  );
+  return new Map(rows.map((row) => [row.name, openRow(master, row).key]));
+};
+
+const makeDurably = async (pool: pg.Pool, master: MasterKey, name: string, made: Buffer): Promise<void> => {
+  const { master_key_id, sealed } = master.seal(made, about(name));
   await durably(
     pool,
     'insert into work.keyring (name, master_key_id, sealed) values ($1, $2, $3) on conflict (name) do nothing',

@@ -4,7 +4,7 @@ import { parsePublicAddress } from '../domain/kernel/address.ts';
 import type { CustomParameters, SessionSecrets } from '../domain/sessions/events.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { DayKeys } from '../platform/day-keys.ts';
-import { findSession, openSecrets, type SessionRow } from './session-rows.ts';
+import { findSession, openSecrets } from './session-rows.ts';
 
 export interface RevealableSessionParts {
   readonly db: DatabasePool;
@@ -29,12 +29,6 @@ interface Revealable extends SessionSecrets {
 export const createRevealableSessions = (parts: RevealableSessionParts) => {
   const known = new LRUCache<string, Revealable>({ max: SESSIONS, ttl: REMEMBERED_MS });
 
-  const open = async (row: SessionRow): Promise<SessionSecrets> => {
-    const [secrets] = await openSecrets([row], parts.dayKeys);
-    // Better no answer than a reveal of nobody: the key was there when the session was found.
-    if (!secrets) throw new Error('a session that has not expired cannot be unsealed');
-    return secrets;
-  };
   const find = async (
     partner_id: string,
     sessionId: string,
@@ -46,7 +40,10 @@ export const createRevealableSessions = (parts: RevealableSessionParts) => {
     const row = await findSession(parts, partner_id, sessionId, now);
     if (typeof row === 'string') return row;
     const { session_id, tracker_id, expires_at } = row;
-    const found = { ...(await open(row)), session_id, tracker_id, partner_id, expires_at };
+    const [secrets = null] = await openSecrets([row], parts.dayKeys);
+    // Its day has expired at this moment, or a clock that was ahead has destroyed the day's key.
+    if (secrets === null) return 'session_expired';
+    const found = { ...secrets, session_id, tracker_id, partner_id, expires_at };
     known.set(name, found);
     return found;
   };

@@ -2,7 +2,7 @@ import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { type SessionSecrets, sessionSecretsSchema } from '../domain/sessions/events.ts';
 import type { SessionBody } from '../http/schemas/sessions.ts';
-import type { DayKeys } from '../platform/day-keys.ts';
+import { type DayKeys, tryToOpen } from '../platform/day-keys.ts';
 import { findKept } from './kept.ts';
 
 const sessionRow = z.object({
@@ -95,21 +95,22 @@ export const findSession = async (
   return found === 'gone' ? 'session_expired' : found === 'unknown' ? 'session_not_found' : found;
 };
 
-/** Sessions as the API shows them, their labels unsealed. */
+/** Sessions as the API shows them, their labels unsealed. One whose labels were destroyed counts as expired: it is left out. */
 export const toSessionBodies = async (
   rows: readonly SessionRow[],
   dayKeys: DayKeys,
 ): Promise<SessionBody[]> => {
   const secrets = await openSecrets(rows, dayKeys);
-  return rows.map((row, index) => {
+  return rows.flatMap((row, index) => {
+    const custom = secrets[index]?.custom;
+    if (custom === undefined) return [];
     const { sealed: _, position: __, session_id, tracker_id, customer_reference, ...rest } = row;
-    return { session_id, tracker_id, customer_reference, custom: secrets[index]?.custom ?? {}, ...rest };
+    return [{ session_id, tracker_id, customer_reference, custom, ...rest }];
   });
 };
 
 /**
- * What is sealed of each session. null: its key is gone, or was lost and made anew, and has taken that with it; the
- * session itself is still there.
+ * What is sealed of each session. null: the key of its day was destroyed, by age, or before by a clock that was ahead.
  */
 export const openSecrets = async (
   rows: readonly Pick<SessionRow, 'session_id' | 'first_seen_at' | 'sealed'>[],
@@ -118,12 +119,9 @@ export const openSecrets = async (
   const days = [...new Set(rows.map(dayOf))];
   const keys = new Map(await Promise.all(days.map(async (day) => [day, await dayKeys.of(day)] as const)));
   return rows.map((row) => {
-    try {
-      const plain = keys.get(dayOf(row))?.open(Buffer.from(row.sealed, 'base64'), row.session_id);
-      return plain ? sessionSecretsSchema.parse(JSON.parse(plain.toString('utf8'))) : null;
-    } catch {
-      return null;
-    }
+    const key = keys.get(dayOf(row));
+    const plain = key && tryToOpen(key, Buffer.from(row.sealed, 'base64'), row.session_id);
+    return plain ? sessionSecretsSchema.parse(JSON.parse(plain.toString('utf8'))) : null;
   });
 };
 

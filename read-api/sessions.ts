@@ -101,6 +101,7 @@ const preview = async (parts: SessionRouteParts, request: ApiRequest): Promise<A
   const row = await findSession(parts, partnerId, sessionId, request.receivedAt);
   if (typeof row === 'string') return refusal(request, row);
   const [body] = await toSessionBodies([row], parts.dayKeys);
+  if (body === undefined) return refusal(request, 'session_expired');
   await parts.countCall(request, row.tracker_id);
   return { status: 200, body: JSON.stringify({ ...body, request_id: request.id }) };
 };

@@ -8,7 +8,7 @@ import type { CluesOf } from '../http/lookup-clues.ts';
 import type { ShownCompany } from '../http/schemas/company.ts';
 import { type CompanySignals, UNAVAILABLE_SIGNALS } from '../http/schemas/company-signals.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { DayKeys } from '../platform/day-keys.ts';
+import { type DayKeys, tryToOpen } from '../platform/day-keys.ts';
 import { readProfiles, readSeenDomains, readSignalDays, type SeenDomainRow } from './signal-rows.ts';
 
 export interface CluesParts {
@@ -73,13 +73,14 @@ const visitorsOf = async (dayKeys: DayKeys, ip: string, days: readonly string[])
   return keys.flatMap((key) => (key === null ? [] : [key.digest(visitorText(ip))]));
 };
 
-/** null: its day has expired at this moment. */
+/** null: its day has expired at this moment, or its key was destroyed before. */
 const open = async (dayKeys: DayKeys, row: SeenDomainRow): Promise<SeenDomain | null> => {
   const key = await dayKeys.of(row.day);
-  if (key === null) return null;
+  const domain = key && tryToOpen(key, row.sealed, row.domain);
+  if (domain === null) return null;
   const { observations, submitted_observations, observed_visits, sites } = row;
   return {
-    domain: key.open(row.sealed, row.domain).toString(),
+    domain: domain.toString(),
     first_seen_at: isoTime(row.first_seen_at.getTime()),
     last_seen_at: isoTime(row.last_seen_at.getTime()),
     observations,

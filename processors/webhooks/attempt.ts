@@ -23,8 +23,11 @@ export interface AttemptParts {
   readonly clock: Clock;
   /** The endpoints' targets as they are now; an endpoint that takes nothing any more is left out. */
   readonly targetsOf: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
-  /** The bytes of an event's body; null: they are gone. Those asked for at once may share a query. */
-  readonly bodyOf: (eventId: string) => Promise<Buffer | null>;
+  /**
+   * The bytes of an event's body; null: they are not there (yet); `destroyed`: they will never be again. Those asked for
+   * at once may share a query.
+   */
+  readonly bodyOf: (eventId: string) => Promise<Buffer | 'destroyed' | null>;
   readonly sign: (
     secrets: readonly Buffer[],
     eventId: string,
@@ -47,17 +50,18 @@ export interface AttemptParts {
 
 type Outcome = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>['data'];
 
-/** Makes one attempt. null: there is nothing to send, or nowhere. @throws what the parts throw */
+/** Makes one attempt. null: there is nothing to send now, or nowhere; `destroyed`: never again. @throws what the parts throw */
 export const makeAttempt = async (
   parts: AttemptParts,
   claim: DeliveryClaim,
   target: Target | undefined,
   claimedAt: number,
-): Promise<Outcome | null> => {
+): Promise<Outcome | 'destroyed' | null> => {
   const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = parts;
   const { delivery_id, webhook_id, partner_id, event_id, cycle, attempt } = claim;
   const body = target === undefined ? null : await bodyOf(event_id);
   if (target === undefined || body === null) return null;
+  if (body === 'destroyed') return body;
 
   const started = clock.now();
   const isFirst = cycle === 1 && attempt === 1;

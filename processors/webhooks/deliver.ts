@@ -9,6 +9,7 @@ import { createAlarm } from '../../platform/alarm.ts';
 import { type AttemptParts, makeAttempt, type Target } from './attempt.ts';
 import { inAttemptSpan } from './attempt-span.ts';
 import { createDeliveryClaims, type DeliveryClaim, type EndedAttempt, type Wanted } from './claims.ts';
+import { expireDelivery } from './expire-deliveries.ts';
 import { createHeldClaims } from './held-claims.ts';
 import { createJournal } from './journal.ts';
 import { createLanes } from './lanes.ts';
@@ -82,9 +83,10 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     try {
       await inAttemptSpan(options.store, claim, async (sent) => {
         const outcome = await makeAttempt(options, claim, target, at);
-        if (outcome !== null) sent(outcome);
+        if (outcome === 'destroyed') await expireDelivery(options, claim);
+        else if (outcome !== null) sent(outcome);
         if (abandoned) return;
-        if (outcome === null) {
+        if (outcome === null || outcome === 'destroyed') {
           held.drop(claim);
           return;
         }

@@ -59,10 +59,21 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
   }
 };
 
+/** Writes down that a delivery has lost its payload before its time. Repeating it is harmless. */
+export const expireDelivery = (
+  parts: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
+  delivery: Lost & { readonly created_at: string },
+): Promise<void> => {
+  const createdAt = isoTime(Date.parse(delivery.created_at));
+  return tell(parts, deliveriesStream(delivery.webhook_id, createdAt), [delivery]);
+};
+
+type Lost = Pick<ExpiredRow, 'delivery_id' | 'webhook_id' | 'partner_id'>;
+
 const tell = async (
-  { store, clock }: ExpireDeliveriesOptions,
+  { store, clock }: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
   stream: string,
-  rows: readonly ExpiredRow[],
+  rows: readonly Lost[],
 ): Promise<void> => {
   const [first] = rows;
   if (first === undefined) return;

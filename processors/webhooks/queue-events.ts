@@ -127,15 +127,19 @@ const address = async (
   const sessions = told.map(({ source }) => source.session ?? stored.get(source.session_id) ?? null);
   const there = sessions.filter((session) => session !== null);
   const labels = await parts.labelsOf(there);
-  const customOf = new Map(there.map(({ session_id }, index) => [session_id, labels[index] ?? {}]));
+  const customOf = new Map(there.map(({ session_id }, index) => [session_id, labels[index] ?? null]));
   return told.flatMap(({ source, webhook_ids }, index): Addressed[] => {
+    const { type } = source;
     const session = sessions[index];
     // It has expired, and its events with it.
     if (!session) return [];
+    const custom = customOf.get(session.session_id) ?? null;
+    // Its labels were destroyed, so it counts as expired. A completed reveal is told all the same: it is billed.
+    if (custom === null && type === 'session.created') return [];
     const { stored: event, partner_id, tracker_id, expires_at, envelope } = source;
     return [
       {
-        envelope: envelope(customOf.get(session.session_id) ?? {}, references.get(tracker_id) ?? null),
+        envelope: envelope(custom ?? {}, references.get(tracker_id) ?? null),
         partner_id,
         webhook_ids,
         day: session.first_seen_at.slice(0, 10),

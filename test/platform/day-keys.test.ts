@@ -1,0 +1,75 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { DAY } from '../../domain/kernel/time.ts';
+import { createDayKeys, type DayKey, type DayKeys } from '../../platform/day-keys.ts';
+import { masterKeyFrom } from '../../platform/master-key.ts';
+import { NOON } from '../support/api.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+
+const TODAY = '2026-03-14';
+const master = masterKeyFrom(randomBytes(32));
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await testDatabase();
+  pool = new pg.Pool({ connectionString: database.url });
+});
+beforeEach(() => pool.query('delete from work.keyring'));
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+/** The keys as a process with this clock has them; it asks for them anew each time. */
+const inProcess = (clock = { at: NOON }): DayKeys =>
+  createDayKeys({ pool, master, clock: { now: () => clock.at }, recheckMs: 0 });
+const today = async (keys: DayKeys): Promise<DayKey> => {
+  const key = await keys.of(TODAY);
+  if (key === null) throw new Error('the key of today is gone');
+  return key;
+};
+
+describe('the key of a day that another process destroyed while its clock was ahead', () => {
+  const destroyed = async (): Promise<DayKeys> => {
+    const clock = { at: NOON + 365 * DAY };
+    const keys = inProcess(clock);
+    await keys.destroyExpired();
+    clock.at = NOON;
+    return keys;
+  };
+
+  it('is stored again by a process that still has it', async () => {
+    const running = inProcess();
+    const sealed = (await today(running)).seal(Buffer.from('a label'));
+    const putRight = await destroyed();
+    await today(running);
+    expect((await today(putRight)).open(sealed).toString()).toBe('a label');
+  });
+
+  it('gives way to the key that was made for the day since', async () => {
+    const running = inProcess();
+    await today(running);
+    const made = await today(await destroyed());
+    const sealed = (await today(running)).seal(Buffer.from('a label'));
+    expect(made.open(sealed).toString()).toBe('a label');
+  });
+
+  it('stays destroyed once the day has expired by the clock of the process that has it', async () => {
+    const clock = { at: NOON };
+    const running = inProcess(clock);
+    await today(running);
+    await destroyed();
+    clock.at = NOON + 31 * DAY;
+    expect(await running.of(TODAY)).toBeNull();
+    expect((await pool.query('select from work.keyring')).rowCount).toBe(0);
+  });
+});
+
+it('serves on from memory while PostgreSQL cannot be reached', async () => {
+  const gone = new pg.Pool({ connectionString: database.url });
+  const keys = createDayKeys({ pool: gone, master, clock: { now: () => NOON }, recheckMs: 0 });
+  await keys.of(TODAY);
+  await gone.end();
+  expect(await keys.of(TODAY)).not.toBeNull();
+});
