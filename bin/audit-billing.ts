@@ -23,7 +23,7 @@ import { checkReceipts } from '../domain/billing/audit-receipts.ts';
 import { revealUnits } from '../projections/billing/reveal-units.ts';
 import { reveals } from '../projections/reveals/reveals.ts';
 import { countUnits, monthEnd, monthStart, readRevealHours, readUnitRows } from '../read-api/billing-rows.ts';
-import { readReceiptRows } from '../read-api/reveal-rows.ts';
+import { readExpiringReveals, readReceiptRows } from '../read-api/reveal-rows.ts';
 import { anchorSigner, type ChainParts, readChain } from './audit-chain.ts';
 import type { Foundation } from './foundation.ts';
 
@@ -68,10 +68,12 @@ export const auditBilling = async (
     notes.push(`projection ${name} is behind: what it has not come to shows as ${kinds}`);
   }
   const { receipts, expired } = await readReceipts(store, partnerId, head);
-  // A sweep deletes a receipt, then writes its id down, upon which its row goes: read in this order, none is missed.
+  // A sweep notes ids, deletes the receipts, then writes the ids to `expired-…`, upon which rows and notes go: read in this
+  // order, none is missed.
   const receiptRows = await readReceiptRows(db, partnerId);
+  const expiring = await readExpiringReveals(db, partnerId);
   const expiredSince = await readExpiredSince(store, partnerId, head);
-  const traces = { expired: new Set([...expired, ...expiredSince]), rows: receiptRows };
+  const traces = { expired: new Set([...expired, ...expiring, ...expiredSince]), rows: receiptRows };
   const against = checkReceipts(partnerId, chain, receipts);
   const missing = checkMissing(partnerId, chain, receipts, traces, { now: clock.now(), upTo: head });
   const last = chain.entries.at(-1)?.position ?? head;

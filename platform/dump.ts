@@ -14,6 +14,7 @@ export const KEPT_TABLES = [
   'work.keyring',
   'work.user_password',
   'work.enrichment_truncation',
+  'work.expiring',
   'work.key_use',
   'work.lookup_use',
 ] as const;

@@ -8,6 +8,7 @@ import type { EventStore, Position } from '../event-store/port.ts';
 import { createAlarm } from '../platform/alarm.ts';
 import type { Clock } from '../platform/clock.ts';
 import { type Consumers, createPassage, type Passage } from './consumers.ts';
+import { type ExpiringId, forgetExpiring, noteExpiring, readCutOff } from './expiring-ids.ts';
 import { type ExpiredStream, retireStream } from './retire-stream.ts';
 
 /** One kind of what expires. */
@@ -21,6 +22,8 @@ export interface Expiring {
   readonly due: string;
   /** `rows`, `oldest` and `first_position` of what had expired by `$1` and began before the day `$2`. */
   readonly overdue: string;
+  /** Those of the ids `$1` that the projection has rows of, as `id`. */
+  readonly present: string;
   readonly schemas: EventSchemas;
   /** The event that tells of ids and when each expired (ISO 8601). */
   tell(partnerId: string, expired: [id: string, at: string][]): { type: string; data: object };
@@ -47,10 +50,7 @@ export interface SweepOptions {
   readonly forMs: number;
 }
 
-interface DueRow extends ExpiredStream {
-  readonly id: string;
-  readonly partner_id: string;
-  readonly expires_at: Date;
+interface DueRow extends ExpiredStream, ExpiringId {
   /** `expires_at` as PostgreSQL writes it, in full. */
   readonly place: string;
   /** Whether all else that has expired in its stream may be deleted too. */
@@ -68,14 +68,18 @@ const FIRST = { place: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
 
 /**
  * Deletes what has expired and tells of it: first the streams, then the event that says so, upon which the read model
- * drops its rows. Whoever dies in between is completed by the next run, which finds the rows again.
+ * drops its rows. A run that was cut off in between is completed by the next one, which finds the rows again; where a
+ * rebuild has dropped them meanwhile, it finds the notes of `work.expiring`.
  */
 export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void> => {
   const { store, pool, projected } = options;
   const passage = createPassage(pool, options.consumers);
   try {
     // What the run before has told of is still to be found until then.
-    if (await projected(kind.name, await store.head())) await inBatches(kind, options, passage);
+    if (!(await projected(kind.name, await store.head()))) return;
+    const cutOff = await readCutOff(pool, kind.name, kind.present);
+    if (cutOff.length > 0 && !(await writeDown(kind, options, cutOff))) return;
+    await inBatches(kind, options, passage);
   } catch (error) {
     if (!options.signal.aborted) throw error;
   } finally {
@@ -84,7 +88,7 @@ export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void
 };
 
 const inBatches = async (kind: Expiring, options: SweepOptions, passage: Passage): Promise<void> => {
-  const { store, signal, forMs, projected } = options;
+  const { store, pool, signal, forMs } = options;
   const alarm = createAlarm();
   const started = performance.now();
   for (let after = FIRST; ; ) {
@@ -94,9 +98,10 @@ const inBatches = async (kind: Expiring, options: SweepOptions, passage: Passage
     const closed = await options.closedBefore();
     if (passed === null || closed === null) return;
     const rows = await nextDue(kind, options, [passed, closed, after.place, after.id]);
-    const gone = await retire(rows, { store, passage, passed, signal });
-    const told = await tell(kind, options, gone);
-    if (!(await projected(kind.name, told))) return;
+    const ready = rows.filter((row) => row.ready);
+    if (ready.length > 0) await noteExpiring(pool, kind.name, ready);
+    const gone = await retire(ready, { store, passage, passed, signal });
+    if (!(await writeDown(kind, options, gone))) return;
     const last = rows.at(-1);
     if (last === undefined || rows.length < BATCH) return;
     after = last;
@@ -124,10 +129,7 @@ const retire = async (
   parts: Parameters<typeof retireStream>[0],
 ): Promise<DueRow[]> => {
   const gone: DueRow[] = [];
-  const streams = Map.groupBy(
-    rows.filter(({ ready }) => ready),
-    ({ stream }) => stream,
-  );
+  const streams = Map.groupBy(rows, ({ stream }) => stream);
   await sideBySide(streams.values(), async (ofStream) => {
     const [first] = ofStream;
     if (first && (await retireStream(parts, first))) gone.push(...ofStream);
@@ -135,11 +137,22 @@ const retire = async (
   return gone;
 };
 
+/** Tells of what is gone, and waits for the read model; false: it does not follow in time, and a later run goes on. */
+const writeDown = async (
+  kind: Expiring,
+  options: SweepOptions,
+  gone: readonly ExpiringId[],
+): Promise<boolean> => {
+  if (!(await options.projected(kind.name, await tell(kind, options, gone)))) return false;
+  if (gone.length > 0) await forgetExpiring(options.pool, kind.name, gone);
+  return true;
+};
+
 /** The place of the last event that tells of them; null: of none. */
 const tell = async (
   { tell: eventOf, schemas }: Expiring,
   { store, clock }: SweepOptions,
-  gone: readonly DueRow[],
+  gone: readonly ExpiringId[],
 ): Promise<Position | null> => {
   const id = uuid();
   const context = { correlationId: id, causationId: id, at: clock.now() };

@@ -73,6 +73,11 @@ const receiptRow = z.object({
 const PAGE = 10_000;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
+/** Reads the ids of a partner's reveals that a sweep is deleting, or was when it was cut off. */
+export const readExpiringReveals = (db: DatabasePool, partnerId: string): Promise<readonly string[]> =>
+  db.anyFirst(sql.type(z.object({ id: z.string() }))`
+    select id from work.expiring where kind = 'reveals' and partner_id = ${partnerId}`);
+
 /** Reads all of a partner's reveals that have not been swept, by id. */
 export const readReceiptRows = async (
   db: DatabasePool,

@@ -17,7 +17,7 @@ export interface ReceiptRow {
 
 /** What else tells of reveals, beside their own streams. */
 export interface Traces {
-  /** Ids that the streams `expired-…` hold. */
+  /** Ids that the streams `expired-…` hold, or that a sweep has noted and is about to write there. */
   readonly expired: ReadonlySet<string>;
   /** Rows of `read.reveal`, by id; read before `expired`, since a sweep writes the id first and then deletes the row. */
   readonly rows: ReadonlyMap<string, ReceiptRow>;

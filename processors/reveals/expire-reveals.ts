@@ -15,6 +15,7 @@ export const expiringReveals: Expiring = {
   overdue: `
     select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
     from read.reveal where expires_at <= $1 and created_at < $2::date::timestamp at time zone 'UTC'`,
+  present: 'select reveal_id::text as id from read.reveal where reveal_id = any ($1::uuid[])',
   schemas: revealExpiryEvents,
   tell: (partner_id, reveals): EventOf<typeof revealExpiryEvents> => ({
     type: 'reveals.RevealsExpired.v1',

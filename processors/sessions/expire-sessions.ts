@@ -24,6 +24,7 @@ export const expiringSessions: Expiring = {
   overdue: `
     select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
     from read.session where expires_at <= $1 and first_seen_at < $2::date::timestamp at time zone 'UTC'`,
+  present: 'select session_id::text as id from read.session where session_id = any ($1::uuid[])',
   schemas: sessionExpiryEvents,
   tell: (partner_id, sessions): EventOf<typeof sessionExpiryEvents> => ({
     type: 'sessions.SessionsExpired.v1',

@@ -15,6 +15,7 @@ export const expiringPayloads: Expiring = {
   overdue: `
     select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
     from read.webhook_payload where expires_at <= $1 and $2::date is not null`,
+  present: 'select event_id::text as id from read.webhook_payload where event_id = any ($1::text[])',
   schemas: payloadExpiryEvents,
   tell: (partner_id, events): EventOf<typeof payloadExpiryEvents> => ({
     type: 'webhooks.PayloadsExpired.v1',
