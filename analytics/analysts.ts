@@ -39,8 +39,13 @@ const SETTINGS: Readonly<Record<string, string>> = {
   lock_timeout: '5s',
   work_mem: '32MB',
 };
-/** A superuser alone may set it, and the analyst cannot change it. */
-const TEMP_FILES = '2GB';
+/** A superuser alone may set them, and the analyst cannot change them. */
+const SUPERUSER_SETTINGS: Readonly<Record<string, string>> = {
+  temp_file_limit: '2GB',
+  // RAISE LOG, and the text of a statement that fails, could fill the disk through the server's log: 8 GB a minute.
+  log_min_messages: 'fatal',
+  log_min_error_statement: 'panic',
+};
 
 const id = pg.escapeIdentifier;
 const text = pg.escapeLiteral;
@@ -143,8 +148,9 @@ interface Powers {
 
 /**
  * Functions of PostgreSQL with which anybody could harm the others: they write large objects and messages into the
- * write-ahead log, or take advisory locks, which fill the lock table of the whole server (45,000 of them stopped every
- * append and login).
+ * write-ahead log, take advisory locks, which fill the lock table of the whole server (45,000 of them stopped every
+ * append and login), use up transaction numbers (490,000 a second; when 2^31 are used while a transaction stays open, the
+ * server refuses all writes), or make a file for each call.
  */
 const HARMFUL = [
   'lo_creat',
@@ -160,11 +166,14 @@ const HARMFUL = [
   'pg_advisory_lock_shared',
   'pg_advisory_xact_lock',
   'pg_advisory_xact_lock_shared',
+  'pg_current_xact_id',
+  'pg_export_snapshot',
   'pg_logical_emit_message',
   'pg_try_advisory_lock',
   'pg_try_advisory_lock_shared',
   'pg_try_advisory_xact_lock',
   'pg_try_advisory_xact_lock_shared',
+  'txid_current',
 ];
 
 /** In this database, which the service has for itself and which uses none of them. */
@@ -196,12 +205,18 @@ const revokeConnecting = async (db: pg.Client): Promise<void> => {
 const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
   const notes: string[] = [];
   const database = id(db.database ?? '');
-  const limit = `alter role ${id(user)} in database ${database} set temp_file_limit = ${text(TEMP_FILES)}`;
-  if (!(await runIfAllowed(db, limit))) {
-    notes.push(`temporary files of ${user} are not limited: a superuser may run ${limit}`);
+  const limits = Object.entries(SUPERUSER_SETTINGS).map(
+    ([name, value]) => `alter role ${id(user)} in database ${database} set ${name} = ${text(value)}`,
+  );
+  if (!(await allAllowed(db, limits))) {
+    notes.push(
+      `temporary files of ${user} and what it writes to the server's log are not limited: a superuser may run ${limits.join('; ')}`,
+    );
   }
   // Temporary tables are no files of that limit. The service makes none.
   await runIfAllowed(db, `revoke temporary on database ${database} from public`);
+  // Whoever may update this view may lock it against pg_dump, which reads it.
+  await runIfAllowed(db, 'revoke update on pg_catalog.pg_settings from public');
   await revokeHarmful(db);
   await revokeConnecting(db);
   const { rows } = await db.query<Powers>(
@@ -221,7 +236,7 @@ const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
     notes.push(`${user} may connect to ${found.elsewhere}: their owners can revoke connect from public`);
   if (found?.harms)
     notes.push(
-      `${user} may make large objects, logical messages and any number of advisory locks: a superuser can revoke that from public`,
+      `${user} may make large objects, logical messages and any number of advisory locks, and use up transaction numbers: a superuser can revoke that from public`,
     );
   if (found?.temp)
     notes.push(`${user} may make temporary tables: the database's owner can revoke it from public`);
@@ -241,6 +256,11 @@ const runAll = async (db: pg.Client, statements: readonly string[]): Promise<voi
       throw new GrantRefused(`${why}. A superuser can, in the database ${db.database}:\n${instead}`);
     });
   }
+};
+
+const allAllowed = async (db: pg.Client, statements: readonly string[]): Promise<boolean> => {
+  for (const statement of statements) if (!(await runIfAllowed(db, statement))) return false;
+  return true;
 };
 
 const runIfAllowed = async (db: pg.Client, statement: string): Promise<boolean> => {

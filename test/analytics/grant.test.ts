@@ -139,6 +139,26 @@ describe('an analyst', () => {
     await client.end();
   });
 
+  it('cannot write to the log of the server, with messages or with statements that fail', async () => {
+    const { client } = await analyst();
+    for (const setting of ['log_min_messages', 'log_min_error_statement']) {
+      const { rows } = await client.query(`show ${setting}`);
+      expect(rows[0][setting], setting).toMatch(/^(fatal|panic)$/);
+      await expect(client.query(`set ${setting} = 'log'`), setting).rejects.toThrow(/permission denied/);
+    }
+    await client.end();
+  });
+
+  it('cannot use up transaction numbers, make files of snapshots, or lock a view that pg_dump reads', async () => {
+    const { client } = await analyst();
+    for (const call of ['pg_current_xact_id', 'txid_current', 'pg_export_snapshot']) {
+      await expect(client.query(`select ${call}()`), call).rejects.toThrow(/permission denied for function/);
+    }
+    const lock = client.query('begin; lock table pg_settings in access exclusive mode');
+    await expect(lock).rejects.toThrow(/permission denied for view pg_settings/);
+    await client.end();
+  });
+
   it('cannot take a lock that the service takes', async () => {
     const { client, granted } = await analyst();
     for (const table of [
