@@ -7,6 +7,7 @@ import { createListener } from '../platform/listener.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { sweepDeliveryClaims } from '../processors/webhooks/claims.ts';
 import { startDeliveries } from '../processors/webhooks/deliver.ts';
+import { createHandshakeDebts } from '../processors/webhooks/handshake-debts.ts';
 import { createSender } from '../processors/webhooks/sender.ts';
 import { signatureHeaders } from '../processors/webhooks/signature.ts';
 import { reveals } from '../projections/reveals/reveals.ts';
@@ -81,6 +82,7 @@ export const startDelivering = async (foundation: Foundation, metrics: Metrics):
   const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = foundation;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
+  const debts = createHandshakeDebts();
   const sender = createSender({
     policy: destinationPolicy(config),
     clock,
@@ -93,6 +95,7 @@ export const startDelivering = async (foundation: Foundation, metrics: Metrics):
         return false;
       }
     },
+    onFailedHandshake: debts.charge,
   });
   const projected = async (position: Position | null): Promise<boolean> =>
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');
@@ -107,6 +110,7 @@ export const startDelivering = async (foundation: Foundation, metrics: Metrics):
     bodyOf: createStoredBodies(pool, dayKeys, clock.now),
     sign: signatureHeaders,
     send: sender.send,
+    roomOfPartner: debts.roomOf,
     concurrency: config.WEBHOOK_CONCURRENCY,
     startsPerSecond: config.WEBHOOK_STARTS_PER_SECOND,
     retryBaseMs: config.RETRY_BASE_SECONDS * 1_000,

@@ -63,9 +63,8 @@ export const createConnections = ({
       // undici's type asks for a net.Socket; `tls.connect`, which gets it, takes any duplex stream.
       const httpSocket = tcp as Duplex | null as Socket | null;
       connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
-        if (error) return done(connectFailure(error, options.protocol), null);
-        tcp?.handshakeDone();
-        meterResponses(socket);
+        if (error) return done(connectFailure(error, options.protocol, tcp?.processingMs ?? 0), null);
+        meterResponses(socket, tcp);
         done(null, socket);
       });
     };
@@ -129,12 +128,17 @@ const TCP = {
   autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
 } as const;
 
-const connectFailure = (error: NodeJS.ErrnoException, protocol: string): AttemptFailure => {
-  if (error instanceof AttemptFailure) return error;
+const connectFailure = (
+  error: NodeJS.ErrnoException,
+  protocol: string,
+  handshakeMs: number,
+): AttemptFailure => {
+  const options = { cause: error, handshakeMs };
+  if (error instanceof AttemptFailure) return new AttemptFailure(error.kind, options);
   if (['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'].includes(error.code ?? '')) {
-    return new AttemptFailure('timeout', { cause: error });
+    return new AttemptFailure('timeout', options);
   }
   // All that is not TCP's `connect` comes after it, and that is TLS.
   const tcp = protocol === 'http:' || error.syscall === 'connect' || error instanceof AggregateError;
-  return new AttemptFailure(tcp ? 'connect' : 'tls', { cause: error });
+  return new AttemptFailure(tcp ? 'connect' : 'tls', options);
 };

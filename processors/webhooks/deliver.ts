@@ -26,6 +26,8 @@ export interface DeliverOptions extends AttemptParts {
   /** Attempts at once, and starts a second, of one endpoint over all processes. */
   readonly concurrency: number;
   readonly startsPerSecond: number;
+  /** Attempts of a partner at once in this process, where something else limits them. */
+  readonly roomOfPartner?: (partnerId: string) => number;
   readonly onOutcome: (error: DeliveryError | null, state: 'pending' | 'delivered' | 'failed') => void;
   readonly onWatched: (watched: Watched) => void;
 }
@@ -59,7 +61,7 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
   const { clock, log, pool, concurrency } = options;
   const stopping = new AbortController();
   const alarm = createAlarm();
-  const lanes = createLanes(concurrency, PLACES);
+  const lanes = createLanes(concurrency, PLACES, options.roomOfPartner);
   const claims = createDeliveryClaims(pool, {
     ...options,
     holder: uuid(),

@@ -18,15 +18,21 @@ const ENDPOINTS_OF_PARTNER = 5;
  * The endpoints at which this worker has something to do, served in turn. While half of the worker's places are free an
  * endpoint may hold what it may have anyway (`concurrency`); then less and less, down to one, so that hundreds that
  * begin to hang at once leave room for others until their breakers hold them. `places`: attempts of the worker at once.
+ * `roomOfPartner`: attempts of a partner at once, where something else limits them.
  */
-export const createLanes = (concurrency: number, places: number) => {
+export const createLanes = (
+  concurrency: number,
+  places: number,
+  roomOfPartner: (partnerId: string) => number = () => Number.POSITIVE_INFINITY,
+) => {
   const lanes = new Map<string, Lane>();
   const ofPartner = new Map<string, number>();
   let running = 0;
 
   const roomOf = (lane: Lane, free: number, reserved = 0): number => {
     const share = Math.max(1, Math.floor(concurrency * Math.min(1, (2 * free) / places) ** 2));
-    const left = share * ENDPOINTS_OF_PARTNER - (ofPartner.get(lane.partnerId) ?? 0) - reserved;
+    const ofThisPartner = Math.min(share * ENDPOINTS_OF_PARTNER, roomOfPartner(lane.partnerId));
+    const left = ofThisPartner - (ofPartner.get(lane.partnerId) ?? 0) - reserved;
     return Math.min(share - lane.running, left, free);
   };
 

@@ -10,12 +10,16 @@ import { AttemptFailure } from './attempt-failure.ts';
 const MAX_HANDSHAKE_BYTES = 16_384;
 
 /**
- * A TCP connection for `tls.connect`, which receives at most 16 KiB until `handshakeDone` is called. TLS over a plain
- * socket reads 64 KiB at a time natively, so OpenSSL would have a long chain before any listener is called.
+ * A TCP connection for `tls.connect`, which receives at most 16 KiB until `allow` is called, and then as much as that
+ * says. TLS over a plain socket reads 64 KiB at a time natively, so OpenSSL would have a long chain before any listener
+ * is called. What is counted is what comes over the network: session tickets, which a receiver may send without end, are
+ * nothing that a reader of the TLS socket sees, and 10 microseconds of the event loop each.
  */
 export class MeasuredSocket extends Duplex {
   readonly #socket: Socket;
-  #left = MAX_HANDSHAKE_BYTES;
+  #limit = MAX_HANDSHAKE_BYTES;
+  #received = 0;
+  #processingMs = 0;
 
   constructor(options: TcpNetConnectOpts) {
     super({ allowHalfOpen: false });
@@ -26,16 +30,29 @@ export class MeasuredSocket extends Duplex {
     this.#socket.on('close', () => this.destroy());
   }
 
-  /** Ends the limit: the handshake is complete. */
-  handshakeDone(): void {
-    this.#left = Number.POSITIVE_INFINITY;
+  /** Milliseconds in which what was received was processed: of a handshake, the certificates above all. */
+  get processingMs(): number {
+    return this.#processingMs;
+  }
+
+  /** Lets so many bytes come from now on. */
+  allow(bytes: number): void {
+    this.#limit = bytes;
+    this.#received = 0;
   }
 
   #receive(chunk: Buffer): void {
-    this.#left -= chunk.length;
-    if (this.#left < 0) {
-      this.destroy(new AttemptFailure('connect', { cause: new Error('TLS handshake over 16 KiB') }));
-    } else if (!this.push(chunk)) this.#socket.pause();
+    this.#received += chunk.length;
+    if (this.#received > this.#limit) {
+      const cause = new Error(`the receiver sent more than ${this.#limit} bytes`);
+      this.destroy(new AttemptFailure('connect', { cause }));
+      return;
+    }
+    const began = performance.now();
+    // TLS reads it, and checks the certificates in it, before this returns.
+    const goesOn = this.push(chunk);
+    this.#processingMs += performance.now() - began;
+    if (!goesOn) this.#socket.pause();
   }
 
   override _read(): void {

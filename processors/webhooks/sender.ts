@@ -56,6 +56,7 @@ export const createSender = ({
   resolver = new DnsResolver(DNS),
   limits = LIMITS,
   isOwnDomain = async () => false,
+  onFailedHandshake = () => undefined,
 }: {
   policy: DestinationPolicy;
   clock: Clock;
@@ -64,6 +65,8 @@ export const createSender = ({
   limits?: SenderLimits;
   /** Whether a host name is an active custom domain of the partner: the service itself under another name. */
   isOwnDomain?: (hostname: string, partnerId: string) => Promise<boolean>;
+  /** Told how long the event loop was busy with a TLS handshake that failed, milliseconds. */
+  onFailedHandshake?: (partnerId: string, ms: number) => void;
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });
 
@@ -80,7 +83,12 @@ export const createSender = ({
     send: (request) =>
       attempt(request).then(
         (answer) => outcomeOf(answer, clock.now()),
-        (error: unknown) => ({ http_status: null, error: kindOf(error), retry_after_ms: null }),
+        (error: unknown) => {
+          if (error instanceof AttemptFailure && error.handshakeMs > 0) {
+            onFailedHandshake(request.partner_id, error.handshakeMs);
+          }
+          return { http_status: null, error: kindOf(error), retry_after_ms: null };
+        },
       ),
     close: connections.close,
   };

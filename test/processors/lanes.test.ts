@@ -21,8 +21,11 @@ const claimsOf = (webhook_id: string, count: number): DeliveryClaim[] =>
   }));
 
 /** Endpoints that always have more, and give their places back only when told. */
-const scene = (partnerOf: (webhookId: string) => string = (id) => id) => {
-  const made = createLanes(CONCURRENCY, PLACES);
+const scene = (
+  partnerOf: (webhookId: string) => string = (id) => id,
+  roomOfPartner?: (partnerId: string) => number,
+) => {
+  const made = createLanes(CONCURRENCY, PLACES, roomOfPartner);
   const lanes = {
     ...made,
     look: (webhookId: string, at: number) => made.look(webhookId, partnerOf(webhookId), at),
@@ -43,6 +46,18 @@ const scene = (partnerOf: (webhookId: string) => string = (id) => id) => {
 const names = (count: number, prefix: string) => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
 
 describe('the places of a worker', () => {
+  it('are no more for a partner than something else allows it', () => {
+    const rooms: Record<string, number> = { none: 0, one: 1 };
+    const partnerOf = (webhookId: string) => webhookId.replace(/\d$/, '');
+    const { lanes, running, serve } = scene(partnerOf, (id) => rooms[id] ?? Number.POSITIVE_INFINITY);
+    for (const name of ['none1', 'one1', 'one2', 'usual1']) lanes.look(name, NOW);
+    serve();
+    expect(Object.fromEntries(running)).toEqual({ one1: 1, usual1: CONCURRENCY });
+    rooms.none = 1;
+    serve();
+    expect(running.get('none1')).toBe(1);
+  });
+
   it('give each of twenty busy endpoints all that it may have', () => {
     const { lanes, running, serve } = scene();
     for (const name of names(20, 'e')) lanes.look(name, NOW);

@@ -3,7 +3,12 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, beforeAll, describe, expect, it, test, vi } from 'vitest';
-import { createSender, type Sender, type SenderLimits } from '../../processors/webhooks/sender.ts';
+import {
+  createSender,
+  type Sender,
+  type SenderLimits,
+  type SendOutcome,
+} from '../../processors/webhooks/sender.ts';
 import type { Resolver } from '../../processors/webhooks/vet.ts';
 import {
   type Authority,
@@ -38,10 +43,22 @@ afterEach(async () => {
 
 const senderTo = (
   { port }: { port: number },
-  { limits = LIMITS, resolver = RESOLVER, extraCa = authority.cert as string | null } = {},
+  {
+    limits = LIMITS,
+    resolver = RESOLVER,
+    extraCa = authority.cert as string | null,
+    onFailedHandshake = (_partnerId: string, _ms: number): void => undefined,
+  } = {},
 ): Sender => {
   const policy = { allowHttp: true, allowPorts: [port], allowNetworks: ['127.0.0.0/8'], ownOrigins: [] };
-  const sender = createSender({ policy, clock: { now: () => NOON }, resolver, limits, extraCa });
+  const sender = createSender({
+    policy,
+    clock: { now: () => NOON },
+    resolver,
+    limits,
+    extraCa,
+    onFailedHandshake,
+  });
   undoing.push(sender.close);
   return sender;
 };
@@ -316,6 +333,36 @@ it('cuts the connection when a receiver sends over 16 KiB before the TLS handsha
   const short = await startReceiver({ tls: { ...certificate, cert: chain(14_000) } });
   undoing.push(short.close);
   expect(await post(senderTo(short), short)).toEqual(outcome(204, null));
+});
+
+it('cuts the connection when TLS takes several times what it carries', async () => {
+  // What session tickets without end would be, which Node's servers cannot send: bytes that no reader sees.
+  const inRecordsOfOneByte = async (socket: Socket, text: string): Promise<void> => {
+    for (const byte of text) await new Promise<unknown>((resolve) => socket.write(byte, resolve));
+  };
+  const answering = async (headerBytes: number): Promise<SendOutcome> => {
+    const head = `HTTP/1.1 204 No Content\r\nx: ${'x'.repeat(headerBytes)}\r\n\r\n`;
+    const target = await raw(
+      (socket) =>
+        void socket.once('data', () => inRecordsOfOneByte(socket, head)).on('error', () => undefined),
+    );
+    const limits = { totalMs: 9_000, dnsMs: 200, connectMs: 200 };
+    return post(senderTo(target, { limits }), target);
+  };
+  expect(await answering(3_000)).toEqual(outcome(204, null));
+  expect(await answering(7_000)).toEqual(outcome(null, 'connect'));
+});
+
+it('tells what a TLS handshake that failed has cost, and whose it was', async () => {
+  const charged: [string, number][] = [];
+  const onFailedHandshake = (partnerId: string, ms: number) => void charged.push([partnerId, ms]);
+  const target = await receiver();
+  expect(await post(senderTo(target, { onFailedHandshake }), target)).toEqual(outcome(204, null));
+  expect(charged).toEqual([]);
+  const mistrusting = senderTo(target, { extraCa: null, onFailedHandshake });
+  expect(await post(mistrusting, target, 'its partner')).toEqual(outcome(null, 'tls'));
+  expect(charged).toEqual([['its partner', expect.any(Number)]]);
+  expect(charged[0]?.[1]).toBeGreaterThan(0);
 });
 
 /** Of a certificate as it is sent. */
