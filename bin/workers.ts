@@ -83,8 +83,8 @@ export const startWorkers = async (
     digest,
     addressOf: sessions.addressOf,
     onAwaited: telling.onAwaited,
-    request: (ip: string, context: CommandContext) =>
-      requestForReveal({ store, digest, capacity }, ip, context),
+    request: (ip: string, partnerId: string, context: CommandContext) =>
+      requestForReveal({ store, digest, capacity }, ip, partnerId, context),
   };
   const { lookups, visits, webhooks, signals } = projectionGroups;
   leadGroups(

@@ -15,8 +15,8 @@ export interface EnrichRevealsParts {
   readonly digest: (ip: string) => string;
   /** The visitor's public address; null: it is not public, or the session has expired. */
   readonly addressOf: (partnerId: string, sessionId: string) => Promise<string | null>;
-  /** Asks for the work on an address; false where the shared intake is full. */
-  readonly request: (ip: string, context: CommandContext) => Promise<boolean>;
+  /** Asks for the work on an address; false where the shared intake, or the partner's part of it, is full. */
+  readonly request: (ip: string, partnerId: string, context: CommandContext) => Promise<boolean>;
   /** Told once a reveal waits: its result may have come before that. By the digest of the address. */
   readonly onAwaited: (ip: string, digest: string) => Promise<void>;
 }
@@ -52,7 +52,7 @@ export const enrichReveals = ({
     }
     const ip = await addressOf(partner_id, session_id);
     if (ip === null) return;
-    const asked = await apart(() => request(ip, unrelated(clock)));
+    const asked = await apart(() => request(ip, partner_id, unrelated(clock)));
     await pool.query({
       name: 'await_result',
       text: `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
@@ -109,9 +109,14 @@ export const askForLeftReveals = async ({
   const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>(
     LEFT_BY_TURNS,
   );
+  const refused = new Set<string>();
   for (const { reveal_id, session_id, partner_id } of rows) {
+    if (refused.has(partner_id)) continue;
     const ip = await addressOf(partner_id, session_id);
-    if (ip !== null && !(await apart(() => request(ip, unrelated(clock))))) return;
+    if (ip !== null && !(await apart(() => request(ip, partner_id, unrelated(clock))))) {
+      refused.add(partner_id);
+      continue;
+    }
     await pool.query('update work.awaited_result set asked = true where reveal_id = $1', [reveal_id]);
   }
 };

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
+import type { WorkCapacity } from '../../commands/lookup/submit-lookup.ts';
 import { askForLeftReveals } from '../../processors/lookup/enrich-reveals.ts';
 import { type House, openHouse } from '../support/house.ts';
 
@@ -9,6 +11,8 @@ beforeAll(async () => {
   house = await openHouse();
 });
 afterAll(() => house.close());
+
+afterEach(() => house.pool.query('delete from work.awaited_result'));
 
 const leave = async (partnerId: string, count: number): Promise<void> => {
   const ids = Array.from({ length: count }, () => uuid());
@@ -44,4 +48,37 @@ it('asks for the reveals of each partner in turn while the intake is full', asyn
   await asking(1_000);
   expect(asked.filter((partner) => partner === anna)).toHaveLength(150);
   expect(asked).toHaveLength(153);
+});
+
+it('goes on with the reveals of other partners where the part of one is full', async () => {
+  const [anna, ben, cleo] = [randomUUID(), randomUUID(), randomUUID()];
+  for (const partner of [anna, ben, cleo]) await leave(partner, 3);
+  const asked: string[] = [];
+  await askForLeftReveals({
+    pool: house.pool,
+    clock: house.clock,
+    addressOf: async () => '8.8.8.8',
+    request: async (_ip, partnerId) => {
+      asked.push(partnerId);
+      return partnerId !== anna;
+    },
+  });
+  const times = (partner: string) => asked.filter((one) => one === partner).length;
+  expect([times(anna), times(ben), times(cleo)]).toEqual([1, 3, 3]);
+});
+
+it('gives the reveals of each partner their own part of the intake', async () => {
+  const askers: string[] = [];
+  const capacity: WorkCapacity = {
+    admit: async (_ip, asker) => {
+      askers.push(asker);
+      return { ok: false, retryAfterSeconds: 1 };
+    },
+  };
+  const streams = { store: house.store, digest: (ip: string) => ip, capacity };
+  const context = { correlationId: 'c', causationId: 'c', at: house.clock.now() };
+  for (const partner of ['anna', 'ben']) {
+    expect(await requestForReveal(streams, '8.8.8.8', partner, context)).toBe(false);
+  }
+  expect(new Set(askers).size).toBe(2);
 });
