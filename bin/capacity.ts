@@ -2,6 +2,7 @@ import type { WorkCapacity } from '../commands/lookup/submit-lookup.ts';
 import { createWorkCapacity } from '../commands/lookup/work-capacity.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import { createFairRate } from '../platform/fair-rate.ts';
+import { createKeptOut, sharedNotes } from '../platform/kept-out.ts';
 import type { RateLimiter } from '../platform/rate-limit.ts';
 import { countOutstanding } from '../read-api/lookup-rows.ts';
 import type { Foundation } from './foundation.ts';
@@ -16,9 +17,12 @@ export const enrichmentCapacity = (
   createWorkCapacity({
     admitIntake: createFairRate({
       ceiling: config.ENRICHMENT_INTAKE_PER_MINUTE,
-      windowMs: MINUTE,
+      keptOut: createKeptOut({
+        windowMs: MINUTE,
+        now: clock.now,
+        shared: sharedNotes(pool, 'enrichments', MINUTE),
+      }),
       admit: (name, ceiling) => limiter.admit(name, ceiling, MINUTE),
-      now: clock.now,
     }),
     countOutstanding: (except) => countOutstanding(pool, except),
     outstandingLimit: config.ENRICHMENT_OUTSTANDING,

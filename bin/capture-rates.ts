@@ -2,6 +2,7 @@ import { MINUTE } from '../domain/kernel/time.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import { createFairRate } from '../platform/fair-rate.ts';
+import { createKeptOut, type SharedNotes } from '../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../platform/rate-limit.ts';
 import type { ListedTracker } from '../read-api/tracker-directory.ts';
 
@@ -16,12 +17,12 @@ export const createCaptureRates = (
   config: Rates,
   limiter: RateLimiter,
   clock: Clock,
+  shared: SharedNotes | null,
 ): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>) => Promise<Verdict>) => {
   const admitPartner = createFairRate({
     ceiling: config.CAPTURES_PER_SECOND,
-    windowMs: MINUTE,
+    keptOut: createKeptOut({ windowMs: MINUTE, now: clock.now, shared }),
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
-    now: clock.now,
   });
   return async ({ tracker_id, partner_id }) =>
     (await limiter.admit(`captures of ${tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER)) ??

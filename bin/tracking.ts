@@ -1,12 +1,14 @@
 import { completeReveal, createRevealSession, type RevealParts } from '../commands/reveals/reveal-session.ts';
 import { createVisitCapture } from '../commands/sessions/capture-visit.ts';
 import { accept } from '../domain/kernel/decider.ts';
+import { MINUTE } from '../domain/kernel/time.ts';
 import type { Reveal } from '../domain/reveals/reveal.ts';
 import type { ServedHosts } from '../http/own-host.ts';
 import type { Receipt } from '../http/reveal-answer.ts';
 import type { ApiRequest, Route } from '../http/route.ts';
 import { createVisitorAddress, networkOf } from '../http/visitor.ts';
 import { createCountries } from '../platform/country.ts';
+import { sharedNotes } from '../platform/kept-out.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { type RateLimiter, VISITOR_RATES } from '../platform/rate-limit.ts';
 import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
@@ -39,7 +41,7 @@ export interface TrackingParts {
 
 /** What pixels send, and what partners read of it. */
 export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingParts): Promise<Route[]> => {
-  const { config, clock, db, store, digest, dayKeys, cursors, queue } = foundation;
+  const { config, clock, pool, db, store, digest, dayKeys, cursors, queue } = foundation;
   const { trackers, collectsOn, caughtUp, countCapture, countCall, metrics } = parts;
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
   const revealing: RevealParts = {
@@ -62,7 +64,7 @@ export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingP
       // By a digest: the name may be written down.
       admitVisitor: (ip) =>
         limiter.admit(`${VISITOR_RATES}${digest(networkOf(ip))}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
-      admitCapture: createCaptureRates(config, limiter, clock),
+      admitCapture: createCaptureRates(config, limiter, clock, sharedNotes(pool, 'captures', MINUTE)),
       countCapture,
       onCapture: (outcome) => metrics?.captures.inc({ outcome }),
     }),

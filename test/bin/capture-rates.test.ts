@@ -7,7 +7,7 @@ const RATES = { CAPTURES_PER_SECOND: 20, CAPTURES_PER_SECOND_PER_TRACKER: 10 };
 /** Captures by tracker, evenly over each second; what is admitted in the last of so many. */
 const admittedOf = async (perSecond: Readonly<Record<string, number>>, seconds: number) => {
   const clock = { ms: 60_000, now: () => clock.ms };
-  const admit = createCaptureRates(RATES, createLocalLimiter(clock), clock);
+  const admit = createCaptureRates(RATES, createLocalLimiter(clock), clock, null);
   const admitted: Record<string, number> = {};
   for (let ms = 1; ms <= seconds * 1_000; ms += 1) {
     clock.ms += 1;

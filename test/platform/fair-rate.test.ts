@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { createFairRate } from '../../platform/fair-rate.ts';
+import { createKeptOut } from '../../platform/kept-out.ts';
 import { createLocalLimiter } from '../../platform/rate-limit.ts';
 
 const MINUTE = 60_000;
@@ -10,10 +11,9 @@ const anIntake = () => {
   const { admit } = createLocalLimiter(clock);
   const intake = createFairRate({
     ceiling: 90,
-    windowMs: MINUTE,
     // Exact, which PostgreSQL's is too; by ceiling, as that of a part changes.
     admit: (name, ceiling) => admit(`${name} ${ceiling}`, ceiling, MINUTE),
-    now: clock.now,
+    keptOut: createKeptOut({ windowMs: MINUTE, now: clock.now, shared: null }),
   });
   const isAdmitted = async (asker: string) => (await intake(asker)) === null;
   /** How many of so many tries a second are admitted within a minute, by asker. */

@@ -1,0 +1,61 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createKeptOut, type SharedNotes, sharedNotes } from '../../platform/kept-out.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+
+const MINUTE = 60_000;
+const NOW = 1_000 * MINUTE;
+
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await testDatabase();
+  pool = new pg.Pool({ connectionString: database.url, max: 4 });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const aProcess = (shared: SharedNotes, clock = { ms: NOW }) =>
+  createKeptOut({ windowMs: MINUTE, now: () => clock.ms, shared });
+
+describe('for whom a rate was full', () => {
+  it('is known to every process', async () => {
+    const [first, second] = [1, 2].map(() => aProcess(sharedNotes(pool, 'known', MINUTE))) as [
+      ReturnType<typeof aProcess>,
+      ReturnType<typeof aProcess>,
+    ];
+    second.note('ben');
+    await eventually('the other process knows of Ben', () => first.others('anna') === 1);
+    expect(first.others('ben')).toBe(0);
+    expect(second.others('anna')).toBe(1);
+  });
+
+  it('is what a process found itself where PostgreSQL does not answer, and for a window', () => {
+    const away = () => Promise.reject(new Error('away'));
+    const clock = { ms: NOW };
+    const keptOut = aProcess({ tell: away, hear: away }, clock);
+    keptOut.note('ben');
+    expect(keptOut.others('anna')).toBe(1);
+    expect(keptOut.others('ben')).toBe(0);
+    clock.ms += MINUTE;
+    expect(keptOut.others('anna')).toBe(0);
+  });
+});
+
+describe('notes in PostgreSQL', () => {
+  it('are of one rate, and neither old nor of a clock that was ahead', async () => {
+    const notes = sharedNotes(pool, 'one', MINUTE);
+    await sharedNotes(pool, 'another', MINUTE).tell('anna', NOW);
+    await notes.tell('ahead', NOW + 60 * MINUTE);
+    await notes.tell('ben', NOW - MINUTE);
+    await notes.tell('ben', NOW);
+    expect(await notes.hear(NOW - MINUTE)).toEqual([{ asker: 'ben', at: NOW }]);
+    expect(await notes.hear(NOW)).toEqual([]);
+    await notes.tell('cleo', NOW + 2 * MINUTE);
+    const { rows } = await pool.query(`select asker from work.kept_out where rate = 'one'`);
+    expect(rows).toEqual([{ asker: 'cleo' }]);
+  });
+});
