@@ -17,6 +17,7 @@ const DONE: Readonly<Record<string, string>> = {
   'domain-added': 'The domain is added. It becomes active once its DNS points here.',
   'domain-given-up': 'The domain is given up.',
   'audit-begun': 'The audit has begun. Its verdict stands here as soon as it is done.',
+  'audit-recent': 'The last audit is recent, so no other one was begun. Try again later.',
 };
 
 export const whatWasDone = (said: string | null): string | null =>

@@ -33,8 +33,8 @@ export interface BillingParts {
     partnerId: string,
   ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
   readonly verdict: (partnerId: string) => Promise<Verdict | null>;
-  /** Begins an audit and waits for a moment. */
-  readonly audit: (partnerId: string) => Promise<void>;
+  /** Begins an audit and waits for a moment. @returns false where the last one is too recent for another */
+  readonly audit: (partnerId: string) => Promise<boolean>;
 }
 
 const PATH = '/dashboard/billing';
@@ -47,8 +47,8 @@ export const billingPages = (parts: BillingParts): PageRoute[] => [
     method: 'POST',
     path: `${PATH}/audit`,
     handle: async ({ user }) => {
-      await parts.audit(user.partner_id);
-      return see(PATH, 'audit-begun');
+      const isBegun = await parts.audit(user.partner_id);
+      return see(PATH, isBegun ? 'audit-begun' : 'audit-recent');
     },
   },
 ];

@@ -1,30 +1,87 @@
-import { expect, it } from 'vitest';
-import { dashboardBilling } from '../../bin/dashboard-reads.ts';
-import { manualClock, startApi } from '../support/api.ts';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { dashboardAudits } from '../../bin/dashboard-audits.ts';
+import type { Foundation } from '../../bin/foundation.ts';
+import { manualClock, startApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
 
+const MINUTE = 60_000;
+
+let api: TestApi;
+const clock = manualClock();
+beforeAll(async () => {
+  api = await startApi({ clock });
+});
+afterAll(() => api.close());
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+const auditsOf = (foundation: Foundation) => {
+  const audits = dashboardAudits(foundation);
+  closing.push(audits.close);
+  return audits;
+};
+
+/** A store whose head is not told before `open`, and how often it was asked. */
+const heldUp = () => {
+  const gate = Promise.withResolvers<void>();
+  let asked = 0;
+  const head = async () => {
+    asked += 1;
+    await gate.promise;
+    return api.foundation.store.head();
+  };
+  const foundation = { ...api.foundation, store: { ...api.foundation.store, head } };
+  return { foundation, open: gate.resolve, asked: () => asked };
+};
+
 it('of the audits of two processes the later one’s verdict stands, whichever ends first', async () => {
-  const clock = manualClock();
-  const api = await startApi({ clock });
   const { partner_id } = await api.key();
-  const { foundation } = api;
   const gate = Promise.withResolvers<never>();
-  const stuck = { ...foundation.store, head: () => gate.promise };
-  const ready = async () => true;
-  const slow = dashboardBilling({ ...foundation, store: stuck }, ready);
-  const quick = dashboardBilling(foundation, ready);
+  const stuck = { ...api.foundation.store, head: () => gate.promise };
+  const slow = auditsOf({ ...api.foundation, store: stuck });
+  const quick = auditsOf(api.foundation);
   const first = slow.audit(partner_id);
   await until('it has begun', () => quick.verdict(partner_id));
-  clock.advance(1_000);
-  await quick.audit(partner_id);
+  clock.advance(10 * MINUTE);
+  expect(await quick.audit(partner_id)).toBe(true);
   const verdict = await until('the second has ended', async () => {
     const told = await quick.verdict(partner_id);
     return told?.report ? told : null;
   });
   gate.reject(new Error('the store is away'));
   await first;
-  await slow.close();
   expect(await quick.verdict(partner_id)).toEqual(verdict);
-  await quick.close();
-  await api.close();
+});
+
+it('runs the audits of different partners one after the other', async () => {
+  const partners = [(await api.key()).partner_id, (await api.key()).partner_id];
+  const { foundation, open, asked } = heldUp();
+  const audits = auditsOf(foundation);
+  const under = partners.map((partner) => audits.audit(partner));
+  for (const partner of partners) await until('it has begun', () => audits.verdict(partner));
+  await Promise.all(under);
+  expect(asked()).toBe(1);
+  open();
+  for (const partner of partners) {
+    await until('it has ended', async () => (await audits.verdict(partner))?.ended_at);
+  }
+  expect(asked()).toBeGreaterThan(1);
+});
+
+it('begins no other audit of a partner for ten minutes, nor for ten times as long as the last one took', async () => {
+  const { partner_id } = await api.key();
+  const { foundation, open } = heldUp();
+  const audits = auditsOf(foundation);
+  const first = audits.audit(partner_id);
+  await until('it has begun', () => audits.verdict(partner_id));
+  clock.advance(5 * MINUTE);
+  open();
+  await first;
+  await until('it has ended', async () => (await audits.verdict(partner_id))?.ended_at);
+  clock.advance(10 * MINUTE);
+  expect(await audits.audit(partner_id)).toBe(false);
+  clock.advance(40 * MINUTE);
+  expect(await audits.audit(partner_id)).toBe(true);
 });
