@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Foundation } from '../../bin/foundation.ts';
+import { readRecent } from '../../read-api/session-rows.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+interface Plan {
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows'?: number;
+  readonly 'Actual Loops'?: number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly Plan[];
+}
+
+/** Rows of a table that a plan has looked at. */
+const rowsRead = (plan: Plan, table: string): number => {
+  const { 'Actual Rows': rows = 0, 'Actual Loops': loops = 0, 'Rows Removed by Filter': removed = 0 } = plan;
+  const own = plan['Relation Name'] === table ? (rows + removed) * loops : 0;
+  return (plan.Plans ?? []).reduce((sum, below) => sum + rowsRead(below, table), own);
+};
+
+it('reads no session of a tracker that is not the partner’s own', async () => {
+  const { pool } = house;
+  const [owner, stranger, tracker] = [randomUUID(), randomUUID(), randomUUID()];
+  const now = house.clock.now();
+  await pool.query(
+    `insert into read.tracker (tracker_id, partner_id, name, origins, created_at)
+     values ($1, $2, 'a tracker', '{https://a.example}', $3)`,
+    [tracker, owner, new Date(now)],
+  );
+  for (const [partner, of, first] of [
+    [owner, tracker, 1],
+    [stranger, randomUUID(), 2_001],
+  ]) {
+    await pool.query(
+      `insert into read.session (session_id, stream, tracker_id, partner_id, sealed, first_seen_at, last_seen_at,
+                                 expires_at, position, last_revision, last_position)
+       select gen_random_uuid(), 'tab-' || n, $1, $2, '', $3, $3, $4, n, 0, n
+       from generate_series($5::int, $5::int + 999) n`,
+      [of, partner, new Date(now), new Date(now + 60_000), first],
+    );
+  }
+  await pool.query('analyze read.session');
+  const planFor = async (partnerId: string): Promise<Plan> => {
+    let asked = { sql: '', values: [] as readonly unknown[] };
+    const any = async (query: typeof asked) => {
+      asked = query;
+      return [];
+    };
+    const db = { any } as unknown as Foundation['db'];
+    await readRecent(db, { partnerId, trackerId: tracker, before: null, limit: 51, now });
+    const { rows } = await pool.query(
+      `explain (analyze, format json) ${asked.sql.replaceAll('$slonik_', '$')}`,
+      [...asked.values],
+    );
+    return rows[0]['QUERY PLAN'][0].Plan;
+  };
+  expect(rowsRead(await planFor(stranger), 'session')).toBe(0);
+  expect(rowsRead(await planFor(owner), 'session')).toBe(51);
+});
