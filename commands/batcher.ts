@@ -12,7 +12,7 @@ import {
   spanOfCommand,
   toNewEvents,
 } from './handle.ts';
-import { loadFromSnapshot, type SnapshottedAggregate, snapshotEvery } from './snapshots.ts';
+import { eventsOf, loadFromSnapshot, type SnapshottedAggregate, snapshotEvery } from './snapshots.ts';
 
 const CACHED_STREAMS = 1_000;
 
@@ -123,8 +123,8 @@ export const createBatcher = <State, Command, Event extends { type: string; data
   };
 
   /**
-   * Writes a snapshot now and then, in an append of its own, as it may fill one. Where it cannot be written, the next
-   * one serves as well.
+   * Writes a snapshot now and then, in appends of its own, as each event may fill one. Where it cannot be written as a
+   * whole, the next one serves as well.
    */
   const snapshot = async (
     stream: string,
@@ -136,9 +136,11 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     const isDue = Math.floor(revision / every) > Math.floor((before ?? 0) / every);
     if (!isDue || !aggregate.snapshot || !context) return;
     try {
-      const events = toNewEvents(aggregate.schemas, [aggregate.snapshot(state)], context);
-      const appended = await store.append(stream, revision, events);
-      cache.set(stream, { state, revision: appended.revision });
+      let last = revision;
+      for (const event of toNewEvents(aggregate.schemas, eventsOf(aggregate.snapshot(state)), context)) {
+        ({ revision: last } = await store.append(stream, last, [event]));
+        cache.set(stream, { state, revision: last });
+      }
     } catch (error) {
       // A snapshot that fills more than an append was not written: what is known stays known.
       if (!(error instanceof AppendTooLarge)) cache.delete(stream);

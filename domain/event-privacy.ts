@@ -99,6 +99,10 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     shown: `${within('trackers', 'tracker_id name origins created_at disabled_at')} deleted.0 deleted.1`,
     personal: 'trackers.customer_reference',
   },
+  'trackers.TrackersSnapshotPart.v1': {
+    shown: `${within('trackers', 'tracker_id name origins created_at disabled_at')} deleted.0 deleted.1 part parts`,
+    personal: 'trackers.customer_reference',
+  },
 
   'sessions.SessionCreated.v1': { shown: SESSION, personal: 'visitor sealed' },
   'sessions.SessionVisited.v1': { shown: `${SESSION} seen_at`, personal: 'visitor' },

@@ -3,6 +3,7 @@ import { accept, type Result } from '../../domain/kernel/decider.ts';
 import { type TrackerEvent, trackerEvents } from '../../domain/trackers/events.ts';
 import {
   deletedAt,
+  partOfTrackers,
   snapshotTrackers,
   type Tracker,
   type TrackerCommand,
@@ -20,6 +21,7 @@ const aggregate: SnapshottedAggregate<Trackers, TrackerCommand, TrackerEvent, Tr
   schemas: trackerEvents,
   decider: trackers,
   snapshot: snapshotTrackers,
+  partOf: partOfTrackers,
   sizeOf: ({ byId, deleted, deletedBefore }) => byId.size + deleted.size + deletedBefore.size,
 };
 

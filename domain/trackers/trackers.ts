@@ -131,6 +131,12 @@ export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRe
           byId: PersistentMap(data.trackers.map((tracker) => [tracker.tracker_id, tracker])),
           ...remembered(data.deleted),
         };
+      case 'trackers.TrackersSnapshotPart.v1':
+        return {
+          ...state,
+          byId: data.trackers.reduce((byId, tracker) => byId.set(tracker.tracker_id, tracker), state.byId),
+          ...(data.part === data.parts ? remembered(data.deleted) : {}),
+        };
       default:
         return unreachable(type);
     }
@@ -164,13 +170,52 @@ const remembered = (deleted: readonly (readonly [string, string])[]) => {
   };
 };
 
-/** Writes the fold down as an event. */
-export const snapshotTrackers = ({ byId, deleted, deletedBefore }: Trackers): TrackerEvent => ({
-  type: 'trackers.TrackersSnapshotted.v1',
-  data: {
-    trackers: [...byId.values()].map((tracker) => ({ ...tracker, origins: [...tracker.origins] })),
-    deleted: [...deletedBefore, ...deleted],
-  },
-});
+/** Of JSON: each part is an append of its own, with its metadata. A thousand trackers of 50 long origins have 13 MB. */
+const PART_BYTES = 786_432;
+
+/** Writes the fold down as an event, or as several that follow each other. */
+export const snapshotTrackers = ({ byId, deleted, deletedBefore }: Trackers): readonly TrackerEvent[] => {
+  const allDeleted = [...deletedBefore, ...deleted];
+  const parts: StoredTracker[][] = [[]];
+  let bytes = 0;
+  const goesOver = (entry: unknown): boolean => {
+    const more = Buffer.byteLength(JSON.stringify(entry)) + 1;
+    bytes += more;
+    if (bytes <= PART_BYTES) return false;
+    bytes = more;
+    return true;
+  };
+  for (const { origins, ...tracker } of byId.values()) {
+    const stored = { ...tracker, origins: [...origins] };
+    if (goesOver(stored)) parts.push([]);
+    parts.at(-1)?.push(stored);
+  }
+  if (goesOver(allDeleted)) parts.push([]);
+  const [first = []] = parts;
+  if (parts.length === 1) {
+    return [{ type: 'trackers.TrackersSnapshotted.v1', data: { trackers: first, deleted: allDeleted } }];
+  }
+  return parts.map((trackers, index) => ({
+    type: 'trackers.TrackersSnapshotPart.v1',
+    data: {
+      trackers,
+      deleted: index + 1 === parts.length ? allDeleted : [],
+      part: index + 1,
+      parts: parts.length,
+    },
+  }));
+};
+
+type StoredTracker = Extract<
+  TrackerEvent,
+  { type: 'trackers.TrackersSnapshotted.v1' }
+>['data']['trackers'][number];
+
+/** Which part of a snapshot in parts an event is; null: none. */
+export const partOfTrackers = ({
+  type,
+  data,
+}: TrackerEvent): { readonly part: number; readonly parts: number } | null =>
+  type === 'trackers.TrackersSnapshotPart.v1' ? data : null;
 
 export const trackersStream = (partnerId: string): string => `${TRACKERS_PREFIX}${partnerId}`;

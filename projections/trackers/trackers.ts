@@ -38,6 +38,7 @@ const applyOne = async ({ type, data }: TrackerEvent, db: pg.ClientBase): Promis
       await set('deleted_at', data.deleted_at, data);
       return;
     case 'trackers.TrackersSnapshotted.v1':
+    case 'trackers.TrackersSnapshotPart.v1':
       return;
     default:
       unreachable(type);

@@ -69,6 +69,16 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
     await commands.delete(partner, id, house.context());
     return (store) => createTrackerCommands(store, 2_000).delete(partner, id, house.context());
   },
+  'a partner’s trackers, of more than fits into an append,': async () => {
+    const commands = createTrackerCommands(house.store, 2_000);
+    const partner = randomUUID();
+    const origins = Array.from({ length: 20 }, (_, nth) => `https://${'x'.repeat(60)}${nth}.example`);
+    const fields = { name: 'a site', origins, customer_reference: null };
+    const made = await times(1_100, () => commands.create(partner, fields, house.context()));
+    const id = made[0]?.ok ? made[0].value.tracker_id : '';
+    await commands.delete(partner, id, house.context());
+    return (store) => createTrackerCommands(store, 2_000).delete(partner, id, house.context());
+  },
   'a partner’s webhook endpoints': async () => {
     const partner = randomUUID();
     const commands = createEndpointCommands({
@@ -119,6 +129,41 @@ test.each(Object.keys(kinds))('another process reads %s from the last snapshot o
   expect(await command?.(store)).toMatchObject({ ok: true });
   expect(read()).toBeGreaterThan(0);
   expect(read()).toBeLessThan(300);
+});
+
+test('a snapshot in parts is folded from where all of them are there, and from before it where one is missing', async () => {
+  interface Counted {
+    readonly type: 'test.Counted.v1' | 'test.Part.v1';
+    readonly data: { readonly part?: number };
+  }
+  const aggregate = {
+    schemas: { 'test.Counted.v1': z.object({}), 'test.Part.v1': z.object({ part: z.number() }) },
+    decider: {
+      initial: 0,
+      decide: () => accept([]),
+      evolve: (count: number, { type }: Counted) => count + (type === 'test.Counted.v1' ? 1 : 100),
+    },
+    snapshot: () => [],
+    partOf: ({ data: { part } }: Counted) => (part === undefined ? null : { part, parts: 3 }),
+  };
+  const folded = async (stream: string): Promise<number> => {
+    const stored = [...stream].map((letter, revision) => ({
+      type: letter === 'c' ? 'test.Counted.v1' : 'test.Part.v1',
+      data: letter === 'c' ? {} : { part: Number(letter) },
+      revision,
+    }));
+    const store = {
+      readStream: async function* () {
+        yield* stored.toReversed();
+      },
+    } as unknown as EventStore;
+    return (await loadFromSnapshot<number, never, Counted, never>(store, aggregate, 'test-stream')).state;
+  };
+  expect(await folded('cc123c')).toBe(301);
+  expect(await folded('cc12c')).toBe(203);
+  expect(await folded('cc1cc')).toBe(104);
+  expect(await folded('c12c123cc')).toBe(302);
+  expect(await folded('c123c1')).toBe(401);
 });
 
 test('a long stream without a snapshot is folded from its start, and not held in memory', async () => {

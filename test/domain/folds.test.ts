@@ -11,6 +11,7 @@ import { type UserCommand, user } from '../../domain/partners/user.ts';
 import { tab, type Visit } from '../../domain/sessions/tab.ts';
 import { snapshotTrackers, type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts';
 import { type EndpointCommand, endpoints, snapshotEndpoints } from '../../domain/webhooks/endpoints.ts';
+import { MAX_APPEND_BYTES } from '../../event-store/port.ts';
 import { createCopyCounter } from '../support/copied-slots.ts';
 import { ANNA, AT, reservation } from './lookup-events.ts';
 
@@ -264,7 +265,28 @@ describe('a snapshot', () => {
       ],
       20,
     );
-    expect(trackers.evolve(trackers.initial, snapshotTrackers(state))).toEqual(state);
+    expect(snapshotTrackers(state)).toHaveLength(1);
+    expect(snapshotTrackers(state).reduce(trackers.evolve, trackers.initial)).toEqual(state);
+  });
+
+  it('of many trackers with many origins is in parts that each fit into an append, and change nothing in that state', () => {
+    let state = trackers.initial;
+    const created_at = new Date(AT).toISOString();
+    const origins = Array.from({ length: 50 }, (_, nth) => `https://${'x'.repeat(60)}${nth}.example`);
+    for (let nth = 0; nth < 1_000; nth += 1) {
+      const ids = { tracker_id: id(nth), partner_id: ANNA };
+      const of = { name: 'a', origins, customer_reference: null, created_at };
+      state = trackers.evolve(state, { type: 'trackers.TrackerCreated.v1', data: { ...ids, ...of } });
+    }
+    const data = { tracker_id: id(7), partner_id: ANNA, deleted_at: created_at };
+    state = trackers.evolve(state, { type: 'trackers.TrackerDeleted.v1', data });
+    const snapshot = snapshotTrackers(state);
+    expect(snapshot.length).toBeGreaterThan(4);
+    for (const part of snapshot) {
+      expect(Buffer.byteLength(JSON.stringify(part))).toBeLessThan(MAX_APPEND_BYTES - 65_536);
+    }
+    expect(snapshot.reduce(trackers.evolve, trackers.initial)).toEqual(state);
+    expect(snapshot.slice(0, 2).reduce(trackers.evolve, state)).toEqual(state);
   });
 
   it('of trackers fits into an append, however many were made and deleted', () => {
@@ -280,7 +302,8 @@ describe('a snapshot', () => {
     }
     const snapshot = snapshotTrackers(state);
     expect(Buffer.byteLength(JSON.stringify(snapshot))).toBeLessThan(512 * 1_024);
-    expect(trackers.evolve(trackers.initial, snapshot)).toEqual(state);
+    expect(snapshot).toHaveLength(1);
+    expect(snapshot.reduce(trackers.evolve, trackers.initial)).toEqual(state);
     const remove = (nth: number) => ({ ...ofPartner, type: 'Delete', tracker_id: id(nth) }) as const;
     expect(trackers.decide(remove(27_600), state)).toEqual({ ok: true, value: [] });
     expect(trackers.decide(remove(1), state)).toMatchObject({ refusal: 'tracker_not_found' });
