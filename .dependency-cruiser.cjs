@@ -34,8 +34,8 @@ module.exports = {
     only(
       'commands-know-domain-and-port',
       'commands',
-      ['^domain/', PORT, '^platform/(ahead|backoff|clock|pause|spans)\\.ts$'],
-      "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays and traces.",
+      ['^domain/', PORT, '^platform/(ahead|backoff|clock|pause|size|spans)\\.ts$'],
+      "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays, sizes and traces.",
     ),
     only(
       'projections-know-events',

@@ -1,6 +1,6 @@
 import { readEvent } from '../domain/kernel/events.ts';
 import type { EventStore, RecordedEvent } from '../event-store/port.ts';
-import { approximateBytes } from '../event-store/size.ts';
+import { approximateBytes } from '../platform/size.ts';
 import { type Aggregate, type Loaded, load } from './handle.ts';
 
 /** A hot stream's kind: its fold can perhaps be written down as an event to start from. */

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { createAlarm } from '../platform/alarm.ts';
+import { approximateBytes } from '../platform/size.ts';
 import { isHidden } from './hidden.ts';
 import type { Batch, EventStore, FollowOptions, Position, RecordedEvent } from './port.ts';
-import { approximateBytes } from './size.ts';
 
 export interface TailFollowOptions extends FollowOptions {
   /** How long events may wait for company before this follower gets them, in milliseconds; asked each time. */

@@ -5,9 +5,9 @@ import {
   type ResolvedEvent,
   START,
 } from '@eventstore/db-client';
+import { approximateBytes } from '../../platform/size.ts';
 import { isHidden } from '../hidden.ts';
 import type { Batch, FollowOptions, Position } from '../port.ts';
-import { approximateBytes } from '../size.ts';
 import { isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
 import { pause } from './timing.ts';
 
