@@ -3,6 +3,7 @@ import { notifyIfRoom } from './channels.ts';
 import type { Clock } from './clock.ts';
 import { endClient } from './end-postgres.ts';
 import type { Seen } from './liveness.ts';
+import { RELEASE } from './release.ts';
 
 export interface ProcessRow extends Seen {
   readonly role: string;
@@ -102,7 +103,7 @@ export const createHeart = ({ url, processId, role, clock, onReleased, onLost }:
   return {
     beat: async (gone) => {
       beats += 1;
-      const values = [processId, role, beats, new Date(clock.now()), gone];
+      const values = [processId, role, beats, new Date(clock.now()), gone, RELEASE];
       const [row] = await query('beat', BEAT, values);
       return row as Heartbeat;
     },
@@ -116,11 +117,11 @@ export const createHeart = ({ url, processId, role, clock, onReleased, onLost }:
       return taken?.number ?? null;
     },
     release: async (name) => {
-      await query('release_lease', RELEASE, [processId, name, CHANNEL]);
+      await query('release_lease', GIVE_BACK, [processId, name, CHANNEL]);
     },
     leave: async () => {
       try {
-        await query('release_leases', RELEASE, [processId, null, CHANNEL]);
+        await query('release_leases', GIVE_BACK, [processId, null, CHANNEL]);
         await query('leave', 'delete from work.process where process_id = $1', [processId]);
       } catch {
         // Others see the session end.
@@ -134,7 +135,7 @@ export const createHeart = ({ url, processId, role, clock, onReleased, onLost }:
 
 const BEAT = `
   with me as (
-         insert into work.process (process_id, role, beats, seen_at) values ($1, $2, $3, $4)
+         insert into work.process (process_id, role, beats, seen_at, release) values ($1, $2, $3, $4, $6)
          on conflict (process_id) do update set beats = excluded.beats, seen_at = excluded.seen_at),
        gone as (delete from work.process where process_id = any ($5::uuid[]))
   select
@@ -153,7 +154,7 @@ const TAKE = `
     where l.number = $3::bigint and l.process_id is not distinct from $4::uuid
   returning number::text`;
 
-const RELEASE = `
+const GIVE_BACK = `
   with released as (
     update work.lease set process_id = null where process_id = $1 and ($2::text is null or name = $2) returning 1)
   select ${notifyIfRoom('$3', "''")} from released limit 1`;

@@ -2,9 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import pino from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../platform/clock.ts';
+import { enterLeases } from '../../platform/leases.ts';
 import { MigrationError, migrate } from '../../platform/migrate.ts';
+import { RELEASE } from '../../platform/release.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { until } from '../support/until.ts';
 
 describe('migrate', () => {
   let directory: string;
@@ -46,16 +51,87 @@ describe('migrate', () => {
     expect(runs.flat()).toEqual(['0001_visit']);
   });
 
-  it('keeps nothing of a start in which one migration fails, and names it', async () => {
+  it('keeps nothing of a migration that fails, names it, and keeps those before it', async () => {
     write('0001_visit.sql', 'CREATE TABLE visit (id int);');
-    write('0002_gate.sql', 'CREATE TABLE gate (id nonsense);');
+    write('0002_gate.sql', 'CREATE TABLE gate (id int);\nALTER TABLE gate ADD name nonsense;');
     const failure = await migrate(database.url, { directory }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(MigrationError);
     expect((failure as Error).message).toBe(
-      'migration 0002_gate failed at character 23: type "nonsense" does not exist',
+      'migration 0002_gate failed at character 55: type "nonsense" does not exist',
     );
-    const { rows } = await client.query("SELECT to_regclass('visit') AS visit");
-    expect(rows).toEqual([{ visit: null }]);
+    const { rows } = await client.query("SELECT to_regclass('visit') AS visit, to_regclass('gate') AS gate");
+    expect(rows).toEqual([{ visit: 'visit', gate: null }]);
+    write('0002_gate.sql', 'CREATE TABLE gate (id int);');
+    expect(await migrate(database.url, { directory })).toEqual(['0002_gate']);
+  });
+
+  it('gives a table back to others while another session holds its lock, and tries again', async () => {
+    write('0001_visit.sql', 'CREATE TABLE visit (id int);');
+    await migrate(database.url, { directory });
+    write('0002_visit.sql', 'ALTER TABLE visit ADD place text;');
+    const reader = new pg.Client({ connectionString: database.url });
+    await reader.connect();
+    await reader.query('BEGIN; SELECT * FROM visit');
+    const migrating = migrate(database.url, { directory });
+    const waits = "SELECT FROM pg_locks WHERE relation = 'visit'::regclass AND NOT granted";
+    await until('the migration waits', async () => (await client.query(waits)).rowCount === 1);
+    await client.query('INSERT INTO visit VALUES (1)');
+    expect((await reader.query('SELECT FROM visit')).rowCount).toBe(1);
+    await reader.query('COMMIT');
+    expect(await migrating).toEqual(['0002_visit']);
+    await reader.end();
+  });
+
+  it('says what to do when another session never gives the lock back', async () => {
+    write('0001_visit.sql', 'CREATE TABLE visit (id int);');
+    await migrate(database.url, { directory });
+    write('0002_visit.sql', 'ALTER TABLE visit ADD place text;');
+    await client.query('BEGIN; SELECT * FROM visit');
+    const failed = expect(migrate(database.url, { directory, lockTries: 1 })).rejects;
+    await failed.toThrow(/0002_visit waits for a table that another session has locked: .*pg_stat_activity/);
+    await client.query('COMMIT');
+  });
+
+  it('builds an index beside writers from a file without a transaction, also after one that was cut short', async () => {
+    write('0001_visit.sql', 'CREATE TABLE visit (id int);\nINSERT INTO visit VALUES (1), (1);');
+    await migrate(database.url, { directory });
+    const index = (unique: string) =>
+      `-- No transaction\nDROP INDEX CONCURRENTLY IF EXISTS visit_id;\nCREATE ${unique} INDEX CONCURRENTLY visit_id ON visit (id);\n`;
+    write('0002_visit.sql', index('UNIQUE'));
+    await expect(migrate(database.url, { directory })).rejects.toThrow(/0002_visit failed: could not create/);
+    write('0002_visit.sql', index(''));
+    expect(await migrate(database.url, { directory })).toEqual(['0002_visit']);
+    const { rows } = await client.query(
+      "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = 'visit_id'::regclass",
+    );
+    expect(rows).toEqual([{ valid: true }]);
+  });
+
+  it('starts on a database that a later release has migrated', async () => {
+    write('0001_visit.sql', 'CREATE TABLE visit (id int);');
+    write('0002_visit_needs-0.3.0.sql', 'ALTER TABLE visit ADD place text;');
+    await migrate(database.url, { directory, release: '0.4.0' });
+    rmSync(join(directory, '0002_visit_needs-0.3.0.sql'));
+    expect(await migrate(database.url, { directory, release: '0.3.0' })).toEqual([]);
+  });
+
+  it('refuses a database whose migrations need a later release, and says which', async () => {
+    write('0001_visit_needs-0.10.0.sql', 'CREATE TABLE visit (id int);');
+    await migrate(database.url, { directory, release: '0.10.0' });
+    await expect(migrate(database.url, { directory, release: '0.9.1' })).rejects.toThrow(
+      /0001_visit_needs-0.10.0 needs Doorplate 0.10.0 or later, and this is 0.9.1; start that version/,
+    );
+  });
+
+  it('runs no migration beside a running process that is older than it allows', async () => {
+    write('0001_visit_needs-9.0.0.sql', 'CREATE TABLE visit (id int);');
+    const log = pino({ level: 'silent' });
+    const old = await enterLeases({ url: database.url, role: 'workers', clock: systemClock, log });
+    await expect(migrate(database.url, { directory, release: '9.0.0' })).rejects.toThrow(
+      `process ${old.processId} (--role workers) of version ${RELEASE} runs: replace all of those by 9.0.0 first`,
+    );
+    await old.stop();
+    expect(await migrate(database.url, { directory, release: '9.0.0' })).toHaveLength(1);
   });
 
   it('refuses a file numbered below one that has run', async () => {
