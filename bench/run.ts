@@ -9,6 +9,7 @@ import { deliveriesMillionRow } from './rows/deliveries-million.ts';
 import { feed } from './rows/feed.ts';
 import { latency } from './rows/latency.ts';
 import { memory } from './rows/memory.ts';
+import { migrationsRow } from './rows/migrations.ts';
 import { millionRow } from './rows/million.ts';
 import { rebuildRow } from './rows/rebuild.ts';
 import { reveals } from './rows/reveals.ts';
@@ -27,6 +28,7 @@ import { NoGenerator } from './support/wrk.ts';
 const ROWS: readonly Row[] = [
   ...[savedLookups, submissions, latency, memory, captures, feed, reveals, signals],
   ...[unitCosts, deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow],
+  migrationsRow,
 ];
 /** Those that start what they need themselves. */
 const APART: readonly Row[] = [
@@ -36,6 +38,7 @@ const APART: readonly Row[] = [
   millionRow,
   sessionsMillionRow,
   deliveriesMillionRow,
+  migrationsRow,
 ];
 const PARTNERS = 4;
 const LIMIT_MS = 30 * 60_000;
