@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { isLaterVersion } from '../domain/kernel/events.ts';
 import type { RecordedEvent } from '../event-store/port.ts';
 
 /**
@@ -18,9 +19,12 @@ export interface Projection {
   apply(events: readonly RecordedEvent[], db: pg.ClientBase): Promise<void>;
 }
 
-/** The events of a batch that a projection applies. */
+/** The events of a batch that a projection applies, or stops at: later versions of what it applies are among them. */
 export const relevantTo = (
   { types }: Projection,
   events: readonly RecordedEvent[],
-): readonly RecordedEvent[] =>
-  types === undefined ? events : events.filter(({ type }) => types.includes(type));
+): readonly RecordedEvent[] => {
+  if (types === undefined) return events;
+  const isKnown = (type: string): boolean => types.includes(type);
+  return events.filter(({ type }) => isKnown(type) || isLaterVersion(type, isKnown));
+};
