@@ -17,7 +17,8 @@ export interface StormProcess {
   readonly name: string;
   readonly role: Role;
   readonly url: string;
-  start(): void;
+  /** `root`: the folder of another release's program, from this start on. */
+  start(root?: string): void;
   /** kill -9. */
   kill(): Promise<void>;
   /** SIGTERM. @returns the exit code */
@@ -55,6 +56,7 @@ export const createProcess = async (options: ProcessOptions): Promise<StormProce
   const [port, opsPort] = [await freePort(), await freePort()];
   const env = { DATA_DIR: dataDir, PORT: String(port), OPS_PORT: String(opsPort), ...options.env };
   let running: Running | null = null;
+  let root: string | undefined;
   let earlierLog = '';
   const log = (): string => `${earlierLog}${running?.stderr() ?? ''}`;
 
@@ -81,8 +83,9 @@ export const createProcess = async (options: ProcessOptions): Promise<StormProce
     name,
     role,
     url: `http://127.0.0.1:${port}`,
-    start: () => {
-      const started = startDoorplate(['serve', '--role', role], env);
+    start: (other = root) => {
+      root = other;
+      const started = startDoorplate(['serve', '--role', role], env, root === undefined ? {} : { root });
       running = started;
       void started.ended.then((code) => {
         if (running !== started) return;
@@ -104,7 +107,7 @@ export const createProcess = async (options: ProcessOptions): Promise<StormProce
     residentMemory: () => (running?.child.pid === undefined ? null : residentMemoryOf(running.child.pid)),
     log,
     lastLogLines: () => log().trimEnd().split('\n').slice(-LOG_LINES).join('\n'),
-    cli: (...args) => doorplate(args, env),
+    cli: (...args) => doorplate(args, env, root),
     remove: async () => {
       await end('SIGKILL');
       await removeDataFolder(dataDir);

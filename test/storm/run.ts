@@ -1,11 +1,13 @@
 /**
  * `npm run storm -- [--minutes N] [--seed N] [--eventstore URL [--cluster-command CMD]] [--json FILE] [--logs FOLDER]
- * [--only TEXT]` runs a storm (docs/reliability.md), prints what came out, and exits with 1 if a promise was broken.
+ * [--only TEXT] [--upgrades]` runs a storm (docs/reliability.md), prints what came out, and exits with 1 if a promise was
+ * broken.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { printable } from './report.ts';
 import { runStorm } from './storm.ts';
+import { runUpgradeStorm } from './upgrades/upgrade-storm.ts';
 
 const { values } = parseArgs({
   options: {
@@ -16,6 +18,7 @@ const { values } = parseArgs({
     json: { type: 'string' },
     logs: { type: 'string' },
     only: { type: 'string' },
+    upgrades: { type: 'boolean', default: false },
   },
 });
 const number = (name: string, text: string): number => {
@@ -29,7 +32,8 @@ if (values['cluster-command'] !== undefined && values.eventstore === undefined) 
   process.exit(2);
 }
 
-const result = await runStorm({
+const run = values.upgrades ? runUpgradeStorm : runStorm;
+const result = await run({
   minutes: number('minutes', values.minutes),
   seed: number('seed', values.seed ?? String(1 + (Date.now() % 2 ** 31))),
   eventStoreUrl: values.eventstore,

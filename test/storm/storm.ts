@@ -8,6 +8,7 @@ import { createReceiver } from './load/deliveries.ts';
 import { createAddresses, type Load } from './load/load.ts';
 import { startLoad } from './load/start.ts';
 import { checkMemory, peaksOf, watchMemory } from './memory.ts';
+import type { InjectedFault } from './observations.ts';
 import type { StormOptions } from './options.ts';
 import type { Partner } from './partners.ts';
 import type { StormProcess } from './processes.ts';
@@ -16,13 +17,22 @@ import { describeUnready, waitUntilReady } from './ready.ts';
 import type { StormResult } from './report.ts';
 import { resultOf } from './result.ts';
 import { createPartners } from './setup-partners.ts';
-import { startStack } from './stack.ts';
+import { type Stack, startStack } from './stack.ts';
 import { createViolations } from './violations.ts';
 
 const START_LIMIT_MS = 90_000;
 
+/** What happens to the stack under load, and what is proved beside the invariants. */
+export interface Course {
+  disturb(stack: Stack, load: Load, options: StormOptions): Promise<InjectedFault[]>;
+  /** @returns how much of what was proved */
+  check?(stack: Stack, load: Load): Promise<Record<string, number>>;
+}
+
+const FAULTS: Course = { disturb: injectFaults };
+
 /** Runs a storm. @throws when the stack cannot be started; what the service does wrong is in the result */
-export const runStorm = async (options: StormOptions): Promise<StormResult> => {
+export const runStorm = async (options: StormOptions, course: Course = FAULTS): Promise<StormResult> => {
   const { seed, eventStoreUrl, say } = options;
   const random = createRandom(seed);
   const violations = createViolations(say);
@@ -43,12 +53,12 @@ export const runStorm = async (options: StormOptions): Promise<StormResult> => {
     const memory = watchMemory(stack.processes);
     const startedAt = performance.now();
     const stopLoad = startLoad(load);
-    const injected = await injectFaults(stack, load, options).finally(stopLoad);
+    const injected = await course.disturb(stack, load, options).finally(stopLoad);
     const loadEndedAt = performance.now();
     memory.stop();
     receiverFails = false;
     say('load ended; checking the invariants');
-    const totals = await checkInvariants(stack, load);
+    const totals = { ...(await checkInvariants(stack, load)), ...(await course.check?.(stack, load)) };
     const peaks = peaksOf(memory.samples, startedAt, loadEndedAt);
     checkMemory(peaks, loadEndedAt - startedAt, violations);
     return resultOf(options, {

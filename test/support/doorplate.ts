@@ -1,5 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { reapProcess } from './reaped.ts';
 
@@ -10,7 +11,7 @@ export const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 
 /** As `npm start` and the program's first line have it. */
 const FLAGS = ['--max-semi-space-size=16'];
-const PROGRAM = fileURLToPath(new URL('../../bin/doorplate.js', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface Running {
   readonly child: ChildProcess;
@@ -20,13 +21,13 @@ export interface Running {
   readonly ended: Promise<number | null>;
 }
 
-/** Starts the command `doorplate` with this environment and nothing else of ours but the path. */
+/** Starts the command `doorplate` with this environment and nothing else of ours but the path. `root`: the program's folder. */
 export const startDoorplate = (
   args: readonly string[],
   env: Environment,
-  options: SpawnOptions = {},
+  { root = ROOT, ...options }: SpawnOptions & { readonly root?: string } = {},
 ): Running => {
-  const child = spawn(process.execPath, [...FLAGS, PROGRAM, ...args], {
+  const child = spawn(process.execPath, [...FLAGS, join(root, 'bin/doorplate.js'), ...args], {
     ...options,
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -53,8 +54,8 @@ export interface Ended {
 }
 
 /** Runs the command `doorplate` to its end. */
-export const doorplate = async (args: readonly string[], env: Environment): Promise<Ended> => {
-  const running = startDoorplate(args, env);
+export const doorplate = async (args: readonly string[], env: Environment, root = ROOT): Promise<Ended> => {
+  const running = startDoorplate(args, env, { root });
   const code = await running.ended;
   return { code, stdout: running.stdout(), stderr: running.stderr() };
 };

@@ -1,0 +1,45 @@
+import pg from 'pg';
+import { settle } from '../invariants/settle.ts';
+import type { Load } from '../load/load.ts';
+import type { StormProcess } from '../processes.ts';
+import type { Stack } from '../stack.ts';
+
+const CURRENT_MS = 30_000;
+
+/** Visits, as the log, the new column and the new projection have them. */
+const VISITS = `
+  select (select count(*) from eventlog.event where type ~ '^sessions.Session(Created|Visited).v')::int as events,
+    (select count(*) from eventlog.event where type = 'sessions.SessionVisited.v2')::int as later,
+    (select sum(visits) from read.session)::int as in_column,
+    (select sum(visits) from read.session_visit)::int as in_projection`;
+
+/** The new read models of the made-up release hold every event once, whichever release led them meanwhile. */
+export const checkReadModels = async ({ postgres, api }: Stack, { violations }: Load): Promise<number> => {
+  const [one] = api;
+  // What this release wrote left the column at its default.
+  const { code, stderr } = (await one?.cli('projection', 'rebuild', 'sessions')) ?? {};
+  if (code !== 0) violations.add('a read model is rebuilt for its new column', `${code}: ${stderr}`);
+  const db = new pg.Client({ connectionString: postgres.directUrl });
+  await db.connect();
+  let later = 0;
+  const different = await settle(async () => {
+    const { rows } = await db.query(VISITS);
+    const { events, in_column, in_projection } = rows[0];
+    later = rows[0].later;
+    return in_column === events && in_projection === events ? [] : [JSON.stringify(rows[0])];
+  }, CURRENT_MS);
+  await db.end();
+  for (const detail of different) violations.add('new read models hold every event once', detail);
+  return later;
+};
+
+/** No part of the service met an event that it could not apply. */
+export const checkLogs = (processes: readonly StormProcess[], { violations }: Load): void => {
+  for (const one of processes) {
+    const stopped = one
+      .log()
+      .split('\n')
+      .find((line) => line.includes('stopped by an event'));
+    if (stopped !== undefined) violations.add('no event stops a release', `${one.name}: ${stopped}`);
+  }
+};
