@@ -11,9 +11,8 @@ const PARTNERS = 2;
 export const createPartners = async (stack: Stack, prefix: string): Promise<Partner[]> => {
   const [api] = stack.api;
   if (api === undefined) throw new Error('no api process');
-  const partners: Partner[] = [];
-  for (let n = 1; n <= PARTNERS; n += 1) partners.push(await createPartner(stack, api, `${prefix}-${n}`));
-  return partners;
+  const numbers = Array.from({ length: PARTNERS }, (_, index) => index + 1);
+  return Promise.all(numbers.map((n) => createPartner(stack, api, `${prefix}-${n}`)));
 };
 
 const createPartner = async (stack: Stack, api: StormProcess, name: string): Promise<Partner> => {

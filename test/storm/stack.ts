@@ -30,6 +30,8 @@ export interface StackOptions {
   readonly eventStoreUrl: string | undefined;
   readonly violations: Violations;
   readonly onDelivery: (request: Received, response: ServerResponse) => void;
+  /** Of the processes. Default: two of each. */
+  readonly roles?: readonly Role[] | undefined;
 }
 
 const HOOK_HOST = 'hooks.example.com';
@@ -44,7 +46,12 @@ const SETTINGS: Environment = {
 };
 const ROLES: readonly Role[] = ['api', 'api', 'workers', 'workers'];
 
-export const startStack = async ({ eventStoreUrl, violations, onDelivery }: StackOptions): Promise<Stack> => {
+export const startStack = async ({
+  eventStoreUrl,
+  violations,
+  onDelivery,
+  roles = ROLES,
+}: StackOptions): Promise<Stack> => {
   const closing: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
     for (const one of closing.toReversed()) await one();
@@ -77,7 +84,7 @@ export const startStack = async ({ eventStoreUrl, violations, onDelivery }: Stac
       NODE_OPTIONS: `--import=${import.meta.resolve('../support/resolve-with.ts')}`,
       TEST_DNS_SERVER: dns.resolver.getServers()[0] ?? '',
     };
-    const processes = await startProcesses(env, violations, closing);
+    const processes = await startProcesses(roles, env, violations, closing);
     return {
       postgres,
       storeProxy: store.proxy,
@@ -129,13 +136,14 @@ export const hostsOf = (url: string): { readonly host: string; readonly port: nu
 };
 
 const startProcesses = async (
+  roles: readonly Role[],
   env: Environment,
   violations: Violations,
   closing: (() => unknown)[],
 ): Promise<StormProcess[]> => {
   const processes: StormProcess[] = [];
-  for (const [index, role] of ROLES.entries()) {
-    const name = `${role} ${(index % 2) + 1}`;
+  for (const role of roles) {
+    const name = `${role} ${processes.filter((one) => one.role === role).length + 1}`;
     const started = await createProcess({
       name,
       role,

@@ -11,7 +11,7 @@ import { checkMemory, peaksOf, watchMemory } from './memory.ts';
 import type { InjectedFault } from './observations.ts';
 import type { StormOptions } from './options.ts';
 import type { Partner } from './partners.ts';
-import type { StormProcess } from './processes.ts';
+import type { Role, StormProcess } from './processes.ts';
 import { createRandom } from './random.ts';
 import { describeUnready, waitUntilReady } from './ready.ts';
 import type { StormResult } from './report.ts';
@@ -24,6 +24,8 @@ const START_LIMIT_MS = 90_000;
 
 /** What happens to the stack under load, and what is proved beside the invariants. */
 export interface Course {
+  /** Default: two api and two workers processes. */
+  readonly roles?: readonly Role[];
   disturb(stack: Stack, load: Load, options: StormOptions): Promise<InjectedFault[]>;
   /** @returns how much of what was proved */
   check?(stack: Stack, load: Load): Promise<Record<string, number>>;
@@ -38,7 +40,12 @@ export const runStorm = async (options: StormOptions, course: Course = FAULTS): 
   const violations = createViolations(say);
   const partners: Partner[] = [];
   let receive: ReturnType<typeof createReceiver> = (_request, response) => void response.writeHead(503).end();
-  const stack = await startStack({ eventStoreUrl, violations, onDelivery: (...sent) => receive(...sent) });
+  const stack = await startStack({
+    eventStoreUrl,
+    violations,
+    onDelivery: (...sent) => receive(...sent),
+    roles: course.roles,
+  });
   try {
     if ((await waitUntilReady(stack.processes, START_LIMIT_MS)) === null) {
       throw new Error(`not ready after the start: ${await describeUnready(stack.processes)}`);

@@ -3,21 +3,68 @@ import { doorplate } from '../../support/doorplate.ts';
 import type { Load } from '../load/load.ts';
 import type { InjectedFault } from '../observations.ts';
 import type { StormOptions } from '../options.ts';
+import type { StormProcess } from '../processes.ts';
 import type { StormResult } from '../report.ts';
 import type { Stack } from '../stack.ts';
-import { runStorm } from '../storm.ts';
+import { type Course, runStorm } from '../storm.ts';
 import { checkLogs, checkReadModels } from './check.ts';
 import { READING } from './made-up-changes.ts';
 import { makeReleases, type Release, type Releases } from './releases.ts';
-import { type Replacing, replaceAll } from './replace.ts';
+import { replaceInTurn, type Step } from './replace.ts';
 
-/** `minutes` of 0: each upgrade and each way back once, two processes at a time. */
-export const runUpgradeStorm = async (options: StormOptions): Promise<StormResult> => {
+type Disturb = (stack: Stack, load: Load, releases: Releases) => Promise<InjectedFault[]>;
+
+/** Replaces all processes by the next release and back until half the time is over, and by the one after it from then on. */
+export const runUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
+  withReleases(options, {}, async (stack, load, { now, reading, writing }) => {
+    const replacing = { load, say: options.say, sideBySideMs: 4_000 };
+    const replaced: InjectedFault[] = [];
+    const goTo = async (release: Release): Promise<void> => {
+      const steps = load.random.shuffle(stack.processes).map((one): Step => [one, release]);
+      replaced.push(...(await replaceInTurn(replacing, steps)));
+    };
+    const goBackAndForth = async (one: Release, other: Release): Promise<void> => {
+      const end = performance.now() + options.minutes * 30_000;
+      do {
+        await goTo(one);
+        await goTo(other);
+      } while (performance.now() < end);
+    };
+    // Back to this release as long as the next one has only expanded the tables.
+    await goBackAndForth(reading, now);
+    await goTo(reading);
+    await goBackAndForth(writing, reading);
+    return replaced;
+  });
+
+/** One api and two workers processes: each release beside the next one, and each way back, once. */
+export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
+  withReleases(options, { roles: ['api', 'workers', 'workers'] }, (stack, load, releases) => {
+    const { now, reading, writing } = releases;
+    const [api, first, second] = stack.processes as readonly [StormProcess, StormProcess, StormProcess];
+    return replaceInTurn({ load, say: options.say, sideBySideMs: 500 }, [
+      [first, reading],
+      [api, reading],
+      [second, reading],
+      [first, now],
+      [first, reading],
+      [api, writing],
+      [api, reading],
+    ]);
+  });
+
+const withReleases = async (
+  options: StormOptions,
+  course: Pick<Course, 'roles'>,
+  disturb: Disturb,
+): Promise<StormResult> => {
   const releases = makeReleases();
   try {
     return await runStorm(options, {
-      disturb: (stack, load) => upgrade(stack, load, options, releases),
+      ...course,
+      disturb: (stack, load) => disturb(stack, load, releases),
       check: async (stack, load) => {
+        await refuseThisRelease(stack, load, releases.now);
         checkLogs(stack.processes, load);
         return { 'events of a later version': await checkReadModels(stack, load) };
       },
@@ -25,35 +72,6 @@ export const runUpgradeStorm = async (options: StormOptions): Promise<StormResul
   } finally {
     releases.remove();
   }
-};
-
-const upgrade = async (
-  stack: Stack,
-  load: Load,
-  { minutes, say }: StormOptions,
-  releases: Releases,
-): Promise<InjectedFault[]> => {
-  const { now, reading, writing } = releases;
-  const isShort = minutes === 0;
-  const replacing: Replacing = {
-    ...{ stack, load, say },
-    atOnce: isShort ? 2 : 1,
-    sideBySideMs: isShort ? 500 : 4_000,
-  };
-  const replaced: InjectedFault[] = [];
-  const goBackAndForth = async (one: Release, other: Release, end: number): Promise<void> => {
-    do {
-      replaced.push(...(await replaceAll(replacing, one)));
-      replaced.push(...(await replaceAll(replacing, other)));
-    } while (performance.now() < end);
-  };
-  const half = minutes * 30_000;
-  // Back to this release as long as the next one has only expanded the tables.
-  await goBackAndForth(reading, now, performance.now() + half);
-  replaced.push(...(await replaceAll(replacing, reading)));
-  await goBackAndForth(writing, reading, performance.now() + half);
-  await refuseThisRelease(stack, load, now);
-  return replaced;
 };
 
 /** What writes a version that this release cannot read has shut it out. */
