@@ -31,31 +31,40 @@ export const whyTooOld = (ran: readonly string[], release: string): string | nul
     : `a later version made the tables: migration ${first.migration} needs Doorplate ${first.needed} or later, and this is ${release}; start that version, or this one on the backup of before`;
 };
 
-interface Runs {
-  readonly process_id: string;
-  readonly role: string;
+interface Running {
+  readonly who: string;
+  /** null: one before 0.2.0. */
   readonly release: string | null;
 }
 
-/** A row without its session is one of a process that has ended. The column is new in 0.2.0. */
-const RUNNING = `
-  select p.process_id, p.role, to_jsonb(p) ->> 'release' as release from work.process p
+/** A row without its session is one of a process that has ended. */
+const PROCESSES = `
+  select format('process %s (--role %s) of version %s', p.process_id, p.role, coalesce(p.release, 'before 0.2.0')) as who,
+    p.release
+  from work.process p
   where exists (select from pg_stat_activity a where a.application_name = 'doorplate heartbeat ' || p.process_id)
   order by p.process_id`;
+/** What processes before 0.2.0 called their sessions with the database; they did not tell their release. */
+const SESSIONS_BEFORE_RELEASES = `
+  select format('PostgreSQL session %s ("%s") of a version before 0.2.0', pid, application_name) as who, null as release
+  from pg_stat_activity where datname = current_database()
+    and (application_name in ('doorplate', 'doorplate progress') or application_name ~ '^doorplate (lead|heartbeat) ')
+  order by pid`;
+const TELLS_RELEASES = `
+  select from information_schema.columns
+  where table_schema = 'work' and table_name = 'process' and column_name = 'release'`;
 
 /** Which running process forbids migrations that have not run yet; null: none. */
 export const whyNotBeside = async (
   client: pg.ClientBase,
   pending: readonly string[],
 ): Promise<string | null> => {
-  const { rows: made } = await client.query(`select where to_regclass('work.process') is not null`);
-  if (made.length === 0) return null;
-  const { rows } = await client.query<Runs>(RUNNING);
-  for (const { process_id, role, release } of rows) {
+  const { rowCount: tells } = await client.query(TELLS_RELEASES);
+  const { rows } = await client.query<Running>(tells === 1 ? PROCESSES : SESSIONS_BEFORE_RELEASES);
+  for (const { who, release } of rows) {
     const [first] = needingLaterThan(pending, release);
     if (first === undefined) continue;
-    const version = release === null ? 'a version before 0.2.0' : `version ${release}`;
-    return `migration ${first.migration} cannot run beside processes before ${first.needed}, and process ${process_id} (--role ${role}) of ${version} runs: replace all of those by ${first.needed} first, or stop them, then start this one again`;
+    return `migration ${first.migration} cannot run beside processes before ${first.needed}, and ${who} runs: replace all of those by ${first.needed} first, or stop them, then start this one again`;
   }
   return null;
 };
