@@ -165,6 +165,7 @@ export const openFoundation = async (
         deliveryIdOf: deliveryId,
         most: config.WEBHOOK_QUEUE_PER_PARTNER,
         mostBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
+        hurry: () => progress.hurry(['deliveries']),
       }),
       close: async () => {
         await endsWithin(tail.close(), TAIL_MS);

@@ -5,8 +5,8 @@ export interface LingerOptions {
   readonly most: number;
 }
 
-/** For what is answered after one durable write. At 100 a second three share a commit, and wait 10 ms on average. */
-export const LINGER: LingerOptions = { ms: 25, most: 3 };
+/** For what is answered after one durable write. At 100 a second four share a commit, and wait 15 ms on average. */
+export const LINGER: LingerOptions = { ms: 40, most: 4 };
 
 /** So many calls go on at once after a wait for too few; twice as many after the next such wait, up to the largest. */
 const PASSED = { first: 16, largest: 256 } as const;

@@ -30,6 +30,8 @@ export interface Progress {
     timeoutMs: number,
     manner?: 'patient',
   ): Promise<boolean>;
+  /** Tells the projections of these names to hurry, in whichever process they run. */
+  hurry(names: readonly string[]): void;
   /**
    * Calls back whenever somebody, in whichever process, waits for what is not applied yet. `names`: what this process
    * applies meanwhile; others are told only where somebody waits for more. Returns the undoing.
@@ -103,6 +105,7 @@ export const createProgress = ({
   };
 
   return {
+    hurry,
     advance: (positions) => {
       if (listener.hears()) advance(positions);
       else listener.ensure();

@@ -11,8 +11,10 @@ export interface Entering {
 
 /** A place of each endpoint that it goes to. */
 export interface Places {
-  /** Nothing came of it. */
+  /** It did not happen. */
   leave(): void;
+  /** It is in the log: whoever is told of it should hear soon. */
+  happened(): void;
 }
 
 export interface WebhookQueue {
@@ -30,6 +32,8 @@ export interface WebhookQueueOptions {
   readonly most: number;
   /** Bytes of bodies of a partner that may be kept. */
   readonly mostBytes: number;
+  /** Makes whoever queues deliveries hurry. */
+  readonly hurry: () => void;
 }
 
 interface Endpoint {
@@ -53,6 +57,8 @@ const FRESH_MS = 250;
 const MUCH = 1_000;
 /** An event that is not queued after so long never will be: its endpoint was paused meanwhile. */
 const UNDER_WAY_MS = 10_000;
+/** Who has queued a delivery looks for the next ones without a pause, for longer than this. */
+const HURRIED_MS = 500;
 
 /**
  * The ceiling of a partner's queue. What this process lets in counts from that moment on, and from the read model once
@@ -64,6 +70,14 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
   const reading = new Map<string, Promise<Queue>>();
   /** By partner, the deliveries on their way into the queue, and when they set out. */
   const underWay = new Map<string, Map<string, number>>();
+  let hurriedAt = Number.NEGATIVE_INFINITY;
+
+  const hurry = (): void => {
+    const now = performance.now();
+    if (now - hurriedAt < HURRIED_MS) return;
+    hurriedAt = now;
+    options.hurry();
+  };
 
   const read = (partnerId: string): Promise<Queue> => {
     const running = reading.get(partnerId);
@@ -103,12 +117,13 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
       leave: () => {
         for (const id of ids) mine.delete(id);
       },
+      happened: hurry,
     };
   };
   return { enter, forget: (partnerId) => known.delete(partnerId) };
 };
 
-const NOWHERE: Places = { leave: () => undefined };
+const NOWHERE: Places = { leave: () => undefined, happened: () => undefined };
 
 const takersOf = ({ endpoints }: Queue, to: Entering['to']): string[] =>
   'webhook_id' in to

@@ -13,6 +13,7 @@ import {
 import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
 import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
 import { createLinger, LINGER } from '../linger.ts';
+import type { QueueEntry } from '../queue-entry.ts';
 
 const aggregate: Aggregate<Reveal, RevealCommand, RevealEvent, RevealRefusal> = {
   schemas: revealEvents,
@@ -60,7 +61,7 @@ export interface RevealParts {
     readonly reveal_id: string;
     readonly tracker_id: string;
     readonly partner_id: string;
-  }) => Promise<{ leave(): void } | null>;
+  }) => Promise<QueueEntry | null>;
 }
 
 export interface RevealRequest {
@@ -159,7 +160,7 @@ const whenAsked = <T>(work: Promise<T>): (() => Promise<T>) => {
   return () => work;
 };
 
-const NONE_NEEDED = { leave: (): void => undefined };
+const NONE_NEEDED: QueueEntry = { leave: () => undefined, happened: () => undefined };
 
 /**
  * Completes a pending reveal where its result is there by now; repeating it changes nothing. null: the reveal is gone.
@@ -199,10 +200,11 @@ const run = async (
   command: RevealCommand,
   context: CommandContext,
   known: Awaited<ReturnType<typeof load<Reveal, RevealCommand, RevealEvent, RevealRefusal>>>,
-  place: { leave(): void },
+  place: QueueEntry,
 ): Promise<Result<Reveal, NotRevealed>> => {
   try {
     const handled = await handle(store, aggregate, stream, command, context, known);
+    place.happened();
     return handled.ok ? accept(handled.value.state) : handled;
   } catch (error) {
     // Of an unknown outcome the place is kept for a while: it may be there.

@@ -28,6 +28,7 @@ import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import { createLinger, LINGER } from '../linger.ts';
 import { newId } from '../new-id.ts';
+import type { QueueEntry } from '../queue-entry.ts';
 import { reportingAhead } from '../reporting-ahead.ts';
 import { createTurns } from '../turns.ts';
 
@@ -59,7 +60,7 @@ export type Captured = 'session' | 'visit' | 'retry' | 'full';
 /** A place in the queue for whoever is to be told of a session; null: there is none, and it must not begin. */
 export type EnterQueue = (
   session: Pick<SessionEvent['data'], 'session_id' | 'tracker_id' | 'partner_id'>,
-) => Promise<{ leave(): void } | null>;
+) => Promise<QueueEntry | null>;
 
 /**
  * Finds or begins the session of a visit. `admitted` is called, perhaps more than once, as soon as it will not be `full`.
@@ -142,6 +143,7 @@ export const createVisitCapture = (
           isWanted,
         );
         known.set(tabId, { generation, state: events.reduce(tab.evolve, state), revision });
+        place?.happened();
         return begins ? 'session' : 'visit';
       } catch (error) {
         known.delete(tabId);

@@ -3,6 +3,7 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, OutcomeUnknown, type Position, StreamExpired } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
+import type { QueueEntry } from '../queue-entry.ts';
 import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { deliveriesStream } from './queue-deliveries.ts';
 
@@ -27,7 +28,7 @@ export interface RetryParts {
     readonly partner_id: string;
     readonly webhook_id: string;
     readonly event_id: string;
-  }) => Promise<{ leave(): void } | null>;
+  }) => Promise<QueueEntry | null>;
 }
 
 export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webhook_queue_full';
@@ -57,6 +58,7 @@ export const retryDelivery = async (
   try {
     const events = toNewEvents(deliveryEvents, [event], context);
     const { position } = await appendSafely(store, stream, 'any', events);
+    place.happened();
     return accept({ position });
   } catch (error) {
     if (!(error instanceof OutcomeUnknown)) place.leave();

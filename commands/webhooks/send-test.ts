@@ -4,6 +4,7 @@ import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import { testEnvelope, testEventId } from '../../domain/webhooks/envelope.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
+import type { QueueEntry } from '../queue-entry.ts';
 import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { type BodyKeys, deliveryId, queueDeliveries } from './queue-deliveries.ts';
 
@@ -16,7 +17,7 @@ export interface SendTestParts {
     readonly partner_id: string;
     readonly webhook_id: string;
     readonly event_id: string;
-  }) => Promise<{ leave(): void } | null>;
+  }) => Promise<QueueEntry | null>;
 }
 
 export type TestRefusal = 'webhook_not_found' | 'webhook_disabled' | 'webhook_queue_full';
@@ -60,5 +61,6 @@ export const createSendTest =
         context,
       },
     ]);
+    place.happened();
     return accept({ delivery_id: deliveryId(webhook_id, event_id), event_id, position });
   };

@@ -8,7 +8,7 @@ import { COLUMNS, toRecordedEvent } from './rows.ts';
 
 const CHANNEL = 'doorplate_events';
 /** The safety net under a lost notification. */
-const POLL_MS = 4_000;
+const POLL_MS = 5_000;
 const RETRY_MS = 250;
 /** The safety net while no notification can be heard. */
 const DEAF_POLL_MS = 300;

@@ -36,9 +36,8 @@ export const QUEUEING_PROCESSOR = 'queue-webhook-events';
 
 /** What the deliverers wait for. */
 const QUEUED = ['deliveries', 'payloads'];
-/** How long events gather: while deliveries are queued, while endpoints are subscribed, and while none is. */
-const GATHER_MS = { queueing: 4, subscribed: 100, idle: 200 } as const;
-/** For so long after a delivery was queued, the next may follow at once. */
+/** How long events gather while deliveries are queued: for so long after one was queued, the next may follow at once. */
+const GATHER_MS = 4;
 const BUSY_MS = 1_000;
 
 /** Something that endpoints may be told of. */
@@ -83,10 +82,7 @@ export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor 
   return {
     name: QUEUEING_PROCESSOR,
     prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
-    gatherMs: () => {
-      if (performance.now() - queuedAt < BUSY_MS) return GATHER_MS.queueing;
-      return subscriptions?.hasAny() ? GATHER_MS.subscribed : GATHER_MS.idle;
-    },
+    gatherMs: () => (performance.now() - queuedAt < BUSY_MS ? GATHER_MS : Number.POSITIVE_INFINITY),
     lane: () => 'all',
     begin: async (after) => {
       if (after !== null && !(await applied(['webhooks'], after))) {

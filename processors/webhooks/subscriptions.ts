@@ -32,8 +32,6 @@ export interface Subscriptions {
     what: { readonly partner_id: string; readonly tracker_id: string; readonly type: Subscribable },
     position: Position,
   ): string[];
-  /** Whether any endpoint takes anything. */
-  hasAny(): boolean;
   /** No place before this one will be asked for again. */
   forgetBefore(position: Position): void;
 }
@@ -125,8 +123,6 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
         )
         .map(({ webhook_id }) => webhook_id)
         .sort(),
-    hasAny: () =>
-      [...endpoints.values()].some(({ spans }) => [...spans.values()].some(({ to }) => to === null)),
     forgetBefore: (position) => {
       for (const { spans } of endpoints.values()) {
         for (const [from, { to }] of spans) if (to !== null && to <= position) spans.delete(from);

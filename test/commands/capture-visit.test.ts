@@ -38,12 +38,16 @@ afterEach(() => {
 /** Room in the queue of deliveries. */
 let room = true;
 let entered = 0;
+let happened = 0;
 const enterQueue = async () => {
   if (!room) return null;
   entered += 1;
   return {
     leave: () => {
       entered -= 1;
+    },
+    happened: () => {
+      happened += 1;
     },
   };
 };
@@ -125,9 +129,10 @@ describe('a captured visit', () => {
 
   it('gives its place in the queue back where it began no session', async () => {
     const { capture, send, fresh } = aTab();
-    const before = entered;
+    const [before, happenedBefore] = [entered, happened];
     await send(capture);
     expect(entered).toBe(before + 1);
+    expect(happened).toBe(happenedBefore + 1);
     expect(await send(fresh())).toBe('visit');
     expect(entered).toBe(before + 1);
     const failing = (failure: Error): EventStore => ({
@@ -141,6 +146,7 @@ describe('a captured visit', () => {
     const unsure = fresh(failing(new OutcomeUnknown('no answer')));
     await expect(send(unsure, elsewhere)).rejects.toThrow(OutcomeUnknown);
     expect(entered).toBe(before + 2);
+    expect(happened).toBe(happenedBefore + 1);
   });
 
   it('of the same token on another tracker is of another tab', async () => {

@@ -70,10 +70,10 @@ describe('an append that is refused on an event that is not replicated yet', () 
       custom: {},
     };
     const capture = () =>
-      createVisitCapture(cluster.store, dayKeys, async () => ({ leave: () => undefined }))(
-        visit,
-        house.context(),
-      );
+      createVisitCapture(cluster.store, dayKeys, async () => ({
+        leave: () => undefined,
+        happened: () => undefined,
+      }))(visit, house.context());
     cluster.hold();
     expect(await capture()).toBe('session');
     expect(await replicateMeanwhile(capture())).toBe('retry');

@@ -31,7 +31,10 @@ export const openExpiry = async () => {
   const { store, pool, clock, progress } = house;
   const master = masterKeyFrom(randomBytes(32));
   const dayKeys = createDayKeys({ pool, master, clock });
-  const capture = createVisitCapture(store, dayKeys, async () => ({ leave: () => undefined }));
+  const capture = createVisitCapture(store, dayKeys, async () => ({
+    leave: () => undefined,
+    happened: () => undefined,
+  }));
   house.project(PROJECTIONS);
   await pool.query('insert into work.processor (name, position) values ($1, 9e18)', [READER]);
   const warnings: object[] = [];

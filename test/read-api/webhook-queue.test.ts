@@ -1,0 +1,55 @@
+import type pg from 'pg';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createWebhookQueue } from '../../read-api/webhook-queue.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A queue whose partner has one endpoint, told of new sessions of one tracker. */
+const aQueue = () => {
+  const endpoints = [{ webhook_id: 'one', tracker_id: 'told', events: ['session.created'] }];
+  const pool = {
+    query: async () => ({ rows: [{ endpoints, pending: '0', bytes: '0', queued: [] }] }),
+  } as unknown as pg.Pool;
+  let hurried = 0;
+  const queue = createWebhookQueue({
+    pool,
+    now: Date.now,
+    deliveryIdOf: (webhookId, eventId) => `${webhookId} ${eventId}`,
+    most: 100,
+    mostBytes: 1_000,
+    hurry: () => {
+      hurried += 1;
+    },
+  });
+  const happens = async (event_id: string, tracker_id: string): Promise<void> => {
+    const places = await queue.enter({
+      partner_id: 'p',
+      event_id,
+      to: { type: 'session.created', tracker_id },
+    });
+    places?.happened();
+  };
+  return { happens, hurried: () => hurried };
+};
+
+it('makes deliveries hurry when something happened that an endpoint is told of', async () => {
+  const { happens, hurried } = aQueue();
+  await happens('a', 'untold');
+  expect(hurried()).toBe(0);
+  await happens('b', 'told');
+  expect(hurried()).toBe(1);
+});
+
+it('leaves it at that while one follows another', async () => {
+  const { happens, hurried } = aQueue();
+  for (let n = 0; n < 20; n += 1) {
+    await happens(`event ${n}`, 'told');
+    await vi.advanceTimersByTimeAsync(100);
+  }
+  expect(hurried()).toBe(4);
+});
