@@ -19,6 +19,17 @@ const WRONG_USAGE = 2;
 
 /** The command `doorplate`. Exits 0, 1 (refused or failed) or 2 (wrong usage or configuration). */
 export const main = async (argv: readonly string[]): Promise<void> => {
+  const program = commandLine();
+  for (const command of allCommands(program)) command.exitOverride();
+  try {
+    await program.parseAsync(argv);
+  } catch (error) {
+    process.exit(report(error));
+  }
+};
+
+/** All commands with their options, not yet run. */
+export const commandLine = (): Command => {
   const program = new Command('doorplate')
     .description('Tells which company is behind an IP address or a website visit.')
     .exitOverride()
@@ -41,15 +52,13 @@ export const main = async (argv: readonly string[]): Promise<void> => {
   addExportCommand(program);
   addEventsCommands(program);
   addStoreCommands(program);
-  for (const command of allCommands(program)) command.exitOverride();
-  try {
-    await program.parseAsync(argv);
-  } catch (error) {
-    process.exit(report(error));
-  }
+  return program;
 };
 
-const allCommands = (command: Command): Command[] => [command, ...command.commands.flatMap(allCommands)];
+export const allCommands = (command: Command): Command[] => [
+  command,
+  ...command.commands.flatMap(allCommands),
+];
 
 /** Says what went wrong in one line each, and tells the exit code. */
 const report = (error: unknown): number => {

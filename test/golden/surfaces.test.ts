@@ -1,0 +1,30 @@
+/** What users have written down of the product: its document, the names of its metrics, the command's help. */
+import { expect, it, onTestFinished } from 'vitest';
+import { allCommands, commandLine } from '../../bin/main.ts';
+import { documentedRoutes } from '../../http/documented-routes.ts';
+import { openApiDocument } from '../../http/openapi.ts';
+import { testDatabase } from '../support/database.ts';
+import { startService } from '../support/service.ts';
+
+it('has the same OpenAPI document as ever', async () => {
+  const document = openApiDocument(documentedRoutes, { publicUrl: 'https://doorplate.example' });
+  await expect(`${JSON.stringify(document, null, 1)}\n`).toMatchFileSnapshot('openapi.json');
+});
+
+it('has the same commands and options as ever', async () => {
+  const help = allCommands(commandLine()).map((command) => command.configureHelp({ helpWidth: 100 }));
+  const texts = help.map((command) => command.helpInformation());
+  await expect(texts.join('\n')).toMatchFileSnapshot('commands.txt');
+});
+
+it('has the same metrics as ever', async () => {
+  const database = await testDatabase();
+  const service = await startService({ databaseUrl: database.url });
+  onTestFinished(async () => {
+    await service.remove();
+    await database.drop();
+  });
+  const text = await (await fetch(`http://127.0.0.1:${service.env.OPS_PORT}/metrics`)).text();
+  const names = text.split('\n').filter((line) => line.startsWith('# TYPE'));
+  await expect(`${names.sort().join('\n')}\n`).toMatchFileSnapshot('metrics.txt');
+});
