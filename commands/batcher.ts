@@ -137,8 +137,10 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     if (!isDue || !aggregate.snapshot || !context) return;
     try {
       let last = revision;
-      for (const event of toNewEvents(aggregate.schemas, eventsOf(aggregate.snapshot(state)), context)) {
-        ({ revision: last } = await store.append(stream, last, [event]));
+      for (const part of eventsOf(aggregate.snapshot(state))) {
+        // One by one: others are served between them.
+        const events = toNewEvents(aggregate.schemas, [part], context);
+        ({ revision: last } = await store.append(stream, last, events));
         cache.set(stream, { state, revision: last });
       }
     } catch (error) {

@@ -178,19 +178,17 @@ export const snapshotTrackers = ({ byId, deleted, deletedBefore }: Trackers): re
   const allDeleted = [...deletedBefore, ...deleted];
   const parts: StoredTracker[][] = [[]];
   let bytes = 0;
-  const goesOver = (entry: unknown): boolean => {
-    const more = Buffer.byteLength(JSON.stringify(entry)) + 1;
+  const add = (more: number): void => {
     bytes += more;
-    if (bytes <= PART_BYTES) return false;
+    if (bytes <= PART_BYTES) return;
+    parts.push([]);
     bytes = more;
-    return true;
   };
   for (const { origins, ...tracker } of byId.values()) {
-    const stored = { ...tracker, origins: [...origins] };
-    if (goesOver(stored)) parts.push([]);
-    parts.at(-1)?.push(stored);
+    add(mostBytes(tracker, origins));
+    parts.at(-1)?.push({ ...tracker, origins: [...origins] });
   }
-  if (goesOver(allDeleted)) parts.push([]);
+  add(allDeleted.length * DELETED_BYTES);
   const [first = []] = parts;
   if (parts.length === 1) {
     return [{ type: 'trackers.TrackersSnapshotted.v1', data: { trackers: first, deleted: allDeleted } }];
@@ -205,6 +203,17 @@ export const snapshotTrackers = ({ byId, deleted, deletedBefore }: Trackers): re
     },
   }));
 };
+
+const DELETED_BYTES = 80;
+
+/** At most so many bytes of JSON: origins are ASCII. To write all of it down only to measure it would take as long again. */
+const mostBytes = (
+  { name, customer_reference }: Pick<Tracker, 'name' | 'customer_reference'>,
+  origins: readonly string[],
+): number =>
+  300 +
+  4 * (name.length + (customer_reference?.length ?? 0)) +
+  origins.reduce((sum, origin) => sum + origin.length + 3, 0);
 
 type StoredTracker = Extract<
   TrackerEvent,
