@@ -1,66 +1,66 @@
 /** GET /docs: the OpenAPI document as a page, from this server alone. */
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import { API_VERSION, COUNTRY_ATTRIBUTION } from './openapi.ts';
-import type { Answer, Route } from './route.ts';
+import type { Route } from './route.ts';
 import { staticRoute } from './static-route.ts';
 
 const SCRIPT_SECONDS = 86_400;
 
-/** Nothing that would ask another host: no fonts, proxy, telemetry, assistant or hosted client. */
+const SCRIPT = { 'content-type': 'text/javascript; charset=utf-8' };
+const STYLE = { 'content-type': 'text/css; charset=utf-8' };
+
+/** Nothing that would ask another host: no validator, and no document but this one. */
 const settings = {
   url: '/openapi.json',
-  telemetry: false,
-  withDefaultFonts: false,
-  showDeveloperTools: 'never',
-  hideClientButton: true,
-  agent: { disabled: true },
-  mcp: { disabled: true },
-  defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
+  dom_id: '#reference',
+  validatorUrl: null,
+  queryConfigEnabled: false,
+  deepLinking: true,
+  displayRequestDuration: true,
+  defaultModelsExpandDepth: 0,
 };
 
-/**
- * Runs before the renderer, which gives the page's nonce to its main style element and forgets it on those
- * it makes later; without this the policy would have to allow any inline style.
- */
-const starter = `const { content } = document.querySelector('meta[property=csp-nonce]');
-const create = document.createElement.bind(document);
-document.createElement = (name, options) => {
-  const element = create(name, options);
-  if (name === 'style') element.nonce = content;
-  return element;
-};
-addEventListener('DOMContentLoaded', () => {
-  Scalar.createApiReference('#reference', ${JSON.stringify(settings)});
-});
-`;
+const starter = `SwaggerUIBundle(${JSON.stringify(settings)});\n`;
 
-/** The page, its script and the renderer. The renderer's 4 MB stay on disk until someone asks for them. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "style-src-attr 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': POLICY,
+  'referrer-policy': 'no-referrer',
+};
+
+/** The page and what it is made of. The renderer's megabytes stay on disk until someone asks for them. */
 export function docsRoutes(): Route[] {
-  const script = { 'content-type': 'text/javascript; charset=utf-8' };
   return [
-    {
-      method: 'GET',
-      path: '/docs',
-      access: 'public',
-      body: 'none',
-      bodyLimit: 0,
-      handle: docsPage,
-    },
-    staticRoute('/docs/start.js', SCRIPT_SECONDS, { body: starter, headers: script }),
-    rendererRoute(script),
+    staticRoute('/docs', 0, { body: page, headers: HEADERS }),
+    staticRoute('/docs/start.js', SCRIPT_SECONDS, { body: starter, headers: SCRIPT }),
+    staticRoute('/docs/page.css', SCRIPT_SECONDS, { body: style, headers: STYLE }),
+    rendererRoute('/docs/swagger-ui.js', 'swagger-ui-bundle.js', SCRIPT),
+    rendererRoute('/docs/swagger-ui.css', 'swagger-ui.css', STYLE),
   ];
 }
 
-function rendererRoute(headers: Readonly<Record<string, string>>): Route {
+function rendererRoute(path: string, file: string, headers: Readonly<Record<string, string>>): Route {
   let loaded: Route | null = null;
-  const load = () =>
-    staticRoute('/docs/scalar.js', SCRIPT_SECONDS, { body: readFileSync(rendererFile()), headers });
+  const load = () => {
+    const body = readFileSync(createRequire(import.meta.url).resolve(`swagger-ui-dist/${file}`));
+    return staticRoute(path, SCRIPT_SECONDS, { body, headers });
+  };
   return {
     method: 'GET',
-    path: '/docs/scalar.js',
+    path,
     access: 'public',
     body: 'none',
     bodyLimit: 0,
@@ -71,60 +71,26 @@ function rendererRoute(headers: Readonly<Record<string, string>>): Route {
   };
 }
 
-/** The browser build beside the package's entry, which is the only file that its `exports` lets be resolved. */
-function rendererFile(): string {
-  const entry = createRequire(import.meta.url).resolve('@scalar/api-reference');
-  return join(dirname(entry), 'browser', 'standalone.js');
-}
+const style = `body { margin: 0 }
+footer, noscript { display: block; padding: 1rem; font: 14px system-ui, sans-serif; text-align: center }
+`;
 
-function docsPage(): Answer {
-  const nonce = randomBytes(16).toString('base64');
-  return {
-    status: 200,
-    body: page(nonce),
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': policy(nonce),
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-    },
-  };
-}
-
-function policy(nonce: string): string {
-  return [
-    "default-src 'none'",
-    "script-src 'self'",
-    `style-src 'self' 'nonce-${nonce}'`,
-    "style-src-attr 'unsafe-inline'",
-    "img-src 'self' data:",
-    "font-src 'self' data:",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ');
-}
-
-function page(nonce: string): string {
-  return `<!doctype html>
+const page = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta property="csp-nonce" content="${nonce}">
 <title>Doorplate API ${API_VERSION}</title>
 <link rel="icon" href="data:,">
-<style nonce="${nonce}">body{margin:0}footer{padding:1rem;font:14px system-ui,sans-serif;text-align:center}</style>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="/docs/page.css">
 </head>
 <body>
 <div id="reference"></div>
 <noscript>The same as JSON: <a href="/openapi.json">/openapi.json</a></noscript>
 <footer>Visitor countries: ${COUNTRY_ATTRIBUTION}.</footer>
+<script src="/docs/swagger-ui.js"></script>
 <script src="/docs/start.js"></script>
-<script src="/docs/scalar.js"></script>
 </body>
 </html>
 `;
-}

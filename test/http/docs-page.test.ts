@@ -18,17 +18,14 @@ describe('the documentation page', () => {
     expect(body).toContain('IP Geolocation by DB-IP');
   });
 
-  it('has a nonce of its own each time', async () => {
-    const nonces = await Promise.all([app.inject('/docs'), app.inject('/docs')]);
-
-    expect(new Set(nonces.map(({ body }) => /nonce="(.+?)"/.exec(body)?.[1])).size).toBe(2);
-  });
-
   it('brings its renderer along, compressed for who takes it', async () => {
-    const plain = await app.inject({ url: '/docs/scalar.js' });
-    const small = await app.inject({ url: '/docs/scalar.js', headers: { 'accept-encoding': 'br, gzip' } });
+    const plain = await app.inject({ url: '/docs/swagger-ui.js' });
+    const small = await app.inject({
+      url: '/docs/swagger-ui.js',
+      headers: { 'accept-encoding': 'br, gzip' },
+    });
     const refused = await app.inject({
-      url: '/docs/scalar.js',
+      url: '/docs/swagger-ui.js',
       headers: { 'accept-encoding': 'gzip;q=0, br' },
     });
 

@@ -1,0 +1,43 @@
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { docsRoutes } from '../../http/docs-page.ts';
+import { documentedRoutes } from '../../http/documented-routes.ts';
+import { openApiDocument, openApiRoute } from '../../http/openapi.ts';
+import { describeInBrowser, startBrowser } from '../support/browser.ts';
+import { aServer } from './shell.ts';
+
+describeInBrowser('the documentation page in a browser', () => {
+  it('shows every operation and webhook, within its own policy and from its own server', async () => {
+    const document = openApiRoute(
+      openApiDocument(documentedRoutes, { publicUrl: 'https://doorplate.example' }),
+    );
+    const app = aServer({ routes: [...docsRoutes(), document] });
+    await app.listen({ host: '127.0.0.1', port: 0 });
+    const browser = await startBrowser();
+    onTestFinished(async () => {
+      await browser.close();
+      await app.close();
+    });
+    const { port } = app.server.address() as AddressInfo;
+    const page = await browser.newPage();
+    const problems: string[] = [];
+    const hosts = new Set<string>();
+    page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+    page.on('pageerror', (error) => problems.push(String(error)));
+    page.on('request', (request) => hosts.add(new URL(request.url()).host));
+
+    await page.goto(`http://127.0.0.1:${port}/docs`);
+    await page.waitForSelector('.opblock');
+    const shown = await page.locator('.opblock').count();
+    const { paths, webhooks } = (await (
+      await fetch(`http://127.0.0.1:${port}/openapi.json`)
+    ).json()) as Record<'paths' | 'webhooks', Record<string, object>>;
+    const operations = [...Object.values(paths), ...Object.values(webhooks)].flatMap(Object.keys);
+    await page.locator('.opblock-summary-path', { hasText: '/v1/lookup' }).first().click();
+    await page.waitForSelector('.opblock.is-open .responses-table');
+
+    expect(shown).toBe(operations.length);
+    expect(problems).toEqual([]);
+    expect([...hosts].filter((host) => host !== '')).toEqual([`127.0.0.1:${port}`]);
+  });
+});
