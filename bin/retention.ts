@@ -5,6 +5,7 @@ import { BILLING_PROCESSOR } from '../processors/billing/bill-completed-reveals.
 import type { Consumers } from '../processors/consumers.ts';
 import { KEEPING_PROCESSOR } from '../processors/domains/keep-domains.ts';
 import { type SweepOptions, sweep } from '../processors/expiry.ts';
+import { forgetNames } from '../processors/forget-names.ts';
 import { ENRICHING_PROCESSOR } from '../processors/lookup/enrich-reveals.ts';
 import { forgetResults } from '../processors/lookup/forget-results.ts';
 import { SETTLING_PROCESSOR } from '../processors/lookup/settle-ended-work.ts';
@@ -77,6 +78,7 @@ export const retentionJobs = (foundation: Foundation, metrics: Metrics, signal: 
     ['43 3 * * *', () => forgetWhatExpired(foundation)],
     ['53 3 * * *', () => forgetOldDeliveries(foundation)],
     ['3 4 * * *', () => forgetOldEndpoints(foundation)],
+    ['23 4 * * *', () => forgetNames(foundation)],
   ];
 };
 

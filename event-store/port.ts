@@ -84,6 +84,15 @@ export interface Batch {
   readonly position: Position;
 }
 
+export interface ForgetNamesOptions {
+  /** What the names begin with. */
+  readonly prefixes: readonly string[];
+  /** Streams that were deleted earlier, milliseconds since the epoch. */
+  readonly before: number;
+  /** A name that keeps this one from being forgotten while the store knows of it; null: there is none. */
+  readonly successorOf: (stream: string) => string | null;
+}
+
 export interface EventStore {
   /**
    * Appends all events or none.
@@ -105,7 +114,8 @@ export interface EventStore {
   head(): Promise<Position | null>;
 
   /**
-   * Deletes a whole stream for ever: it reads as empty and every later append to it is refused.
+   * Deletes a whole stream for ever: it reads as empty and every later append to it is refused, until its name is
+   * forgotten.
    * A stream that is not there stays as it is. Repeating it is harmless, also after OutcomeUnknown.
    * @throws WrongExpectedRevision when the stream has gone on past `last`; OutcomeUnknown, StoreUnavailable
    */
@@ -113,6 +123,14 @@ export interface EventStore {
 
   /** Whether a stream was deleted for ever, and its name cannot be used again. @throws StoreUnavailable */
   isExpired(stream: string): Promise<boolean>;
+
+  /**
+   * Forgets names of deleted streams, which may then be used again, from revision 0. A store whose deleted names cost
+   * nothing, or cannot be forgotten, keeps them.
+   * @returns how many were forgotten
+   * @throws StoreUnavailable
+   */
+  forgetNames(options: ForgetNamesOptions): Promise<number>;
 
   /** Drops the events before this revision; the stream goes on. Repeating it is harmless. */
   truncateBefore(stream: string, revision: Revision): Promise<void>;
@@ -132,7 +150,7 @@ export class WrongExpectedRevision extends Error {
   }
 }
 
-/** The stream was expired: its name is never used again. */
+/** The stream was expired, and its name is not forgotten. */
 export class StreamExpired extends Error {}
 
 /** Over 1 MiB in one append. */

@@ -118,10 +118,16 @@ const GENERATION = '~';
 
 /**
  * `digest`: the keyed digest of the canonical address (architecture, rule 13). `generation`: counts the streams of this
- * address that were forgotten; a name is never used again.
+ * address that were forgotten.
  */
 export const enrichmentStream = (digest: string, generation = 0): string =>
   `${ENRICHMENT_PREFIX}${digest}${generation === 0 ? '' : `${GENERATION}${generation}`}`;
+
+/** The next generation of an address's stream. */
+export const nextEnrichmentStream = (stream: string): string => {
+  const [digest = '', generation = '0'] = stream.slice(ENRICHMENT_PREFIX.length).split(GENERATION);
+  return enrichmentStream(digest, Number(generation) + 1);
+};
 
 /** The keyed digest in the name of an enrichment stream, whichever its generation. */
 export const digestOfEnrichment = (stream: string): string =>

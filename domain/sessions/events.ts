@@ -55,7 +55,9 @@ export const sessionExpiryEvents = {
 
 export const TAB_PREFIX = 'tab-';
 
+export const EXPIRED_PREFIX = 'expired-';
 /** Tells of a partner's sessions and receipts that were swept on a UTC day (`YYYY-MM-DD`). */
-export const expiredStream = (partnerId: string, day: string): string => `expired-${partnerId}-${day}`;
+export const expiredStream = (partnerId: string, day: string): string =>
+  `${EXPIRED_PREFIX}${partnerId}-${day}`;
 /** The day of such a stream's name. */
 export const dayOfExpiredStream = (stream: string): string => stream.slice(-10);

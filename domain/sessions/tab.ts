@@ -120,6 +120,15 @@ const afterVisit = (state: Tab, data: SessionEvent['data'], seen_at: string): Ta
   };
 };
 
-/** `generation`: counts the streams of this tab that have expired; a name is never used again. */
+/** `generation`: counts the streams of this tab that have expired. */
 export const tabStream = (tabId: string, generation: number): string =>
   generation === 0 ? `${TAB_PREFIX}${tabId}` : `${TAB_PREFIX}${tabId}-${generation}`;
+
+const UUID_LENGTH = 36;
+
+/** The next generation of a tab's stream. */
+export const nextTabStream = (stream: string): string => {
+  const tab = stream.slice(TAB_PREFIX.length);
+  const generation = Number(tab.slice(UUID_LENGTH + 1));
+  return tabStream(tab.slice(0, UUID_LENGTH), generation + 1);
+};

@@ -40,8 +40,9 @@ export const signalEvents = {
 } as const;
 export type SignalEvent = EventOf<typeof signalEvents>;
 
+export const SIGNALS_PREFIX = 'signals-';
 /** Of one UTC day (`YYYY-MM-DD`). */
-export const signalsStream = (day: string): string => `signals-${day}`;
+export const signalsStream = (day: string): string => `${SIGNALS_PREFIX}${day}`;
 
 /** When all that came on a day has expired, and its key goes (ISO 8601). */
 export const signalsExpireAt = (day: string): string => isoTime(Date.parse(day) + (1 + KEPT_DAYS) * DAY);

@@ -87,7 +87,7 @@ export const usageEvents = {
 } as const;
 export type UsageEvent = EventOf<typeof usageEvents>;
 
-const USAGE_PREFIX = 'usage-';
+export const USAGE_PREFIX = 'usage-';
 
 /** `day` as `YYYY-MM-DD`. */
 export const usageStream = (bootId: string, day: string): string => `${USAGE_PREFIX}${bootId}-${day}`;

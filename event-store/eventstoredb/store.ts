@@ -30,6 +30,8 @@ export const createEventStoreDb = ({
     append: appender.append,
     ...createReader(client, now, deadlineMs, closing.signal),
     ...createRetention(client, deadlineMs),
+    // A tombstone is for ever.
+    forgetNames: async () => 0,
     follow: (options) =>
       follow(
         { client, now, onStall },

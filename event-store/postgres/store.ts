@@ -13,6 +13,7 @@ import {
 } from '../port.ts';
 import { createCommitter } from './committer.ts';
 import { createFollower } from './follower.ts';
+import { forgetNames } from './names.ts';
 import { createPages, PAGE } from './pages.ts';
 import { COLUMNS, toRecordedEvent } from './rows.ts';
 
@@ -127,10 +128,10 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
         // The writers' lock: an append that is under way would not see that the stream expires.
         `with head as (select name, revision from eventlog.stream
                        where name = $1 and (select eventlog.lock_writer()) for update),
-              done as (update eventlog.stream s set expired = true from head
+              done as (update eventlog.stream s set expired = true, expired_at = coalesce(s.expired_at, $3) from head
                        where s.name = head.name and head.revision <= $2)
          select revision from head`,
-        [stream, last],
+        [stream, last, new Date(now())],
       );
       const revision = rows[0]?.revision;
       if (revision === undefined) return;
@@ -143,6 +144,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
       ]);
       return rows.length > 0;
     },
+    forgetNames: (options) => forgetNames(pool, now(), options),
     truncateBefore: async (stream, revision) => {
       await query(
         'truncate',

@@ -21,6 +21,24 @@ export const retention = ({ open }: SuiteContext): void => {
       );
       expect(are).toEqual([false, false, false, true]);
     });
+
+    it('whose name is forgotten begins again at revision 0, on a store that cannot forget it is refused as before', async () => {
+      let now = NOON;
+      const store = open({ now: () => now });
+      const stream = unique();
+      await store.append(stream, 'no_stream', [event(), event()]);
+      await store.expire(stream, 1);
+      now += 1;
+      const forgotten = await store.forgetNames({
+        prefixes: [stream],
+        before: now,
+        successorOf: () => null,
+      });
+      const again = store.append(stream, 'no_stream', [event()]);
+      if (forgotten === 0) await expect(again).rejects.toBeInstanceOf(StreamExpired);
+      else expect((await again).revision).toBe(0);
+      await expect(store.append(stream, 1, [event()])).rejects.toThrow();
+    });
   });
 
   describe('an event past its expires_at', () => {

@@ -1,0 +1,74 @@
+import type pg from 'pg';
+import { type ForgetNamesOptions, StoreUnavailable } from '../port.ts';
+
+const PAGE = 1_000;
+
+interface NameRow {
+  readonly name: string;
+  readonly undated: boolean;
+  readonly old: boolean;
+}
+
+/** Goes through the names of all streams, in pages, and forgets those that may be forgotten. `now` in milliseconds. */
+export const forgetNames = async (
+  pool: pg.Pool,
+  now: number,
+  { prefixes, before, successorOf }: ForgetNamesOptions,
+): Promise<number> => {
+  let forgotten = 0;
+  try {
+    for (let after = ''; ; ) {
+      const { rows } = await pool.query<NameRow>({
+        name: 'names_of_streams',
+        text: `select name, expired and expired_at is null as undated, expired and coalesce(expired_at < $2, false) as old
+               from eventlog.stream where name > $1 order by name limit ${PAGE}`,
+        values: [after, new Date(before)],
+      });
+      const mine = rows.filter(({ name }) => prefixes.some((prefix) => name.startsWith(prefix)));
+      await date(pool, namesOf(mine.filter(({ undated }) => undated)), now);
+      forgotten += await forget(pool, namesOf(mine.filter(({ old }) => old)), successorOf);
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < PAGE) return forgotten;
+      after = last.name;
+    }
+  } catch (error) {
+    throw new StoreUnavailable(String(error), { cause: error });
+  }
+};
+
+const namesOf = (rows: readonly NameRow[]): string[] => rows.map(({ name }) => name);
+
+/** Streams that an earlier version deleted count as deleted now. */
+const date = async (pool: pg.Pool, names: readonly string[], now: number): Promise<void> => {
+  if (names.length === 0) return;
+  await pool.query(
+    'update eventlog.stream set expired_at = $2 where name = any ($1) and expired_at is null',
+    [names, new Date(now)],
+  );
+};
+
+const forget = async (
+  pool: pg.Pool,
+  names: readonly string[],
+  successorOf: ForgetNamesOptions['successorOf'],
+): Promise<number> => {
+  if (names.length === 0) return 0;
+  const client = await pool.connect();
+  let deleted: number | null;
+  try {
+    // The writers' lock before the statement: it sees every successor that an append has begun.
+    await client.query('begin; select eventlog.lock_writer()');
+    ({ rowCount: deleted } = await client.query(
+      `delete from eventlog.stream s using unnest($1::text[], $2::text[]) as f (name, successor)
+       where s.name = f.name and s.expired
+         and not exists (select from eventlog.stream n where n.name = f.successor)`,
+      [names, names.map(successorOf)],
+    ));
+    await client.query('commit');
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+  client.release();
+  return deleted ?? 0;
+};

@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { DAY } from '../../domain/kernel/time.ts';
+import { enrichmentStream } from '../../domain/lookup/events.ts';
+import { tabStream } from '../../domain/sessions/tab.ts';
+import { type EventStore, StreamExpired, WrongExpectedRevision } from '../../event-store/port.ts';
+import { forgetNames } from '../../processors/forget-names.ts';
+import { type House, openHouse } from '../support/house.ts';
+
+let house: House;
+let store: EventStore;
+let begun: number;
+beforeAll(async () => {
+  house = await openHouse();
+  ({ store } = house);
+  begun = house.clock.at;
+});
+afterAll(() => house.close());
+beforeEach(() => {
+  house.clock.at = begun;
+});
+
+const append = (stream: string, expected: number | 'no_stream' = 'no_stream', id: string = randomUUID()) => {
+  const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(house.clock.at).toISOString() };
+  return store.append(stream, expected, [{ id, type: 'test.Happened.v1', data: {}, metadata }]);
+};
+const deleted = async (stream: string): Promise<string> => {
+  await append(stream);
+  await store.expire(stream, 0);
+  return stream;
+};
+const refuses = (stream: string) => expect(append(stream)).rejects.toBeInstanceOf(StreamExpired);
+const forgetAfter = async (days: number) => {
+  house.clock.at += days * DAY;
+  await forgetNames({ store, clock: { now: () => house.clock.at } });
+};
+
+describe('the name of a deleted stream', () => {
+  it('is refused for 30 days, then the stream begins again from revision 0', async () => {
+    const stream = await deleted(`payload-${randomUUID()}`);
+    await forgetAfter(30);
+    await refuses(stream);
+    await forgetAfter(1);
+    expect(await append(stream)).toMatchObject({ revision: 0 });
+    const events = await Array.fromAsync(store.readStream(stream));
+    expect(events.map(({ revision }) => revision)).toEqual([0]);
+  });
+
+  it('refuses an append at a revision of before, once it is forgotten', async () => {
+    const stream = await deleted(`payload-${randomUUID()}`);
+    await forgetAfter(31);
+    await expect(append(stream, 0)).rejects.toMatchObject({ actual: null });
+    await append(stream);
+    await expect(append(stream)).rejects.toBeInstanceOf(WrongExpectedRevision);
+    expect(await append(stream, 0)).toMatchObject({ revision: 1 });
+  });
+
+  it('is kept for ever where it is that of a reveal', async () => {
+    const stream = await deleted(`reveal-${randomUUID()}`);
+    await forgetAfter(4_000);
+    await refuses(stream);
+  });
+
+  it.each([
+    ['tab', tabStream],
+    ['enrichment', enrichmentStream],
+  ])('is kept while a later generation of the %s is there', async (_kind, streamOf) => {
+    const id = randomUUID();
+    const [first, second, third] = [streamOf(id, 0), streamOf(id, 1), streamOf(id, 2)];
+    await deleted(first);
+    await deleted(second);
+    await append(third);
+    await forgetAfter(31);
+    for (const stream of [first, second]) await refuses(stream);
+    await store.expire(third, 0);
+    for (const _ of [third, second, first]) await forgetAfter(31);
+    expect(await append(first)).toMatchObject({ revision: 0 });
+    expect(await store.isExpired(second)).toBe(false);
+  });
+
+  it('counts from the next run where an earlier version deleted the stream', async () => {
+    const stream = await deleted(`payload-${randomUUID()}`);
+    await house.rows('update eventlog.stream set expired_at = null where name = $1', [stream]);
+    await forgetAfter(100);
+    await refuses(stream);
+    await forgetAfter(31);
+    expect(await append(stream)).toMatchObject({ revision: 0 });
+  });
+});
+
+it('forgets no stream that is there, however old', async () => {
+  const stream = `payload-${randomUUID()}`;
+  await append(stream);
+  await forgetAfter(4_000);
+  await expect(append(stream)).rejects.toBeInstanceOf(WrongExpectedRevision);
+});
