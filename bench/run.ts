@@ -18,6 +18,7 @@ import { sessionsMillionRow } from './rows/sessions-million.ts';
 import { signals } from './rows/signals.ts';
 import { submissions } from './rows/submissions.ts';
 import { unitCosts } from './rows/unit-costs.ts';
+import { yearsRow } from './rows/years.ts';
 import { type Bench, FULL, type Line, QUICK, type Row } from './support/bench.ts';
 import { describeMachine, type Machine } from './support/machine.ts';
 import { type Product, startProduct } from './support/product.ts';
@@ -28,7 +29,7 @@ import { NoGenerator } from './support/wrk.ts';
 const ROWS: readonly Row[] = [
   ...[savedLookups, submissions, latency, memory, captures, feed, reveals, signals],
   ...[unitCosts, deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow],
-  migrationsRow,
+  ...[migrationsRow, yearsRow],
 ];
 /** Those that start what they need themselves. */
 const APART: readonly Row[] = [
@@ -39,6 +40,7 @@ const APART: readonly Row[] = [
   sessionsMillionRow,
   deliveriesMillionRow,
   migrationsRow,
+  yearsRow,
 ];
 const PARTNERS = 4;
 const LIMIT_MS = 30 * 60_000;

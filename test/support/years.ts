@@ -1,0 +1,138 @@
+/** A partner's ordinary days over years, and what workers do in between: for tests and the bench. */
+import { randomUUID } from 'node:crypto';
+import {
+  CONSUMERS,
+  forgetOldDeliveries,
+  forgetOldEndpoints,
+  forgetOldResults,
+  forgetWhatExpired,
+  snapshotOldEnrichments,
+  sweepToEnd,
+} from '../../bin/retention.ts';
+import { DAY, utcDay } from '../../domain/kernel/time.ts';
+import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
+import { sweepClaims } from '../../processors/claims.ts';
+import { createPassage } from '../../processors/consumers.ts';
+import { forgetNames } from '../../processors/forget-names.ts';
+import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
+import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/close-usage-streams.ts';
+import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
+import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
+import { type ApiOptions, type Key, type ManualClock, manualClock, startApi, type TestApi } from './api.ts';
+import { aCompany, scriptedProvider } from './providers.ts';
+import { collect, feed, makeTracker } from './tracking.ts';
+import { until } from './until.ts';
+
+export interface OrdinaryDay {
+  /** Addresses that are looked up; the partner has never asked for them before. */
+  readonly lookups: number;
+  /** Visits, each from an address that was looked up on this day, and each told to an endpoint. */
+  readonly visits: number;
+  /** Sessions of these visits that are revealed. */
+  readonly reveals: number;
+}
+
+export interface Years {
+  readonly api: TestApi;
+  readonly clock: ManualClock;
+  readonly key: Key;
+  /** What a partner does on one day: lookups, an endpoint that comes and goes, visits and reveals. */
+  work(day: OrdinaryDay): Promise<void>;
+  /** What workers do in a period of many days. */
+  upkeep(): Promise<void>;
+}
+
+const ROOM = {
+  CAPTURES_PER_SECOND: '100000',
+  CAPTURES_PER_SECOND_PER_TRACKER: '100000',
+  CAPTURES_PER_SECOND_PER_VISITOR: '100000',
+  REVEALS_PER_SECOND: '100000',
+};
+
+/** A service with one partner, whose clock says noon of an early year and stands still until it is moved. */
+export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = {}): Promise<Years> => {
+  const clock = manualClock();
+  const provider = scriptedProvider();
+  provider.saysElse(aCompany('Acme'));
+  const api = await startApi({
+    clock,
+    providers: [provider],
+    ...options,
+    env: { ...ROOM, ...options.env },
+  });
+  const key = await api.key();
+  const tracker = await makeTracker(api, key);
+  let address = 0;
+
+  const lookUp = async (): Promise<string> => {
+    address += 1;
+    const ip = `9.${(address >> 16) & 255}.${(address >> 8) & 255}.${address & 255}`;
+    await api.post(key, ip);
+    await api.settled(key, ip);
+    return ip;
+  };
+  const send = async (method: 'POST' | 'DELETE', url: string, rest: object = {}) => {
+    const answer = await api.inject(key, { method, url, ...rest });
+    if (answer.statusCode >= 300) throw new Error(`${method} ${url} was answered ${answer.statusCode}`);
+    return answer.body === '' ? null : answer.json();
+  };
+  const sessionsOfToday = async (count: number): Promise<unknown[]> => {
+    const ids: unknown[] = [];
+    for (let cursor = ''; ids.length < count; ) {
+      const page = await feed(api, key, `limit=100${cursor}`);
+      ids.push(...page.sessions.map(({ session_id }) => session_id));
+      cursor = `&cursor=${page.next_cursor}`;
+    }
+    return ids.slice(-count);
+  };
+  const work = async ({ lookups, visits, reveals }: OrdinaryDay): Promise<void> => {
+    const ips: string[] = [];
+    for (let n = 0; n < lookups; n += 1) ips.push(await lookUp());
+    const payload = { name: 'receiver', url: 'https://receiver.invalid/', events: ['session.created'] };
+    const { id } = await send('POST', '/v1/webhooks', { payload });
+    for (let n = 0; n < visits; n += 1) await collect(api, tracker, { ip: ips[n % lookups] ?? '' });
+    for (const session of await sessionsOfToday(reveals)) {
+      const headers = { 'idempotency-key': randomUUID() };
+      await send('POST', `/v1/sessions/${session}/reveal`, { headers });
+    }
+    await send('DELETE', `/v1/webhooks/${id}`);
+    // A use is written some moments later, by the clock of then.
+    await until('the uses of this day are written', async () => {
+      const uses = 'select from work.lookup_use where asked_on = $1::date';
+      return ((await api.sql.query(uses, [utcDay(clock.now())])).rowCount ?? 0) >= lookups;
+    });
+  };
+  return { api, clock, key, work, upkeep: () => upkeepOf(api, clock) };
+};
+
+/** Each job twice, as one finds what another has left. */
+const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
+  const { foundation } = api;
+  const { store, pool, dayKeys } = foundation;
+  const parts = { store, pool, clock };
+  const run = { signal: new AbortController().signal, forMs: 60_000, onBlocked: () => undefined };
+  const passed = async () => {
+    await api.caughtUp();
+    const passage = createPassage(pool, CONSUMERS);
+    await until('all have passed', async () => passage.come(await store.head(), run.signal));
+  };
+  for (const _ of ['once', 'again']) {
+    await passed();
+    await closeTrackerDays({ ...parts, caughtUp: async () => true });
+    await closeUsageStreams(parts);
+    await expireUsageStreams(parts, (before) => forgetUsageBefore(pool, before));
+    await passed();
+    await sweepToEnd(foundation);
+    await snapshotOldEnrichments(foundation, run);
+    await forgetOldResults(foundation, run.signal);
+    await forgetOldEndpoints(foundation);
+    await forgetOldDeliveries(foundation);
+    await forgetWhatExpired(foundation);
+    await forgetNames(foundation);
+    await forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY));
+    await truncateIntakes(parts);
+    await dayKeys.destroyExpired();
+    await sweepClaims(pool, clock.now());
+  }
+};
