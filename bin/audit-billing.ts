@@ -86,6 +86,7 @@ export const auditBilling = async (
       `that are known to have expired, ${missing.untraceable} too old for either; for the last two kinds numbering, ` +
       'digests and read model speak, and an anchor',
   );
+  if (missing.pending.length > 0) notes.push(pendingNote(missing.pending));
   const months = monthsOf(chain.entries, month);
   return {
     report: {
@@ -105,6 +106,16 @@ export const auditBilling = async (
     },
     notes,
   };
+};
+
+const LISTED = 20;
+
+const pendingNote = (pending: readonly string[]): string => {
+  const more = pending.length > LISTED ? ` and ${pending.length - LISTED} more` : '';
+  return (
+    `pending reveals: ${pending.length}; whoever holds a complete receipt of one has proof that its completion was ` +
+    `removed: ${pending.slice(0, LISTED).join(' ')}${more}`
+  );
 };
 
 const READ_MODELS = [

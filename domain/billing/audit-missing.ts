@@ -40,6 +40,8 @@ export interface MissingCheck {
   readonly expired: number;
   /** Entries so old that nothing has to be left of their receipts. */
   readonly untraceable: number;
+  /** Reveals that wait for their completion, in the store and in the read model. */
+  readonly pending: readonly string[];
   readonly differences: readonly Difference[];
 }
 
@@ -54,6 +56,7 @@ export const checkMissing = (
   const entries = entriesWithoutReceipt(partnerId, chain, receipts, traces, moment);
   return {
     ...entries,
+    pending: pendingReveals(receipts, traces, moment),
     differences: [
       ...entries.differences,
       ...requestsWithoutCompletion(receipts, traces, moment),
@@ -68,7 +71,7 @@ const entriesWithoutReceipt = (
   { byId }: Receipts,
   { expired, rows }: Traces,
   { now, upTo }: AuditMoment,
-): MissingCheck => {
+): Omit<MissingCheck, 'pending'> => {
   const differences: Difference[] = [];
   const counts = { expired: 0, untraceable: 0 };
   for (const { number, reveal_id, completed_at, position } of entries) {
@@ -84,6 +87,12 @@ const entriesWithoutReceipt = (
   }
   return { ...counts, differences };
 };
+
+const pendingReveals = ({ byId }: Receipts, { rows }: Traces, { now }: AuditMoment): string[] =>
+  [...byId].flatMap(([reveal_id, { requested, completed }]) => {
+    const row = rows.get(reveal_id);
+    return !completed && requested && row?.pending && !isExpired(row, now) ? [reveal_id] : [];
+  });
 
 const requestsWithoutCompletion = (
   { byId }: Receipts,

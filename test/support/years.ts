@@ -87,8 +87,7 @@ export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = 
     return ids.slice(-count);
   };
   const work = async ({ lookups, visits, reveals }: OrdinaryDay): Promise<void> => {
-    const ips: string[] = [];
-    for (let n = 0; n < lookups; n += 1) ips.push(await lookUp());
+    const ips = await Promise.all(Array.from({ length: lookups }, lookUp));
     const payload = { name: 'receiver', url: 'https://receiver.invalid/', events: ['session.created'] };
     const { id } = await send('POST', '/v1/webhooks', { payload });
     for (let n = 0; n < visits; n += 1) await collect(api, tracker, { ip: ips[n % lookups] ?? '' });
