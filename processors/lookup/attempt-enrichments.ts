@@ -90,14 +90,33 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
   };
 };
 
+const IS_CLAIMED = isClaimed('w.ip', 'w.round', 'w.attempts + 1');
+
 const unclaimedWork = (due: string): string => `
   select w.ip as item, w.round as cycle, w.attempts + 1 as attempt from read.enrichment_work w
-  where ${due} and not ${isClaimed('w.ip', 'w.round', 'w.attempts + 1')}`;
+  where ${due} and not ${IS_CLAIMED}`;
 
-const DUE: DueAttempts = {
+/**
+ * The earliest of each partner, then the second of each. Those of the same turn come in random order, as often a single
+ * one is taken: by time, it would be that of the partner with the longest backlog.
+ */
+const IN_TURN = `
+  select own.ip from (
+    with recursive askers as (
+      (select asked_by from read.enrichment_work order by asked_by limit 1)
+      union all
+      select (select o.asked_by from read.enrichment_work o where o.asked_by > a.asked_by order by o.asked_by limit 1)
+      from askers a where a.asked_by is not null)
+    table askers) askers, lateral (
+    select w.ip, row_number() over (order by w.next_attempt_at) as turn from read.enrichment_work w
+    where w.asked_by = askers.asked_by and w.next_attempt_at <= $1 and not ${IS_CLAIMED}
+    order by w.next_attempt_at limit $2) own
+  order by own.turn, random() limit $2`;
+
+/** Exported for tests. */
+export const DUE_ENRICHMENTS: DueAttempts = {
   name: 'claim_due_enrichments',
-  select: `${unclaimedWork('w.next_attempt_at <= $1')}
-           order by w.next_attempt_at limit $2 for update of w skip locked`,
+  select: `${unclaimedWork(`w.ip = any (array(${IN_TURN}))`)} for update of w skip locked`,
   selectAhead: `${unclaimedWork('coalesce(w.last_attempt_at, w.requested_at) > $5')}
                 limit $2 for update of w skip locked`,
   mark: 'enrichment',
@@ -109,7 +128,7 @@ const takeDue = async (
   limit: number,
 ): Promise<{ readonly work: readonly DueWork[]; readonly waitMs: number }> => {
   const leaseMs = attemptMs + LEASE_MARGIN_MS;
-  const { claims, waitMs } = await claimDue(pool, DUE, { now: clock.now(), leaseMs, limit });
+  const { claims, waitMs } = await claimDue(pool, DUE_ENRICHMENTS, { now: clock.now(), leaseMs, limit });
   return { work: claims.map(({ item, cycle, attempt }) => ({ ip: item, round: cycle, attempt })), waitMs };
 };
 

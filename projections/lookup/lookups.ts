@@ -26,7 +26,11 @@ interface WorkRow {
   attempts: number;
   next_attempt_at: string;
   last_attempt_at: string | null;
+  /** The partner that asked first; `NOBODY` for a reveal, whose work must not tell whose it is. */
+  asked_by: string;
 }
+
+const NOBODY = '00000000-0000-0000-0000-000000000000';
 
 interface ReservationRow {
   reservation_id: string;
@@ -132,6 +136,7 @@ const foldEnrichment = (
         attempts: 0,
         next_attempt_at: requested_at,
         last_attempt_at: null,
+        asked_by: reservation?.partner_id ?? NOBODY,
       });
       if (reservation) submitted(changes, ip, kind, reservation);
       return;
@@ -276,13 +281,14 @@ const APPLY = `
   ended as (
     delete from enrichment_work where ip = any ($3)),
   opened as (
-    insert into enrichment_work (ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at)
-    select ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at
+    insert into enrichment_work
+      (ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at, asked_by)
+    select ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at, asked_by
     from json_populate_recordset(null::enrichment_work, $4)
     on conflict (ip) do update
-    set (round, kind, requested_at, attempts, next_attempt_at, last_attempt_at) =
+    set (round, kind, requested_at, attempts, next_attempt_at, last_attempt_at, asked_by) =
       (excluded.round, excluded.kind, excluded.requested_at, excluded.attempts, excluded.next_attempt_at,
-       excluded.last_attempt_at)),
+       excluded.last_attempt_at, excluded.asked_by)),
   attempted as (
     update enrichment_work w set attempts = n.attempts, next_attempt_at = n.next_attempt_at,
                                  last_attempt_at = n.last_attempt_at
