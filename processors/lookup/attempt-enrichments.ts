@@ -98,7 +98,8 @@ const unclaimedWork = (due: string): string => `
 
 /**
  * The earliest of each partner, then the second of each. Those of the same turn come in random order, as often a single
- * one is taken: by time, it would be that of the partner with the longest backlog.
+ * one is taken: by time, it would be that of the partner with the longest backlog. The claim is looked up row by row, in a
+ * CASE: as a join, the planner compares every row with every live claim.
  */
 const IN_TURN = `
   select own.ip from (
@@ -109,7 +110,7 @@ const IN_TURN = `
       from askers a where a.asked_by is not null)
     table askers) askers, lateral (
     select w.ip, row_number() over (order by w.next_attempt_at) as turn from read.enrichment_work w
-    where w.asked_by = askers.asked_by and w.next_attempt_at <= $1 and not ${IS_CLAIMED}
+    where w.asked_by = askers.asked_by and w.next_attempt_at <= $1 and case when ${IS_CLAIMED} then false else true end
     order by w.next_attempt_at limit $2) own
   order by own.turn, random() limit $2`;
 
