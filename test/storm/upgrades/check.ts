@@ -26,7 +26,9 @@ export const checkReadModels = async ({ postgres, api }: Stack, { violations }: 
     const { rows } = await db.query(VISITS);
     const { events, in_column, in_projection } = rows[0];
     later = rows[0].later;
-    return in_column === events && in_projection === events ? [] : [JSON.stringify(rows[0])];
+    const isWhole = in_projection > 0 && in_column === in_projection;
+    // The log of an EventStoreDB is not here to be counted.
+    return isWhole && (events === 0 || events === in_projection) ? [] : [JSON.stringify(rows[0])];
   }, CURRENT_MS);
   await db.end();
   for (const detail of different) violations.add('new read models hold every event once', detail);
