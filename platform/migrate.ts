@@ -11,6 +11,8 @@ const CONNECT_MS = 10_000;
 /** A migration that waits for a table's lock keeps all waiting who come to the table after it. */
 const LOCK_MS = 500;
 const LOCK_TRIES = 120;
+/** How often a start looks whether the one that migrates is done. */
+const ANOTHER_MIGRATES_MS = 50;
 const LOCK_NOT_AVAILABLE = '55P03';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 
@@ -110,13 +112,25 @@ async function runFiles(client: pg.Client, directory: string, names: readonly st
 /** Two that make the table at once: one of them gets an error of a catalogue's unique index. */
 const MADE_BY_ANOTHER = ['23505', '42P07'];
 
-/** Waits until no other process migrates, and keeps others waiting until the connection ends. */
+/**
+ * Waits until no other process migrates, and keeps others waiting until the connection ends. It asks again and again: a
+ * query that waits has a snapshot, for whose end an index that is built beside appends would wait.
+ */
 async function lockOut(guard: pg.Client): Promise<void> {
   await guard.query('create table if not exists public.doorplate_migrating ()').catch((error: unknown) => {
     if (!MADE_BY_ANOTHER.includes((error as { code?: string }).code ?? '')) throw error;
   });
-  await guard.query('begin');
-  await guard.query('lock table public.doorplate_migrating in exclusive mode');
+  for (;;) {
+    await guard.query('begin');
+    try {
+      await guard.query('lock table public.doorplate_migrating in exclusive mode nowait');
+      return;
+    } catch (error) {
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+      await guard.query('rollback');
+      await pause(ANOTHER_MIGRATES_MS);
+    }
+  }
 }
 
 /** Runs again what could not get a lock in time. What had run by then has not to run again. */

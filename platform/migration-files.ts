@@ -17,14 +17,14 @@ export const sqlFiles: Strategy = {
     Promise.all(
       paths.map(async (path) => {
         const sql = await readFile(path, 'utf8');
-        const isOutside = NO_TRANSACTION.test(sql);
-        const statements = isOutside ? [WAIT_FOR_LOCKS, ...statementsOf(sql), WAIT_BRIEFLY] : [sql];
+        const outside = statementsOutside(sql);
+        const statements = outside === null ? [sql] : [WAIT_FOR_LOCKS, ...outside, WAIT_BRIEFLY];
         return {
           id: path,
           filePaths: [path],
           actions: {
             up: (pgm) => {
-              if (isOutside) pgm.noTransaction();
+              if (outside !== null) pgm.noTransaction();
               for (const statement of statements) pgm.sql(statement);
             },
             down: false,
@@ -34,8 +34,9 @@ export const sqlFiles: Strategy = {
     ),
 };
 
-/** Of a file without a function's body: each ends with a semicolon at the end of a line. */
-const statementsOf = (sql: string): string[] => sql.split(/;\s*$/m).filter((text) => text.trim() !== '');
+/** The statements of a file that runs in no transaction, each of which ends with its line; null: it runs in one. */
+export const statementsOutside = (sql: string): readonly string[] | null =>
+  NO_TRANSACTION.test(sql) ? sql.split(/;\s*$/m).filter((text) => text.trim() !== '') : null;
 
 /** Names of the migrations of a folder, in order. */
 export const migrationNames = (directory: string): string[] =>

@@ -100,7 +100,8 @@ describe('migrate', () => {
     write('0002_visit.sql', index('UNIQUE'));
     await expect(migrate(database.url, { directory })).rejects.toThrow(/0002_visit failed: could not create/);
     write('0002_visit.sql', index(''));
-    expect(await migrate(database.url, { directory })).toEqual(['0002_visit']);
+    const runs = await Promise.all(Array.from({ length: 4 }, () => migrate(database.url, { directory })));
+    expect(runs.flat()).toEqual(['0002_visit']);
     const { rows } = await client.query(
       "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = 'visit_id'::regclass",
     );

@@ -17,6 +17,8 @@ alter table read.session add column visits integer not null default 1;
 create table read.session_visit (session_id uuid primary key, visits integer not null);
 `;
 
+const INDEX = '-- No transaction\ncreate index concurrently session_by_visits on read.session (visits);\n';
+
 /** Counts each event once: an event that it passed over, or applied twice, shows. */
 const PROJECTION = `
 export const sessionVisits = {
@@ -43,6 +45,7 @@ const version = (release: string): Change => ({
 
 const EXPANDED: readonly Change[] = [
   { file: 'migrations/9001_visits.sql', from: null, to: MIGRATION },
+  { file: 'migrations/9002_by-visits.sql', from: null, to: INDEX },
   { file: 'projections/sessions/session-visits.ts', from: null, to: PROJECTION },
   {
     file: 'projections/all.ts',
@@ -85,7 +88,7 @@ const EXPANDED: readonly Change[] = [
 ];
 
 const WRITTEN: readonly Change[] = [
-  { file: `migrations/9002_visits-seen_needs-${READING}.sql`, from: null, to: 'select 1;\n' },
+  { file: `migrations/9003_visits-seen_needs-${READING}.sql`, from: null, to: 'select 1;\n' },
   {
     file: 'domain/sessions/tab.ts',
     from: "        type: 'sessions.SessionVisited.v1',",
