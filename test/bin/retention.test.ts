@@ -10,6 +10,7 @@ import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { holdingStore } from '../support/other-stores.ts';
+import { allPassed } from '../support/passed.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
 
@@ -52,17 +53,6 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     const { store, databaseUrl: url } = api.foundation;
     await rebuild({ store, url, projections: allProjections });
     await api.caughtUp();
-  };
-  const processed = async () => {
-    const head = await api.foundation.store.head();
-    // Positions are saved up to a second later, and a sweep deletes nothing before.
-    await eventually('the processors have saved their positions', async () => {
-      const { rows } = await api.sql.query<{ least: string | null }>(
-        'select min(position) as least from work.processor where name = any ($1)',
-        [CONSUMERS.processors],
-      );
-      return BigInt(rows[0]?.least ?? -1) >= (head ?? -1n);
-    });
   };
   /** What partners are told, and an auditor. */
   const answers = async () => {
@@ -109,7 +99,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     clock.set(NOON + 30 * DAY - MINUTE);
     await reveal(sessions[0]);
     await api.caughtUp();
-    await processed();
+    await allPassed(api);
   });
   afterAll(() => api.close());
 
@@ -130,7 +120,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     await rebuildAll();
     expect(await answers()).toEqual(expired);
     await closeDays();
-    await processed();
+    await allPassed(api);
     await sweepToEnd(api.foundation);
     await api.caughtUp();
     expect([await rowsOf('session'), await rowsOf('expired_session')]).toEqual([0, 2]);
@@ -142,7 +132,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
 
     clock.set(NOON + 31 * DAY);
     await closeDays();
-    await processed();
+    await allPassed(api);
     await sweepToEnd(api.foundation);
     await api.caughtUp();
     for (const again of [false, true]) {
@@ -161,7 +151,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     expect(await statuses()).toEqual(Array(5).fill('404'));
     clock.set(NOON + 92 * DAY + HOUR);
     await api.caughtUp();
-    await processed();
+    await allPassed(api);
     await forgetWhatExpired(api.foundation);
     expect([await rowsOf('expired_session'), await rowsOf('expired_reveal')]).toEqual([0, 0]);
     await rebuildAll();

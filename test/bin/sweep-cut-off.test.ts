@@ -2,16 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { auditBilling } from '../../bin/audit-billing.ts';
-import { CONSUMERS, sweepToEnd } from '../../bin/retention.ts';
+import { sweepToEnd } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
+import { allPassed } from '../support/passed.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
-import { until } from '../support/until.ts';
 
 class Killed extends Error {}
 
@@ -55,21 +55,10 @@ beforeEach(async () => {
   clock.advance(32 * DAY);
   await api.caughtUp();
   await closeTrackerDays({ ...api.foundation, caughtUp: async () => true });
-  await passed();
+  await allPassed(api);
 });
 afterEach(() => api.close());
 
-const passed = async () => {
-  await api.caughtUp();
-  const head = await api.foundation.store.head();
-  await until('the processors have saved their positions', async () => {
-    const { rows } = await api.sql.query<{ least: string | null }>(
-      'select min(position) as least from work.processor where name = any ($1)',
-      [CONSUMERS.processors],
-    );
-    return BigInt(rows[0]?.least ?? -1) >= (head ?? -1n);
-  });
-};
 const rebuildAll = async () => {
   const { store, databaseUrl: url } = api.foundation;
   await rebuild({ store, url, projections: allProjections });
@@ -96,7 +85,7 @@ it.each(['expire reveal-', 'expired reveal-', 'append expired-', 'appended expir
     dies = () => false;
     await rebuildAll();
     expect((await audit()).differences).toEqual([]);
-    await passed();
+    await allPassed(api);
     await sweepToEnd(api.foundation);
     await api.caughtUp();
     clock.advance(20 * DAY);

@@ -1,7 +1,6 @@
 /** A partner's ordinary days over years, and what workers do in between: for tests and the bench. */
 import { randomUUID } from 'node:crypto';
 import {
-  CONSUMERS,
   forgetOldDeliveries,
   forgetOldEndpoints,
   forgetOldResults,
@@ -12,7 +11,6 @@ import {
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import { sweepClaims } from '../../processors/claims.ts';
-import { createPassage } from '../../processors/consumers.ts';
 import { forgetNames } from '../../processors/forget-names.ts';
 import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
 import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
@@ -20,6 +18,7 @@ import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/cl
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
 import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
 import { type ApiOptions, type Key, type ManualClock, manualClock, startApi, type TestApi } from './api.ts';
+import { allPassed } from './passed.ts';
 import { aCompany, scriptedProvider } from './providers.ts';
 import { collect, feed, makeTracker } from './tracking.ts';
 import { until } from './until.ts';
@@ -111,17 +110,12 @@ const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
   const { store, pool, dayKeys } = foundation;
   const parts = { store, pool, clock };
   const run = { signal: new AbortController().signal, forMs: 60_000, onBlocked: () => undefined };
-  const passed = async () => {
-    await api.caughtUp();
-    const passage = createPassage(pool, CONSUMERS);
-    await until('all have passed', async () => passage.come(await store.head(), run.signal));
-  };
   for (const _ of ['once', 'again']) {
-    await passed();
+    await allPassed(api);
     await closeTrackerDays({ ...parts, caughtUp: async () => true });
     await closeUsageStreams(parts);
     await expireUsageStreams(parts, (before) => forgetUsageBefore(pool, before));
-    await passed();
+    await allPassed(api);
     await sweepToEnd(foundation);
     await snapshotOldEnrichments(foundation, run);
     await forgetOldResults(foundation, run.signal);

@@ -1,0 +1,13 @@
+import { CONSUMERS } from '../../bin/retention.ts';
+import { createPassage } from '../../processors/consumers.ts';
+import type { TestApi } from './api.ts';
+import { until } from './until.ts';
+
+/** Waits until read models and processors have all, and have saved that: a sweep deletes nothing before. */
+export const allPassed = async (api: TestApi): Promise<void> => {
+  const { pool, store } = api.foundation;
+  await api.caughtUp();
+  const passage = createPassage(pool, CONSUMERS);
+  const { signal } = new AbortController();
+  await until('all have passed', async () => passage.come(await store.head(), signal));
+};
