@@ -47,6 +47,8 @@ const SETTINGS = [
   'checkpoint_timeout=15min',
   'jit=off',
   'log_checkpoints=off',
+  // 128 MB instead of 8 GB on disk, which any login can fill.
+  'max_notify_queue_pages=16384',
   'timezone=UTC',
   'log_timezone=UTC',
   'log_line_prefix=%m [%p] ',

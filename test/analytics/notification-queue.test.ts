@@ -8,7 +8,7 @@ import { startApi, type TestApi } from '../support/api.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
-/** The least that PostgreSQL takes; usually it is a million, 8 GB. */
+/** The least that PostgreSQL takes. */
 const SMALL_QUEUE = ['max_notify_queue_pages=64'];
 
 const folder = makeDataFolder();

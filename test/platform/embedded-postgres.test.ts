@@ -80,13 +80,15 @@ describe('the embedded PostgreSQL', () => {
     const rows = await query(
       url,
       `SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'jit', 'max_connections',
-       'shared_buffers', 'server_encoding', 'TimeZone') ORDER BY name COLLATE "C"`,
+       'shared_buffers', 'server_encoding', 'TimeZone', 'max_notify_queue_pages') ORDER BY name COLLATE "C"`,
     );
     expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual({
       TimeZone: 'UTC',
       fsync: 'on',
       jit: 'off',
       max_connections: '100',
+      // Of 8 KB each: what a login may fill of the disk.
+      max_notify_queue_pages: '16384',
       server_encoding: 'UTF8',
       shared_buffers: '16384',
       synchronous_commit: 'on',
