@@ -7,6 +7,7 @@ import { manualClock, startApi } from '../support/api.ts';
 import { answersOf, settled, startSurroundings, useEverything } from '../support/everything.ts';
 import { feed } from '../support/tracking.ts';
 import { expire, goOn, liveEarlier } from './earlier.ts';
+import { passNights } from './nights.ts';
 import { dumpDatabase, RECORDED_AT, type Recorded, withoutPorts } from './recorded.ts';
 
 it('records the release', { timeout: 120_000 }, async () => {
@@ -20,6 +21,7 @@ it('records the release', { timeout: 120_000 }, async () => {
   const past = await liveEarlier(api, key, around);
   clock.set(RECORDED_AT);
   await expire(api);
+  await passNights(api, key.partner_id);
   await goOn(api, key, around, past);
   const used = await useEverything(api, around, key);
   const { next_cursor } = await feed(api, used.key, 'limit=2');

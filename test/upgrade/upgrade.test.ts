@@ -1,6 +1,5 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { snapshotOldEnrichments } from '../../bin/retention.ts';
 import { DAY, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import { migrate } from '../../platform/migrate.ts';
 import { type ManualClock, manualClock, startApi, type TestApi } from '../support/api.ts';
@@ -19,12 +18,12 @@ import {
 } from '../support/everything.ts';
 import { aCompany } from '../support/providers.ts';
 import { collect, feed } from '../support/tracking.ts';
-import { until } from '../support/until.ts';
 import { verified } from '../support/webhook-sink.ts';
 import { expire } from './earlier.ts';
+import { snapshotResults } from './nights.ts';
 import { comparable, loadDatabase, RECORDED_AT, type Recorded, readRecorded } from './recorded.ts';
 
-describe.each(['e868a28'])('a database that %s wrote', (release) => {
+describe.each(['e868a28', '0.2.0'])('a database that %s wrote', (release) => {
   let recorded: Recorded;
   let used: Recorded['used'];
   let expected: ReturnType<typeof comparable>;
@@ -126,13 +125,8 @@ describe.each(['e868a28'])('a database that %s wrote', (release) => {
   it('gives the same results with times cut to days once the day is over', async () => {
     const before = (await api.get(used.key, COMPANY)).json();
     clock.set(Date.parse(utcDay(RECORDED_AT)) + DAY + 2 * 60 * MINUTE);
-    const run = { signal: new AbortController().signal, forMs: 60_000, onBlocked: () => undefined };
-    await until('all results are snapshots', async () => {
-      await snapshotOldEnrichments(api.foundation, run);
-      await api.caughtUp();
-      const left = await api.sql.query('select from read.saved_lookup where not snapshotted');
-      return left.rowCount === 0;
-    });
+    await snapshotResults(api);
+    expect((await api.sql.query('select from read.saved_lookup where not snapshotted')).rowCount).toBe(0);
     const after = (await api.get(used.key, COMPANY)).json();
     const midnight = (time: string) => `${time.slice(0, 10)}T00:00:00.000Z`;
     expect(after).toEqual({
