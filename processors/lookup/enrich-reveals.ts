@@ -95,8 +95,13 @@ const LEFT_BY_TURNS = `
   select reveal_id, session_id, own.partner_id
   from waiting w, lateral (
     select a.*, row_number() over (order by reveal_id) as turn from work.awaited_result a
-    where not asked and a.partner_id = w.partner_id order by reveal_id limit ${AT_ONCE}) own
+    where not asked and a.expires_at > $1 and a.partner_id = w.partner_id order by reveal_id limit ${AT_ONCE}) own
   order by turn, random() limit ${AT_ONCE}`;
+
+/** What has expired goes with its reveal: by time alone, a clock that is ahead would have reveals wait for ever. */
+const FORGET_EXPIRED = `
+  delete from work.awaited_result a where a.expires_at <= $1
+    and not exists (select from read.reveal r where r.reveal_id = a.reveal_id)`;
 
 /** Asks again for what found the intake full, partners in turn, and forgets what has expired. */
 export const askForLeftReveals = async ({
@@ -105,9 +110,11 @@ export const askForLeftReveals = async ({
   addressOf,
   request,
 }: Omit<EnrichRevealsParts, 'digest' | 'onAwaited'>): Promise<void> => {
-  await pool.query('delete from work.awaited_result where expires_at <= $1', [new Date(clock.now())]);
+  const now = new Date(clock.now());
+  await pool.query(FORGET_EXPIRED, [now]);
   const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>(
     LEFT_BY_TURNS,
+    [now],
   );
   const refused = new Set<string>();
   for (const { reveal_id, session_id, partner_id } of rows) {

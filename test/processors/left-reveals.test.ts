@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { toNewEvents } from '../../commands/handle.ts';
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import type { WorkCapacity } from '../../commands/lookup/submit-lookup.ts';
+import { DAY, isoTime } from '../../domain/kernel/time.ts';
+import { revealEvents } from '../../domain/reveals/events.ts';
 import { askForLeftReveals } from '../../processors/lookup/enrich-reveals.ts';
+import { reveals } from '../../projections/reveals/reveals.ts';
 import { type House, openHouse } from '../support/house.ts';
 
 let house: House;
@@ -65,6 +69,46 @@ it('goes on with the reveals of other partners where the part of one is full', a
   });
   const times = (partner: string) => asked.filter((one) => one === partner).length;
   expect([times(anna), times(ben), times(cleo)]).toEqual([1, 3, 3]);
+});
+
+it('keeps a reveal that a clock that was ahead took for expired, and asks for it once the clock is right', async () => {
+  const partner = randomUUID();
+  await leave(partner, 1);
+  const [{ reveal_id } = { reveal_id: '' }] = (await house.rows(
+    'select reveal_id from work.awaited_result',
+  )) as { reveal_id: string }[];
+  await house.project([reveals]);
+  const { store } = house;
+  const session = { session_id: randomUUID(), tracker_id: randomUUID(), partner_id: partner };
+  const times = { created_at: isoTime(house.clock.at), expires_at: isoTime(house.clock.at + 60_000) };
+  const requested = {
+    type: 'reveals.RevealRequested.v1',
+    data: { reveal_id, ...session, key_id: 'key_a', user_id: null, ...times },
+  };
+  await store.append(
+    `reveal-${reveal_id}`,
+    'no_stream',
+    toNewEvents(revealEvents, [requested], house.context()),
+  );
+  await house.caughtUp([reveals]);
+  const asked: string[] = [];
+  const ask = () =>
+    askForLeftReveals({
+      pool: house.pool,
+      clock: house.clock,
+      addressOf: async (_partner, sessionId) => {
+        asked.push(sessionId);
+        return '8.8.8.8';
+      },
+      request: async () => true,
+    });
+  const right = house.clock.at;
+  house.clock.at += 365 * DAY;
+  await ask();
+  expect(asked).toEqual([]);
+  house.clock.at = right;
+  await ask();
+  expect(asked).toHaveLength(1);
 });
 
 it('gives the reveals of each partner their own part of the intake', async () => {
