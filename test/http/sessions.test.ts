@@ -89,14 +89,17 @@ describe('a session', () => {
     expect((await preview(key, sessions[0]?.session_id)).statusCode).toBe(200);
   });
 
-  it('shows no labels once the key of its day is lost, and is still there', async () => {
+  it('counts as expired once the key of its day is lost', async () => {
     const mine = await makeTracker(api, key);
     await collect(api, mine, { body: { custom: { plan: 'a' } } });
+    const [session] = (await feed(api, key, `tracker_id=${mine}`)).sessions;
     await api.sql.query(
       `update read.session set sealed = 'bm90IHNlYWxlZCBieSB0aGlzIGtleQ==' where tracker_id = $1`,
       [mine],
     );
-    expect((await feed(api, key, `tracker_id=${mine}`)).sessions).toMatchObject([{ custom: {} }]);
+    expect((await feed(api, key, `tracker_id=${mine}`)).sessions).toEqual([]);
+    const answer = await preview(key, session?.session_id);
+    expect([answer.statusCode, codeOf(answer)]).toEqual([410, 'session_expired']);
   });
 });
 
