@@ -37,19 +37,18 @@ export const runUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
     return replaced;
   });
 
-/** One api and two workers processes: each release beside the next one, and each way back, once. */
+/** One api and two workers processes: each release beside the next one once, and the way back of one process. */
 export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
   withReleases(options, { roles: ['api', 'workers', 'workers'] }, (stack, load, releases) => {
     const { now, reading, writing } = releases;
     const [api, first, second] = stack.processes as readonly [StormProcess, StormProcess, StormProcess];
     return replaceInTurn({ load, say: options.say, sideBySideMs: 500 }, [
-      [first, reading],
       [api, reading],
-      [second, reading],
+      [first, reading],
       [first, now],
       [first, reading],
+      [second, reading],
       [api, writing],
-      [api, reading],
     ]);
   });
 
