@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import { eventCatalogue } from '../../domain/event-catalogue.ts';
+import { fieldTable } from './field-table.ts';
 
 /**
  * The stored names and shapes are a storage format: this test fails when one changes. A new shape is a new version of
@@ -9,19 +9,17 @@ import { eventCatalogue } from '../../domain/event-catalogue.ts';
 describe('docs/events.md', () => {
   it('lists every stored event as the code has it', async () => {
     const streams = eventCatalogue.map(({ stream, about, lives, events }) => {
-      const shapes = Object.entries(events).map(([name, schema]) => {
-        const shape = z.toJSONSchema(schema, { io: 'input', reused: 'inline' });
-        delete shape.$schema;
-        return `### ${name}\n\n\`\`\`json\n${JSON.stringify(shape, null, 2)}\n\`\`\``;
-      });
+      const shapes = Object.entries(events).map(([name, schema]) => `### ${name}\n\n${fieldTable(schema)}`);
       return `## \`${stream}\`\n\n${about} Lives: ${lives}.\n\n${shapes.join('\n\n')}`;
     });
     const page = `# Events
 
-What the event store holds, by kind of stream, as JSON Schema. Names and shapes are a storage format: a test compares
-this page with the code. Every event's metadata has \`$correlationId\` (the request, or the run of a processor, that set
-it off), \`$causationId\` (what directly led to it), \`at\` (ISO 8601, by the process's clock) and, where they apply,
-\`partner_id\`, \`key_id\`, \`user_id\`, \`expires_at\` and \`traceparent\` (the span that appended it, while traces are on).
+What the event store holds, by kind of stream. Names and shapes are a storage format: a test compares this page with the
+code. Fields within fields have dotted names, \`[]\` are the items of an array and \`*\` the values of an object.
+
+Every event's metadata has \`$correlationId\` (the request, or the run of a processor, that set it off), \`$causationId\`
+(what directly led to it), \`at\` (ISO 8601, by the process's clock) and, where they apply, \`partner_id\`, \`key_id\`,
+\`user_id\`, \`expires_at\` and \`traceparent\` (the span that appended it, while traces are on).
 
 ${streams.join('\n\n')}
 `;
