@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { v7 as uuid } from 'uuid';
-import { openFoundation } from '../bin/foundation.ts';
+import { openRuntime } from '../bin/runtime.ts';
 import type { EventStore, NewEvent } from '../event-store/port.ts';
 import { loadConfig } from '../platform/config.ts';
 import { createLogger } from '../platform/log.ts';
@@ -21,7 +21,7 @@ export interface RawAppends {
 }
 
 const { env, callers, bytes } = JSON.parse(process.argv[2] ?? '') as RawAppends;
-const foundation = await openFoundation(
+const runtime = await openRuntime(
   loadConfig(env),
   createLogger({ level: 'warn', destination: 'stderr' }),
   'own',
@@ -56,13 +56,13 @@ const callFor = async (store: EventStore, caller: number, until: number): Promis
   return appends;
 };
 
-process.stdout.write(`${JSON.stringify({ pid: postmasterOf(foundation.dataDir) })}\n`);
+process.stdout.write(`${JSON.stringify({ pid: postmasterOf(runtime.dataDir) })}\n`);
 for await (const line of createInterface({ input: process.stdin })) {
   const { seconds } = JSON.parse(line) as { seconds: number };
   const begin = performance.now();
   const until = begin + seconds * 1_000;
-  const each = await Promise.all(revisions.map((_, caller) => callFor(foundation.store, caller, until)));
+  const each = await Promise.all(revisions.map((_, caller) => callFor(runtime.store, caller, until)));
   const appends = each.reduce((sum, count) => sum + count, 0);
   process.stdout.write(`${JSON.stringify({ appends, seconds: (performance.now() - begin) / 1_000 })}\n`);
 }
-await foundation.close();
+await runtime.close();

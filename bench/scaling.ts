@@ -96,7 +96,7 @@ const measure = async (size: Size): Promise<{ figures: number[]; machine: string
     quiet,
   );
   const sites = await subscribe(cluster, sink);
-  const told = () => cluster.beside((foundation) => tell(bench, foundation, cluster, sites, sink));
+  const told = () => cluster.beside((runtime) => tell(bench, runtime, cluster, sites, sink));
   await told();
   const delivered = await rounds(async () => (await told()).perSecond, quiet);
   const { date, cores, cpu, postgresql } = await describeMachine(cluster, 'postgresql');

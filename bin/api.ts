@@ -33,7 +33,7 @@ import { trackerRoutes } from '../write-api/trackers.ts';
 import { enrichmentCapacity } from './capacity.ts';
 import { buildDashboard } from './dashboard.ts';
 import { buildDomains } from './domains.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 import { openClues } from './signals.ts';
 import { buildTracking } from './tracking.ts';
 import { buildWebhooks } from './webhooks.ts';
@@ -53,13 +53,13 @@ export interface Api {
 
 /** The partners' API: routes, limits and counting, in one place to read. */
 export const buildApi = async (
-  foundation: Foundation,
+  runtime: Runtime,
   leases: Pick<Leases, 'alone'>,
   publicUrl: string,
   healthy: () => boolean,
   metrics?: Metrics,
 ): Promise<Api> => {
-  const { config, log, clock, pool, db, store, intake, progress, processed, digest } = foundation;
+  const { config, log, clock, pool, db, store, intake, progress, processed, digest } = runtime;
   const limiter = createRateLimiter({ pool, clock, alone: leases.alone });
   const counter = createLookupCounter(store, clock);
 
@@ -71,7 +71,7 @@ export const buildApi = async (
   const ownWrite = (names: readonly string[]) => (position: Position | null) =>
     progress.reached(names, position, OWN_WRITE_MS);
   const admit = admission(limiter.admit, config);
-  const keyUses = createKeyUses(foundation);
+  const keyUses = createKeyUses(runtime);
 
   const trackerCommands = createTrackerCommands(store, config.TRACKERS_PER_PARTNER);
   const trackers = createTrackerDirectory({ pool, caughtUp: caughtUp(['trackers']) });
@@ -79,7 +79,7 @@ export const buildApi = async (
   const domainNames = createDomainDirectory(pool);
   const served = createServedHosts(publicUrl, domainNames.trackerOf);
   const trackingRoutes = await buildTracking({
-    foundation,
+    runtime,
     limiter,
     trackers,
     collectsOn: served.collectsOn,
@@ -96,14 +96,14 @@ export const buildApi = async (
     metrics,
   });
 
-  const clues = openClues(foundation, metrics);
-  const fresh = createFreshLookups(foundation.lookupUses);
+  const clues = openClues(runtime, metrics);
+  const fresh = createFreshLookups(runtime.lookupUses);
   const inFlight = createInFlight(config.LOOKUP_CAPACITY);
-  const lookupParts = {
+  const lookupDeps = {
     store,
     digest,
     intake,
-    capacity: enrichmentCapacity(foundation, limiter),
+    capacity: enrichmentCapacity(runtime, limiter),
     settlementsCaughtUp: async () => {
       await processed.reached(['settle-ended-work'], await store.head(), SETTLED_MS);
     },
@@ -115,7 +115,7 @@ export const buildApi = async (
       cluesOf: clues.of,
       fresh,
       inFlight,
-      submit: (request, context) => submitLookup(lookupParts, request, context),
+      submit: (request, context) => submitLookup(lookupDeps, request, context),
       projected: ownWrite(['lookups']),
     }),
     getLookupRoute({
@@ -142,7 +142,7 @@ export const buildApi = async (
     }),
     ...trackingRoutes,
     ...buildDomains({
-      foundation,
+      runtime,
       publicUrl,
       trackers,
       trackerAbsence: trackerCommands.absence,
@@ -151,7 +151,7 @@ export const buildApi = async (
       ownWrite,
     }),
     ...buildWebhooks({
-      foundation,
+      runtime,
       trackerKnown: async (partnerId, trackerId) =>
         (await trackerCommands.refusal(partnerId, trackerId)) !== 'tracker_deleted',
       caughtUp,
@@ -160,7 +160,7 @@ export const buildApi = async (
     pixelRoute(trackers, served.collectsOn),
     healthRoute(healthy),
   ];
-  const dashboard = buildDashboard({ foundation, limiter, routes, admit, ownWrite, caughtUp });
+  const dashboard = buildDashboard({ runtime, limiter, routes, admit, ownWrite, caughtUp });
   const app = buildServer({
     routes: [
       ...routes,

@@ -24,8 +24,8 @@ import { revealUnits } from '../projections/billing/reveal-units.ts';
 import { reveals } from '../projections/reveals/reveals.ts';
 import { countUnits, monthEnd, monthStart, readRevealHours, readUnitRows } from '../read-api/billing-rows.ts';
 import { readExpiringReveals, readReceiptRows } from '../read-api/reveal-rows.ts';
-import { anchorSigner, type ChainParts, readChain } from './audit-chain.ts';
-import type { Foundation } from './foundation.ts';
+import { anchorSigner, type ChainDeps, readChain } from './audit-chain.ts';
+import type { Runtime } from './runtime.ts';
 
 export interface BillingAudit {
   /** What `--json` prints (decisions, Running it). */
@@ -39,7 +39,7 @@ export interface BillingAudit {
   readonly notes: readonly string[];
 }
 
-export type AuditParts = ChainParts & Pick<Foundation, 'db' | 'progress' | 'clock' | 'pool' | 'master'>;
+export type AuditDeps = ChainDeps & Pick<Runtime, 'db' | 'progress' | 'clock' | 'pool' | 'master'>;
 
 export interface AuditOptions {
   readonly partnerId: string;
@@ -58,11 +58,11 @@ export interface AuditOptions {
  * kept, the read models and what usage is told from. What completes meanwhile is left to the next audit.
  */
 export const auditBilling = async (
-  parts: AuditParts,
+  deps: AuditDeps,
   { partnerId, month, digest, anchors, patienceMs }: AuditOptions,
 ): Promise<BillingAudit> => {
-  const { store, db, progress, clock } = parts;
-  const { chain, head, billed, notes } = await readChain(parts, partnerId, patienceMs);
+  const { store, db, progress, clock } = deps;
+  const { chain, head, billed, notes } = await readChain(deps, partnerId, patienceMs);
   for (const [{ name }, kinds] of READ_MODELS) {
     if (await progress.reached([name], billed, patienceMs)) continue;
     notes.push(`projection ${name} is behind: what it has not come to shows as ${kinds}`);
@@ -101,7 +101,7 @@ export const auditBilling = async (
         ...checkReadModel(partnerId, chain.entries, rows),
         ...checkUsage(partnerId, chain.entries, usage),
         ...(digest === undefined ? [] : checkDigest(partnerId, chain.entries, digest)),
-        ...(anchors === undefined ? [] : await differencesFrom(parts, partnerId, chain, anchors, notes)),
+        ...(anchors === undefined ? [] : await differencesFrom(deps, partnerId, chain, anchors, notes)),
       ],
     },
     notes,
@@ -124,7 +124,7 @@ const READ_MODELS = [
 ] as const;
 
 const differencesFrom = async (
-  { pool, master }: AuditParts,
+  { pool, master }: AuditDeps,
   partnerId: string,
   { entries }: Chain,
   anchors: readonly Anchor[],

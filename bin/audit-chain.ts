@@ -8,9 +8,9 @@ import { serviceKey } from '../platform/keyring.ts';
 import type { MasterKey } from '../platform/master-key.ts';
 import { type Signer, signerFrom } from '../platform/signing.ts';
 import { BILLING_PROCESSOR } from '../processors/billing/bill-completed-reveals.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
-export type ChainParts = Pick<Foundation, 'store' | 'processed'>;
+export type ChainDeps = Pick<Runtime, 'store' | 'processed'>;
 
 /** A partner's ledger at one moment. */
 export interface ReadChain {
@@ -31,7 +31,7 @@ const EMPTY_LOG = -1n as Position;
  * @param patienceMs how long the billing processor may take to get there
  */
 export const readChain = async (
-  { store, processed }: ChainParts,
+  { store, processed }: ChainDeps,
   partnerId: string,
   patienceMs: number,
 ): Promise<ReadChain> => {
@@ -54,7 +54,7 @@ export const anchorSigner = async (pool: pg.Pool, master: MasterKey): Promise<Si
  * @returns null where the chain has differences: an audit names them
  */
 export const makeAnchor = async (
-  { pool, master, clock, ...parts }: ChainParts & Pick<Foundation, 'pool' | 'master' | 'clock'>,
+  { pool, master, clock, ...parts }: ChainDeps & Pick<Runtime, 'pool' | 'master' | 'clock'>,
   partnerId: string,
   patienceMs: number,
 ): Promise<Anchor | null> => {

@@ -5,13 +5,13 @@ import { createFairRate } from '../platform/fair-rate.ts';
 import { createKeptOut, sharedNotes } from '../platform/kept-out.ts';
 import type { RateLimiter } from '../platform/rate-limit.ts';
 import { countOutstanding } from '../read-api/lookup-rows.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
 const PROJECTED_MS = 1_000;
 
 /** Room for new enrichments over all partners, lookups and reveals alike. */
 export const enrichmentCapacity = (
-  { config, pool, progress, clock }: Foundation,
+  { config, pool, progress, clock }: Runtime,
   limiter: RateLimiter,
 ): WorkCapacity =>
   createWorkCapacity({

@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
-import type { BillingParts, Verdict } from '../dashboard/pages/billing.ts';
+import type { BillingDeps, Verdict } from '../dashboard/pages/billing.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import type { EventStore } from '../event-store/port.ts';
 import { iso } from '../platform/clock.ts';
 import { createGate } from '../platform/gate.ts';
 import { auditBilling } from './audit-billing.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
 /** An audit of a small ledger has ended by then; of a large one, the page says that it runs. */
 const MOMENT_MS = 3_000;
@@ -21,10 +21,10 @@ const PAUSE_TIMES = 3;
  * requests: so one at a time, with pauses, and not again at once.
  */
 export const dashboardAudits = (
-  foundation: Foundation,
-): Pick<BillingParts, 'verdict' | 'audit'> & { close(): Promise<void> } => {
-  const { pool, clock, log } = foundation;
-  const paced = { ...foundation, store: { ...foundation.store, follow: inPaces(foundation.store) } };
+  runtime: Runtime,
+): Pick<BillingDeps, 'verdict' | 'audit'> & { close(): Promise<void> } => {
+  const { pool, clock, log } = runtime;
+  const paced = { ...runtime, store: { ...runtime.store, follow: inPaces(runtime.store) } };
   const oneAtATime = createGate({ room: 1 });
   const running = new Map<string, Promise<void>>();
 

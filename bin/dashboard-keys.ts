@@ -1,12 +1,12 @@
 import { createKey, newApiKey, revokeKey, updateKey } from '../commands/partners/manage-partner.ts';
-import type { DashboardKey, KeyLimitValues, KeyParts } from '../dashboard/pages/keys.ts';
+import type { DashboardKey, KeyDeps, KeyLimitValues } from '../dashboard/pages/keys.ts';
 import { keyLimitsSchema } from '../domain/partners/events.ts';
 import type { PartnerRefusal } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
 import { findPartner, listKeys, listKeyUses } from '../read-api/partner-rows.ts';
 import { visitContext } from './dashboard-context.ts';
-import type { Foundation } from './foundation.ts';
 import { DEFAULT_LIMITS } from './key-limits.ts';
+import type { Runtime } from './runtime.ts';
 
 /** The operator's ceilings, in words; the values stand beside the form's fields. */
 const ABOVE = 'is above the ceiling that the operator has set for this partner';
@@ -33,9 +33,9 @@ const refused = (code: PartnerRefusal | 'invalid_limits') => {
 
 /** What the command line does with keys, for the dashboard: the same commands. */
 export const dashboardKeys = (
-  { store, db }: Foundation,
+  { store, db }: Runtime,
   ownWrite: (position: Position | null) => Promise<unknown>,
-): KeyParts => ({
+): KeyDeps => ({
   ceilingsOf: async (partnerId) => {
     const partner = await findPartner(db, partnerId);
     if (partner === null) throw new TypeError('a user of a partner that is not there');

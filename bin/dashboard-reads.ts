@@ -1,16 +1,16 @@
-import type { BillingParts } from '../dashboard/pages/billing.ts';
-import type { OverviewParts } from '../dashboard/pages/overview.ts';
-import type { SessionParts } from '../dashboard/pages/sessions.ts';
+import type { BillingDeps } from '../dashboard/pages/billing.ts';
+import type { OverviewDeps } from '../dashboard/pages/overview.ts';
+import type { SessionDeps } from '../dashboard/pages/sessions.ts';
 import { listDays, listMonths } from '../read-api/billing-rows.ts';
 import { listRevealsOf } from '../read-api/reveal-rows.ts';
 import { readRecent, toSessionBodies } from '../read-api/session-rows.ts';
 import { readDays } from '../read-api/usage-rows.ts';
 import { dashboardAudits } from './dashboard-audits.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
 type CaughtUp = () => Promise<boolean>;
 
-export const dashboardOverview = ({ db }: Foundation, caughtUp: CaughtUp): OverviewParts => ({
+export const dashboardOverview = ({ db }: Runtime, caughtUp: CaughtUp): OverviewDeps => ({
   requests: async (partnerId, since) => {
     await caughtUp();
     return readDays(db, partnerId, since);
@@ -23,7 +23,7 @@ export const dashboardOverview = ({ db }: Foundation, caughtUp: CaughtUp): Overv
 
 const PAGE = 50;
 
-export const dashboardSessions = ({ db, dayKeys, cursors }: Foundation, caughtUp: CaughtUp): SessionParts => {
+export const dashboardSessions = ({ db, dayKeys, cursors }: Runtime, caughtUp: CaughtUp): SessionDeps => {
   return {
     recent: async ({ user, request }, trackerId, before) => {
       const list = `recent sessions ${user.partner_id}`;
@@ -53,12 +53,12 @@ export const dashboardSessions = ({ db, dayKeys, cursors }: Foundation, caughtUp
 
 /** Units by month, and the audits that prove them. */
 export const dashboardBilling = (
-  foundation: Foundation,
+  runtime: Runtime,
   caughtUp: CaughtUp,
-): BillingParts & { close(): Promise<void> } => ({
-  ...dashboardAudits(foundation),
+): BillingDeps & { close(): Promise<void> } => ({
+  ...dashboardAudits(runtime),
   months: async (partnerId) => {
     await caughtUp();
-    return listMonths(foundation.db, partnerId);
+    return listMonths(runtime.db, partnerId);
   },
 });

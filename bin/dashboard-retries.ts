@@ -1,28 +1,28 @@
 import { retryDelivery } from '../commands/webhooks/retry-delivery.ts';
-import type { DeliveryParts, RetriedAll } from '../dashboard/pages/deliveries.ts';
+import type { DeliveryDeps, RetriedAll } from '../dashboard/pages/deliveries.ts';
 import { refusal } from '../http/error-catalog.ts';
 import { asUuid } from '../http/tracker-answer.ts';
 import { listDeliveries } from '../read-api/webhook-delivery-rows.ts';
 import { findEndpoint } from '../read-api/webhook-rows.ts';
 import { visitContext } from './dashboard-context.ts';
-import { retryParts } from './deliveries.ts';
-import type { Foundation } from './foundation.ts';
+import { retryDeps } from './deliveries.ts';
+import type { Runtime } from './runtime.ts';
 
 const PAGE = 50;
 /** Of a page's time; the rest is for showing what came of it. */
 const MOMENT_MS = 2_500;
 
 /** What the API's retry does to one delivery, to all that failed. */
-export const dashboardRetries = (foundation: Foundation, caughtUp: () => Promise<boolean>): DeliveryParts => {
-  const { db } = foundation;
-  const retrying = retryParts(foundation);
+export const dashboardRetries = (runtime: Runtime, caughtUp: () => Promise<boolean>): DeliveryDeps => {
+  const { db } = runtime;
+  const retrying = retryDeps(runtime);
   return {
     retryFailedSince: async (visit, id, day): Promise<RetriedAll> => {
       const { request, user } = visit;
       const refusedAs = (code: Parameters<typeof refusal>[1], retried: number): RetriedAll => ({
         retried,
         all: false,
-        refused: { ok: false, ...told(refusal(request, code)) },
+        refused: { ok: false, ...errorIn(refusal(request, code)) },
       });
       const now = request.receivedAt;
       const webhookId = asUuid(id);
@@ -62,7 +62,7 @@ export const dashboardRetries = (foundation: Foundation, caughtUp: () => Promise
   };
 };
 
-const told = ({ status, body }: ReturnType<typeof refusal>) => {
+const errorIn = ({ status, body }: ReturnType<typeof refusal>) => {
   const { error } = JSON.parse(String(body));
   return { status, code: error.code as string, message: error.message as string };
 };

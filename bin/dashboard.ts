@@ -1,11 +1,11 @@
 import { changeUser, userIdOf } from '../commands/partners/manage-user.ts';
-import type { ApiParts } from '../dashboard/api.ts';
-import { type AccountParts, accountPages } from '../dashboard/pages/account.ts';
+import type { ApiDeps } from '../dashboard/api.ts';
+import { type AccountDeps, accountPages } from '../dashboard/pages/account.ts';
 import { billingPages } from '../dashboard/pages/billing.ts';
 import { deliveryPages } from '../dashboard/pages/deliveries.ts';
 import { domainPages } from '../dashboard/pages/domains.ts';
 import { keyPages } from '../dashboard/pages/keys.ts';
-import { type LoginParts, loginPages, logoutAction } from '../dashboard/pages/login.ts';
+import { type LoginDeps, loginPages, logoutAction } from '../dashboard/pages/login.ts';
 import { overviewPage } from '../dashboard/pages/overview.ts';
 import { revealPages } from '../dashboard/pages/reveals.ts';
 import { sessionPages } from '../dashboard/pages/sessions.ts';
@@ -35,10 +35,10 @@ import { visitContext } from './dashboard-context.ts';
 import { dashboardKeys } from './dashboard-keys.ts';
 import { dashboardBilling, dashboardOverview, dashboardSessions } from './dashboard-reads.ts';
 import { dashboardRetries } from './dashboard-retries.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
-export interface DashboardWiring extends ApiParts {
-  readonly foundation: Foundation;
+export interface DashboardWiring extends ApiDeps {
+  readonly runtime: Runtime;
   readonly limiter: RateLimiter;
   /** Waits until these read models have a caller's own write, or a short time is over. */
   readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
@@ -53,11 +53,11 @@ export interface Dashboard {
 
 /** The dashboard: pages over the API's own routes, with logins of its own. */
 export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
-  const { foundation, limiter, ownWrite, caughtUp, ...api } = wiring;
-  const logins = createLogins(foundation);
-  const login = loginParts(foundation, limiter, logins);
-  const sessions = dashboardSessions(foundation, caughtUp(['sessions', 'reveals']));
-  const billing = dashboardBilling(foundation, caughtUp(['reveal-units']));
+  const { runtime, limiter, ownWrite, caughtUp, ...api } = wiring;
+  const logins = createLogins(runtime);
+  const login = loginDeps(runtime, limiter, logins);
+  const sessions = dashboardSessions(runtime, caughtUp(['sessions', 'reveals']));
+  const billing = dashboardBilling(runtime, caughtUp(['reveal-units']));
   const routes = dashboardRoutes({
     ...api,
     findLogin: logins.find,
@@ -67,17 +67,17 @@ export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
     open: loginPages(login),
     pages: [
       logoutAction(login),
-      ...accountPages(accountParts(foundation, limiter, logins)),
-      overviewPage(dashboardOverview(foundation, caughtUp(['usage', 'reveal-units']))),
+      ...accountPages(accountDeps(runtime, limiter, logins)),
+      overviewPage(dashboardOverview(runtime, caughtUp(['usage', 'reveal-units']))),
       ...sessionPages(sessions),
       ...revealPages(sessions),
       ...trackerListPages,
       ...trackerPages,
-      ...keyPages(dashboardKeys(foundation, ownWrite(['partners']))),
+      ...keyPages(dashboardKeys(runtime, ownWrite(['partners']))),
       ...webhookListPages,
       ...webhookPages,
-      ...deliveryPages(dashboardRetries(foundation, caughtUp(['webhooks', 'deliveries', 'payloads']))),
-      ...domainPages({ list: (partnerId) => listDomainsOfPartner(foundation.db, partnerId) }),
+      ...deliveryPages(dashboardRetries(runtime, caughtUp(['webhooks', 'deliveries', 'payloads']))),
+      ...domainPages({ list: (partnerId) => listDomainsOfPartner(runtime.db, partnerId) }),
       ...billingPages(billing),
     ],
   });
@@ -96,10 +96,10 @@ const FROM_HERE = 10;
 const OF_A_NAME = 50;
 
 /** By digests, since the rates' names are stored; the network's first, which bounds how many names one network writes. */
-const createThrottle = (foundation: Foundation, { admit }: RateLimiter) => {
-  const networks = createLoginNetworks(foundation);
+const createThrottle = (runtime: Runtime, { admit }: RateLimiter) => {
+  const networks = createLoginNetworks(runtime);
   return async (userId: string, address: string): Promise<number | null> => {
-    const network = foundation.digest(networkOf(address));
+    const network = runtime.digest(networkOf(address));
     // Attempts from elsewhere do not count against a user where they have logged in before.
     const isKnown = await networks.isKnown(userId, network);
     const rates: [string, number][] = [
@@ -115,18 +115,18 @@ const createThrottle = (foundation: Foundation, { admit }: RateLimiter) => {
   };
 };
 
-const loginParts = (foundation: Foundation, limiter: RateLimiter, logins: Logins): LoginParts => {
-  const throttle = createThrottle(foundation, limiter);
-  const networks = createLoginNetworks(foundation);
-  const placeOf = createVisitorAddress(foundation.config.TRUSTED_PROXIES);
+const loginDeps = (runtime: Runtime, limiter: RateLimiter, logins: Logins): LoginDeps => {
+  const throttle = createThrottle(runtime, limiter);
+  const networks = createLoginNetworks(runtime);
+  const placeOf = createVisitorAddress(runtime.config.TRUSTED_PROXIES);
   return {
     tooMany: (name, request) => throttle(userIdOf(name), placeOf(request)),
     logIn: async (name, password, request) => {
       const userId = userIdOf(name);
-      const known = await passwordOf(foundation.pool, userId);
+      const known = await passwordOf(runtime.pool, userId);
       if (!(await isPassword(password, known)) || known === null) return null;
       const token = await logins.begin(userId, known);
-      const network = foundation.digest(networkOf(placeOf(request)));
+      const network = runtime.digest(networkOf(placeOf(request)));
       if (token !== null) await networks.remember(userId, network);
       return token;
     },
@@ -134,10 +134,10 @@ const loginParts = (foundation: Foundation, limiter: RateLimiter, logins: Logins
   };
 };
 
-const accountParts = (foundation: Foundation, limiter: RateLimiter, logins: Logins): AccountParts => {
-  const { pool, store, clock } = foundation;
-  const throttle = createThrottle(foundation, limiter);
-  const placeOf = createVisitorAddress(foundation.config.TRUSTED_PROXIES);
+const accountDeps = (runtime: Runtime, limiter: RateLimiter, logins: Logins): AccountDeps => {
+  const { pool, store, clock } = runtime;
+  const throttle = createThrottle(runtime, limiter);
+  const placeOf = createVisitorAddress(runtime.config.TRUSTED_PROXIES);
   return {
     tooMany: ({ user, request }) => throttle(user.user_id, placeOf(request)),
     changePassword: async (visit, current, password) => {

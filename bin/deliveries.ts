@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
-import { type RetryParts, retryDelivery } from '../commands/webhooks/retry-delivery.ts';
+import { type RetryDeps, retryDelivery } from '../commands/webhooks/retry-delivery.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Route } from '../http/route.ts';
 import { createListener } from '../platform/listener.ts';
@@ -23,9 +23,9 @@ import { createBodies, createStoredBodies } from '../read-api/webhook-payloads.t
 import { createTargets } from '../read-api/webhook-targets.ts';
 import { retryDeliveryRoute } from '../write-api/webhook-retry.ts';
 import { destinationPolicy } from './destination-policy.ts';
-import type { Foundation } from './foundation.ts';
 import type { Job } from './periodically.ts';
-import { placeOfDelivery } from './queue-places.ts';
+import { slotForDelivery } from './queue-slots.ts';
+import type { Runtime } from './runtime.ts';
 
 /**
  * What a receiver may read about an event as soon as it has it: the session or receipt, its tracker, the endpoint and
@@ -36,8 +36,8 @@ const PROJECTED_MS = 10_000;
 /** What the deliveries have not waited for ends with the process. */
 const SENDER_END_MS = 500;
 
-export interface DeliveryRoutesParts {
-  readonly foundation: Foundation;
+export interface DeliveryRoutesDeps {
+  readonly runtime: Runtime;
   /** Waits until these read models have all that the store has now, or a time limit is over. */
   readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
   /** Waits until these read models have a caller's own write, or a short time is over. */
@@ -45,9 +45,9 @@ export interface DeliveryRoutesParts {
 }
 
 /** What became of deliveries, and the retry. */
-export const deliveryRoutes = ({ foundation, caughtUp, ownWrite }: DeliveryRoutesParts): Route[] => {
-  const { db, pool, clock, dayKeys, cursors } = foundation;
-  const retrying = retryParts(foundation);
+export const deliveryRoutes = ({ runtime, caughtUp, ownWrite }: DeliveryRoutesDeps): Route[] => {
+  const { db, pool, clock, dayKeys, cursors } = runtime;
+  const retrying = retryDeps(runtime);
   const reads = { db, caughtUp: caughtUp([webhooks.name, deliveries.name, payloads.name]) };
   const bodyOf = createBodies(pool, dayKeys, clock.now);
   return [
@@ -62,13 +62,13 @@ export const deliveryRoutes = ({ foundation, caughtUp, ownWrite }: DeliveryRoute
 };
 
 /** What a retry stands on. */
-export const retryParts = ({ store, endpoints, pool, dayKeys, clock, queue }: Foundation): RetryParts => {
+export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Runtime): RetryDeps => {
   const bodyOf = createBodies(pool, dayKeys, clock.now);
   return {
     store,
     endpoints,
     isKept: async (eventId) => (await bodyOf(eventId)) !== null,
-    enterQueue: placeOfDelivery(queue),
+    enterQueue: slotForDelivery(queue),
   };
 };
 
@@ -78,8 +78,8 @@ export interface Delivering {
 }
 
 /** Sends what is due; any number of processes may. */
-export const startDelivering = async (foundation: Foundation, metrics: Metrics): Promise<Delivering> => {
-  const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = foundation;
+export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<Delivering> => {
+  const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
   const debts = createHandshakeDebts();
@@ -106,7 +106,7 @@ export const startDelivering = async (foundation: Foundation, metrics: Metrics):
     log,
     projections: READ_BACK.map(({ name }) => name),
     projected,
-    targetsOf: createTargets(foundation),
+    targetsOf: createTargets(runtime),
     bodyOf: createStoredBodies(pool, dayKeys, clock.now),
     sign: signatureHeaders,
     send: sender.send,
@@ -123,9 +123,9 @@ export const startDelivering = async (foundation: Foundation, metrics: Metrics):
     url,
     name: 'doorplate deliveries',
     channels: [DELIVERIES_CHANNEL],
-    heard: (_channel, payload) => worker.heard(payload),
+    onNotification: (_channel, payload) => worker.onNotification(payload),
     // What was notified before is read.
-    ready: () => worker.heard(''),
+    ready: () => worker.onNotification(''),
   });
   listener.ensure();
   return {

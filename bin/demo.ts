@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { createKey, createPartner, newApiKey, partnerIdOf } from '../commands/partners/manage-partner.ts';
 import { listPartners } from '../read-api/partner-rows.ts';
-import type { Foundation } from './foundation.ts';
 import { DEFAULT_LIMITS } from './key-limits.ts';
+import type { Runtime } from './runtime.ts';
 
 const NAME = 'demo';
 const READY_MS = 10_000;
@@ -20,8 +20,8 @@ export interface Demo {
  * its event, so that a start that was killed in between is taken up by the next. null where there are other
  * partners, or the demo's key was put away.
  */
-export const ensureDemo = async (foundation: Foundation, url: string): Promise<Demo | null> => {
-  const { store, clock, db, dataDir, progress } = foundation;
+export const ensureDemo = async (runtime: Runtime, url: string): Promise<Demo | null> => {
+  const { store, clock, db, dataDir, progress } = runtime;
   await progress.reached(['partners'], await store.head(), READY_MS);
   const file = join(dataDir, 'demo.env');
   const known = await keyIn(file);

@@ -8,7 +8,7 @@ import type { Route } from '../http/route.ts';
 import type { Config } from '../platform/config.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { type OpsHandler, sendJson } from '../platform/ops-server.ts';
-import { startDomainLooks } from '../processors/domains/look-at-domains.ts';
+import { startDomainChecks } from '../processors/domains/check-domains.ts';
 import { hasToken, proofToken } from '../processors/domains/proof.ts';
 import { domains } from '../projections/domains/domains.ts';
 import { mayHaveCertificate } from '../read-api/domain-directory.ts';
@@ -16,7 +16,7 @@ import { hasAllDomains, readCheckedAt } from '../read-api/domain-rows.ts';
 import { domainReadRoutes } from '../read-api/domains.ts';
 import type { TrackerDirectory } from '../read-api/tracker-directory.ts';
 import { domainRoutes } from '../write-api/domains.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
 /** What callers, pixels and the CNAMEs of custom domains name. */
 export const serviceUrl = ({ PUBLIC_URL, HOST, PORT }: Config): string =>
@@ -26,15 +26,15 @@ export const serviceUrl = ({ PUBLIC_URL, HOST, PORT }: Config): string =>
 const PROOF_MS = 2_000;
 
 const tokens =
-  ({ digest }: Foundation) =>
+  ({ digest }: Runtime) =>
   (hostname: string, partnerId: string): string =>
     proofToken(digest, hostname, partnerId);
 
 /** The name alone, without a port. */
 const serviceHostOf = (url: string): string => plainName(new URL(url).hostname);
 
-export interface DomainsParts {
-  readonly foundation: Foundation;
+export interface DomainsDeps {
+  readonly runtime: Runtime;
   readonly publicUrl: string;
   readonly trackers: Pick<TrackerDirectory, 'find'>;
   /** Why nothing can be changed about a partner's tracker; null: it can. */
@@ -48,9 +48,9 @@ export interface DomainsParts {
 }
 
 /** Custom domains as partners manage them. */
-export const buildDomains = ({ foundation, publicUrl, trackerAbsence, ...parts }: DomainsParts): Route[] => {
-  const { config, db, store } = foundation;
-  const tokenOf = tokens(foundation);
+export const buildDomains = ({ runtime, publicUrl, trackerAbsence, ...parts }: DomainsDeps): Route[] => {
+  const { config, db, store } = runtime;
+  const tokenOf = tokens(runtime);
   const serviceHost = serviceHostOf(publicUrl);
   const commands = createDomainCommands({
     store,
@@ -86,20 +86,17 @@ export const buildDomains = ({ foundation, publicUrl, trackerAbsence, ...parts }
 };
 
 /** Looks where custom domains point. */
-export const startDomains = (
-  foundation: Foundation,
-  metrics: Metrics,
-): ReturnType<typeof startDomainLooks> => {
-  const { config, store, pool, clock, log } = foundation;
-  return startDomainLooks({
+export const startDomains = (runtime: Runtime, metrics: Metrics): ReturnType<typeof startDomainChecks> => {
+  const { config, store, pool, clock, log } = runtime;
+  return startDomainChecks({
     store,
     pool,
     clock,
     log,
     serviceHost: serviceHostOf(serviceUrl(config)),
     newResolver: () => newResolver(config.DNS_SERVERS),
-    tokenOf: tokens(foundation),
-    onLook: (outcome) => metrics.domainLooks.inc({ outcome }),
+    tokenOf: tokens(runtime),
+    onLook: (outcome) => metrics.domainChecks.inc({ outcome }),
   });
 };
 
@@ -113,7 +110,7 @@ const newResolver = (servers: readonly string[]): Resolver => {
  * GET /tls-allowed?domain=: whether a certificate may be fetched for a name, which the edge asks at its first visit: 200
  * for the service's own and for active custom domains, else 404, and 503 where that cannot be found out. No DNS is asked.
  */
-export const tlsAllowed = ({ config, pool }: Foundation): OpsHandler => {
+export const tlsAllowed = ({ config, pool }: Runtime): OpsHandler => {
   const isOwn = createOwnHost(serviceUrl(config));
   return async (_request, response, { searchParams }) => {
     const [domain = '', ...more] = searchParams.getAll('domain').map((name) => name.toLowerCase());

@@ -1,11 +1,11 @@
-import { createAlarm } from '../platform/alarm.ts';
 import type { Lease, Leases } from '../platform/leases.ts';
 import type { Logger } from '../platform/log.ts';
+import { createWakeup } from '../platform/wakeup.ts';
 import { createProcessorCheckpoints } from '../processors/checkpoints.ts';
 import { type FollowingProcessor, type FollowOptions, runProcessor } from '../processors/follow.ts';
 import { type ProjectionGroup, projectionGroups } from '../projections/all.ts';
 import { type ProjectionsOptions, runProjections } from '../projections/runner.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
 /** What one process of all runs together: some projections and the processors that belong to them. */
 export interface Group extends ProjectionGroup {
@@ -23,7 +23,7 @@ type Hooks = Pick<ProjectionsOptions, 'onApplied'> & {
   readonly onRunning?: (name: string) => void;
 };
 
-type Parts = Pick<Foundation, 'tail' | 'databaseUrl' | 'pool' | 'progress' | 'processed' | 'log'>;
+type Deps = Pick<Runtime, 'tail' | 'databaseUrl' | 'pool' | 'progress' | 'processed' | 'log'>;
 
 const AGAIN_MS = 500;
 
@@ -31,7 +31,7 @@ const AGAIN_MS = 500;
 export const leadGroups = (
   leases: Pick<Leases, 'lead'>,
   groups: readonly Group[],
-  { tail, databaseUrl: url, pool, progress, processed, log }: Parts,
+  { tail, databaseUrl: url, pool, progress, processed, log }: Deps,
   { onApplied, onStopped, onRunning }: Hooks = {},
 ): void => {
   const checkpoints = createProcessorCheckpoints(pool);
@@ -87,6 +87,6 @@ const untilAborted = async (
       if (!signal.aborted)
         log.warn({ part: what, error: String(error) }, 'part of a group failed; it starts again');
     }
-    await createAlarm().wait(AGAIN_MS, signal);
+    await createWakeup().wait(AGAIN_MS, signal);
   }
 };

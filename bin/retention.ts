@@ -26,8 +26,8 @@ import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';
 import { forgetExpiredSessionsBefore } from '../projections/sessions/sessions.ts';
 import { forgetSignalsOf } from '../projections/signals/signals.ts';
 import { deliveries, forgetDeliveriesBefore } from '../projections/webhooks/deliveries.ts';
-import type { Foundation } from './foundation.ts';
 import type { Job } from './periodically.ts';
+import type { Runtime } from './runtime.ts';
 
 /** Whoever follows what is deleted one day: nothing is that one of them has not passed. */
 export const CONSUMERS: Consumers = {
@@ -46,10 +46,10 @@ const PROJECTED_MS = 10_000;
 /** A sweep of very many ends before its next run is due. */
 const RUN_MS = 45_000;
 
-type Parts = Pick<Foundation, 'store' | 'pool' | 'clock' | 'log' | 'progress'>;
+type Deps = Pick<Runtime, 'store' | 'pool' | 'clock' | 'log' | 'progress'>;
 type Run = Pick<SweepOptions, 'signal' | 'forMs' | 'onBlocked'>;
 
-const optionsOf = ({ store, pool, clock, log, progress }: Parts, run: Run): SweepOptions => ({
+const optionsOf = ({ store, pool, clock, log, progress }: Deps, run: Run): SweepOptions => ({
   store,
   pool,
   clock,
@@ -61,8 +61,8 @@ const optionsOf = ({ store, pool, clock, log, progress }: Parts, run: Run): Swee
 });
 
 /** Deletes sessions and receipts that have expired, the keys of their days, and in the end what told of them. */
-export const retentionJobs = (foundation: Foundation, metrics: Metrics, signal: AbortSignal): Job[] => {
-  const options = optionsOf(foundation, { signal, forMs: RUN_MS, onBlocked: metrics.expiryBlocked });
+export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortSignal): Job[] => {
+  const options = optionsOf(runtime, { signal, forMs: RUN_MS, onBlocked: metrics.expiryBlocked });
   for (const { name } of [expiringSessions, expiringReveals, expiringPayloads])
     metrics.expiryBlocked(name, 0, 0);
   // From then on another process tells of it.
@@ -70,20 +70,20 @@ export const retentionJobs = (foundation: Foundation, metrics: Metrics, signal: 
   return [
     ['10 * * * * *', () => sweep(expiringSessions, options)],
     ['40 * * * * *', () => sweep(expiringReveals, options)],
-    ['20 * * * * *', () => sweep(expiringPayloads, { ...options, closedBefore: noDay(foundation) })],
-    ['30 * * * * *', () => expireDeliveries({ ...foundation, ...deliveriesAt(foundation), signal })],
-    ['5 * * * * *', () => snapshotOldEnrichments(foundation, options)],
-    ['0 * * * * *', () => forgetOldSignals(foundation, options)],
-    ['50 * * * * *', () => foundation.dayKeys.destroyExpired()],
-    ['43 3 * * *', () => forgetWhatExpired(foundation)],
-    ['53 3 * * *', () => forgetOldDeliveries(foundation)],
-    ['3 4 * * *', () => forgetOldEndpoints(foundation)],
-    ['23 4 * * *', () => forgetNames(foundation)],
+    ['20 * * * * *', () => sweep(expiringPayloads, { ...options, closedBefore: noDay(runtime) })],
+    ['30 * * * * *', () => expireDeliveries({ ...runtime, ...deliveriesAt(runtime), signal })],
+    ['5 * * * * *', () => snapshotOldEnrichments(runtime, options)],
+    ['0 * * * * *', () => forgetOldSignals(runtime, options)],
+    ['50 * * * * *', () => runtime.dayKeys.destroyExpired()],
+    ['43 3 * * *', () => forgetWhatExpired(runtime)],
+    ['53 3 * * *', () => forgetOldDeliveries(runtime)],
+    ['3 4 * * *', () => forgetOldEndpoints(runtime)],
+    ['23 4 * * *', () => forgetNames(runtime)],
   ];
 };
 
 /** Deletes what has told for long enough of what expired. */
-export const forgetWhatExpired = ({ store, pool, clock }: Parts): Promise<void> =>
+export const forgetWhatExpired = ({ store, pool, clock }: Deps): Promise<void> =>
   deleteExpiredStreams({ store, pool, clock, consumers: CONSUMERS }, async (before) => {
     await forgetExpiredSessionsBefore(pool, before);
     await forgetExpiredRevealsBefore(pool, before);
@@ -91,31 +91,31 @@ export const forgetWhatExpired = ({ store, pool, clock }: Parts): Promise<void> 
 
 /** Bodies are in no count, so that they wait for no day's. */
 const noDay =
-  ({ clock }: Pick<Parts, 'clock'>) =>
+  ({ clock }: Pick<Deps, 'clock'>) =>
   (): Promise<string> =>
     Promise.resolve(utcDay(clock.now()));
 
-const deliveriesAt = ({ progress }: Parts) => ({
+const deliveriesAt = ({ progress }: Deps) => ({
   projected: (position: Position | null) => progress.reached([deliveries.name], position, PROJECTED_MS),
 });
 
 /** Deletes what was kept of deliveries for long enough. */
-export const forgetOldDeliveries = ({ store, pool, clock }: Parts): Promise<void> =>
+export const forgetOldDeliveries = ({ store, pool, clock }: Deps): Promise<void> =>
   deleteOldDeliveries({ store, pool, clock }, CONSUMERS, (before) => forgetDeliveriesBefore(pool, before));
 
 /** Replaces the enrichments of past days by snapshots. */
 export const snapshotOldEnrichments = (
-  { store, pool, clock, log, digest }: Parts & Pick<Foundation, 'digest'>,
+  { store, pool, clock, log, digest }: Deps & Pick<Runtime, 'digest'>,
   run: Run,
 ): Promise<void> => snapshotEnrichments({ store, pool, clock, log, digest, consumers: CONSUMERS, ...run });
 
 /** Forgets endpoints that are told of no more. */
-export const forgetOldEndpoints = ({ store, pool, clock }: Parts): Promise<void> =>
+export const forgetOldEndpoints = ({ store, pool, clock }: Deps): Promise<void> =>
   forgetDeletedEndpoints({ store, pool, clock, consumers: CONSUMERS });
 
 /** Forgets the results that nobody has asked for in a long time. */
 export const forgetOldResults = (
-  { store, pool, clock, progress, digest }: Parts & Pick<Foundation, 'digest'>,
+  { store, pool, clock, progress, digest }: Deps & Pick<Runtime, 'digest'>,
   signal: AbortSignal,
 ): Promise<void> =>
   forgetResults(
@@ -133,7 +133,7 @@ export const forgetOldResults = (
 
 /** Deletes the clues of the days that have expired. */
 const forgetOldSignals = (
-  { store, pool, clock, log }: Parts,
+  { store, pool, clock, log }: Deps,
   run: Pick<ExpireSignalsOptions, 'signal' | 'onBlocked'>,
 ): Promise<void> =>
   expireSignals({ store, pool, clock, log, consumers: CONSUMERS, ...run }, (day) =>
@@ -141,16 +141,16 @@ const forgetOldSignals = (
   );
 
 /** Sweeps whatever has expired and may be deleted, however long it takes. */
-export const sweepToEnd = async (parts: Parts): Promise<void> => {
-  const options = optionsOf(parts, {
+export const sweepToEnd = async (deps: Deps): Promise<void> => {
+  const options = optionsOf(deps, {
     signal: new AbortController().signal,
     forMs: Number.POSITIVE_INFINITY,
     onBlocked: () => undefined,
   });
   await sweep(expiringSessions, options);
   await sweep(expiringReveals, options);
-  await sweep(expiringPayloads, { ...options, closedBefore: noDay(parts) });
+  await sweep(expiringPayloads, { ...options, closedBefore: noDay(deps) });
   const { signal } = new AbortController();
-  await expireDeliveries({ ...parts, ...deliveriesAt(parts), signal });
-  await forgetOldSignals(parts, options);
+  await expireDeliveries({ ...deps, ...deliveriesAt(deps), signal });
+  await forgetOldSignals(deps, options);
 };

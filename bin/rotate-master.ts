@@ -6,10 +6,10 @@ import { beginKeyChange, endKeyChange } from '../platform/master-key-file.ts';
 import { AnotherRuns, onlyOne } from '../platform/only-one.ts';
 import { webhooks } from '../projections/webhooks/endpoints.ts';
 import { endpointsSealedOtherwise } from '../read-api/webhook-secrets.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
-export type RotationParts = Pick<
-  Foundation,
+export type RotationDeps = Pick<
+  Runtime,
   'store' | 'pool' | 'databaseUrl' | 'progress' | 'master' | 'clock'
 > & {
   /** The data folder's own key; null where the configuration has the keys. */
@@ -34,25 +34,25 @@ const PROJECTED_MS = 30_000;
  * run to its end everything opens under the one key or the other, and a repeat goes on where it was.
  * @throws RotationImpossible
  */
-export const rotateMaster = (parts: RotationParts, context: CommandContext): Promise<Rotated> =>
-  alone(parts.databaseUrl, async () => {
-    const { keyFile, settleMs } = parts;
-    if (keyFile === null) return resealAll(parts, context);
+export const rotateMaster = (deps: RotationDeps, context: CommandContext): Promise<Rotated> =>
+  alone(deps.databaseUrl, async () => {
+    const { keyFile, settleMs } = deps;
+    if (keyFile === null) return resealAll(deps, context);
     beginKeyChange(keyFile);
-    const first = await resealAll(parts, context);
+    const first = await resealAll(deps, context);
     await new Promise((resolve) => setTimeout(resolve, settleMs));
-    const late = await resealAll(parts, context);
+    const late = await resealAll(deps, context);
     endKeyChange(keyFile);
     return { keys: first.keys + late.keys, endpoints: first.endpoints + late.endpoints };
   });
 
 /** Until a pass finds nothing. */
-const resealAll = async (parts: RotationParts, context: CommandContext): Promise<Rotated> => {
+const resealAll = async (deps: RotationDeps, context: CommandContext): Promise<Rotated> => {
   let [keys, endpoints] = [0, 0];
   for (;;) {
     const pass = {
-      keys: await resealKeys(parts.pool, parts.master),
-      endpoints: await resealEndpoints(parts, context),
+      keys: await resealKeys(deps.pool, deps.master),
+      endpoints: await resealEndpoints(deps, context),
     };
     if (pass.keys === 0 && pass.endpoints === 0) return { keys, endpoints };
     keys += pass.keys;
@@ -62,7 +62,7 @@ const resealAll = async (parts: RotationParts, context: CommandContext): Promise
 
 /** @returns how many were found, whether or not they were changed by somebody else meanwhile */
 const resealEndpoints = async (
-  { store, pool, progress, master, clock }: RotationParts,
+  { store, pool, progress, master, clock }: RotationDeps,
   context: CommandContext,
 ): Promise<number> => {
   if (!(await progress.reached([webhooks.name], await store.head(), PROJECTED_MS))) {

@@ -1,10 +1,10 @@
 import { savedForReveal } from '../commands/lookup/saved-for-reveal.ts';
 import type { RevealResult } from '../domain/reveals/events.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
 /** Finds what is saved of an address for a reveal, and notes that it was asked for. */
 export const savedResults =
-  ({ store, digest, lookupUses }: Pick<Foundation, 'store' | 'digest' | 'lookupUses'>) =>
+  ({ store, digest, lookupUses }: Pick<Runtime, 'store' | 'digest' | 'lookupUses'>) =>
   async (ip: string, partnerId: string, at: number): Promise<RevealResult | null> => {
     const saved = await savedForReveal({ store, digest }, ip, partnerId, at);
     if (saved !== null) lookupUses.note(ip);

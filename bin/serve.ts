@@ -8,7 +8,7 @@ import { createShutdown } from '../platform/shutdown.ts';
 import { type Api, buildApi } from './api.ts';
 import { type Demo, ensureDemo } from './demo.ts';
 import { serviceUrl, tlsAllowed } from './domains.ts';
-import { type Foundation, openFoundation } from './foundation.ts';
+import { openRuntime, type Runtime } from './runtime.ts';
 import { signalsIntake } from './signals.ts';
 import { watchState } from './state-metrics.ts';
 import { startTracing } from './tracing.ts';
@@ -25,20 +25,20 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   const shutdown = createShutdown({ log });
 
   shutdown.register('traces', await startTracing(config, log));
-  const foundation = await openFoundation(config, log, 'own');
-  shutdown.register('stores', foundation.close);
-  const problem = await eventStoreProblem(config, foundation.store);
+  const runtime = await openRuntime(config, log, 'own');
+  shutdown.register('stores', runtime.close);
+  const problem = await eventStoreProblem(config, runtime.store);
   if (problem !== null) log.error(`${problem.message}; the service goes on trying`);
-  const { databaseUrl: url, clock } = foundation;
+  const { databaseUrl: url, clock } = runtime;
   const leases = await enterLeases({ url, role, clock, log });
   shutdown.register('leases', leases.stop);
-  foundation.peers.present = leases.hasOthers;
+  runtime.peers.present = leases.hasOthers;
 
   const metrics = createMetrics();
-  watchState(foundation, leases, metrics);
+  watchState(runtime, leases, metrics);
   const endWatch = watchAhead(log, metrics.ahead);
   shutdown.register('watch on recorded times', async () => endWatch());
-  const workers = role === 'api' ? null : await startWorkers(foundation, leases, metrics);
+  const workers = role === 'api' ? null : await startWorkers(runtime, leases, metrics);
   if (workers) shutdown.register('workers', workers.close);
 
   let serving = false;
@@ -47,10 +47,10 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
     hostNames: config.OPS_HOSTS,
     port: config.OPS_PORT,
     registry: metrics.registry,
-    readiness: () => readiness(foundation, workers, serving || role === 'workers'),
+    readiness: () => readiness(runtime, workers, serving || role === 'workers'),
     handlers: {
-      'GET /tls-allowed': tlsAllowed(foundation),
-      'POST /signals': signalsIntake(foundation, metrics),
+      'GET /tls-allowed': tlsAllowed(runtime),
+      'POST /signals': signalsIntake(runtime, metrics),
     },
     log,
   });
@@ -64,8 +64,8 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
     log.warn('PUBLIC_URL is not set: no browser reaches the pixel at an address like 0.0.0.0');
   }
   const publicUrl = serviceUrl(config);
-  const api = await buildApi(foundation, leases, publicUrl, () => serving, metrics);
-  const demo = role === 'all' ? await ensureDemo(foundation, publicUrl) : null;
+  const api = await buildApi(runtime, leases, publicUrl, () => serving, metrics);
+  const demo = role === 'all' ? await ensureDemo(runtime, publicUrl) : null;
   await listen(api, config.HOST, config.PORT);
   serving = true;
   shutdown.register('api', () => {
@@ -88,7 +88,7 @@ const listen = async ({ app }: Api, host: string, port: number): Promise<void> =
   }
 };
 
-const readiness = async ({ pool, store }: Foundation, workers: Workers | null, serving: boolean) => {
+const readiness = async ({ pool, store }: Runtime, workers: Workers | null, serving: boolean) => {
   const problems: string[] = [];
   await pool.query('select 1').catch((error: Error) => problems.push(`PostgreSQL: ${error.message}`));
   await store.head().catch((error: Error) => problems.push(`event store: ${error.message}`));

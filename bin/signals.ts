@@ -8,7 +8,7 @@ import { signals } from '../projections/signals/signals.ts';
 import { countRepeated } from '../read-api/signal-rows.ts';
 import { createClues } from '../read-api/signals.ts';
 import { signalsHandler } from '../write-api/signals.ts';
-import type { Foundation } from './foundation.ts';
+import type { Runtime } from './runtime.ts';
 
 /** A sender waits so long to be told exactly which of its clues were new. */
 const OWN_WRITE_MS = 2_000;
@@ -18,7 +18,7 @@ const CONNECTIONS = 2;
 
 /** What takes clues from another system of the operator. */
 export const signalsIntake = (
-  { store, clock, pool, progress, dayKeys: keys, digest }: Foundation,
+  { store, clock, pool, progress, dayKeys: keys, digest }: Runtime,
   metrics?: Metrics,
 ): OpsHandler =>
   signalsHandler({
@@ -40,7 +40,7 @@ export interface Clues {
 
 /** What lookups of enabled keys are told: over connections of its own, and not for long. */
 export const openClues = (
-  { databaseUrl, dayKeys, clock, log }: Pick<Foundation, 'databaseUrl' | 'dayKeys' | 'clock' | 'log'>,
+  { databaseUrl, dayKeys, clock, log }: Pick<Runtime, 'databaseUrl' | 'dayKeys' | 'clock' | 'log'>,
   metrics?: Metrics,
 ): Clues => {
   const pool = new pg.Pool({

@@ -2,13 +2,13 @@ import { Counter } from 'prom-client';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createStateMetrics, type StateOfThings } from '../platform/state-metrics.ts';
-import type { Foundation } from './foundation.ts';
 import { GROUP_NAMES } from './groups.ts';
 import { CONSUMERS } from './retention.ts';
+import type { Runtime } from './runtime.ts';
 
 /** What the look is at. */
-type StoresLookedAt = Pick<Foundation, 'pool' | 'store' | 'config'>;
-type Watched = StoresLookedAt & Pick<Foundation, 'clock' | 'logStalls'>;
+type StoresLookedAt = Pick<Runtime, 'pool' | 'store' | 'config'>;
+type Watched = StoresLookedAt & Pick<Runtime, 'clock' | 'logStalls'>;
 type LeasesLookedAt = Pick<Leases, 'processId' | 'states'>;
 
 /** Prometheus gives up after ten seconds, and with the stores' state everything else would be lost to it. */
@@ -16,13 +16,13 @@ const LOOK_MS = 2_000;
 
 /** Has `/metrics` tell how things stand, whichever process is asked. */
 export const watchState = (
-  foundation: Watched,
+  runtime: Watched,
   leases: LeasesLookedAt,
   { registry }: Pick<Metrics, 'registry'>,
 ): void => {
   createStateMetrics(
     registry,
-    () => look(foundation, leases),
+    () => measure(runtime, leases),
     () => performance.now(),
   );
   new Counter({
@@ -31,27 +31,27 @@ export const watchState = (
     registers: [registry],
     collect() {
       this.reset();
-      this.inc(foundation.logStalls());
+      this.inc(runtime.logStalls());
     },
   });
 };
 
-const look = async (
+const measure = async (
   { pool, store, config }: StoresLookedAt,
   leases: LeasesLookedAt,
 ): Promise<StateOfThings> => {
   const ceilings = [config.WEBHOOK_QUEUE_PER_PARTNER, config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER];
   const consumers = [CONSUMERS.projections, CONSUMERS.processors];
-  const [head, places, fill] = await Promise.all([
+  const [head, positions, fill] = await Promise.all([
     inTime(store.head()),
     inTime(pool.query<{ name: string; position: string | null }>(PLACES, consumers)),
     inTime(pool.query<{ fill: number }>(FILL, ceilings)),
   ]);
   return {
-    postgresql: places !== undefined && fill !== undefined,
+    postgresql: positions !== undefined && fill !== undefined,
     eventStore: head !== undefined,
     head: head ?? null,
-    places: (places?.rows ?? []).map(({ name, position }) => ({
+    positions: (positions?.rows ?? []).map(({ name, position }) => ({
       name,
       position: position === null ? null : BigInt(position),
     })),

@@ -1,4 +1,4 @@
-import { completeReveal, createRevealSession, type RevealParts } from '../commands/reveals/reveal-session.ts';
+import { completeReveal, createRevealSession, type RevealDeps } from '../commands/reveals/reveal-session.ts';
 import { createVisitCapture } from '../commands/sessions/capture-visit.ts';
 import { accept } from '../domain/kernel/decider.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
@@ -18,15 +18,15 @@ import type { TrackerDirectory } from '../read-api/tracker-directory.ts';
 import { revealRoute } from '../write-api/reveals.ts';
 import { collectRoutes } from '../write-api/sessions.ts';
 import { createCaptureRates } from './capture-rates.ts';
-import type { Foundation } from './foundation.ts';
-import { placesOfReveal, placesOfSession } from './queue-places.ts';
+import { slotsForReveal, slotsForSession } from './queue-slots.ts';
+import type { Runtime } from './runtime.ts';
 import { savedResults } from './saved-results.ts';
 
-export interface TrackingParts {
-  readonly foundation: Foundation;
+export interface TrackingDeps {
+  readonly runtime: Runtime;
   readonly limiter: RateLimiter;
   readonly trackers: TrackerDirectory;
-  readonly trackerRefusal: RevealParts['trackerRefusal'];
+  readonly trackerRefusal: RevealDeps['trackerRefusal'];
   readonly collectsOn: ServedHosts['collectsOn'];
   /** Waits for the read models of sessions and reveals; for so long as a caller may wait for a page. */
   readonly caughtUp: () => Promise<boolean>;
@@ -40,24 +40,24 @@ export interface TrackingParts {
 }
 
 /** What pixels send, and what partners read of it. */
-export const buildTracking = async ({ foundation, limiter, ...parts }: TrackingParts): Promise<Route[]> => {
-  const { config, clock, pool, db, store, digest, dayKeys, cursors, queue } = foundation;
+export const buildTracking = async ({ runtime, limiter, ...parts }: TrackingDeps): Promise<Route[]> => {
+  const { config, clock, pool, db, store, digest, dayKeys, cursors, queue } = runtime;
   const { trackers, collectsOn, caughtUp, countCapture, countCall, metrics } = parts;
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
-  const revealing: RevealParts = {
+  const revealing: RevealDeps = {
     store,
     findSession: sessions.find,
     trackerRefusal: parts.trackerRefusal,
     admit: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
-    savedResult: savedResults(foundation),
-    enterQueue: placesOfReveal(queue),
+    savedResult: savedResults(runtime),
+    enterQueue: slotsForReveal(queue),
   };
   const reveal = createRevealSession(revealing);
   return [
     ...collectRoutes({
       trackers,
-      capture: createVisitCapture(store, dayKeys, placesOfSession(queue)),
+      capture: createVisitCapture(store, dayKeys, slotsForSession(queue)),
       collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
       countryOf: await createCountries(config.COUNTRY_MMDB),

@@ -16,11 +16,11 @@ import { webhookTestRoute } from '../write-api/webhook-test.ts';
 import { webhookRoutes } from '../write-api/webhooks.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { destinationPolicy } from './destination-policy.ts';
-import type { Foundation } from './foundation.ts';
-import { placeOfDelivery } from './queue-places.ts';
+import { slotForDelivery } from './queue-slots.ts';
+import type { Runtime } from './runtime.ts';
 
-export interface WebhooksParts {
-  readonly foundation: Foundation;
+export interface WebhooksDeps {
+  readonly runtime: Runtime;
   /** Whether the partner has that tracker, not deleted. */
   readonly trackerKnown: (partnerId: string, trackerId: string) => Promise<boolean>;
   /** Waits until these read models have all that the store has now, or a time limit is over. */
@@ -30,8 +30,8 @@ export interface WebhooksParts {
 }
 
 /** Endpoints of webhooks, and what became of their deliveries. */
-export const buildWebhooks = ({ foundation, ...parts }: WebhooksParts): Route[] => {
-  const { config, clock, db, store, endpoints, master, dayKeys, queue } = foundation;
+export const buildWebhooks = ({ runtime, ...parts }: WebhooksDeps): Route[] => {
+  const { config, clock, db, store, endpoints, master, dayKeys, queue } = runtime;
   const commands = createEndpointCommands({
     batcher: endpoints,
     limit: config.WEBHOOKS_PER_PARTNER,
@@ -55,15 +55,15 @@ export const buildWebhooks = ({ foundation, ...parts }: WebhooksParts): Route[] 
       totalsOf,
     }),
     webhookTestRoute({
-      sendTest: createSendTest({ store, endpoints, dayKeys, enterQueue: placeOfDelivery(queue) }),
+      sendTest: createSendTest({ store, endpoints, dayKeys, enterQueue: slotForDelivery(queue) }),
       projected: parts.ownWrite([deliveries.name, payloads.name]),
     }),
-    ...deliveryRoutes({ foundation, ...parts }),
+    ...deliveryRoutes({ runtime, ...parts }),
   ];
 };
 
 /** Spec, Limits; what is not configured is fixed there. */
-const limitsOf = (config: Foundation['config']): WebhookLimits => ({
+const limitsOf = (config: Runtime['config']): WebhookLimits => ({
   endpoints: config.WEBHOOKS_PER_PARTNER,
   management_per_minute: config.WEBHOOK_MANAGEMENT_PER_MINUTE,
   pending_deliveries: config.WEBHOOK_QUEUE_PER_PARTNER,

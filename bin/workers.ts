@@ -27,11 +27,11 @@ import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
 import { enrichmentCapacity } from './capacity.ts';
 import { startDelivering } from './deliveries.ts';
 import { startDomains } from './domains.ts';
-import type { Foundation } from './foundation.ts';
 import { leadGroups, UPKEEP } from './groups.ts';
 import { periodically } from './periodically.ts';
 import { forgetOldResults, retentionJobs } from './retention.ts';
-import { buildTelling } from './telling.ts';
+import type { Runtime } from './runtime.ts';
+import { buildWebhookNotifications } from './webhook-notifications.ts';
 
 const CAUGHT_UP_MS = 4_000;
 /** How long a stop waits for each part. */
@@ -48,7 +48,7 @@ export interface Workers {
  * providers come from.
  */
 export const startWorkers = async (
-  foundation: Foundation,
+  runtime: Runtime,
   leases: Leases,
   metrics: Metrics,
   makeChain: typeof buildChain = buildChain,
@@ -65,24 +65,24 @@ export const startWorkers = async (
     dayKeys,
     databaseUrl: url,
     progress,
-  } = foundation;
+  } = runtime;
   const stopped = new Set<string>();
   const streams = { store, digest, intake };
   const limiter = createRateLimiter({ pool, clock, alone: () => false });
-  const capacity = enrichmentCapacity(foundation, limiter);
+  const capacity = enrichmentCapacity(runtime, limiter);
   const sessions = createRevealableSessions({
     db,
     dayKeys,
     clock,
     caughtUp: async () => progress.reached(['sessions'], await store.head(), CAUGHT_UP_MS),
   });
-  const telling = buildTelling(foundation, sessions);
+  const notifications = buildWebhookNotifications(runtime, sessions);
   const revealing = {
     pool,
     clock,
     digest,
     addressOf: sessions.addressOf,
-    onAwaited: telling.onAwaited,
+    onAwaited: notifications.onAwaited,
     request: (ip: string, partnerId: string, context: CommandContext) =>
       requestForReveal({ store, digest, capacity }, ip, partnerId, context),
   };
@@ -99,14 +99,14 @@ export const startWorkers = async (
         processors: [
           enrichReveals(revealing),
           billCompletedReveals(store, clock),
-          telling.completing,
+          notifications.completing,
           keepDomains({ store, pool, clock }),
         ],
       },
-      { ...webhooks, processors: [telling.queueing] },
+      { ...webhooks, processors: [notifications.queueing] },
       { ...signals, processors: [] },
     ],
-    foundation,
+    runtime,
     {
       onApplied: (names, lastEventAt) => metrics.applied(names, lastEventAt, clock.now()),
       onStopped: (name) => {
@@ -133,8 +133,8 @@ export const startWorkers = async (
     onAttempt: (outcome) => metrics.attempts.inc({ outcome }),
   });
 
-  const delivering = await startDelivering(foundation, metrics);
-  const domains = startDomains(foundation, metrics);
+  const delivering = await startDelivering(runtime, metrics);
+  const domains = startDomains(runtime, metrics);
   const nudge = (): void => {
     attempts.nudge();
     domains.nudge();
@@ -143,7 +143,7 @@ export const startWorkers = async (
     url,
     name: 'doorplate due',
     channels: [DUE_CHANNEL],
-    heard: nudge,
+    onNotification: nudge,
     ready: nudge,
   });
   due.ensure();
@@ -172,10 +172,10 @@ export const startWorkers = async (
       ],
       ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
       ['47 3 * * *', () => forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY))],
-      ['57 * * * *', () => forgetOldResults(foundation, signal)],
-      ...telling.jobs,
+      ['57 * * * *', () => forgetOldResults(runtime, signal)],
+      ...notifications.jobs,
       ...delivering.jobs,
-      ...retentionJobs(foundation, metrics, signal),
+      ...retentionJobs(runtime, metrics, signal),
     ]),
   );
 

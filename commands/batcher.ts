@@ -29,9 +29,9 @@ export interface Batcher<State, Command, R extends string> {
     read: (state: State) => T,
   ): Promise<Result<Batched<T>, R>>;
   /** What the command would come to now: a hint, not a decision. */
-  likely(stream: string, command: Command): Promise<R | 'unchanged' | 'changes'>;
+  dryRun(stream: string, command: Command): Promise<R | 'unchanged' | 'changes'>;
   /** What the stream's state says now. */
-  look<T>(stream: string, read: (state: State) => T): Promise<T>;
+  readState<T>(stream: string, read: (state: State) => T): Promise<T>;
 }
 
 /** The commands that wait for a stream, in order. The first ones stay here until their append has ended. */
@@ -156,7 +156,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
   };
 
   return {
-    likely: async (stream, command) => {
+    dryRun: async (stream, command) => {
       const cached = cache.get(stream);
       const first = aggregate.decider.decide(command, (cached ?? (await current(stream))).state);
       if (first.ok && first.value.length > 0) return 'changes';
@@ -165,7 +165,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
       if (!decision.ok) return decision.refusal;
       return decision.value.length === 0 ? 'unchanged' : 'changes';
     },
-    look: async (stream, read) => read((await current(stream)).state),
+    readState: async (stream, read) => read((await current(stream)).state),
     submit: <T>(stream: string, command: Command, context: CommandContext, read: (state: State) => T) =>
       inSpan(spanOfCommand(stream, command), () => enqueue(stream, command, context, read)),
   };

@@ -49,12 +49,16 @@ export const fileAnswer = (name: string, type: string, body: string): Answer => 
 });
 
 /** After what has changed something: a reload of the page that follows does not do it again. */
-export const see = (path: string, said?: string, headers: Readonly<Record<string, string>> = {}): Answer => ({
+export const redirectAfterPost = (
+  path: string,
+  flash?: string,
+  headers: Readonly<Record<string, string>> = {},
+): Answer => ({
   status: 303,
   body: null,
   headers: {
     ...SECURITY_HEADERS,
-    location: said === undefined ? path : `${path}${path.includes('?') ? '&' : '?'}said=${said}`,
+    location: flash === undefined ? path : `${path}${path.includes('?') ? '&' : '?'}said=${flash}`,
     ...headers,
   },
 });

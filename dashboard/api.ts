@@ -38,7 +38,7 @@ export interface CallOptions {
 /** Calls a route by its method and the path that it was registered with, `/v1/trackers/:tracker_id` for example. */
 export type Api = <T>(method: Route['method'], path: string, options?: CallOptions) => Promise<ApiAnswer<T>>;
 
-export interface ApiParts {
+export interface ApiDeps {
   /** The API's own. */
   readonly routes: RouteTable;
   /** Spends the rates that the call needs, as for a key. */
@@ -49,7 +49,7 @@ export interface ApiParts {
 const CALLS_PER_SECOND = 50;
 
 /** The API for one request of a page. */
-export const createApi = ({ routes, admit }: ApiParts) => {
+export const createApi = ({ routes, admit }: ApiDeps) => {
   const table = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]));
   return (page: ApiRequest, user: DashboardUser): Api => {
     const key: CallingKey = {
@@ -100,8 +100,8 @@ const queryOf = (query: Readonly<Record<string, string | undefined>>): string =>
 };
 
 const toApiAnswer = <T>({ status, body, headers = {} }: Answer): ApiAnswer<T> => {
-  const told = body === null ? null : JSON.parse(body.toString());
-  if (status < 400) return { ok: true, status, body: told as T };
+  const parsed = body === null ? null : JSON.parse(body.toString());
+  if (status < 400) return { ok: true, status, body: parsed as T };
   const wait = headers['retry-after'];
-  return { ok: false, status, ...told.error, ...(wait === undefined ? {} : { retryAfter: Number(wait) }) };
+  return { ok: false, status, ...parsed.error, ...(wait === undefined ? {} : { retryAfter: Number(wait) }) };
 };

@@ -1,8 +1,8 @@
 import type { Answer } from '../http/route.ts';
 import { htmlAnswer } from './answers.ts';
 import { alert, form } from './components.ts';
+import { flashMessage } from './flash-message.ts';
 import { type Content, type Html, html } from './html.ts';
-import { whatWasDone } from './said.ts';
 import type { Refused, Visit } from './visit.ts';
 
 const SECTIONS = [
@@ -37,7 +37,7 @@ const COUNTRY_SOURCE = html`<p>Visitor countries:
 export const show = (visit: Visit, page: Page): Answer => {
   const { title, section, content, refused = null, showsCountry = false } = page;
   const status = page.status ?? refused?.status ?? 200;
-  const said = whatWasDone(visit.query.get('said'));
+  const flash = flashMessage(visit.query.get('said'));
   return htmlAnswer(
     status,
     page_(
@@ -55,7 +55,7 @@ export const show = (visit: Visit, page: Page): Answer => {
       </header>
       <main id="main" tabindex="-1">
         <h1>${title}</h1>
-        ${said && refused === null && html`<p class="said" role="status">${said}</p>`}
+        ${flash && refused === null && html`<p class="said" role="status">${flash}</p>`}
         ${refused && alert(refused)}
         ${content}
       </main>

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { onBehalfOf } from '../http/on-behalf-of.ts';
 import type { Answer, ApiRequest, Route } from '../http/route.ts';
 import { staticRoute } from '../http/static-route.ts';
-import { csrfOf, see, tokenIn } from './answers.ts';
-import { type ApiParts, createApi, type DashboardUser } from './api.ts';
+import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
+import { type ApiDeps, createApi, type DashboardUser } from './api.ts';
 import { html } from './html.ts';
 import { showBare } from './layout.ts';
 import type { Visit } from './visit.ts';
@@ -27,7 +27,7 @@ export interface OpenRoute {
   handle(request: ApiRequest): Answer | Promise<Answer>;
 }
 
-export interface DashboardParts extends ApiParts {
+export interface DashboardDeps extends ApiDeps {
   /** Who has begun a login that this token stands for; null when it has ended. */
   readonly findLogin: (token: string) => Promise<DashboardUser | null>;
   /** Counts a form that a user sends. @returns seconds until the next one may be sent; null: this one counts */
@@ -43,11 +43,11 @@ const FORM_LIMIT = 65_536;
 const ASSET_SECONDS = 300;
 
 /** The dashboard's routes: its pages, its actions and what their look needs. */
-export const dashboardRoutes = (parts: DashboardParts): Route[] => {
-  const apiOf = createApi(parts);
+export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
+  const apiOf = createApi(deps);
   const visitOf = async (request: ApiRequest): Promise<Visit | null> => {
     const token = tokenIn(request.header('cookie'));
-    const user = token === null ? null : await parts.findLogin(token);
+    const user = token === null ? null : await deps.findLogin(token);
     if (token === null || user === null) return null;
     return {
       request,
@@ -63,10 +63,11 @@ export const dashboardRoutes = (parts: DashboardParts): Route[] => {
   const guarded = ({ method, path, beforeAll = false, endsLogins = false, handle }: PageRoute) =>
     toRoute(method, path, async (request) => {
       const visit = await visitOf(request);
-      if (visit === null) return see(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
-      if (method === 'POST' && !isOwnForm(visit)) return strange();
-      if (visit.user.is_first && !beforeAll) return see('/dashboard/password');
-      const admit = method === 'POST' ? parts.admitForm : parts.admitPage;
+      if (visit === null)
+        return redirectAfterPost(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
+      if (method === 'POST' && !isOwnForm(visit)) return refuseForeignForm();
+      if (visit.user.is_first && !beforeAll) return redirectAfterPost('/dashboard/password');
+      const admit = method === 'POST' ? deps.admitForm : deps.admitPage;
       const wait = endsLogins ? null : await admit(visit.user);
       if (wait !== null) return method === 'POST' ? tooManyForms(wait) : tooManyPages(wait);
       return onBehalfOf(visit.user.partner_id, () => handle(visit));
@@ -74,15 +75,15 @@ export const dashboardRoutes = (parts: DashboardParts): Route[] => {
 
   const open = ({ method, path, handle }: OpenRoute) =>
     toRoute(method, path, (request) =>
-      method === 'POST' && !isFromHere(request) ? strange() : handle(request),
+      method === 'POST' && !isFromHere(request) ? refuseForeignForm() : handle(request),
     );
 
-  return [...parts.open.map(open), ...parts.pages.map(guarded), ...elsewhere, ...assets()];
+  return [...deps.open.map(open), ...deps.pages.map(guarded), ...redirects, ...assets()];
 };
 
 /** The usual slip of the keyboard, and any other path below. */
-const elsewhere: readonly Route[] = [
-  toRoute('GET', '/dashboard/', () => see('/dashboard')),
+const redirects: readonly Route[] = [
+  toRoute('GET', '/dashboard/', () => redirectAfterPost('/dashboard')),
   toRoute('GET', '/dashboard/*', () =>
     showBare('No such page', html`<p><a href="/dashboard">To the overview</a></p>`, 404),
   ),
@@ -138,7 +139,7 @@ const isOwnForm = ({ request, form, csrf }: Visit): boolean => {
   return isFromHere(request) && given.length === wanted.length && timingSafeEqual(given, wanted);
 };
 
-const strange = (): Answer =>
+const refuseForeignForm = (): Answer =>
   showBare(
     'Please try again',
     html`<p role="alert">This form is not from a page of your login, so nothing was done.

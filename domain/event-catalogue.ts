@@ -1,5 +1,5 @@
 import { billingEvents } from './billing/events.ts';
-import { domainEvents, domainPlaceEvents } from './domains/events.ts';
+import { domainEvents, domainSlotEvents } from './domains/events.ts';
 import { epochEvents } from './epochs/events.ts';
 import type { EventSchemas } from './kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from './lookup/events.ts';
@@ -113,7 +113,7 @@ export const eventCatalogue: readonly CataloguedStream[] = [
     stream: 'domains-<tracker id>',
     about: "The places of a tracker's custom domains: the boundary of how many it may have.",
     lives: 'for ever',
-    events: domainPlaceEvents,
+    events: domainSlotEvents,
   },
   {
     stream: 'signals-<utc day>',

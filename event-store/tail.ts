@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { createAlarm } from '../platform/alarm.ts';
 import { approximateBytes } from '../platform/size.ts';
+import { createWakeup } from '../platform/wakeup.ts';
 import { isHidden } from './hidden.ts';
 import type { Batch, EventStore, FollowOptions, Position, RecordedEvent } from './port.ts';
 
@@ -51,7 +51,7 @@ const RETRY_MS = 250;
 export const createTail = ({ store, now, log }: TailOptions): Tail => {
   const memory = createMemory();
   const closing = new AbortController();
-  const gathering = createAlarm();
+  const gathering = createWakeup();
   const gatherTimes = new Set<() => number>();
   let reading: Promise<void> | null = null;
 
@@ -79,7 +79,7 @@ export const createTail = ({ store, now, log }: TailOptions): Tail => {
   };
 
   /** The store's own batches, up to the first that ends where the tail goes on. */
-  async function* apart(options: FollowOptions, signal: AbortSignal): AsyncGenerator<Batch> {
+  async function* readSeparately(options: FollowOptions, signal: AbortSignal): AsyncGenerator<Batch> {
     const joining = new AbortController();
     const following = { ...options, signal: AbortSignal.any([signal, joining.signal]) };
     for await (const batch of store.follow(following)) {
@@ -107,7 +107,7 @@ export const createTail = ({ store, now, log }: TailOptions): Tail => {
     try {
       while (!signal.aborted) {
         if (memory.hasBegun() && !memory.covers(after)) {
-          for await (const batch of apart({ ...options, after }, signal)) {
+          for await (const batch of readSeparately({ ...options, after }, signal)) {
             after = batch.position;
             yield batch;
           }
@@ -128,7 +128,7 @@ export const createTail = ({ store, now, log }: TailOptions): Tail => {
   return {
     follow,
     covers: memory.covers,
-    hurry: gathering.ring,
+    hurry: gathering.wake,
     close: async () => {
       closing.abort();
       await reading?.catch(() => undefined);

@@ -9,7 +9,7 @@ export interface Log {
   error(details: object, message: string): void;
 }
 
-export interface ConclusionParts {
+export interface ConclusionDeps {
   /** Writes the answer. */
   deliver(exchange: Exchange, answer: Answer): void;
   readonly log: Log;
@@ -18,10 +18,10 @@ export interface ConclusionParts {
 }
 
 export class Conclusion {
-  private readonly parts: ConclusionParts;
+  private readonly parts: ConclusionDeps;
 
-  constructor(parts: ConclusionParts) {
-    this.parts = parts;
+  constructor(deps: ConclusionDeps) {
+    this.parts = deps;
   }
 
   /** Ends the exchange with this answer, once: what comes later is dropped. */
@@ -74,7 +74,7 @@ export class Conclusion {
   }
 
   private failed(exchange: Exchange, failure: unknown): Answer {
-    const code = toldAs(failureCode(failure), exchange.route);
+    const code = publicErrorCode(failureCode(failure), exchange.route);
     // Shedding load is no news, and a line for each shed request would be more load.
     if (code !== 'api_busy') this.log(exchange, code, failure);
     return refusal(exchange, code);
@@ -89,7 +89,7 @@ export class Conclusion {
   }
 }
 
-function toldAs(code: ErrorCode, { unavailable }: Route): ErrorCode {
+function publicErrorCode(code: ErrorCode, { unavailable }: Route): ErrorCode {
   return code === 'backend_unavailable' || code === 'backend_timeout' ? (unavailable ?? code) : code;
 }
 

@@ -5,7 +5,7 @@
  */
 import { inThisSpan } from '../platform/spans.ts';
 import { bearerToken } from './authorization.ts';
-import { Conclusion, type ConclusionParts, stopTimer } from './conclusion.ts';
+import { Conclusion, type ConclusionDeps, stopTimer } from './conclusion.ts';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import type { Exchange } from './exchange.ts';
 import { onBehalfOf } from './on-behalf-of.ts';
@@ -18,7 +18,7 @@ export interface Inadmissible {
   readonly retryAfter: number;
 }
 
-export interface PipelineParts extends ConclusionParts {
+export interface PipelineDeps extends ConclusionDeps {
   /** Whose key this is; null for a key that is unknown, expired or revoked. */
   authenticate(token: string): CallingKey | null | Promise<CallingKey | null>;
   /** Spends the rates that the call needs; null when all allow it. */
@@ -32,12 +32,12 @@ type Step<T> = (this: Pipeline, exchange: Exchange, value: T) => void;
 const NO_BYTES = Buffer.alloc(0);
 
 export class Pipeline {
-  private readonly parts: PipelineParts;
+  private readonly parts: PipelineDeps;
   private readonly end: Conclusion;
 
-  constructor(parts: PipelineParts) {
-    this.parts = parts;
-    this.end = new Conclusion(parts);
+  constructor(deps: PipelineDeps) {
+    this.parts = deps;
+    this.end = new Conclusion(deps);
   }
 
   /** The first step. Never throws; ends in one answer, or in none if the caller has left. */
@@ -49,7 +49,7 @@ export class Pipeline {
     } else if (exceedsTarget(route.targetLimit, raw.url)) {
       this.end.write(exchange, refusal(exchange, 'uri_too_long'));
     } else if (route.access === 'public') {
-      this.awaited(exchange, () => route.admit?.(exchange) ?? null, this.letIn);
+      this.awaited(exchange, () => route.admit?.(exchange) ?? null, this.admittedPublicly);
     } else {
       this.identify(exchange);
     }
@@ -75,7 +75,7 @@ export class Pipeline {
     else this.end.finish(exchange, refusal(exchange, refused.code, { retryAfter: refused.retryAfter }));
   }
 
-  private letIn(exchange: Exchange, refused: Answer | null): void {
+  private admittedPublicly(exchange: Exchange, refused: Answer | null): void {
     if (refused === null) this.receive(exchange);
     else this.end.finish(exchange, refused);
   }

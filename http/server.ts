@@ -10,7 +10,7 @@ import { type Connections, watchConnections } from './drain.ts';
 import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
 import { Exchange } from './exchange.ts';
 import { ambiguityOf } from './message-framing.ts';
-import { exceedsTarget, Pipeline, type PipelineParts } from './pipeline.ts';
+import { exceedsTarget, Pipeline, type PipelineDeps } from './pipeline.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
 import { countRequests, type RequestLimit, type RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
@@ -41,7 +41,7 @@ const defaultTimeouts: RequestTimeouts = {
   writeMs: 60_000,
 };
 
-export interface ServerParts extends Pick<PipelineParts, 'authenticate' | 'admit'> {
+export interface ServerDeps extends Pick<PipelineDeps, 'authenticate' | 'admit'> {
   readonly routes: RouteTable;
   readonly clock: Clock;
   readonly log: Log;
@@ -57,33 +57,33 @@ export interface ServerParts extends Pick<PipelineParts, 'authenticate' | 'admit
 }
 
 /** A server for these routes, not yet listening: `listen` serves, `inject` tests, `close` drains. */
-export function buildServer(parts: ServerParts): FastifyInstance {
-  const timeouts = { ...defaultTimeouts, ...parts.requestTimeouts };
-  const headers = { ...NO_SNIFFING, ...(parts.isHttps ? STRICT_TRANSPORT : {}) };
+export function buildServer(deps: ServerDeps): FastifyInstance {
+  const timeouts = { ...defaultTimeouts, ...deps.requestTimeouts };
+  const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
   const sending: Sending = { closing: false, headers, writeMs: timeouts.writeMs };
   const { app, connections } = bareServer(timeouts, sending);
-  if (parts.connectionLimits) limitConnections(app.server, parts.connectionLimits);
-  const underWay = countRequests(parts.requestLimit);
+  if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits);
+  const underWay = countRequests(deps.requestLimit);
   const pipeline = new Pipeline({
-    authenticate: parts.authenticate,
-    admit: parts.admit,
-    log: parts.log,
+    authenticate: deps.authenticate,
+    admit: deps.admit,
+    log: deps.log,
     handlerMs: timeouts.handlerMs,
     gone: ({ raw }) => underWay.leave(raw),
     deliver: ({ route, raw, response, id, startedAt }, answer) => {
       underWay.leave(raw);
       send(raw, response, id, answer, route.path.startsWith('/v1/'), sending);
-      parts.onAnswer?.(route, answer, performance.now() - startedAt);
+      deps.onAnswer?.(route, answer, performance.now() - startedAt);
     },
   });
   addRoutes(app, {
-    routes: parts.routes,
-    isCustomDomain: parts.isCustomDomain ?? (() => false),
+    routes: deps.routes,
+    isCustomDomain: deps.isCustomDomain ?? (() => false),
     serve: (route, request, reply) => {
       connections.answering(reply.raw);
       const { raw, id } = request;
       const params = request.params as PathParams;
-      const exchange = new Exchange(route, raw, reply.raw, id, params, parts.clock.now());
+      const exchange = new Exchange(route, raw, reply.raw, id, params, deps.clock.now());
       serveInSpan(route.path, raw, reply.raw, id, () => pipeline.enter(exchange));
     },
     refuse: (request, reply, code, options) => {
@@ -168,7 +168,7 @@ function addRoutes(app: FastifyInstance, routing: Routing): void {
   }
   for (const [path, onPath] of Map.groupBy(routes, (route) => route.path)) {
     const add = (methods: readonly string[], answer: Respond) =>
-      on(app, path, methods, routing, path.startsWith('/tracking/') ? answer : elsewhere(answer));
+      on(app, path, methods, routing, path.startsWith('/tracking/') ? answer : exceptOnCustomDomains(answer));
     for (const route of onPath) add(methodsOf(route), serve.bind(null, route));
     const allowed = onPath.flatMap(methodsOf);
     const options = { headers: { allow: allowed.join(', ') } };
@@ -182,7 +182,7 @@ function addRoutes(app: FastifyInstance, routing: Routing): void {
   on(app, '*', ROUTED_METHODS, routing, (request, reply) => refuse(request, reply, 'not_found'));
 
   /** Under a customer's name there is no API to find: its cookies and pages are not the service's to touch. */
-  function elsewhere(answer: Respond): Respond {
+  function exceptOnCustomDomains(answer: Respond): Respond {
     return (request, reply) => {
       const judge = (isCustom: boolean): void => {
         if (isCustom) refuse(request, reply, 'not_found');

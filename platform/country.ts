@@ -14,7 +14,7 @@ interface CountryRecord {
 
 const CODE = /^[A-Z]{2}$/;
 /** What ISO 3166-1 leaves to users, and such files say of what nobody knows. */
-const NOWHERE = 'ZZ';
+const NO_COUNTRY = 'ZZ';
 
 /**
  * Loads the table of countries, once and whole (some 10 MB of memory).
@@ -31,7 +31,7 @@ export const createCountries = async (file: string | undefined): Promise<Countri
     if (parsePublicAddress(ip) === null || !covers(ip)) return null;
     const record: CountryRecord | null = reader.get(ip);
     const code = (record?.country_code ?? record?.country?.iso_code ?? '').toUpperCase();
-    return CODE.test(code) && code !== NOWHERE ? code : null;
+    return CODE.test(code) && code !== NO_COUNTRY ? code : null;
   };
 };
 

@@ -13,7 +13,7 @@ export interface KeptOut {
 export interface SharedNotes {
   tell(asker: string, at: number): Promise<unknown>;
   /** Notes after `since`, milliseconds. */
-  hear(since: number): Promise<readonly { readonly asker: string; readonly at: number }[]>;
+  refresh(since: number): Promise<readonly { readonly asker: string; readonly at: number }[]>;
 }
 
 export interface KeptOutOptions {
@@ -36,15 +36,15 @@ const EXCHANGE_MS = 1_000;
 export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOut => {
   const notedAt = new Map<string, number>();
   const toldAt = new Map<string, number>();
-  let heardAt = Number.NEGATIVE_INFINITY;
+  let refreshedAt = Number.NEGATIVE_INFINITY;
 
   const noteAt = (asker: string, at: number): void =>
     void notedAt.set(asker, Math.max(at, notedAt.get(asker) ?? 0));
 
-  const hear = (): void => {
-    if (shared === null || performance.now() - heardAt < EXCHANGE_MS) return;
-    heardAt = performance.now();
-    shared.hear(now() - windowMs).then(
+  const refresh = (): void => {
+    if (shared === null || performance.now() - refreshedAt < EXCHANGE_MS) return;
+    refreshedAt = performance.now();
+    shared.refresh(now() - windowMs).then(
       (notes) => {
         for (const { asker, at } of notes) noteAt(asker, at);
       },
@@ -73,7 +73,7 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
       shared.tell(asker, now()).catch(() => undefined);
     },
     others: (asker) => {
-      hear();
+      refresh();
       forgetOld();
       return notedAt.size - (notedAt.has(asker) ? 1 : 0);
     },
@@ -90,7 +90,7 @@ export const sharedNotes = (pool: pg.Pool, rate: string, windowMs: number): Shar
              on conflict (rate, asker) do update set kept_out_at = excluded.kept_out_at`,
       values: [rate, asker, new Date(at), new Date(at - 2 * windowMs), new Date(aheadAfter(at))],
     }),
-  hear: async (since) => {
+  refresh: async (since) => {
     const { rows } = await pool.query<{ asker: string; kept_out_at: Date }>({
       name: 'hear_kept_out',
       text: 'select asker, kept_out_at from work.kept_out where rate = $1 and kept_out_at > $2 and kept_out_at <= $3',

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { createAlarm } from './alarm.ts';
 import type { Clock } from './clock.ts';
 import { createHeart, type Heartbeat, type LeaseRow } from './heartbeat.ts';
 import { createLiveness } from './liveness.ts';
+import { createWakeup } from './wakeup.ts';
 
 /** The right to run a group; its number is the fencing token that writes under it name. */
 export interface Lease {
@@ -78,9 +78,9 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
   const processId = uuid();
   const groups: Group[] = [];
   const liveness = createLiveness();
-  const alarm = createAlarm();
+  const wakeup = createWakeup();
   const stopping = new AbortController();
-  const heart = createHeart({ url, processId, role, clock, onReleased: alarm.ring, onLost: alarm.ring });
+  const heart = createHeart({ url, processId, role, clock, onReleased: wakeup.wake, onLost: wakeup.wake });
   let last: Heartbeat = { processes: [], leases: [] };
   let validUntil = Number.NEGATIVE_INFINITY;
   let beganAt = Number.NEGATIVE_INFINITY;
@@ -104,9 +104,9 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
         if (!signal.aborted)
           log.warn({ group: group.name, error: String(error) }, 'group failed; it starts again');
       }
-      await createAlarm().wait(AGAIN_MS, signal);
+      await createWakeup().wait(AGAIN_MS, signal);
       group.running = null;
-      alarm.ring();
+      wakeup.wake();
     };
     group.running = { number, ending, done: work() };
     log.debug({ group: group.name, lease: number }, 'leading');
@@ -189,7 +189,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
     while (!stopping.signal.aborted) {
       // Counted from the last one's start: a database that answers slowly must not cost the leases.
       const restMs = Math.max(0, beganAt + BEAT_MS - performance.now());
-      await alarm.wait(liveness.hasDoubt() ? DOUBT_MS : restMs, stopping.signal);
+      await wakeup.wait(liveness.hasDoubt() ? DOUBT_MS : restMs, stopping.signal);
       if (stopping.signal.aborted) return;
       await beat().catch((error: unknown) =>
         log.debug({ error: String(error) }, 'heartbeat failed; it is repeated'),
@@ -199,7 +199,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
 
   await beat();
   // Until the others have seen this process, each might believe that it has a shared limit for itself.
-  if (role !== 'command' && others().length > 0) await createAlarm().wait(BEAT_MS + 200);
+  if (role !== 'command' && others().length > 0) await createWakeup().wait(BEAT_MS + 200);
   const looping = loop();
 
   return {
@@ -212,7 +212,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
         : last.leases.map((row) => ({ name: row.name, processId: liveHolder(row) })),
     lead: (name, run) => {
       groups.push({ name, run, running: null, isLeaving: false, freeBeats: 0 });
-      alarm.ring();
+      wakeup.wake();
     },
     stop: async () => {
       stopping.abort();
@@ -223,7 +223,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
       for (const { running } of groups) running?.ending.abort();
       const ended = new AbortController();
       const all = Promise.all(groups.map(({ running }) => running?.done)).then(() => ended.abort());
-      await Promise.race([all, createAlarm().wait(STOP_MS, ended.signal)]);
+      await Promise.race([all, createWakeup().wait(STOP_MS, ended.signal)]);
       await heart.leave();
     },
   };

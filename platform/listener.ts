@@ -6,7 +6,7 @@ export interface ListenerOptions {
   /** As PostgreSQL shows it among its sessions. */
   readonly name: string;
   readonly channels: readonly string[];
-  readonly heard: (channel: string, payload: string) => void;
+  readonly onNotification: (channel: string, payload: string) => void;
   /** What was heard may have been of a server that has crashed since. */
   readonly lost?: () => void;
   /** From now on notifications are heard. */
@@ -17,7 +17,7 @@ export interface Listener {
   /** Connects unless it is connected. A connection that is lost is made again after a while, or by the next call. */
   ensure(): void;
   /** Whether it hears now. */
-  hears(): boolean;
+  isListening(): boolean;
   close(): Promise<void>;
 }
 
@@ -30,19 +30,19 @@ export const createListener = ({
   url,
   name,
   channels,
-  heard,
+  onNotification,
   lost: onLost,
   ready,
 }: ListenerOptions): Listener => {
   let client: pg.Client | null = null;
-  let hearing = false;
+  let listening = false;
   let closed = false;
 
   const connect = async (fresh: pg.Client): Promise<void> => {
     const lost = (): void => {
       if (client === fresh) {
         client = null;
-        hearing = false;
+        listening = false;
         onLost?.();
         setTimeout(ensure, AGAIN_MS).unref();
       }
@@ -52,7 +52,7 @@ export const createListener = ({
     fresh.on('end', lost);
     fresh.on('notification', ({ channel, payload }) => {
       try {
-        heard(channel, payload ?? '');
+        onNotification(channel, payload ?? '');
       } catch {
         // Whoever may log in to the database may say anything, an analyst too: who listens polls as well.
       }
@@ -60,8 +60,8 @@ export const createListener = ({
     try {
       await fresh.connect();
       await fresh.query(channels.map((channel) => `listen ${channel}`).join(';'));
-      hearing = client === fresh;
-      if (hearing) ready?.();
+      listening = client === fresh;
+      if (listening) ready?.();
     } catch {
       lost();
     }
@@ -81,7 +81,7 @@ export const createListener = ({
 
   return {
     ensure,
-    hears: () => hearing,
+    isListening: () => listening,
     close: async () => {
       closed = true;
       if (client) await endClient(client);

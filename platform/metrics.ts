@@ -13,7 +13,7 @@ export interface Metrics {
   /** Answers that went without their clues. */
   readonly cluesUnavailable: Counter;
   readonly deliveries: DeliveryMetrics;
-  readonly domainLooks: Counter<'outcome'>;
+  readonly domainChecks: Counter<'outcome'>;
   readonly stopped: Gauge<'name'>;
   /** So much expired long ago and is not deleted yet, the oldest of it since so many seconds. */
   readonly expiryBlocked: (name: string, rows: number, seconds: number) => void;
@@ -98,7 +98,7 @@ export const createMetrics = (): Metrics => {
       registers: [registry],
     }),
     deliveries: createDeliveryMetrics(registry),
-    domainLooks: byOutcome('doorplate_domain_looks_total', 'Looks where custom domains point, by outcome.', [
+    domainChecks: byOutcome('doorplate_domain_looks_total', 'Looks where custom domains point, by outcome.', [
       'points_here',
       'dns_timeout',
       'dns_error',

@@ -39,7 +39,7 @@ const hashOf = async (password: string): Promise<string> => {
 export const hashPassword = (password: string): Promise<string> => gate.enter(() => hashOf(password));
 
 /** Of a password that nobody knows. */
-let nobodys: Promise<string> | null = null;
+let dummyHash: Promise<string> | null = null;
 
 /**
  * Whether it is the password of this hash. null: there is none, which takes as long to say.
@@ -49,8 +49,8 @@ export const isPassword = (password: string, hash: string | null): Promise<boole
   gate.enter(() => matches(password, hash));
 
 const matches = async (password: string, hash: string | null): Promise<boolean> => {
-  nobodys ??= hashOf(randomBytes(32).toString('hex'));
-  const [, memory, passes, parallelism, salt, key] = PHC.exec(hash ?? (await nobodys)) ?? [];
+  dummyHash ??= hashOf(randomBytes(32).toString('hex'));
+  const [, memory, passes, parallelism, salt, key] = PHC.exec(hash ?? (await dummyHash)) ?? [];
   if (salt === undefined || key === undefined)
     throw new Error('a password is kept in a form that is not known');
   const wanted = Buffer.from(key, 'base64');

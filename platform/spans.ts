@@ -25,7 +25,7 @@ export interface Tracing {
   inSpan<T>(span: SpanOf, work: (note: Note) => Promise<T>): Promise<T>;
   serve(route: string, raw: IncomingMessage, response: ServerResponse, id: string, work: () => void): void;
   bind<Args extends unknown[]>(work: (...args: Args) => void): (...args: Args) => void;
-  apart<T>(work: () => T): T;
+  withoutTrace<T>(work: () => T): T;
   traceparent(): string | undefined;
 }
 
@@ -62,7 +62,7 @@ export const inThisSpan = <Args extends unknown[]>(
 ): ((...args: Args) => void) => (tracing === null ? work : tracing.bind(work));
 
 /** Does what belongs to no span around it: work of many, or work whose cause nobody may find out. */
-export const apart = <T>(work: () => T): T => (tracing === null ? work() : tracing.apart(work));
+export const withoutTrace = <T>(work: () => T): T => (tracing === null ? work() : tracing.withoutTrace(work));
 
 /** The span around, as W3C writes it; undefined: none, or one that is not recorded. */
 export const traceparent = (): string | undefined => tracing?.traceparent();

@@ -7,7 +7,7 @@ export interface StateOfThings {
   /** The log's last place; null: it is empty, or not known. */
   readonly head: bigint | null;
   /** How far each reader of the log is; null: nowhere yet. */
-  readonly places: readonly { readonly name: string; readonly position: bigint | null }[];
+  readonly positions: readonly { readonly name: string; readonly position: bigint | null }[];
   /** What one process of all does at a time: whether one does, and whether it is this one. */
   readonly leads: readonly { readonly name: string; readonly held: boolean; readonly here: boolean }[];
   /** How much of its ceiling the fullest partner's queue of deliveries takes; 1: it is full. */
@@ -22,22 +22,22 @@ const SIGHTINGS = 512;
 /** What `/metrics` finds out when it is asked, in every process alike. Each name is documented in docs/operations.md. */
 export const createStateMetrics = (
   registry: Registry,
-  look: () => Promise<StateOfThings>,
+  measure: () => Promise<StateOfThings>,
   /** Milliseconds of a steady clock. */
   now: () => number,
 ): void => {
   const behindSince = createSightings();
-  let looking: Promise<StateOfThings> | null = null;
+  let measuring: Promise<StateOfThings> | null = null;
   let lookedAt = Number.NEGATIVE_INFINITY;
   const state = (): Promise<StateOfThings> => {
-    if (looking === null || performance.now() - lookedAt > SHARED_MS) {
+    if (measuring === null || performance.now() - lookedAt > SHARED_MS) {
       lookedAt = performance.now();
-      looking = look().then((seen) => {
+      measuring = measure().then((seen) => {
         behindSince.saw(seen, now());
         return seen;
       });
     }
-    return looking;
+    return measuring;
   };
 
   const gauge = <Label extends string>(
@@ -69,7 +69,7 @@ export const createStateMetrics = (
     'For how long, as this process saw it, a projection or processor has not come to where the log ended.',
     ['name'],
     (metric, seen) => {
-      for (const { name, position } of seen.places) metric.set({ name }, behindSince.of(position, now()));
+      for (const { name, position } of seen.positions) metric.set({ name }, behindSince.of(position, now()));
     },
   );
   gauge('doorplate_led', '1: some process leads this group.', ['name'], (metric, seen) => {
@@ -90,9 +90,9 @@ export const createStateMetrics = (
 const createSightings = () => {
   let sightings: { readonly head: bigint; readonly at: number }[] = [];
   return {
-    saw: ({ head, places }: StateOfThings, at: number): void => {
-      if (places.length === 0) return;
-      const last = places.reduce(
+    saw: ({ head, positions }: StateOfThings, at: number): void => {
+      if (positions.length === 0) return;
+      const last = positions.reduce(
         (least, { position }) => ((position ?? -1n) < least ? (position ?? -1n) : least),
         head ?? -1n,
       );

@@ -111,7 +111,7 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
     serve: (route, raw, response, id, work) =>
       serve(tracer.startSpan.bind(tracer), route, raw, response, id, work),
     bind: (work) => context.bind(context.active(), work),
-    apart: (work) => context.with(ROOT_CONTEXT, work),
+    withoutTrace: (work) => context.with(ROOT_CONTEXT, work),
     traceparent: () => {
       const active = trace.getSpanContext(context.active());
       if (active === undefined || (active.traceFlags & TraceFlags.SAMPLED) === 0) return undefined;

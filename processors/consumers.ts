@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
-import { createAlarm } from '../platform/alarm.ts';
+import { createWakeup } from '../platform/wakeup.ts';
 
 /** Who reads events, by the names that run now: a retired one has no say any more. */
 export interface Consumers {
@@ -10,11 +10,11 @@ export interface Consumers {
 
 const POLL_MS = 200;
 const PATIENCE_MS = 5_000;
-const NOWHERE = -1n;
+const BEFORE_FIRST = -1n;
 
 /** How far all of them are, and so what of the log nobody needs any more (architecture, rule 9). */
 export const createPassage = (pool: pg.Pool, { projections, processors }: Consumers) => {
-  const places = async (): Promise<{ readonly name: string; readonly position: bigint }[]> => {
+  const loadPositions = async (): Promise<{ readonly name: string; readonly position: bigint }[]> => {
     const { rows } = await pool.query<{ name: string; position: string | null }>({
       name: 'places_of_consumers',
       text: `select 'projection ' || n.name as name, c.position
@@ -26,32 +26,32 @@ export const createPassage = (pool: pg.Pool, { projections, processors }: Consum
     });
     return rows.map(({ name, position }) => ({
       name,
-      position: position === null ? NOWHERE : BigInt(position),
+      position: position === null ? BEFORE_FIRST : BigInt(position),
     }));
   };
 
   /** What all have passed; null: one of them has passed nothing. */
   const passed = async (): Promise<Position | null> => {
-    const least = (await places()).reduce<bigint | null>(
+    const least = (await loadPositions()).reduce<bigint | null>(
       (so, { position }) => (so === null || position < so ? position : so),
       null,
     );
-    return least === null || least === NOWHERE ? null : (least as Position);
+    return least === null || least === BEFORE_FIRST ? null : (least as Position);
   };
 
   return {
     passed,
     /** Who has not come to a place. */
-    before: async (place: bigint): Promise<string[]> =>
-      (await places()).filter(({ position }) => position < place).map(({ name }) => name),
+    before: async (target: bigint): Promise<string[]> =>
+      (await loadPositions()).filter(({ position }) => position < target).map(({ name }) => name),
     /** Waits for all to come to a place; false where they do not soon. */
-    come: async (place: Position | null, signal: AbortSignal): Promise<boolean> => {
+    come: async (target: Position | null, signal: AbortSignal): Promise<boolean> => {
       const deadline = performance.now() + PATIENCE_MS;
-      const alarm = createAlarm();
+      const wakeup = createWakeup();
       for (;;) {
-        if (place === null || ((await passed()) ?? NOWHERE) >= place) return true;
+        if (target === null || ((await passed()) ?? BEFORE_FIRST) >= target) return true;
         if (signal.aborted || performance.now() > deadline) return false;
-        await alarm.wait(POLL_MS, signal);
+        await wakeup.wait(POLL_MS, signal);
       }
     },
   };

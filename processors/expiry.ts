@@ -5,8 +5,8 @@ import { tellExpired } from '../commands/tell-expired.ts';
 import type { EventSchemas } from '../domain/kernel/events.ts';
 import { HOUR, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
-import { createAlarm } from '../platform/alarm.ts';
 import type { Clock } from '../platform/clock.ts';
+import { createWakeup } from '../platform/wakeup.ts';
 import { type Consumers, createPassage, type Passage } from './consumers.ts';
 import { type ExpiringId, forgetExpiring, noteExpiring, readCutOff } from './expiring-ids.ts';
 import { type ExpiredStream, retireStream } from './retire-stream.ts';
@@ -52,19 +52,19 @@ export interface SweepOptions {
 
 interface DueRow extends ExpiredStream, ExpiringId {
   /** `expires_at` as PostgreSQL writes it, in full. */
-  readonly place: string;
+  readonly cursor: string;
   /** Whether all else that has expired in its stream may be deleted too. */
   readonly ready: boolean;
 }
 
 const BATCH = 500;
 /** So few that who appends meanwhile hardly waits. */
-const AT_ONCE = 4;
+const MAX_CONCURRENT_DELETIONS = 4;
 /** What is there so long after it expired is told of. */
 const OVERDUE = 10 * MINUTE;
 /** Days are closed an hour after their end, and a little. */
 const CLOSED_AFTER = 2 * HOUR;
-const FIRST = { place: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
+const FIRST = { cursor: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
 
 /**
  * Deletes what has expired and tells of it: first the streams, then the event that says so, upon which the read model
@@ -73,40 +73,40 @@ const FIRST = { place: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
  */
 export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void> => {
   const { store, pool, projected } = options;
-  const passage = createPassage(pool, options.consumers);
+  const consumerProgress = createPassage(pool, options.consumers);
   try {
     // What the run before has told of is still to be found until then.
     if (!(await projected(kind.name, await store.head()))) return;
     const cutOff = await readCutOff(pool, kind.name, kind.present);
     if (cutOff.length > 0 && !(await writeDown(kind, options, cutOff))) return;
-    await inBatches(kind, options, passage);
+    await inBatches(kind, options, consumerProgress);
   } catch (error) {
     if (!options.signal.aborted) throw error;
   } finally {
-    if (!options.signal.aborted) await tellOfBlocked(kind, options, passage);
+    if (!options.signal.aborted) await tellOfBlocked(kind, options, consumerProgress);
   }
 };
 
-const inBatches = async (kind: Expiring, options: SweepOptions, passage: Passage): Promise<void> => {
+const inBatches = async (kind: Expiring, options: SweepOptions, consumerProgress: Passage): Promise<void> => {
   const { store, pool, signal, forMs } = options;
-  const alarm = createAlarm();
+  const wakeup = createWakeup();
   const started = performance.now();
   for (let after = FIRST; ; ) {
     const begun = performance.now();
     if (signal.aborted || begun - started > forMs) return;
-    const passed = await passage.passed();
+    const passed = await consumerProgress.passed();
     const closed = await options.closedBefore();
     if (passed === null || closed === null) return;
-    const rows = await nextDue(kind, options, [passed, closed, after.place, after.id]);
+    const rows = await nextDue(kind, options, [passed, closed, after.cursor, after.id]);
     const ready = rows.filter((row) => row.ready);
     if (ready.length > 0) await noteExpiring(pool, kind.name, ready);
-    const gone = await retire(ready, { store, passage, passed, signal });
+    const gone = await retire(ready, { store, consumerProgress, passed, signal });
     if (!(await writeDown(kind, options, gone))) return;
     const last = rows.at(-1);
     if (last === undefined || rows.length < BATCH) return;
     after = last;
     // Half the time belongs to others, the more the slower they make this.
-    await alarm.wait(performance.now() - begun, signal);
+    await wakeup.wait(performance.now() - begun, signal);
   }
 };
 
@@ -156,20 +156,24 @@ const tell = async (
 ): Promise<Position | null> => {
   const id = uuid();
   const context = { correlationId: id, causationId: id, at: clock.now() };
-  const places: (Position | null)[] = [];
+  const positions: (Position | null)[] = [];
   await sideBySide(
     Map.groupBy(gone, ({ partner_id }) => partner_id),
     async ([partnerId, rows]) => {
       const expired = rows.map((row): [string, string] => [row.id, isoTime(row.expires_at.getTime())]);
-      places.push(await tellExpired(store, partnerId, schemas, eventOf(partnerId, expired), context));
+      positions.push(await tellExpired(store, partnerId, schemas, eventOf(partnerId, expired), context));
     },
   );
-  if (places.includes(null)) return store.head();
-  return places.reduce((last, place) => (last === null || (place ?? last) > last ? place : last), null);
+  if (positions.includes(null)) return store.head();
+  return positions.reduce((last, cursor) => (last === null || (cursor ?? last) > last ? cursor : last), null);
 };
 
 /** A blocked deletion is never silent (architecture, rule 9). */
-const tellOfBlocked = async (kind: Expiring, options: SweepOptions, passage: Passage): Promise<void> => {
+const tellOfBlocked = async (
+  kind: Expiring,
+  options: SweepOptions,
+  consumerProgress: Passage,
+): Promise<void> => {
   const { pool, clock, log, closedBefore, onBlocked } = options;
   const now = clock.now();
   const { rows } = await pool.query<{ rows: number; oldest: Date | null; first_position: string | null }>({
@@ -185,7 +189,7 @@ const tellOfBlocked = async (kind: Expiring, options: SweepOptions, passage: Pas
       what: kind.name,
       rows: count,
       oldest: isoTime(oldest.getTime()),
-      notPassedBy: await passage.before(BigInt(first_position ?? 0)),
+      notPassedBy: await consumerProgress.before(BigInt(first_position ?? 0)),
       closedBefore: await closedBefore(),
     },
     'expired long ago, and not deleted yet',
@@ -194,11 +198,11 @@ const tellOfBlocked = async (kind: Expiring, options: SweepOptions, passage: Pas
 
 /** A few at once; after a failure none is begun. */
 const sideBySide = async <T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> => {
-  const turns = (function* () {
+  const queue = (function* () {
     yield* items;
   })();
   const worker = async (): Promise<void> => {
-    for (const item of turns) await work(item);
+    for (const item of queue) await work(item);
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_DELETIONS }, worker));
 };

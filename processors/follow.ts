@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import type { Position, RecordedEvent } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
-import { createAlarm } from '../platform/alarm.ts';
 import type { Lease } from '../platform/leases.ts';
 import { inSpan, type SpanOf } from '../platform/spans.ts';
 import { isTransient } from '../platform/transient.ts';
+import { createWakeup } from '../platform/wakeup.ts';
 import type { ProcessorCheckpoints } from './checkpoints.ts';
 
 /** Follows events and does one thing about each. */
@@ -89,7 +89,7 @@ export const runProcessor = async (
       } catch (error) {
         if (isTransient(error)) {
           log.warn({ processor: name, error: String(error) }, 'event not handled; it is tried again');
-          await createAlarm().wait(AGAIN_MS, signal);
+          await createWakeup().wait(AGAIN_MS, signal);
         } else await stopAt(event, error);
       }
     }
@@ -105,7 +105,7 @@ export const runProcessor = async (
     isStopped = true;
     onStopped?.(name);
     await checkpoints.markStopped(name, stoppedBy).catch(() => undefined);
-    await createAlarm().wait(options.retryStoppedMs ?? RETRY_STOPPED_MS, signal);
+    await createWakeup().wait(options.retryStoppedMs ?? RETRY_STOPPED_MS, signal);
   }
 
   async function goOn(): Promise<void> {

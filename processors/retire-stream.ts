@@ -10,9 +10,9 @@ export interface ExpiredStream {
   readonly lives: boolean;
 }
 
-export interface RetireParts {
+export interface RetireDeps {
   readonly store: EventStore;
-  readonly passage: Passage;
+  readonly consumerProgress: Passage;
   /** All consumers have passed this place, and with it all that the read model knows of the stream's expired part. */
   readonly passed: Position;
   readonly signal: AbortSignal;
@@ -23,8 +23,8 @@ export interface RetireParts {
  * is harmless. false: not yet, a later sweep finds it again.
  * @throws the port's errors but WrongExpectedRevision
  */
-export const retireStream = async (parts: RetireParts, known: ExpiredStream): Promise<boolean> => {
-  const { store, passage, passed, signal } = parts;
+export const retireStream = async (deps: RetireDeps, known: ExpiredStream): Promise<boolean> => {
+  const { store, consumerProgress, passed, signal } = deps;
   const { stream, last_revision, lives } = known;
   const further = lives ? null : await expire(store, stream, last_revision);
   if (further === 'done') return true;
@@ -38,7 +38,7 @@ export const retireStream = async (parts: RetireParts, known: ExpiredStream): Pr
     return true;
   }
   // All of it is hidden, so that its last event's place cannot be asked for; it is not past the head.
-  if (further === null || !(await passage.come(head, signal))) return false;
+  if (further === null || !(await consumerProgress.come(head, signal))) return false;
   // A refusal may be due to an event that no reader sees yet, and that has not expired: a later sweep decides.
   if (!(await shows(store, stream, further))) return false;
   return (await expire(store, stream, further)) === 'done';

@@ -80,7 +80,7 @@ export const createProgress = ({
     url,
     name: 'doorplate progress',
     channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
-    heard: (channel, payload) => {
+    onNotification: (channel, payload) => {
       if (channel === PROJECTED_CHANNEL) advance(positionsIn(payload));
       else for (const call of hurried.keys()) call();
     },
@@ -107,7 +107,7 @@ export const createProgress = ({
   return {
     hurry,
     advance: (positions) => {
-      if (listener.hears()) advance(positions);
+      if (listener.isListening()) advance(positions);
       else listener.ensure();
     },
     onWanted: (names, call) => {

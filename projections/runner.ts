@@ -2,9 +2,9 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Position } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
-import { createAlarm } from '../platform/alarm.ts';
 import { endClient } from '../platform/end-postgres.ts';
 import type { Lease } from '../platform/leases.ts';
+import { createWakeup } from '../platform/wakeup.ts';
 import { type Checkpoint, CheckpointMoved, loadCheckpoints } from './checkpoints.ts';
 import { type PassOptions, runPass } from './pass.ts';
 import type { Progress } from './progress.ts';
@@ -66,7 +66,7 @@ export const runProjections = async (
         { group: lease.name },
         'checkpoints were moved by a rebuild or another leader; starting again from them',
       );
-      await createAlarm().wait(MOVED_MS, signal);
+      await createWakeup().wait(MOVED_MS, signal);
     }
   }
 };
@@ -159,9 +159,9 @@ const retryStopped = async (
   const { name } = projection;
   const due = retryAt.get(name) ?? performance.now() + (options.retryStoppedMs ?? RETRY_STOPPED_MS);
   retryAt.set(name, due);
-  const alarm = createAlarm();
+  const wakeup = createWakeup();
   while (!signal.aborted && performance.now() < due) {
-    await alarm.wait(Math.min(MENDED_MS, due - performance.now()), signal);
+    await wakeup.wait(Math.min(MENDED_MS, due - performance.now()), signal);
     const { stoppedBy } = (await loadCheckpoints(options.pool, [name])).get(name) ?? {};
     if (stoppedBy !== null) continue;
     retryAt.delete(name);

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
-import { createAlarm } from '../platform/alarm.ts';
+import { createWakeup } from '../platform/wakeup.ts';
 import type { Projection } from './projection.ts';
 
 export interface Switching {
@@ -44,7 +44,7 @@ export const switchOver = async (switching: Switching, position: Position | null
       if (!isHeld(error)) throw error;
       await db.query('rollback');
       onWaiting?.();
-      await createAlarm().wait(AGAIN_MS);
+      await createWakeup().wait(AGAIN_MS);
     }
   }
 };
@@ -118,7 +118,7 @@ const lockAll = async (db: pg.ClientBase, relations: readonly string[]): Promise
     } catch (error) {
       if (!isHeld(error)) throw error;
       await db.query('rollback to looking');
-      await createAlarm().wait(LOOK_MS);
+      await createWakeup().wait(LOOK_MS);
     }
   }
   await db.query(`set local lock_timeout = ${HELD_MS}`);

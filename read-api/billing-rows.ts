@@ -99,7 +99,7 @@ const unitRow = z.object({
   user_id: z.string().nullable(),
   completed_at: z.string(),
   units: z.number(),
-  place: z.string(),
+  cursor: z.string(),
   ledger_number: z.number().nullable(),
 });
 
@@ -111,11 +111,11 @@ export const readUnitRows = async (db: DatabasePool, partnerId: string, upTo: bi
   for (;;) {
     const after = rows.at(-1)?.position ?? -1n;
     const page = await db.any(sql.type(unitRow)`
-      select reveal_id, tracker_id, key_id, user_id, completed_at, units, position::text as place, ledger_number
+      select reveal_id, tracker_id, key_id, user_id, completed_at, units, position::text as cursor, ledger_number
       from read.reveal_unit
       where partner_id = ${partnerId} and position > ${String(after)}::bigint and ${until(upTo)}
       order by position limit ${PAGE}`);
-    for (const { place, ...row } of page) rows.push({ ...row, position: BigInt(place) });
+    for (const { cursor, ...row } of page) rows.push({ ...row, position: BigInt(cursor) });
     if (page.length < PAGE) return rows;
   }
 };

@@ -6,7 +6,7 @@ import { uuidParam } from '../http/tracker-answer.ts';
 import { type DomainReads, type DomainRow, findDomain, listDomains } from './domain-rows.ts';
 import type { TrackerDirectory } from './tracker-directory.ts';
 
-export interface DomainReadParts extends DomainReads {
+export interface DomainReadDeps extends DomainReads {
   readonly trackers: Pick<TrackerDirectory, 'find'>;
   readonly serviceHost: string;
   /** The token of a partner for a name. */
@@ -14,14 +14,14 @@ export interface DomainReadParts extends DomainReads {
 }
 
 /** GET of one tracker's domains, and of one of them. */
-export const domainReadRoutes = (parts: DomainReadParts): Route[] => [
+export const domainReadRoutes = (deps: DomainReadDeps): Route[] => [
   {
     ...DOMAIN_ROUTE,
     method: 'GET',
     path: '/v1/trackers/:tracker_id/domains',
     body: 'none',
     operation: listDomainsOperation,
-    handle: (request) => list(parts, request),
+    handle: (request) => list(deps, request),
   },
   {
     ...DOMAIN_ROUTE,
@@ -29,32 +29,32 @@ export const domainReadRoutes = (parts: DomainReadParts): Route[] => [
     path: '/v1/trackers/:tracker_id/domains/:domain_id',
     body: 'none',
     operation: getDomainOperation,
-    handle: (request) => get(parts, request),
+    handle: (request) => get(deps, request),
   },
 ];
 
-const list = async (parts: DomainReadParts, request: ApiRequest): Promise<Answer> => {
-  const tracker = await trackerOf(parts, request);
+const list = async (deps: DomainReadDeps, request: ApiRequest): Promise<Answer> => {
+  const tracker = await trackerOf(deps, request);
   if (typeof tracker === 'string') return refusal(request, tracker);
-  const rows = await listDomains(parts.db, tracker.tracker_id);
-  const domains = rows.map((row) => fields(row, parts));
+  const rows = await listDomains(deps.db, tracker.tracker_id);
+  const domains = rows.map((row) => fields(row, deps));
   return { status: 200, body: JSON.stringify({ domains, request_id: request.id }) };
 };
 
-const get = async (parts: DomainReadParts, request: ApiRequest): Promise<Answer> => {
-  const tracker = await trackerOf(parts, request);
+const get = async (deps: DomainReadDeps, request: ApiRequest): Promise<Answer> => {
+  const tracker = await trackerOf(deps, request);
   if (typeof tracker === 'string') return refusal(request, tracker);
   const domainId = uuidParam(request, 'domain_id');
-  const row = domainId && (await findDomain(parts, tracker.tracker_id, domainId));
-  return row ? domainAnswer(request, 200, fields(row, parts)) : refusal(request, 'domain_not_found');
+  const row = domainId && (await findDomain(deps, tracker.tracker_id, domainId));
+  return row ? domainAnswer(request, 200, fields(row, deps)) : refusal(request, 'domain_not_found');
 };
 
-const fields = (row: DomainRow, parts: DomainReadParts) =>
-  domainFields(row, row.checked_at, { ...parts, needsProof: row.needs_proof });
+const fields = (row: DomainRow, deps: DomainReadDeps) =>
+  domainFields(row, row.checked_at, { ...deps, needsProof: row.needs_proof });
 
 /** The path's tracker, or why it shows no domains. */
 const trackerOf = async (
-  { trackers }: DomainReadParts,
+  { trackers }: DomainReadDeps,
   request: ApiRequest,
 ): Promise<{ readonly tracker_id: string } | ErrorCode> => {
   if (request.query !== '') return 'invalid_query';

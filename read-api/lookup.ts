@@ -21,7 +21,7 @@ import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
 import { type LookupView, readLookup } from './lookup-rows.ts';
 import type { LookupUses } from './lookup-uses.ts';
 
-export interface GetLookupParts {
+export interface GetLookupDeps {
   readonly pool: pg.Pool;
   readonly count: CountLookup;
   readonly cluesOf: CluesOf;
@@ -99,7 +99,7 @@ export const createInFlight = (ceiling: number): InFlight => {
 };
 
 /** GET /v1/lookup: reads a saved result or polls a submission. Never starts work. */
-export const getLookupRoute = (parts: GetLookupParts): Route => ({
+export const getLookupRoute = (deps: GetLookupDeps): Route => ({
   method: 'GET',
   path: '/v1/lookup',
   access: 'key',
@@ -107,17 +107,17 @@ export const getLookupRoute = (parts: GetLookupParts): Route => ({
   bodyLimit: 1_024,
   targetLimit: 512,
   operation: getLookupOperation,
-  answered: countingAnswers(parts.count, parts.cluesOf),
+  answered: countingAnswers(deps.count, deps.cluesOf),
   handle: (request) => {
     const text = ipOf(request.query);
     if (text === null) return refusal(request, 'invalid_query');
-    const cached = parts.fresh.answer(request, text);
+    const cached = deps.fresh.answer(request, text);
     if (cached) return cached;
     const ip = parsePublicAddress(text);
     if (ip === null) return refusal(request, 'invalid_ip');
-    const leave = parts.inFlight.enter(ip);
+    const leave = deps.inFlight.enter(ip);
     if (leave === null) return refusal(request, 'lookup_capacity');
-    return read(parts, request, text, ip).finally(leave);
+    return read(deps, request, text, ip).finally(leave);
   },
 });
 
@@ -130,20 +130,20 @@ const ipOf = (query: string): string | null => {
 };
 
 const read = async (
-  parts: GetLookupParts,
+  deps: GetLookupDeps,
   request: ApiRequest,
   text: string,
   ip: PublicAddress,
 ): Promise<Answer> => {
   const { partner_id } = request.key as CallingKey;
-  const readNow = () => readLookup(parts.pool, ip, partner_id, request.receivedAt);
+  const readNow = () => readLookup(deps.pool, ip, partner_id, request.receivedAt);
   let view = await readNow();
   if (!isFinal(view, request.receivedAt)) {
-    await catchUp(parts, view);
+    await catchUp(deps, view);
     view = await readNow();
   }
   if (view.saved) {
-    parts.fresh.keep(text, view.saved, request.receivedAt);
+    deps.fresh.keep(text, view.saved, request.receivedAt);
     const refresh = refreshSeenBy(view, view.saved, request.receivedAt);
     const fragment = lookupFragment(view.saved, refresh, request.receivedAt);
     return lookupAnswer(request, text, fragment, view.saved.match_type, refresh);
@@ -161,7 +161,7 @@ const isFinal = ({ saved }: LookupView, at: number): boolean =>
  * @throws BackendTimeout when a miss or unfinished work would be told that may be none
  */
 const catchUp = async (
-  { caughtUp, hasCaughtUp }: GetLookupParts,
+  { caughtUp, hasCaughtUp }: GetLookupDeps,
   { saved, reservation }: LookupView,
 ): Promise<void> => {
   // A saved result serves, stale or not, also while the store is away.

@@ -1,7 +1,7 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import type { ReceiptRow } from '../domain/billing/audit-missing.ts';
-import { findKept } from './kept.ts';
+import { findUnexpired } from './unexpired.ts';
 
 const revealRow = z.object({
   reveal_id: z.string(),
@@ -37,7 +37,7 @@ export const findReveal = async (
     expiredAt: () => readExpiredAt(db, partnerId, revealId),
     caughtUp,
   };
-  const found = await findKept(reads, now);
+  const found = await findUnexpired(reads, now);
   return found === 'gone' ? 'reveal_expired' : found === 'unknown' ? 'reveal_not_found' : found;
 };
 
@@ -67,7 +67,7 @@ const receiptRow = z.object({
   reveal_id: z.string(),
   pending: z.boolean(),
   expires_at: z.string(),
-  place: z.string(),
+  cursor: z.string(),
 });
 
 const PAGE = 10_000;
@@ -86,11 +86,11 @@ export const readReceiptRows = async (
   const rows = new Map<string, ReceiptRow>();
   for (let after = BEFORE_ALL; ; ) {
     const page = await db.any(sql.type(receiptRow)`
-      select reveal_id, completed_at is null as pending, expires_at, last_position::text as place
+      select reveal_id, completed_at is null as pending, expires_at, last_position::text as cursor
       from read.reveal where partner_id = ${partnerId} and reveal_id > ${after}::uuid
       order by reveal_id limit ${PAGE}`);
-    for (const { place, ...row } of page) {
-      rows.set(row.reveal_id, { ...row, last_position: BigInt(place) });
+    for (const { cursor, ...row } of page) {
+      rows.set(row.reveal_id, { ...row, last_position: BigInt(cursor) });
       after = row.reveal_id;
     }
     if (page.length < PAGE) return rows;

@@ -6,7 +6,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { DayKeys } from '../platform/day-keys.ts';
 import { findSession, openSecrets } from './session-rows.ts';
 
-export interface RevealableSessionParts {
+export interface RevealableSessionDeps {
   readonly db: DatabasePool;
   readonly dayKeys: DayKeys;
   readonly clock: Clock;
@@ -26,7 +26,7 @@ interface Revealable extends SessionSecrets {
 }
 
 /** What a reveal needs of its session. A session never changes in any of it, so that a table may say so. */
-export const createRevealableSessions = (parts: RevealableSessionParts) => {
+export const createRevealableSessions = (deps: RevealableSessionDeps) => {
   const known = new LRUCache<string, Revealable>({ max: SESSIONS, ttl: REMEMBERED_MS });
 
   const find = async (
@@ -34,13 +34,13 @@ export const createRevealableSessions = (parts: RevealableSessionParts) => {
     sessionId: string,
   ): Promise<Revealable | 'session_not_found' | 'session_expired'> => {
     const name = `${partner_id} ${sessionId}`;
-    const now = parts.clock.now();
+    const now = deps.clock.now();
     const remembered = known.get(name);
     if (remembered && now < Date.parse(remembered.expires_at)) return remembered;
-    const row = await findSession(parts, partner_id, sessionId, now);
+    const row = await findSession(deps, partner_id, sessionId, now);
     if (typeof row === 'string') return row;
     const { session_id, tracker_id, expires_at } = row;
-    const [secrets = null] = await openSecrets([row], parts.dayKeys);
+    const [secrets = null] = await openSecrets([row], deps.dayKeys);
     // Its day has expired at this moment, or a clock that was ahead has destroyed the day's key.
     if (secrets === null) return 'session_expired';
     const found = { ...secrets, session_id, tracker_id, partner_id, expires_at };

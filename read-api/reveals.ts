@@ -9,7 +9,7 @@ import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
 import { uuidParam } from '../http/tracker-answer.ts';
 import { findReveal, type RevealRow } from './reveal-rows.ts';
 
-export interface GetRevealParts {
+export interface GetRevealDeps {
   readonly db: DatabasePool;
   /** Waits until the read models have all that the store has now, or a time limit is over. */
   readonly caughtUp: () => Promise<boolean>;
@@ -24,29 +24,29 @@ export interface GetRevealParts {
 }
 
 /** GET /v1/reveals/{reveal_id}: the receipt, completed first if it can be. */
-export const getRevealRoute = (parts: GetRevealParts): Route => ({
+export const getRevealRoute = (deps: GetRevealDeps): Route => ({
   method: 'GET',
   path: '/v1/reveals/:reveal_id',
   access: 'key',
   body: 'none',
   bodyLimit: 0,
   operation: getRevealOperation,
-  handle: (request) => confirmed(request, () => read(parts, request)),
+  handle: (request) => confirmed(request, () => read(deps, request)),
 });
 
-const read = async (parts: GetRevealParts, request: ApiRequest): Promise<Answer> => {
+const read = async (deps: GetRevealDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const revealId = uuidParam(request, 'reveal_id');
   if (revealId === null) return refusal(request, 'reveal_not_found');
   const { partner_id } = request.key as CallingKey;
-  const row = await findReveal(parts, partner_id, revealId, request.receivedAt);
+  const row = await findReveal(deps, partner_id, revealId, request.receivedAt);
   if (typeof row === 'string') return refusal(request, row);
   const kept = receiptOf(row);
-  const receipt = kept.completed ? kept : await parts.complete(revealId, commandContext(request));
+  const receipt = kept.completed ? kept : await deps.complete(revealId, commandContext(request));
   if (receipt === null) return refusal(request, 'reveal_expired');
   const [custom] = await Promise.all([
-    parts.customOf(partner_id, receipt.session_id),
-    parts.countCall(request, receipt.tracker_id, callOf(receipt)),
+    deps.customOf(partner_id, receipt.session_id),
+    deps.countCall(request, receipt.tracker_id, callOf(receipt)),
   ]);
   return receiptAnswer(request, receipt, custom);
 };

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type SessionSecrets, sessionSecretsSchema } from '../domain/sessions/events.ts';
 import type { SessionBody } from '../http/schemas/sessions.ts';
 import { type DayKeys, tryToOpen } from '../platform/day-keys.ts';
-import { findKept } from './kept.ts';
+import { findUnexpired } from './unexpired.ts';
 
 const sessionRow = z.object({
   session_id: z.string(),
@@ -56,7 +56,7 @@ export const readRecent = (
   db: DatabasePool,
   { partnerId, trackerId, before, limit, now }: Omit<FeedQuery, 'after'> & { readonly before: bigint | null },
 ): Promise<readonly SessionRow[]> => {
-  const place =
+  const cursor =
     before === null ? sql.fragment`true` : sql.fragment`s.position < ${before.toString()}::bigint`;
   // Trackers' ids stand on public pages. Of another partner's tracker no row is read: to find none among them that is the
   // partner's own would take longer the more there are.
@@ -67,7 +67,7 @@ export const readRecent = (
           select from read.tracker own where own.tracker_id = ${trackerId} and own.partner_id = ${partnerId})`;
   return db.any(sql.type(sessionRow)`
     select ${COLUMNS} ${FROM}
-    where ${whose} and ${place} and s.expires_at > ${new Date(now).toISOString()}::timestamptz
+    where ${whose} and ${cursor} and s.expires_at > ${new Date(now).toISOString()}::timestamptz
     order by s.position desc limit ${limit}`);
 };
 
@@ -93,7 +93,7 @@ export const findSession = async (
     expiredAt: () => readExpiredAt(db, partnerId, sessionId),
     caughtUp,
   };
-  const found = await findKept(reads, now);
+  const found = await findUnexpired(reads, now);
   return found === 'gone' ? 'session_expired' : found === 'unknown' ? 'session_not_found' : found;
 };
 

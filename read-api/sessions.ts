@@ -8,7 +8,7 @@ import type { Cursors } from './cursor.ts';
 import { findSession, readFeed, toSessionBodies } from './session-rows.ts';
 import type { TrackerDirectory } from './tracker-directory.ts';
 
-export interface SessionRouteParts {
+export interface SessionRouteDeps {
   readonly db: DatabasePool;
   readonly dayKeys: DayKeys;
   readonly cursors: Cursors;
@@ -25,24 +25,24 @@ const USUAL = 50;
 const common = { method: 'GET', access: 'key', body: 'none', bodyLimit: 0 } as const;
 
 /** GET /v1/sessions and GET /v1/sessions/{session_id}. */
-export const sessionRoutes = (parts: SessionRouteParts): Route[] => [
+export const sessionRoutes = (deps: SessionRouteDeps): Route[] => [
   {
     ...common,
     path: '/v1/sessions',
     operation: listSessionsOperation,
-    handle: (request) => feed(parts, request),
+    handle: (request) => feed(deps, request),
   },
   {
     ...common,
     path: '/v1/sessions/:session_id',
     operation: previewSessionOperation,
-    handle: (request) => preview(parts, request),
+    handle: (request) => preview(deps, request),
   },
 ];
 
 /** Oldest first by creation, so that polling with the last cursor misses nothing and repeats nothing. */
-const feed = async (parts: SessionRouteParts, request: ApiRequest): Promise<Answer> => {
-  const { db, dayKeys, cursors, trackers } = parts;
+const feed = async (deps: SessionRouteDeps, request: ApiRequest): Promise<Answer> => {
+  const { db, dayKeys, cursors, trackers } = deps;
   const asked = parseQuery(request.query);
   if (asked === null) return refusal(request, 'invalid_query');
   const partnerId = (request.key as CallingKey).partner_id;
@@ -55,7 +55,7 @@ const feed = async (parts: SessionRouteParts, request: ApiRequest): Promise<Answ
     return refusal(request, 'tracker_not_found');
   }
 
-  await parts.caughtUp();
+  await deps.caughtUp();
   const { limit } = asked;
   const found = await readFeed(db, {
     partnerId,
@@ -72,7 +72,7 @@ const feed = async (parts: SessionRouteParts, request: ApiRequest): Promise<Answ
     has_more: found.length > limit,
     request_id: request.id,
   };
-  if (trackerId !== null) await parts.countCall(request, trackerId);
+  if (trackerId !== null) await deps.countCall(request, trackerId);
   return { status: 200, body: JSON.stringify(body) };
 };
 
@@ -93,15 +93,15 @@ const parseQuery = (query: string): FeedParameters | null => {
   return { limit: Number(limit), tracker_id, cursor };
 };
 
-const preview = async (parts: SessionRouteParts, request: ApiRequest): Promise<Answer> => {
+const preview = async (deps: SessionRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   if (sessionId === null) return refusal(request, 'session_not_found');
   const partnerId = (request.key as CallingKey).partner_id;
-  const row = await findSession(parts, partnerId, sessionId, request.receivedAt);
+  const row = await findSession(deps, partnerId, sessionId, request.receivedAt);
   if (typeof row === 'string') return refusal(request, row);
-  const [body] = await toSessionBodies([row], parts.dayKeys);
+  const [body] = await toSessionBodies([row], deps.dayKeys);
   if (body === undefined) return refusal(request, 'session_expired');
-  await parts.countCall(request, row.tracker_id);
+  await deps.countCall(request, row.tracker_id);
   return { status: 200, body: JSON.stringify({ ...body, request_id: request.id }) };
 };

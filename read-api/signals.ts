@@ -11,7 +11,7 @@ import type { Clock } from '../platform/clock.ts';
 import { type DayKeys, tryToOpen } from '../platform/day-keys.ts';
 import { readProfiles, readSeenDomains, readSignalDays, type SeenDomainRow } from './signal-rows.ts';
 
-export interface CluesParts {
+export interface CluesDeps {
   /** For clues alone, so that they take no connection from other lookups. */
   readonly pool: pg.Pool;
   readonly dayKeys: DayKeys;
@@ -27,18 +27,18 @@ const MOST_CANDIDATES = 10;
 
 /** The clues about an address, as far as they can be read at once. Never throws. */
 export const createClues =
-  (parts: CluesParts): CluesOf =>
+  (deps: CluesDeps): CluesOf =>
   async (text, found) => {
     const { promise: late, resolve } = Promise.withResolvers<CompanySignals>();
-    const timer = setTimeout(() => resolve(UNAVAILABLE_SIGNALS), parts.limitMs);
-    const signals = await Promise.race([read(parts, text, found), late]).catch(() => UNAVAILABLE_SIGNALS);
+    const timer = setTimeout(() => resolve(UNAVAILABLE_SIGNALS), deps.limitMs);
+    const signals = await Promise.race([read(deps, text, found), late]).catch(() => UNAVAILABLE_SIGNALS);
     clearTimeout(timer);
-    if (signals === UNAVAILABLE_SIGNALS) parts.onUnavailable();
+    if (signals === UNAVAILABLE_SIGNALS) deps.onUnavailable();
     return signals;
   };
 
 const read = async (
-  { pool, dayKeys, clock }: CluesParts,
+  { pool, dayKeys, clock }: CluesDeps,
   text: string | null,
   found: ShownCompany | null,
 ): Promise<CompanySignals> => {
@@ -55,8 +55,8 @@ const read = async (
     pool,
     seen.map(({ domain }) => domain),
   );
-  const told = found && { company: found, host: websiteHost(found.website) };
-  const candidates = seen.map((one) => candidateOf(one, profiles.get(one.domain) ?? null, told));
+  const savedCompany = found && { company: found, host: websiteHost(found.website) };
+  const candidates = seen.map((one) => candidateOf(one, profiles.get(one.domain) ?? null, savedCompany));
   return available(candidates, !complete);
 };
 

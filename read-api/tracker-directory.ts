@@ -25,13 +25,13 @@ export interface TrackerDirectory {
   forget(id: string): void;
 }
 
-export interface TrackerDirectoryParts {
+export interface TrackerDirectoryDeps {
   readonly pool: pg.Pool;
   /** Waits until the read models have all that the store has now; false after the time limit. */
   readonly caughtUp: () => Promise<boolean>;
 }
 
-export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryParts): TrackerDirectory => {
+export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps): TrackerDirectory => {
   const readTracker = async (id: string): Promise<ListedTracker | null> => {
     const { rows } = await pool.query<ListedTracker>({
       name: 'listed_tracker',

@@ -9,7 +9,7 @@ import { iso } from '../platform/clock.ts';
 import { readRevealHours } from './billing-rows.ts';
 import { type UtcRange, utcRange } from './utc-range.ts';
 
-export interface TrackerUsageParts {
+export interface TrackerUsageDeps {
   readonly db: DatabasePool;
   /** Waits until the read models have all that the store has now; false after the time limit. */
   readonly caughtUp: () => Promise<boolean>;
@@ -27,17 +27,17 @@ const ACCOUNTING =
 const startRow = z.object({ created_at: z.string() });
 
 /** GET /v1/trackers/{tracker_id}/usage: what happened on one tracker, deleted or not. */
-export const trackerUsageRoute = (parts: TrackerUsageParts): Route => ({
+export const trackerUsageRoute = (deps: TrackerUsageDeps): Route => ({
   method: 'GET',
   path: '/v1/trackers/:tracker_id/usage',
   access: 'key',
   body: 'none',
   bodyLimit: 0,
   operation: trackerUsageOperation,
-  handle: (request) => read(parts, request),
+  handle: (request) => read(deps, request),
 });
 
-const read = async ({ db, caughtUp }: TrackerUsageParts, request: ApiRequest): Promise<Answer> => {
+const read = async ({ db, caughtUp }: TrackerUsageDeps, request: ApiRequest): Promise<Answer> => {
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const range = utcRange(request.query, request.receivedAt);

@@ -10,7 +10,7 @@ import { readRevealHours } from './billing-rows.ts';
 import { hasRevealed, readEnrichmentStatus, readHours } from './usage-rows.ts';
 import { type UtcRange, utcRange } from './utc-range.ts';
 
-export interface GetUsageParts {
+export interface GetUsageDeps {
   readonly db: DatabasePool;
   /** Waits until the read models have all that the store has now; false after the time limit. */
   readonly caughtUp: () => Promise<boolean>;
@@ -27,7 +27,7 @@ const REVEAL_ACCOUNTING =
   'receipts and repeating requests add nothing.';
 
 /** GET /v1/usage: what the calling key has used. */
-export const getUsageRoute = ({ db, caughtUp }: GetUsageParts): Route => ({
+export const getUsageRoute = ({ db, caughtUp }: GetUsageDeps): Route => ({
   method: 'GET',
   path: '/v1/usage',
   access: 'key',

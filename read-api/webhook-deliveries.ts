@@ -15,7 +15,7 @@ import {
 import type { BodyOf } from './webhook-payloads.ts';
 import { findEndpoint } from './webhook-rows.ts';
 
-export interface DeliveryReadParts extends DeliveryReads {
+export interface DeliveryReadDeps extends DeliveryReads {
   readonly cursors: Cursors;
   readonly bodyOf: BodyOf;
 }
@@ -24,14 +24,14 @@ export interface DeliveryReadParts extends DeliveryReads {
 const PAGE = 50;
 
 /** GET /v1/webhooks/{webhook_id}/deliveries and GET …/deliveries/{delivery_id}. */
-export const deliveryReadRoutes = (parts: DeliveryReadParts): Route[] => [
+export const deliveryReadRoutes = (deps: DeliveryReadDeps): Route[] => [
   {
     ...WEBHOOK_ROUTE,
     method: 'GET',
     path: '/v1/webhooks/:webhook_id/deliveries',
     body: 'none',
     operation: listDeliveriesOperation,
-    handle: (request) => history(parts, request),
+    handle: (request) => history(deps, request),
   },
   {
     ...WEBHOOK_ROUTE,
@@ -39,25 +39,25 @@ export const deliveryReadRoutes = (parts: DeliveryReadParts): Route[] => [
     path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id',
     body: 'none',
     operation: getDeliveryOperation,
-    handle: (request) => one(parts, request),
+    handle: (request) => one(deps, request),
   },
 ];
 
 /** Newest first by their place in the log, so that what comes meanwhile moves nothing. */
-const history = async (parts: DeliveryReadParts, request: ApiRequest): Promise<Answer> => {
+const history = async (deps: DeliveryReadDeps, request: ApiRequest): Promise<Answer> => {
   const asked = parseQuery(request.query);
   if (asked === null) return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
   const { partner_id } = request.key as CallingKey;
   const list = `deliveries ${partner_id} ${webhookId} ${asked.status ?? '*'}`;
-  const before = asked.cursor === null ? null : await parts.cursors.open(asked.cursor, list);
+  const before = asked.cursor === null ? null : await deps.cursors.open(asked.cursor, list);
   if (asked.cursor !== null && before === null) return refusal(request, 'invalid_webhook_query');
-  const endpoint = await findEndpoint(parts, partner_id, webhookId, request.receivedAt);
+  const endpoint = await findEndpoint(deps, partner_id, webhookId, request.receivedAt);
   if (endpoint === null) return refusal(request, 'webhook_not_found');
 
-  await parts.caughtUp();
-  const found = await listDeliveries(parts.db, {
+  await deps.caughtUp();
+  const found = await listDeliveries(deps.db, {
     webhookId,
     deleted: endpoint.deleted_at !== null,
     status: asked.status,
@@ -71,7 +71,7 @@ const history = async (parts: DeliveryReadParts, request: ApiRequest): Promise<A
   const body = {
     deliveries: page.map(deliveryFields),
     has_more: hasMore,
-    next_cursor: hasMore && last ? await parts.cursors.seal(BigInt(last.position), list) : '',
+    next_cursor: hasMore && last ? await deps.cursors.seal(BigInt(last.position), list) : '',
     request_id: request.id,
   };
   return { status: 200, body: JSON.stringify(body) };
@@ -94,16 +94,16 @@ const parseQuery = (query: string): HistoryParameters | null => {
   return state.success ? { cursor, status: state.data } : null;
 };
 
-const one = async (parts: DeliveryReadParts, request: ApiRequest): Promise<Answer> => {
+const one = async (deps: DeliveryReadDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
   const deliveryId = uuidParam(request, 'delivery_id');
   if (deliveryId === null) return refusal(request, 'webhook_delivery_not_found');
   const { partner_id } = request.key as CallingKey;
-  const found = await findShownDelivery(parts, partner_id, webhookId, deliveryId, request.receivedAt);
+  const found = await findShownDelivery(deps, partner_id, webhookId, deliveryId, request.receivedAt);
   if (typeof found === 'string') return refusal(request, found);
-  return deliveryAnswer(request, found, await parts.bodyOf(found.event_id));
+  return deliveryAnswer(request, found, await deps.bodyOf(found.event_id));
 };
 
 /** A delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */

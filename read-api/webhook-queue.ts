@@ -10,7 +10,7 @@ export interface Entering {
 }
 
 /** A place of each endpoint that it goes to. */
-export interface Places {
+export interface QueueSlots {
   /** It did not happen. */
   leave(): void;
   /** It is in the log: whoever is told of it should hear soon. */
@@ -19,7 +19,7 @@ export interface Places {
 
 export interface WebhookQueue {
   /** null: the queue is full, and it must not happen. */
-  enter(entering: Entering): Promise<Places | null>;
+  enter(entering: Entering): Promise<QueueSlots | null>;
   /** The partner's endpoints have changed. */
   forget(partnerId: string): void;
 }
@@ -104,10 +104,10 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
   const hasMuchRoom = ({ endpoints, pending, bytes }: Queue): boolean =>
     endpoints.length === 0 || (pending + MUCH < most && bytes < mostBytes * 0.99);
 
-  const enter = async ({ partner_id, event_id, to }: Entering): Promise<Places | null> => {
+  const enter = async ({ partner_id, event_id, to }: Entering): Promise<QueueSlots | null> => {
     const queue = await current(partner_id);
-    const ids = takersOf(queue, to).map((webhookId) => deliveryIdOf(webhookId, event_id));
-    if (ids.length === 0) return NOWHERE;
+    const ids = subscribersOf(queue, to).map((webhookId) => deliveryIdOf(webhookId, event_id));
+    if (ids.length === 0) return NO_SLOTS;
     const mine = underWay.get(partner_id) ?? new Map<string, number>();
     const arriving = ids.filter((id) => !mine.has(id)).length;
     if (queue.pending + mine.size + arriving > most || queue.bytes >= mostBytes) return null;
@@ -123,9 +123,9 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
   return { enter, forget: (partnerId) => known.delete(partnerId) };
 };
 
-const NOWHERE: Places = { leave: () => undefined, happened: () => undefined };
+const NO_SLOTS: QueueSlots = { leave: () => undefined, happened: () => undefined };
 
-const takersOf = ({ endpoints }: Queue, to: Entering['to']): string[] =>
+const subscribersOf = ({ endpoints }: Queue, to: Entering['to']): string[] =>
   'webhook_id' in to
     ? [to.webhook_id]
     : endpoints

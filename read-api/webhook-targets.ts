@@ -4,7 +4,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { MasterKey } from '../platform/master-key.ts';
 import { type SecretRow, signingSecrets } from './webhook-secrets.ts';
 
-export interface TargetsParts {
+export interface TargetsDeps {
   readonly pool: pg.Pool;
   readonly master: MasterKey;
   readonly clock: Clock;
@@ -13,7 +13,7 @@ export interface TargetsParts {
 
 /** Where endpoints take their events just now, and what signs them; what takes none is left out. */
 export const createTargets =
-  ({ pool, master, clock, log }: TargetsParts) =>
+  ({ pool, master, clock, log }: TargetsDeps) =>
   async (
     webhookIds: readonly string[],
   ): Promise<ReadonlyMap<string, { readonly url: string; readonly secrets: readonly Buffer[] }>> => {

@@ -14,7 +14,7 @@ import { createDomainOperation, deleteDomainOperation } from '../http/operations
 import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
 import { uuidParam } from '../http/tracker-answer.ts';
 
-export interface DomainRouteParts {
+export interface DomainRouteDeps {
   readonly commands: DomainCommands;
   /** What domains must point at. */
   readonly serviceHost: string;
@@ -31,14 +31,14 @@ export interface DomainRouteParts {
 }
 
 /** POST and DELETE: all that changes a custom domain. */
-export const domainRoutes = (parts: DomainRouteParts): Route[] => [
+export const domainRoutes = (deps: DomainRouteDeps): Route[] => [
   {
     ...DOMAIN_ROUTE,
     method: 'POST',
     path: '/v1/trackers/:tracker_id/domains',
     body: 'json',
     operation: createDomainOperation,
-    handle: (request) => create(parts, request),
+    handle: (request) => create(deps, request),
   },
   {
     ...DOMAIN_ROUTE,
@@ -46,14 +46,14 @@ export const domainRoutes = (parts: DomainRouteParts): Route[] => [
     path: '/v1/trackers/:tracker_id/domains/:domain_id',
     body: 'none',
     operation: deleteDomainOperation,
-    handle: (request) => remove(parts, request),
+    handle: (request) => remove(deps, request),
   },
 ];
 
 /** What is no string is wrong in the field's own way (decisions, Custom domains). */
 const shape = z.strictObject({ hostname: z.unknown().optional() });
 
-const create = async (parts: DomainRouteParts, request: ApiRequest): Promise<Answer> => {
+const create = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const body = shape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -61,20 +61,20 @@ const create = async (parts: DomainRouteParts, request: ApiRequest): Promise<Ans
   if (tracker === null) return refusal(request, 'invalid_tracker');
   const { hostname } = body.data;
   if (typeof hostname !== 'string') return refusal(request, 'invalid_domain');
-  const claimed = await parts.commands.claim(tracker, hostname, commandContext(request));
-  if (!claimed.ok) return claimRefused(parts, request, claimed.refusal, hostname);
+  const claimed = await deps.commands.claim(tracker, hostname, commandContext(request));
+  if (!claimed.ok) return claimRefused(deps, request, claimed.refusal, hostname);
   const { domain, needsProof, position } = claimed.value;
   // So that the caller's next list, on whichever node, shows it; it stands whether or not that can be waited for.
   // What is shown as active collects in every process: they all read the read model.
-  const shown = domain.status === 'active' ? parts.caughtUp() : parts.projected(position);
+  const shown = domain.status === 'active' ? deps.caughtUp() : deps.projected(position);
   await shown.catch(() => undefined);
-  const checkedAt = await parts.checkedAt(domain.domain_id).catch(() => null);
+  const checkedAt = await deps.checkedAt(domain.domain_id).catch(() => null);
   // 201 for a repeat too: who did not get the first answer gets the same one.
-  return domainAnswer(request, 201, domainFields(domain, checkedAt, { ...parts, needsProof }));
+  return domainAnswer(request, 201, domainFields(domain, checkedAt, { ...deps, needsProof }));
 };
 
 const claimRefused = (
-  { tokenOf }: DomainRouteParts,
+  { tokenOf }: DomainRouteDeps,
   request: ApiRequest,
   code: ClaimRefusal,
   hostname: string,
@@ -87,19 +87,19 @@ const claimRefused = (
   });
 };
 
-const remove = async (parts: DomainRouteParts, request: ApiRequest): Promise<Answer> => {
+const remove = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const tracker = trackerOf(request);
   if (tracker === null) return refusal(request, 'invalid_tracker');
   const id = uuidParam(request, 'domain_id');
   if (id === null) return refusal(request, 'domain_not_found');
-  const released = await parts.commands.release(tracker, id, commandContext(request));
+  const released = await deps.commands.release(tracker, id, commandContext(request));
   if (!released.ok) return refusal(request, released.refusal);
   const { hostname, deleted_at, position } = released.value;
   // null: another process has given the name up, once it saw that the place was freed.
-  const gone = position === null ? parts.caughtUp() : parts.projected(position);
+  const gone = position === null ? deps.caughtUp() : deps.projected(position);
   await gone.catch(() => undefined);
-  parts.changed(hostname);
+  deps.changed(hostname);
   return { status: 200, body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }) };
 };
 

@@ -19,7 +19,7 @@ import { type CountLookup, countingAnswers } from '../http/lookup-counting.ts';
 import { postLookupOperation } from '../http/operations/lookup.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
 
-export interface PostLookupParts {
+export interface PostLookupDeps {
   readonly count: CountLookup;
   readonly cluesOf: CluesOf;
   /** The fast path of the read side: an answer where a fresh result is at hand. */
@@ -34,7 +34,7 @@ export interface PostLookupParts {
 }
 
 /** POST /v1/lookup: finds a saved result, or requests its enrichment. */
-export const postLookupRoute = (parts: PostLookupParts): Route => ({
+export const postLookupRoute = (deps: PostLookupDeps): Route => ({
   method: 'POST',
   path: '/v1/lookup',
   access: 'key',
@@ -42,18 +42,18 @@ export const postLookupRoute = (parts: PostLookupParts): Route => ({
   bodyLimit: 1_024,
   targetLimit: 512,
   operation: postLookupOperation,
-  answered: countingAnswers(parts.count, parts.cluesOf),
+  answered: countingAnswers(deps.count, deps.cluesOf),
   handle: (request) => {
     if (request.query !== '') return refusal(request, 'invalid_query');
     const body = ipOf(request.body);
     if (body === null) return refusal(request, 'invalid_body');
-    const cached = parts.fresh.answer(request, body.ip);
+    const cached = deps.fresh.answer(request, body.ip);
     if (cached) return cached;
     const ip = parsePublicAddress(body.ip);
     if (ip === null) return refusal(request, 'invalid_ip');
-    const leave = parts.inFlight.enter(ip);
+    const leave = deps.inFlight.enter(ip);
     if (leave === null) return refusal(request, 'lookup_capacity');
-    return submit(parts, request, body.ip, ip).finally(leave);
+    return submit(deps, request, body.ip, ip).finally(leave);
   },
 });
 
@@ -66,7 +66,7 @@ const ipOf = (body: unknown): { ip: string } | null => {
 };
 
 const submit = async (
-  { submit, projected, fresh }: PostLookupParts,
+  { submit, projected, fresh }: PostLookupDeps,
   request: ApiRequest,
   text: string,
   ip: string,

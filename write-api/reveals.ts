@@ -9,7 +9,7 @@ import { callOf, confirmed, type Receipt, receiptAnswer } from '../http/reveal-a
 import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
 import { uuidParam } from '../http/tracker-answer.ts';
 
-export interface RevealRouteParts {
+export interface RevealRouteDeps {
   readonly reveal: (request: RevealRequest, context: CommandContext) => Promise<Result<Receipt, NotRevealed>>;
   /** The labels of a session of the partner's. */
   readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
@@ -25,17 +25,17 @@ export interface RevealRouteParts {
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
 /** POST /v1/sessions/{session_id}/reveal: reveals the company behind a session, once for each Idempotency-Key. */
-export const revealRoute = (parts: RevealRouteParts): Route => ({
+export const revealRoute = (deps: RevealRouteDeps): Route => ({
   method: 'POST',
   path: '/v1/sessions/:session_id/reveal',
   access: 'key',
   body: 'optional',
   bodyLimit: 1_024,
   operation: revealSessionOperation,
-  handle: (request) => confirmed(request, () => reveal(parts, request)),
+  handle: (request) => confirmed(request, () => reveal(deps, request)),
 });
 
-const reveal = async (parts: RevealRouteParts, request: ApiRequest): Promise<Answer> => {
+const reveal = async (deps: RevealRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   const key = request.header('idempotency-key') ?? '';
@@ -44,15 +44,15 @@ const reveal = async (parts: RevealRouteParts, request: ApiRequest): Promise<Ans
   const { partner_id, key_id } = request.key as CallingKey;
   const { userId = null } = request;
   const asker = { partnerId: partner_id, keyId: userId === null ? key_id : null, userId };
-  const result = await parts.reveal(
+  const result = await deps.reveal(
     { ...asker, sessionId, idempotencyKey: key.toLowerCase() },
     commandContext(request),
   );
   if (!result.ok) return refusal(request, result.refusal);
   const receipt = result.value;
   const [custom] = await Promise.all([
-    parts.customOf(partner_id, sessionId),
-    parts.countCall(request, receipt.tracker_id, callOf(receipt)),
+    deps.customOf(partner_id, sessionId),
+    deps.countCall(request, receipt.tracker_id, callOf(receipt)),
   ]);
   return receiptAnswer(request, receipt, custom);
 };

@@ -17,7 +17,7 @@ interface CollectingTracker {
 
 type Verdict = null | { readonly retryMs: number };
 
-export interface CollectParts<Tracker extends CollectingTracker> {
+export interface CollectDeps<Tracker extends CollectingTracker> {
   readonly trackers: {
     find(id: string): Tracker | null | Promise<Tracker | null>;
     allows(tracker: Tracker, origin: string): boolean;
@@ -46,7 +46,7 @@ const BODY_LIMIT = 8_192;
 const PREFLIGHT_SECONDS = 7_200;
 
 /** POST /tracking/collect, and the preflight of those who send it as JSON. */
-export const collectRoutes = <Tracker extends CollectingTracker>(parts: CollectParts<Tracker>): Route[] => [
+export const collectRoutes = <Tracker extends CollectingTracker>(deps: CollectDeps<Tracker>): Route[] => [
   {
     method: 'POST',
     path: PATH,
@@ -54,9 +54,9 @@ export const collectRoutes = <Tracker extends CollectingTracker>(parts: CollectP
     body: 'text',
     bodyLimit: BODY_LIMIT,
     operation: captureVisitOperation,
-    admit: (request) => visitorAdmission(parts, request),
-    handle: (request) => collect(parts, request),
-    answered: (request, answer) => (answer.code === undefined ? answer : refused(parts, request, answer)),
+    admit: (request) => visitorAdmission(deps, request),
+    handle: (request) => collect(deps, request),
+    answered: (request, answer) => (answer.code === undefined ? answer : refused(deps, request, answer)),
   },
   {
     method: 'OPTIONS',
@@ -64,12 +64,12 @@ export const collectRoutes = <Tracker extends CollectingTracker>(parts: CollectP
     access: 'public',
     body: 'none',
     bodyLimit: 0,
-    handle: (request) => preflight(parts, request),
+    handle: (request) => preflight(deps, request),
   },
 ];
 
 const visitorAdmission = <Tracker extends CollectingTracker>(
-  { admitVisitor, visitorAddress }: CollectParts<Tracker>,
+  { admitVisitor, visitorAddress }: CollectDeps<Tracker>,
   request: ApiRequest,
 ): Answer | null | Promise<Answer | null> => {
   const verdict = admitVisitor(visitorAddress(request));
@@ -82,26 +82,26 @@ const overCapacity = (request: ApiRequest, verdict: Verdict): Answer | null =>
   verdict && refusal(request, 'tracking_capacity', { retryAfter: verdict.retryMs / 1_000 });
 
 const collect = async <Tracker extends CollectingTracker>(
-  parts: CollectParts<Tracker>,
+  deps: CollectDeps<Tracker>,
   request: ApiRequest,
 ): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sent = parseCapture(request.body);
   if (typeof sent === 'string') return refusal(request, sent);
-  const tracker = await parts.trackers.find(sent.tracker_id);
+  const tracker = await deps.trackers.find(sent.tracker_id);
   if (tracker === null) return refusal(request, 'tracker_not_found');
   const origin = request.header('origin') ?? '';
-  const ofPage = parts.trackers.allows(tracker, origin);
-  const code = await refusalOf(parts, request, sent, tracker, ofPage);
+  const ofPage = deps.trackers.allows(tracker, origin);
+  const code = await refusalOf(deps, request, sent, tracker, ofPage);
   if (code !== null) return refusal(request, code);
-  const over = overCapacity(request, await parts.admitCapture(tracker));
+  const over = overCapacity(request, await deps.admitCapture(tracker));
   if (over !== null) return over;
-  parts.onCapture(await write(parts, request, sent, tracker));
+  deps.onCapture(await write(deps, request, sent, tracker));
   return { status: 204, body: null, headers: corsHeaders(origin) };
 };
 
 const refusalOf = async <Tracker extends CollectingTracker>(
-  { collectsOn }: CollectParts<Tracker>,
+  { collectsOn }: CollectDeps<Tracker>,
   request: ApiRequest,
   { tracker_id }: Capture,
   { deleted, disabled }: Tracker,
@@ -114,7 +114,7 @@ const refusalOf = async <Tracker extends CollectingTracker>(
 
 /** The visit and its count at once: the answer waits for both. What finds the queue of deliveries full is not counted. */
 const write = async <Tracker extends CollectingTracker>(
-  { capture, countCapture, countryOf, visitorAddress }: CollectParts<Tracker>,
+  { capture, countCapture, countryOf, visitorAddress }: CollectDeps<Tracker>,
   request: ApiRequest,
   sent: Capture,
   { partner_id }: Tracker,
@@ -153,7 +153,7 @@ const asUnavailable = (cause: unknown): never => {
 
 /** Refusals too can be read by a page of the tracker, those of the shared rules included. */
 const refused = async <Tracker extends CollectingTracker>(
-  { trackers, onCapture }: CollectParts<Tracker>,
+  { trackers, onCapture }: CollectDeps<Tracker>,
   request: ApiRequest,
   answer: Answer,
 ): Promise<Answer> => {
@@ -173,7 +173,7 @@ const refused = async <Tracker extends CollectingTracker>(
 
 /** It names no tracker: any enabled one's page may go on, and is judged when it does. */
 const preflight = async <Tracker extends CollectingTracker>(
-  { trackers }: CollectParts<Tracker>,
+  { trackers }: CollectDeps<Tracker>,
   request: ApiRequest,
 ): Promise<Answer> => {
   const origin = request.header('origin');

@@ -8,7 +8,7 @@ import { failureCode } from '../http/failures.ts';
 import type { Clock } from '../platform/clock.ts';
 import { type OpsHandler, sendJson } from '../platform/ops-server.ts';
 
-export interface SignalsParts {
+export interface SignalsDeps {
   readonly clock: Clock;
   readonly observe: (observations: readonly Observation[], context: CommandContext) => Promise<Observed>;
   /** Resolves when the read models have the position, or a short time is over. */
@@ -33,7 +33,7 @@ const RETRY_SECONDS = 5;
  * sent again whatever the answer was, or if there was none.
  */
 export const signalsHandler =
-  (parts: SignalsParts): OpsHandler =>
+  (deps: SignalsDeps): OpsHandler =>
   async (request, response) => {
     const refused = refuseByHeaders(request);
     if (refused !== null) return sendJson(response, 415, { error: refused });
@@ -46,17 +46,17 @@ export const signalsHandler =
     if (sent === undefined) return sendJson(response, 400, { error: 'invalid_json' });
     const read = readSignals(sent);
     if (!read.ok) return sendJson(response, 400, wrong(read.index, read.field));
-    await take(parts, read.value, response);
+    await take(deps, read.value, response);
   };
 
 const take = async (
-  parts: SignalsParts,
+  deps: SignalsDeps,
   observations: readonly Observation[],
   response: ServerResponse,
 ): Promise<void> => {
   try {
-    const taken = await observe(parts, observations);
-    parts.onSignals(taken);
+    const taken = await observe(deps, observations);
+    deps.onSignals(taken);
     sendJson(response, 202, taken);
   } catch (error) {
     const code = failureCode(error);
@@ -68,7 +68,7 @@ const take = async (
 
 /** Which clues are new is seen in the read model: there the first of each name counts, whoever wrote it. */
 const observe = async (
-  { clock, observe: write, projected, countRepeated }: SignalsParts,
+  { clock, observe: write, projected, countRepeated }: SignalsDeps,
   observations: readonly Observation[],
 ): Promise<Taken> => {
   const id = uuid();

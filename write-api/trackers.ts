@@ -14,7 +14,7 @@ import {
 import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
 import { MANAGEMENT_BODY_LIMIT, trackerAnswer, uuidParam } from '../http/tracker-answer.ts';
 
-export interface TrackerRouteParts {
+export interface TrackerRouteDeps {
   readonly commands: TrackerCommands;
   readonly publicUrl: string;
   /** Resolves when the read models have the position, or a short time is over. */
@@ -32,14 +32,14 @@ const shape = z.strictObject({
 const strings = z.array(z.string());
 
 /** POST, DELETE …: all that changes a tracker. */
-export const trackerRoutes = (parts: TrackerRouteParts): Route[] => [
+export const trackerRoutes = (deps: TrackerRouteDeps): Route[] => [
   {
     ...common,
     method: 'POST',
     path: '/v1/trackers',
     body: 'json',
     operation: createTrackerOperation,
-    handle: (request) => create(parts, request),
+    handle: (request) => create(deps, request),
   },
   {
     ...common,
@@ -47,7 +47,7 @@ export const trackerRoutes = (parts: TrackerRouteParts): Route[] => [
     path: '/v1/trackers/:tracker_id',
     body: 'none',
     operation: disableTrackerOperation,
-    handle: (request) => changeStatus(parts, request, 'Disable'),
+    handle: (request) => changeStatus(deps, request, 'Disable'),
   },
   {
     ...common,
@@ -55,7 +55,7 @@ export const trackerRoutes = (parts: TrackerRouteParts): Route[] => [
     path: '/v1/trackers/:tracker_id/enable',
     body: 'optional',
     operation: enableTrackerOperation,
-    handle: (request) => changeStatus(parts, request, 'Enable'),
+    handle: (request) => changeStatus(deps, request, 'Enable'),
   },
   {
     ...common,
@@ -63,13 +63,13 @@ export const trackerRoutes = (parts: TrackerRouteParts): Route[] => [
     path: '/v1/trackers/:tracker_id/delete',
     body: 'optional',
     operation: deleteTrackerOperation,
-    handle: (request) => remove(parts, request),
+    handle: (request) => remove(deps, request),
   },
 ];
 
 const common = { access: 'key', bodyLimit: MANAGEMENT_BODY_LIMIT } as const;
 
-const create = async (parts: TrackerRouteParts, request: ApiRequest): Promise<Answer> => {
+const create = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const body = shape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -83,15 +83,15 @@ const create = async (parts: TrackerRouteParts, request: ApiRequest): Promise<An
   const tracker = { name, origins: list.data, customer_reference };
   const { partner_id } = request.key as CallingKey;
   return answer(
-    parts,
+    deps,
     request,
-    await parts.commands.create(partner_id, tracker, commandContext(request)),
-    ({ tracker }) => trackerAnswer(request, 201, tracker, parts.publicUrl),
+    await deps.commands.create(partner_id, tracker, commandContext(request)),
+    ({ tracker }) => trackerAnswer(request, 201, tracker, deps.publicUrl),
   );
 };
 
 const changeStatus = async (
-  parts: TrackerRouteParts,
+  deps: TrackerRouteDeps,
   request: ApiRequest,
   type: 'Disable' | 'Enable',
 ): Promise<Answer> => {
@@ -99,26 +99,24 @@ const changeStatus = async (
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const { partner_id } = request.key as CallingKey;
-  const result = await parts.commands.changeStatus(type, partner_id, trackerId, commandContext(request));
-  return answer(parts, request, result, ({ tracker }) =>
-    trackerAnswer(request, 200, tracker, parts.publicUrl),
-  );
+  const result = await deps.commands.changeStatus(type, partner_id, trackerId, commandContext(request));
+  return answer(deps, request, result, ({ tracker }) => trackerAnswer(request, 200, tracker, deps.publicUrl));
 };
 
-const remove = async (parts: TrackerRouteParts, request: ApiRequest): Promise<Answer> => {
+const remove = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const id = uuidParam(request, 'tracker_id');
   if (id === null) return refusal(request, 'invalid_tracker');
   const { partner_id } = request.key as CallingKey;
-  const result = await parts.commands.delete(partner_id, id, commandContext(request));
-  return answer(parts, request, result, ({ deleted_at }) => ({
+  const result = await deps.commands.delete(partner_id, id, commandContext(request));
+  return answer(deps, request, result, ({ deleted_at }) => ({
     status: 200,
     body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }),
   }));
 };
 
 const answer = async <T extends { readonly tracker_id: string; readonly position: Position | null }>(
-  { projected, changed }: TrackerRouteParts,
+  { projected, changed }: TrackerRouteDeps,
   request: ApiRequest,
   result: Result<T, TrackerRefusal>,
   success: (done: T) => Answer,

@@ -13,7 +13,7 @@ import { WEBHOOK_ROUTE } from '../http/webhook-answer.ts';
 
 type Known = ShownDelivery & RetriableDelivery;
 
-export interface RetryRouteParts {
+export interface RetryRouteDeps {
   /** A delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */
   readonly find: (
     partnerId: string,
@@ -32,33 +32,33 @@ export interface RetryRouteParts {
 }
 
 /** POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry */
-export const retryDeliveryRoute = (parts: RetryRouteParts): Route => ({
+export const retryDeliveryRoute = (deps: RetryRouteDeps): Route => ({
   ...WEBHOOK_ROUTE,
   method: 'POST',
   path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id/retry',
   body: 'optional',
   operation: retryDeliveryOperation,
-  handle: (request) => retry(parts, request),
+  handle: (request) => retry(deps, request),
 });
 
-const retry = async (parts: RetryRouteParts, request: ApiRequest): Promise<Answer> => {
+const retry = async (deps: RetryRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
   const deliveryId = uuidParam(request, 'delivery_id');
   if (deliveryId === null) return refusal(request, 'webhook_delivery_not_found');
   const { partner_id } = request.key as CallingKey;
-  const find = () => parts.find(partner_id, webhookId, deliveryId, request.receivedAt);
+  const find = () => deps.find(partner_id, webhookId, deliveryId, request.receivedAt);
   const known = await find();
   if (typeof known === 'string') return refusal(request, known);
-  const retried = await parts.retry(known, commandContext(request));
+  const retried = await deps.retry(known, commandContext(request));
   if (!retried.ok) return refusal(request, retried.refusal);
-  if (retried.value === 'unchanged') return answer(parts, request, known);
+  if (retried.value === 'unchanged') return answer(deps, request, known);
   // It is begun, whether or not the read models can be waited for.
-  await parts.projected(retried.value.position).catch(() => undefined);
+  await deps.projected(retried.value.position).catch(() => undefined);
   const now = await find().catch(() => known);
   const isThere = typeof now !== 'string' && now.cycle > known.cycle;
-  return answer(parts, request, isThere ? now : { ...known, ...begun(request) });
+  return answer(deps, request, isThere ? now : { ...known, ...begun(request) });
 };
 
 /** As the read models will have it. */
@@ -69,7 +69,7 @@ const begun = ({ receivedAt }: ApiRequest) => ({
 });
 
 const answer = async (
-  { bodyOf }: RetryRouteParts,
+  { bodyOf }: RetryRouteDeps,
   request: ApiRequest,
   delivery: ShownDelivery,
 ): Promise<Answer> => deliveryAnswer(request, delivery, await bodyOf(delivery.event_id));

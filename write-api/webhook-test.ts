@@ -7,23 +7,23 @@ import type { Answer, ApiRequest, CallingKey, Route } from '../http/route.ts';
 import { uuidParam } from '../http/tracker-answer.ts';
 import { WEBHOOK_ROUTE } from '../http/webhook-answer.ts';
 
-export interface WebhookTestParts {
+export interface WebhookTestDeps {
   readonly sendTest: SendTest;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
 }
 
 /** POST /v1/webhooks/{webhook_id}/test */
-export const webhookTestRoute = (parts: WebhookTestParts): Route => ({
+export const webhookTestRoute = (deps: WebhookTestDeps): Route => ({
   ...WEBHOOK_ROUTE,
   method: 'POST',
   path: '/v1/webhooks/:webhook_id/test',
   body: 'optional',
   operation: testWebhookOperation,
-  handle: (request) => test(parts, request),
+  handle: (request) => test(deps, request),
 });
 
-const test = async ({ sendTest, projected }: WebhookTestParts, request: ApiRequest): Promise<Answer> => {
+const test = async ({ sendTest, projected }: WebhookTestDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');

@@ -16,7 +16,7 @@ import type { DeliveryTotals } from '../http/schemas/webhooks.ts';
 import { asUuid, uuidParam } from '../http/tracker-answer.ts';
 import { NO_DELIVERIES, type TotalsOf, WEBHOOK_ROUTE, webhookFields } from '../http/webhook-answer.ts';
 
-export interface WebhookRouteParts {
+export interface WebhookRouteDeps {
   readonly commands: EndpointCommands;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
@@ -26,14 +26,14 @@ export interface WebhookRouteParts {
 }
 
 /** POST, PATCH, DELETE: all that changes an endpoint. */
-export const webhookRoutes = (parts: WebhookRouteParts): Route[] => [
+export const webhookRoutes = (deps: WebhookRouteDeps): Route[] => [
   {
     ...WEBHOOK_ROUTE,
     method: 'POST',
     path: '/v1/webhooks',
     body: 'json',
     operation: createWebhookOperation,
-    handle: (request) => create(parts, request),
+    handle: (request) => create(deps, request),
   },
   {
     ...WEBHOOK_ROUTE,
@@ -41,7 +41,7 @@ export const webhookRoutes = (parts: WebhookRouteParts): Route[] => [
     path: '/v1/webhooks/:webhook_id',
     body: 'json',
     operation: updateWebhookOperation,
-    handle: (request) => update(parts, request),
+    handle: (request) => update(deps, request),
   },
   {
     ...WEBHOOK_ROUTE,
@@ -49,7 +49,7 @@ export const webhookRoutes = (parts: WebhookRouteParts): Route[] => [
     path: '/v1/webhooks/:webhook_id',
     body: 'none',
     operation: deleteWebhookOperation,
-    handle: (request) => remove(parts, request),
+    handle: (request) => remove(deps, request),
   },
   {
     ...WEBHOOK_ROUTE,
@@ -57,7 +57,7 @@ export const webhookRoutes = (parts: WebhookRouteParts): Route[] => [
     path: '/v1/webhooks/:webhook_id/rotate-secret',
     body: 'optional',
     operation: rotateWebhookSecretOperation,
-    handle: (request) => rotate(parts, request),
+    handle: (request) => rotate(deps, request),
   },
 ];
 
@@ -74,7 +74,7 @@ const newFields = z.object({
   tracker_id: z.preprocess((id) => (id === null ? null : (asUuid(id) ?? undefined)), z.string().nullable()),
 });
 
-const create = async (parts: WebhookRouteParts, request: ApiRequest): Promise<Answer> => {
+const create = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const body = newShape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -83,8 +83,8 @@ const create = async (parts: WebhookRouteParts, request: ApiRequest): Promise<An
   if (!fields.success) return refusal(request, 'invalid_webhook');
   if (typeof url !== 'string') return refusal(request, 'invalid_webhook_url');
   const { partner_id } = request.key as CallingKey;
-  const made = await parts.commands.create(partner_id, { ...fields.data, url }, commandContext(request));
-  return answer(parts, request, made, (it) => shown(request, 201, it, NO_DELIVERIES));
+  const made = await deps.commands.create(partner_id, { ...fields.data, url }, commandContext(request));
+  return answer(deps, request, made, (it) => shown(request, 201, it, NO_DELIVERIES));
 };
 
 const changeShape = z.strictObject({
@@ -98,7 +98,7 @@ const changeFields = z.object({
   enabled: z.boolean().optional(),
 });
 
-const update = async (parts: WebhookRouteParts, request: ApiRequest): Promise<Answer> => {
+const update = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const body = changeShape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -109,36 +109,36 @@ const update = async (parts: WebhookRouteParts, request: ApiRequest): Promise<An
   if (webhookId === null) return refusal(request, 'webhook_not_found');
   const { partner_id } = request.key as CallingKey;
   const change = { name, events, enabled };
-  const changed = await parts.commands.update(partner_id, webhookId, change, commandContext(request));
-  return answer(parts, request, changed, async (it) =>
-    shown(request, 200, it, await deliveriesOf(parts, webhookId)),
+  const changed = await deps.commands.update(partner_id, webhookId, change, commandContext(request));
+  return answer(deps, request, changed, async (it) =>
+    shown(request, 200, it, await deliveriesOf(deps, webhookId)),
   );
 };
 
-const remove = async (parts: WebhookRouteParts, request: ApiRequest): Promise<Answer> => {
+const remove = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const id = uuidParam(request, 'webhook_id');
   if (id === null) return refusal(request, 'webhook_not_found');
   const { partner_id } = request.key as CallingKey;
-  const deleted = await parts.commands.delete(partner_id, id, commandContext(request));
-  return answer(parts, request, deleted, ({ endpoint: { deleted_at } }) => ({
+  const deleted = await deps.commands.delete(partner_id, id, commandContext(request));
+  return answer(deps, request, deleted, ({ endpoint: { deleted_at } }) => ({
     status: 200,
     body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }),
   }));
 };
 
-const rotate = async (parts: WebhookRouteParts, request: ApiRequest): Promise<Answer> => {
+const rotate = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
   // First what can fail: a secret that is made and not told cannot be replaced for a day.
-  const deliveries = await deliveriesOf(parts, webhookId);
+  const deliveries = await deliveriesOf(deps, webhookId);
   const { partner_id } = request.key as CallingKey;
-  const rotated = await parts.commands.rotate(partner_id, webhookId, commandContext(request));
-  return answer(parts, request, rotated, (it) => shown(request, 200, it, deliveries));
+  const rotated = await deps.commands.rotate(partner_id, webhookId, commandContext(request));
+  return answer(deps, request, rotated, (it) => shown(request, 200, it, deliveries));
 };
 
-const deliveriesOf = async ({ totalsOf }: WebhookRouteParts, webhookId: string): Promise<DeliveryTotals> =>
+const deliveriesOf = async ({ totalsOf }: WebhookRouteDeps, webhookId: string): Promise<DeliveryTotals> =>
   (await totalsOf([webhookId])).get(webhookId) ?? NO_DELIVERIES;
 
 const shown = (
@@ -153,7 +153,7 @@ const shown = (
 };
 
 const answer = async <T extends ChangedEndpoint>(
-  { projected, changed }: WebhookRouteParts,
+  { projected, changed }: WebhookRouteDeps,
   request: ApiRequest,
   result: Result<T, EndpointRefusal>,
   success: (changed: T) => Answer | Promise<Answer>,

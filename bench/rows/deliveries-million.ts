@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Foundation } from '../../bin/foundation.ts';
+import type { Runtime } from '../../bin/runtime.ts';
 import { allProjections } from '../../projections/all.ts';
 import { addressOf } from '../support/addresses.ts';
 import { startWebhookSink, type WebhookSink } from '../support/bare-deliveries.ts';
@@ -11,7 +11,7 @@ import { alternate, median, medianRatio, percentile } from '../support/statistic
 import { capture, createTracker } from '../support/tracking.ts';
 import { captureToReceiver, createEndpoint, startDelivering } from '../support/webhooks.ts';
 
-const FEW = 10_000;
+const SMALL_SIZE = 10_000;
 const PAGES_A_SECOND = 40;
 const CONNECTIONS = 4;
 const PLACES = 600;
@@ -44,7 +44,7 @@ export const deliveriesMillionRow: Row = {
   run: async (bench) => {
     const sink = await startWebhookSink();
     bench.defer(sink.end);
-    const few = await filled(bench, sink, FEW);
+    const few = await filled(bench, sink, SMALL_SIZE);
     const many = await filled(bench, sink, bench.effort.saved);
     try {
       return [
@@ -74,9 +74,9 @@ const filled = async (bench: Bench, sink: WebhookSink, count: number): Promise<F
   await delivered(product, webhook);
   await service.call('PATCH', `/v1/webhooks/${webhook}`, { key, body: { enabled: false } });
   await product.followed();
-  const paths = await product.beside(async (foundation) => {
-    const partner = await fill(foundation, webhook, sent.body.delivery_id, count);
-    const { cursors } = foundation;
+  const paths = await product.beside(async (runtime) => {
+    const partner = await fill(runtime, webhook, sent.body.delivery_id, count);
+    const { cursors } = runtime;
     const pathOf = async (_: unknown, n: number) => {
       // Never so near the end that the page is not full.
       const place = BigInt(FIRST + 100 + Math.floor((n / PLACES) * (count - 100)));
@@ -108,7 +108,7 @@ const delivered = async ({ service, keys: [key = ''] }: Product, webhook: string
 
 /** Pending deliveries like the one that there is, of the same event. @returns the partner */
 const fill = async (
-  { pool, clock }: Foundation,
+  { pool, clock }: Runtime,
   webhook: string,
   delivery: string,
   count: number,
@@ -117,7 +117,7 @@ const fill = async (
   const client = await pool.connect();
   try {
     await client.query('set statement_timeout = 0');
-    for (let done = 0; done < count; done += FEW) await insert(client, delivery, now, done);
+    for (let done = 0; done < count; done += SMALL_SIZE) await insert(client, delivery, now, done);
     await client.query(
       `insert into read.webhook_total (webhook_id, partner_id, day, state, deliveries)
        select webhook_id, partner_id, (created_at at time zone 'UTC')::date, 'pending', $2
@@ -150,7 +150,7 @@ const insert = (client: pg.PoolClient, delivery: string, now: Date, done: number
      select gen_random_uuid(), webhook_id, partner_id, event_id, type, 'pending', 1, 0, 0,
             $2, 0, created_at, n, payload_expires_at, $2
      from read.webhook_delivery, generate_series($3::bigint, $4::bigint) n where delivery_id = $1`,
-    [delivery, now, FIRST + done, FIRST + done + FEW - 1],
+    [delivery, now, FIRST + done, FIRST + done + SMALL_SIZE - 1],
   );
 
 const pages = async ({ effort }: Bench, few: Filled, many: Filled): Promise<Line> => {
@@ -178,7 +178,7 @@ const pages = async ({ effort }: Bench, few: Filled, many: Filled): Promise<Line
 
 const claims = async ({ effort }: Bench, few: Filled, many: Filled): Promise<Line> => {
   const time = ({ product, webhook }: Filled): Promise<number> =>
-    product.beside((foundation) => claimTime(foundation, webhook));
+    product.beside((runtime) => claimTime(runtime, webhook));
   const { a, b } = await alternate(
     effort.rounds,
     () => time(many),
@@ -188,7 +188,7 @@ const claims = async ({ effort }: Bench, few: Filled, many: Filled): Promise<Lin
 };
 
 /** The median over some claims of what would be due if the endpoint were enabled. */
-const claimTime = async ({ pool, clock }: Foundation, webhook: string): Promise<number> => {
+const claimTime = async ({ pool, clock }: Runtime, webhook: string): Promise<number> => {
   const client = await pool.connect();
   const now = clock.now();
   const names = allProjections.map(({ name }) => name);
@@ -232,7 +232,7 @@ const compared = (
     ratio: medianRatio(a, b),
     target: { atMost: 1.3 },
     a: { of: `p50 with ${name} pending`, value: median(a), unit: ' ms' },
-    b: { of: `p50 with ${FEW.toLocaleString('en')} pending`, value: median(b), unit: ' ms' },
+    b: { of: `p50 with ${SMALL_SIZE.toLocaleString('en')} pending`, value: median(b), unit: ' ms' },
     notes,
   };
 };

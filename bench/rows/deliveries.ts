@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Foundation } from '../../bin/foundation.ts';
+import type { Runtime } from '../../bin/runtime.ts';
 import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
 import { addressOf } from '../support/addresses.ts';
 import {
@@ -60,7 +60,7 @@ const measure = async (
   const bare = await bareDeliveries(sink);
   try {
     const sites = await subscribe(product, sink);
-    const told = () => product.beside((foundation) => tell(bench, foundation, product, sites, sink));
+    const told = () => product.beside((runtime) => tell(bench, runtime, product, sites, sink));
     // The connections are made.
     await told();
     const { a, b } = await alternate(bench.effort.rounds, told, () => bare.measure(bench.effort.seconds));
@@ -95,7 +95,7 @@ export const subscribe = async (product: Product, { urls }: WebhookSink): Promis
 /** Writes sessions down, and waits until every endpoint has acknowledged its own. */
 export const tell = async (
   bench: Pick<Bench, 'effort' | 'freshAddresses'>,
-  { store, dayKeys, clock }: Foundation,
+  { store, dayKeys, clock }: Runtime,
   product: Product,
   sites: readonly Site[],
   sink: WebhookSink,

@@ -7,7 +7,7 @@ import { type Product, startProduct } from '../support/product.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 import { savedAnswer } from './saved-lookups.ts';
 
-const FEW = 10_000;
+const SMALL_SIZE = 10_000;
 const RATE = 200;
 const CONNECTIONS = 10;
 const MOST_SECONDS = 5;
@@ -22,7 +22,7 @@ const COLUMNS = 'match_type, network, company, sources, enriched_at, fresh_until
 export const millionRow: Row = {
   name: 'million',
   run: async (bench) => {
-    const few = await filled(bench, FEW);
+    const few = await filled(bench, SMALL_SIZE);
     const many = await filled(bench, bench.effort.saved);
     try {
       return [await measure(bench, few, many)];
@@ -82,14 +82,14 @@ const measure = async ({ effort }: Bench, few: Product, many: Product): Promise<
   const { a, b } = await alternate(
     rounds,
     (round) => p50(many, round, effort.saved),
-    (round) => p50(few, round, FEW),
+    (round) => p50(few, round, SMALL_SIZE),
   );
   return {
     row: `GET with ${effort.saved.toLocaleString('en')} saved`,
     ratio: medianRatio(a, b),
     target: { atMost: 1.3 },
     a: { of: `p50 with ${effort.saved.toLocaleString('en')} saved`, value: median(a), unit: ' ms' },
-    b: { of: `p50 with ${FEW.toLocaleString('en')} saved`, value: median(b), unit: ' ms' },
+    b: { of: `p50 with ${SMALL_SIZE.toLocaleString('en')} saved`, value: median(b), unit: ' ms' },
     notes: [
       `${RATE} requests a second, no address twice`,
       `the server's memory: ${residentMemory(many.service.pid).toFixed(0)} and ${residentMemory(few.service.pid).toFixed(0)} MB`,

@@ -1,4 +1,4 @@
-import type { Foundation } from '../../bin/foundation.ts';
+import type { Runtime } from '../../bin/runtime.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
@@ -23,10 +23,10 @@ export const rebuildRow: Row = {
     const folder = makeDataFolder();
     reap({ folder });
     try {
-      return await withFoundation({ DATA_DIR: folder }, 'own', async (foundation) => {
+      return await withFoundation({ DATA_DIR: folder }, 'own', async (runtime) => {
         say(`appending ${effort.events} events`);
-        const events = await appendMixedEvents(foundation.store, effort.events);
-        return [await measure(foundation, events, Math.min(effort.rounds, MOST_ROUNDS))];
+        const events = await appendMixedEvents(runtime.store, effort.events);
+        return [await measure(runtime, events, Math.min(effort.rounds, MOST_ROUNDS))];
       });
     } finally {
       await removeDataFolder(folder);
@@ -35,7 +35,7 @@ export const rebuildRow: Row = {
 };
 
 const measure = async (
-  { store, databaseUrl: url }: Foundation,
+  { store, databaseUrl: url }: Runtime,
   events: number,
   rounds: number,
 ): Promise<Line> => {

@@ -6,7 +6,7 @@ import { fillSessions } from '../support/sessions.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 import { createTracker } from '../support/tracking.ts';
 
-const FEW = 10_000;
+const SMALL_SIZE = 10_000;
 const RATE = 40;
 const CONNECTIONS = 4;
 const PAGE = 100;
@@ -29,7 +29,7 @@ interface Filled {
 export const sessionsMillionRow: Row = {
   name: 'sessions-million',
   run: async (bench) => {
-    const few = await filled(bench, FEW);
+    const few = await filled(bench, SMALL_SIZE);
     const many = await filled(bench, bench.effort.saved);
     try {
       return await measure(bench, few, many);
@@ -45,9 +45,9 @@ const filled = async (bench: Bench, count: number): Promise<Filled> => {
   const product = await startProduct(1);
   bench.defer(product.end);
   const tracker = await createTracker(product);
-  const paths = await product.beside(async (foundation) => {
-    const { partner, positions } = await fillSessions(foundation, tracker, count);
-    const { cursors } = foundation;
+  const paths = await product.beside(async (runtime) => {
+    const { partner, positions } = await fillSessions(runtime, tracker, count);
+    const { cursors } = runtime;
     const pathOf = async (_: unknown, n: number) => {
       // Never so near the end that the page is not full.
       const place = positions.first + BigInt(Math.floor((n / PLACES) * (positions.count - 4 * PAGE)));
@@ -103,7 +103,7 @@ const measure = async ({ effort }: Bench, few: Filled, many: Filled): Promise<re
       ratio: medianRatio(a, b),
       target: { atMost: 1.3 },
       a: { of: `p50 with ${name} sessions`, value: median(a), unit: ' ms' },
-      b: { of: `p50 with ${FEW.toLocaleString('en')} sessions`, value: median(b), unit: ' ms' },
+      b: { of: `p50 with ${SMALL_SIZE.toLocaleString('en')} sessions`, value: median(b), unit: ' ms' },
       notes: [`${RATE} pages a second, from ${PLACES.toLocaleString('en')} places`],
     },
     {

@@ -72,8 +72,8 @@ export const startCluster = async (
         server: () => services.reduce((sum, { pid }) => sum + cpuOf(pid), 0),
         PostgreSQL: () => cpuOfFamily(postmaster),
       },
-      settled: () => beside((foundation) => untilQuiet(foundation, 'no work')),
-      followed: () => beside((foundation) => untilQuiet(foundation, 'work may wait')),
+      settled: () => beside((runtime) => untilQuiet(runtime, 'no work')),
+      followed: () => beside((runtime) => untilQuiet(runtime, 'work may wait')),
       beside,
       end,
     };

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Foundation, openFoundation } from '../../bin/foundation.ts';
+import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import type { Position } from '../../event-store/port.ts';
 import { loadConfig } from '../../platform/config.ts';
 import { createLogger } from '../../platform/log.ts';
@@ -25,7 +25,7 @@ export interface Product {
   /** Waits until read models and processors have all that is in the store. */
   followed(): Promise<void>;
   /** Works beside the server, as a command does. */
-  beside<T>(work: (foundation: Foundation) => Promise<T>): Promise<T>;
+  beside<T>(work: (runtime: Runtime) => Promise<T>): Promise<T>;
   end(): Promise<void>;
 }
 
@@ -69,8 +69,8 @@ export const startProduct = async (
       port: Number(new URL(service.url).port),
       keys,
       meters: { server: () => cpuOf(service.pid), PostgreSQL: () => cpuOfFamily(postmaster) },
-      settled: () => beside((foundation) => untilQuiet(foundation, 'no work')),
-      followed: () => beside((foundation) => untilQuiet(foundation, 'work may wait')),
+      settled: () => beside((runtime) => untilQuiet(runtime, 'no work')),
+      followed: () => beside((runtime) => untilQuiet(runtime, 'work may wait')),
       beside,
       end,
     };
@@ -98,20 +98,20 @@ const raiseDemoKey = async (service: Service): Promise<string> => {
 export const withFoundation = async <T>(
   env: Readonly<Record<string, string>>,
   mode: 'own' | 'join',
-  work: (foundation: Foundation) => Promise<T>,
+  work: (runtime: Runtime) => Promise<T>,
 ): Promise<T> => {
   const log = createLogger({ level: 'warn', destination: 'stderr' });
-  const foundation = await openFoundation(loadConfig({ ...env }), log, mode);
+  const runtime = await openRuntime(loadConfig({ ...env }), log, mode);
   try {
-    return await work(foundation);
+    return await work(runtime);
   } finally {
-    await foundation.close();
+    await runtime.close();
   }
 };
 
 /** Processors tell other processes of their place late, so that their silence is what tells. */
 export const untilQuiet = async (
-  { pool, store, progress }: Foundation,
+  { pool, store, progress }: Runtime,
   left: 'no work' | 'work may wait',
 ): Promise<void> => {
   const names = allProjections.map((projection) => projection.name);

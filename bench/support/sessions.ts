@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import type { Foundation } from '../../bin/foundation.ts';
+import type { Runtime } from '../../bin/runtime.ts';
 import { newId } from '../../commands/new-id.ts';
 import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import { addressOf } from './addresses.ts';
@@ -26,7 +26,7 @@ interface Session {
 
 /** Writes sessions into the read model: every fourth of the tracker and its partner, the others of others. */
 export const fillSessions = async (
-  { databaseUrl, dayKeys, clock }: Pick<Foundation, 'databaseUrl' | 'dayKeys' | 'clock'>,
+  { databaseUrl, dayKeys, clock }: Pick<Runtime, 'databaseUrl' | 'dayKeys' | 'clock'>,
   tracker: string,
   count: number,
 ): Promise<FilledSessions> => {

@@ -4,7 +4,7 @@ import { type Anchor, anchorSchema } from '../../domain/billing/anchor.ts';
 import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { listPartners } from '../../read-api/partner-rows.ts';
 import { makeAnchor } from '../audit-chain.ts';
-import type { Foundation } from '../foundation.ts';
+import type { Runtime } from '../runtime.ts';
 import { partnerOf } from './partner.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
@@ -12,7 +12,7 @@ import { Refused, type Session, withSession } from './session.ts';
 export const PATIENCE_MS = 30_000;
 
 /** Where no server runs, the command bills what has completed. */
-export const billing = ({ store, clock }: Foundation) => [billCompletedReveals(store, clock)];
+export const billing = ({ store, clock }: Runtime) => [billCompletedReveals(store, clock)];
 
 /** `doorplate audit anchor`. */
 export const addAnchorCommand = (audit: Command): void => {

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { maskEvent } from '../../domain/mask-event.ts';
 import type { EventStore, Position, RecordedEvent } from '../../event-store/port.ts';
-import type { Foundation } from '../foundation.ts';
+import type { Runtime } from '../runtime.ts';
 import { writeOut } from './print.ts';
 import { Refused, withFoundation, withSession } from './session.ts';
 import { unseal } from './unseal.ts';
@@ -47,7 +47,7 @@ export const addEventsCommands = (program: Command): void => {
     .option('--limit <n>', 'at most so many events', whole)
     .option('--backwards', 'the newest first', false)
     .action((stream: string, options: ShowOptions) =>
-      withFoundation((foundation) => show(foundation, stream, options)),
+      withFoundation((runtime) => show(runtime, stream, options)),
     );
 
   shown(events.command('tail').description('the log as it goes on, until Ctrl-C, personal data masked'))
@@ -61,8 +61,8 @@ export const addEventsCommands = (program: Command): void => {
     .action((options: TailOptions) => withSession((session) => tail(session, options)));
 };
 
-const show = async (foundation: Foundation, stream: string, options: ShowOptions): Promise<void> => {
-  const { store } = foundation;
+const show = async (runtime: Runtime, stream: string, options: ShowOptions): Promise<void> => {
+  const { store } = runtime;
   if (stream.startsWith('$') || !(await hasEvents(store, stream))) {
     throw new Refused(`stream_not_found: ${stream}: there never was one, or it has expired`);
   }
@@ -73,7 +73,7 @@ const show = async (foundation: Foundation, stream: string, options: ShowOptions
     ...(limit === undefined ? {} : { limit }),
   });
   for await (const event of reading) {
-    if (!(await say(foundation, event, options))) return;
+    if (!(await say(runtime, event, options))) return;
   }
 };
 
@@ -82,8 +82,8 @@ const hasEvents = async (store: EventStore, stream: string): Promise<boolean> =>
   return false;
 };
 
-const tail = async (foundation: Foundation, options: TailOptions): Promise<void> => {
-  const { store } = foundation;
+const tail = async (runtime: Runtime, options: TailOptions): Promise<void> => {
+  const { store } = runtime;
   const done = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => done.abort());
   const following = {
@@ -93,17 +93,13 @@ const tail = async (foundation: Foundation, options: TailOptions): Promise<void>
   };
   for await (const { events } of store.follow(following)) {
     for (const event of events) {
-      if (done.signal.aborted || !(await say(foundation, event, options))) return;
+      if (done.signal.aborted || !(await say(runtime, event, options))) return;
     }
   }
 };
 
 /** @returns whether anybody still listens */
-const say = async (
-  { dayKeys }: Foundation,
-  event: RecordedEvent,
-  { json, unmask }: Shown,
-): Promise<boolean> => {
+const say = async ({ dayKeys }: Runtime, event: RecordedEvent, { json, unmask }: Shown): Promise<boolean> => {
   const { stream, revision, type, id, position } = event;
   const opened = unmask ? await unseal(dayKeys, event).catch(() => event.data) : event.data;
   const { data, metadata } = maskEvent({ ...event, data: opened }, unmask);

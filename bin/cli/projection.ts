@@ -86,9 +86,9 @@ export const addProjectionCommands = (program: Command): void => {
     });
 };
 
-let told = false;
+let hasPrintedHeader = false;
 const onWaiting = (): void => {
-  if (!told)
+  if (!hasPrintedHeader)
     process.stderr.write('doorplate: somebody reads the old tables: waiting for that to end, to switch\n');
-  told = true;
+  hasPrintedHeader = true;
 };

@@ -7,17 +7,17 @@ import {
 } from '../../domain/domains/domain.ts';
 import {
   type DomainEvent,
-  type DomainPlaceEvent,
+  type DomainSlotEvent,
   domainEvents,
-  domainPlaceEvents,
+  domainSlotEvents,
 } from '../../domain/domains/events.ts';
 import {
-  type PlaceCommand,
-  type PlaceRefusal,
-  type Places,
-  places,
-  snapshotPlaces,
-} from '../../domain/domains/places.ts';
+  type SlotCommand,
+  type SlotRefusal,
+  type Slots,
+  slots,
+  snapshotSlots,
+} from '../../domain/domains/slots.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { type Batcher, createBatcher } from '../batcher.ts';
 import type { SnapshottedAggregate } from '../snapshots.ts';
@@ -34,13 +34,12 @@ export type NamesBatcher = Batcher<Name, DomainCommand, DomainRefusal>;
 export const createNamesBatcher = (store: EventStore): NamesBatcher => createBatcher(store, nameAggregate);
 
 /** The places of one tracker. */
-const placesAggregate: SnapshottedAggregate<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusal> = {
-  schemas: domainPlaceEvents,
-  decider: places,
-  snapshot: snapshotPlaces,
+const slotsAggregate: SnapshottedAggregate<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = {
+  schemas: domainSlotEvents,
+  decider: slots,
+  snapshot: snapshotSlots,
 };
 
-export type PlacesBatcher = Batcher<Places, PlaceCommand, PlaceRefusal>;
+export type SlotsBatcher = Batcher<Slots, SlotCommand, SlotRefusal>;
 
-export const createPlacesBatcher = (store: EventStore): PlacesBatcher =>
-  createBatcher(store, placesAggregate);
+export const createSlotsBatcher = (store: EventStore): SlotsBatcher => createBatcher(store, slotsAggregate);

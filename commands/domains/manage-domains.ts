@@ -7,14 +7,14 @@ import {
   needsProof,
 } from '../../domain/domains/domain.ts';
 import { isDomainName } from '../../domain/domains/hostname.ts';
-import { domainPlacesStream, heldPlace, type PlaceRefusal, placeOf } from '../../domain/domains/places.ts';
+import { domainSlotsStream, heldSlot, type SlotRefusal, slotOf } from '../../domain/domains/slots.ts';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
-import { createNamesBatcher, createPlacesBatcher } from './aggregates.ts';
+import { createNamesBatcher, createSlotsBatcher } from './aggregates.ts';
 
 type TrackerRefusal = 'tracker_not_found' | 'tracker_deleted';
-export type ClaimRefusal = TrackerRefusal | PlaceRefusal | DomainRefusal | 'invalid_domain';
+export type ClaimRefusal = TrackerRefusal | SlotRefusal | DomainRefusal | 'invalid_domain';
 export type ReleaseRefusal = TrackerRefusal | 'domain_not_found';
 
 export interface ClaimedDomain {
@@ -53,7 +53,7 @@ export interface DomainCommands {
   ): Promise<Result<ReleasedDomain, ReleaseRefusal>>;
 }
 
-export interface DomainCommandParts {
+export interface DomainCommandDeps {
   readonly store: EventStore;
   /** The service's own name, which nobody can have. */
   readonly serviceHost: string;
@@ -76,13 +76,13 @@ export const createDomainCommands = ({
   trackerRefusal,
   isFull,
   isProven,
-}: DomainCommandParts): DomainCommands => {
-  const batcher = createPlacesBatcher(store);
+}: DomainCommandDeps): DomainCommands => {
+  const batcher = createSlotsBatcher(store);
   const names = createNamesBatcher(store);
 
   const free = ({ tracker_id }: TrackerName, domain_id: string, context: CommandContext) =>
     batcher.submit(
-      domainPlacesStream(tracker_id),
+      domainSlotsStream(tracker_id),
       { type: 'Free', tracker_id, domain_id, at: context.at },
       context,
       ({ freed }) => freed.get(domain_id)?.freed_at ?? null,
@@ -95,7 +95,7 @@ export const createDomainCommands = ({
       if (refused !== null) return refuse(refused);
       const { tracker_id, partner_id } = of;
       const stream = domainStream(hostname);
-      const name = await names.look(stream, (state) => state);
+      const name = await names.readState(stream, (state) => state);
       // A place for a name that cannot be claimed would only be given back.
       const taken = claimRefusal(name, of);
       if (taken === 'domain_taken') return refuse(taken);
@@ -104,16 +104,16 @@ export const createDomainCommands = ({
       const proven = taken !== null && (await isProven(hostname, partner_id));
       if (taken !== null && !proven) return refuse(taken);
       const ids = { hostname, tracker_id, partner_id, proven, at: context.at };
-      const placed = await batcher.submit(
-        domainPlacesStream(tracker_id),
+      const slotTaken = await batcher.submit(
+        domainSlotsStream(tracker_id),
         { type: 'Take', ...ids, domain_id: uuid() },
         context,
-        (state) => heldPlace(state, hostname),
+        (state) => heldSlot(state, hostname),
       );
-      if (!placed.ok) return placed;
-      const place = placed.value.value;
-      if (!place) throw new TypeError('a place that is not there was not refused');
-      const { domain_id } = place;
+      if (!slotTaken.ok) return slotTaken;
+      const slot = slotTaken.value.value;
+      if (!slot) throw new TypeError('a place that is not there was not refused');
+      const { domain_id } = slot;
       const claimed = await names.submit(stream, { type: 'Claim', ...ids, domain_id }, context, (after) => ({
         domain: after.claims.get(domain_id),
         needsProof: needsProof(after, partner_id),
@@ -131,11 +131,11 @@ export const createDomainCommands = ({
     release: async (of, domain_id, context) => {
       const refused = await trackerRefusal(of);
       if (refused !== null) return refuse(refused);
-      const place = await batcher.look(domainPlacesStream(of.tracker_id), (state) =>
-        placeOf(state, domain_id),
+      const slot = await batcher.readState(domainSlotsStream(of.tracker_id), (state) =>
+        slotOf(state, domain_id),
       );
-      if (!place) return refuse('domain_not_found');
-      const { hostname } = place;
+      if (!slot) return refuse('domain_not_found');
+      const { hostname } = slot;
       // First the place, without which no name may stand: whoever completes this does the rest.
       const freed = await free(of, domain_id, context);
       const deleted_at = freed.ok ? freed.value.value : null;

@@ -1,7 +1,7 @@
 import { domainStream } from '../../domain/domains/domain.ts';
-import { domainPlacesStream, heldPlaces, mayStand, type Places } from '../../domain/domains/places.ts';
+import { domainSlotsStream, heldSlots, mayStand, type Slots } from '../../domain/domains/slots.ts';
 import type { CommandContext } from '../handle.ts';
-import type { NamesBatcher, PlacesBatcher } from './aggregates.ts';
+import type { NamesBatcher, SlotsBatcher } from './aggregates.ts';
 
 /** One domain of a tracker. */
 export interface DomainOfTracker {
@@ -12,11 +12,11 @@ export interface DomainOfTracker {
 
 export interface SettlingDeps {
   readonly names: NamesBatcher;
-  readonly places: PlacesBatcher;
+  readonly slots: SlotsBatcher;
 }
 
-const placesOf = ({ places }: SettlingDeps, trackerId: string): Promise<Places> =>
-  places.look(domainPlacesStream(trackerId), (state) => state);
+const slotsOf = ({ slots }: SettlingDeps, trackerId: string): Promise<Slots> =>
+  slots.readState(domainSlotsStream(trackerId), (state) => state);
 
 /** Claims the name that a place was taken for, or gives the place back. Harmless where that was done. */
 export const completeClaim = async (
@@ -27,9 +27,9 @@ export const completeClaim = async (
   }: DomainOfTracker & { readonly partner_id: string; readonly proven?: boolean | undefined },
   context: CommandContext,
 ): Promise<void> => {
-  if (!mayStand(await placesOf(deps, domain.tracker_id), domain.domain_id)) return;
+  if (!mayStand(await slotsOf(deps, domain.tracker_id), domain.domain_id)) return;
   const stream = domainStream(domain.hostname);
-  if (await deps.names.look(stream, ({ claims }) => claims.has(domain.domain_id))) return;
+  if (await deps.names.readState(stream, ({ claims }) => claims.has(domain.domain_id))) return;
   const command = { type: 'Claim', ...domain, proven, at: context.at } as const;
   const claimed = await deps.names.submit(stream, command, context, () => null);
   if (!claimed.ok) await freePlace(deps, domain, context);
@@ -41,18 +41,18 @@ export const releaseUnlessKept = async (
   domain: DomainOfTracker,
   context: CommandContext,
 ): Promise<void> => {
-  if (mayStand(await placesOf(deps, domain.tracker_id), domain.domain_id)) return;
+  if (mayStand(await slotsOf(deps, domain.tracker_id), domain.domain_id)) return;
   await release(deps, domain, context);
 };
 
 /** Lets a deleted tracker take no more places. */
-export const closePlaces = async (
+export const closeSlots = async (
   deps: SettlingDeps,
   tracker_id: string,
   context: CommandContext,
 ): Promise<void> => {
   const command = { type: 'Close', tracker_id, at: context.at } as const;
-  await deps.places.submit(domainPlacesStream(tracker_id), command, context, () => null);
+  await deps.slots.submit(domainSlotsStream(tracker_id), command, context, () => null);
 };
 
 /** Gives up all names of a tracker. */
@@ -61,7 +61,7 @@ export const releaseAll = async (
   tracker_id: string,
   context: CommandContext,
 ): Promise<void> => {
-  for (const { domain_id, hostname } of heldPlaces(await placesOf(deps, tracker_id))) {
+  for (const { domain_id, hostname } of heldSlots(await slotsOf(deps, tracker_id))) {
     await release(deps, { domain_id, hostname, tracker_id }, context);
   }
 };
@@ -81,5 +81,5 @@ const freePlace = async (
   context: CommandContext,
 ): Promise<void> => {
   const command = { type: 'Free', domain_id, tracker_id, at: context.at } as const;
-  await deps.places.submit(domainPlacesStream(tracker_id), command, context, () => null);
+  await deps.slots.submit(domainSlotsStream(tracker_id), command, context, () => null);
 };

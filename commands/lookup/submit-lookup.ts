@@ -22,7 +22,7 @@ export interface WorkCapacity {
   >;
 }
 
-export interface SubmitLookupParts extends LookupStreams {
+export interface SubmitLookupDeps extends LookupStreams {
   readonly capacity: WorkCapacity;
   /** Resolves when reservations whose work had ended by now are settled, or a short time is over. */
   readonly settlementsCaughtUp: () => Promise<void>;
@@ -74,23 +74,23 @@ type Reserved =
  * @throws the port's errors when not even the reservation is known to stand
  */
 export const submitLookup = async (
-  parts: SubmitLookupParts,
+  deps: SubmitLookupDeps,
   request: SubmitLookup,
   context: CommandContext,
 ): Promise<Submission> => {
-  const loaded = await loadEnrichment(parts, request.ip);
+  const loaded = await loadEnrichment(deps, request.ip);
   const answered = answerFrom(loaded.state, request, context.at);
   if (answered) return answered;
 
   const command = reserveCommand(loaded.state, request, context);
-  const takesRoom = (await foresee(parts, command)) === 'changes' && loaded.state.open === null;
-  const slot = takesRoom ? await parts.capacity.admit(request.ip, request.partnerId) : null;
+  const takesRoom = (await previewReservation(deps, command)) === 'changes' && loaded.state.open === null;
+  const slot = takesRoom ? await deps.capacity.admit(request.ip, request.partnerId) : null;
   if (slot && !slot.ok) return notStarted(loaded.state, 'enrichment_capacity', slot.retryAfterSeconds);
   let position: Position | null = null;
   try {
-    const reserved = await reserve(parts, command, context);
+    const reserved = await reserve(deps, command, context);
     if ('refusal' in reserved) return notStarted(loaded.state, reserved.refusal, reserved.retryAfterSeconds);
-    const submission = await submit(parts, loaded, request, reserved, context);
+    const submission = await submit(deps, loaded, request, reserved, context);
     position = submission.is === 'refused' ? null : submission.position;
     return submission;
   } finally {
@@ -133,17 +133,17 @@ const reserveCommand = (state: Enrichment, request: SubmitLookup, { at }: Comman
 });
 
 /** New work takes room before it is reserved; what the partner's own limits will refuse, or what has it, does not. */
-const foresee = async ({ intake, settlementsCaughtUp }: SubmitLookupParts, command: Reserve) => {
+const previewReservation = async ({ intake, settlementsCaughtUp }: SubmitLookupDeps, command: Reserve) => {
   const stream = intakeStream(command.partner_id);
-  const likely = await intake.likely(stream, command);
-  if (likely !== 'pending_limit') return likely;
+  const preview = await intake.dryRun(stream, command);
+  if (preview !== 'pending_limit') return preview;
   // Work that has ended may not be settled yet: a limit is told only when it is really reached.
   await settlementsCaughtUp();
-  return intake.likely(stream, command);
+  return intake.dryRun(stream, command);
 };
 
 const reserve = async (
-  { intake }: SubmitLookupParts,
+  { intake }: SubmitLookupDeps,
   command: Reserve,
   context: CommandContext,
 ): Promise<Reserved> => {
@@ -167,14 +167,14 @@ const reserve = async (
 
 /** The second step. Whatever goes wrong here, the reservation stands and is completed later. */
 const submit = async (
-  parts: SubmitLookupParts,
+  deps: SubmitLookupDeps,
   loaded: KnownEnrichment,
   { ip }: SubmitLookup,
   { reservation, made }: Extract<Reserved, { made: boolean }>,
   context: CommandContext,
 ): Promise<Submission> => {
   try {
-    const { state, position } = await submitReservation(parts, ip, reservation, context, loaded);
+    const { state, position } = await submitReservation(deps, ip, reservation, context, loaded);
     const { open, saved } = state;
     if (open && saved) return { is: 'saved', saved, refresh: 'pending', position };
     if (open) return { is: 'pending', round: open, reservation, enqueued: made, position };

@@ -3,12 +3,12 @@ import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import type { RevealEvent, RevealResult } from '../../domain/reveals/events.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
 import {
+  EMPTY_RESULT,
   type Reveal,
   type RevealCommand,
   type RevealRefusal,
   reveal,
   revealStream,
-  UNKNOWABLE,
 } from '../../domain/reveals/reveal.ts';
 import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
 import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
@@ -40,7 +40,7 @@ export type NotRevealed =
   | 'tracking_capacity'
   | 'tracking_unavailable';
 
-export interface RevealParts {
+export interface RevealDeps {
   readonly store: EventStore;
   /** A session of the partner's, by its id; expired ones may be missing. */
   readonly findSession: (
@@ -84,7 +84,7 @@ export type RevealSession = (
 ) => Promise<Result<Reveal, NotRevealed>>;
 
 /** Equal requests at once are one to the store and to the partner's rate. */
-export const createRevealSession = (parts: RevealParts): RevealSession => {
+export const createRevealSession = (deps: RevealDeps): RevealSession => {
   const running = new Map<string, ReturnType<RevealSession>>();
   const linger = createLinger(LINGER);
   return (request, context) => {
@@ -92,7 +92,7 @@ export const createRevealSession = (parts: RevealParts): RevealSession => {
     const known = running.get(key);
     if (known) return known;
     const fresh = linger()
-      .then(() => revealSession(parts, request, context))
+      .then(() => revealSession(deps, request, context))
       .finally(() => running.delete(key));
     running.set(key, fresh);
     return fresh;
@@ -105,21 +105,21 @@ export const createRevealSession = (parts: RevealParts): RevealSession => {
  * @throws OutcomeUnknown when the reveal may have been made; the port's other errors when it was not
  */
 const revealSession = async (
-  parts: RevealParts,
+  deps: RevealDeps,
   request: RevealRequest,
   context: CommandContext,
 ): Promise<Result<Reveal, NotRevealed>> => {
   const { partnerId, keyId, userId, sessionId } = request;
   const revealId = revealIdOf(request);
   const stream = revealStream(revealId);
-  const loading = load(parts.store, aggregate, stream, undefined, { includeExpired: true });
+  const loading = load(deps.store, aggregate, stream, undefined, { includeExpired: true });
   // Whatever a new reveal needs is read at the same time: a known one does without.
-  const found = whenAsked(parts.findSession(partnerId, sessionId));
+  const found = whenAsked(deps.findSession(partnerId, sessionId));
   const refusing = whenAsked(
-    found().then((one) => (typeof one === 'string' ? null : parts.trackerRefusal(partnerId, one.tracker_id))),
+    found().then((one) => (typeof one === 'string' ? null : deps.trackerRefusal(partnerId, one.tracker_id))),
   );
   const resulting = whenAsked(
-    found().then((one) => (typeof one === 'string' ? null : resultFor(parts, one, context.at))),
+    found().then((one) => (typeof one === 'string' ? null : resultFor(deps, one, context.at))),
   );
   const known = await loading;
   const { requested, completed } = known.state;
@@ -135,7 +135,7 @@ const revealSession = async (
   if (!requested) {
     const refused = await refusing();
     if (refused !== null) return refuse(refused);
-    if (!(await parts.admit(partnerId))) return refuse('tracking_capacity');
+    if (!(await deps.admit(partnerId))) return refuse('tracking_capacity');
   }
   const result = await resulting();
   const asked = {
@@ -147,11 +147,11 @@ const revealSession = async (
     user_id: userId,
     expires_at: session.expires_at,
   };
-  const place = result === null ? NONE_NEEDED : await parts.enterQueue(asked);
+  const queueEntry = result === null ? NONE_NEEDED : await deps.enterQueue(asked);
   // What is pending already stays so.
-  if (place === null) return requested ? accept(known.state) : refuse('tracking_unavailable');
+  if (queueEntry === null) return requested ? accept(known.state) : refuse('tracking_unavailable');
   const command: RevealCommand = { type: 'Request', reveal: asked, result, at: context.at };
-  return run(parts.store, stream, command, { ...context, expiresAt: session.expires_at }, known, place);
+  return run(deps.store, stream, command, { ...context, expiresAt: session.expires_at }, known, queueEntry);
 };
 
 /** Work that is under way, whose failure matters only to who asks for its result. */
@@ -167,32 +167,32 @@ const NONE_NEEDED: QueueEntry = { leave: () => undefined, happened: () => undefi
  * @throws what `revealSession` throws
  */
 export const completeReveal = async (
-  parts: Pick<RevealParts, 'store' | 'findSession' | 'savedResult' | 'enterQueue'>,
+  deps: Pick<RevealDeps, 'store' | 'findSession' | 'savedResult' | 'enterQueue'>,
   revealId: string,
   context: CommandContext,
 ): Promise<Reveal | null> => {
   const stream = revealStream(revealId);
-  const known = await load(parts.store, aggregate, stream);
+  const known = await load(deps.store, aggregate, stream);
   const { requested, completed } = known.state;
   if (!requested) return null;
   if (completed) return known.state;
-  const session = await parts.findSession(requested.partner_id, requested.session_id);
+  const session = await deps.findSession(requested.partner_id, requested.session_id);
   if (typeof session === 'string') return null;
-  const result = await resultFor(parts, session, context.at);
-  const place = result && (await parts.enterQueue(requested));
-  if (result === null || place === null) return known.state;
+  const result = await resultFor(deps, session, context.at);
+  const queueEntry = result && (await deps.enterQueue(requested));
+  if (result === null || queueEntry === null) return known.state;
   const command = { type: 'Complete', result, at: context.at } as const;
   const expiring = { ...context, expiresAt: session.expires_at };
-  const done = await run(parts.store, stream, command, expiring, known, place);
+  const done = await run(deps.store, stream, command, expiring, known, queueEntry);
   return done.ok ? done.value : null;
 };
 
 const resultFor = (
-  { savedResult }: Pick<RevealParts, 'savedResult'>,
+  { savedResult }: Pick<RevealDeps, 'savedResult'>,
   { publicIp, partner_id }: RevealableSession,
   at: number,
 ): Promise<RevealResult | null> =>
-  publicIp === null ? Promise.resolve(UNKNOWABLE) : savedResult(publicIp, partner_id, at);
+  publicIp === null ? Promise.resolve(EMPTY_RESULT) : savedResult(publicIp, partner_id, at);
 
 const run = async (
   store: EventStore,
@@ -200,15 +200,15 @@ const run = async (
   command: RevealCommand,
   context: CommandContext,
   known: Awaited<ReturnType<typeof load<Reveal, RevealCommand, RevealEvent, RevealRefusal>>>,
-  place: QueueEntry,
+  queueEntry: QueueEntry,
 ): Promise<Result<Reveal, NotRevealed>> => {
   try {
     const handled = await handle(store, aggregate, stream, command, context, known);
-    place.happened();
+    queueEntry.happened();
     return handled.ok ? accept(handled.value.state) : handled;
   } catch (error) {
     // Of an unknown outcome the place is kept for a while: it may be there.
-    if (!(error instanceof OutcomeUnknown)) place.leave();
+    if (!(error instanceof OutcomeUnknown)) queueEntry.leave();
     // The key was used for a reveal that has expired: its events are deleted, and its name is used up.
     if (error instanceof StreamExpired) return refuse('reveal_expired');
     throw error;

@@ -26,11 +26,11 @@ import {
 } from '../../event-store/port.ts';
 import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
+import { createKeyedMutex } from '../keyed-mutex.ts';
 import { createLinger, LINGER } from '../linger.ts';
 import { newId } from '../new-id.ts';
 import type { QueueEntry } from '../queue-entry.ts';
 import { reportingAhead } from '../reporting-ahead.ts';
-import { createTurns } from '../turns.ts';
 
 /** The keys of days, under which what is personal of a session is sealed. */
 export interface VisitorKeys {
@@ -99,7 +99,7 @@ export const createVisitCapture = (
   enterQueue: EnterQueue,
 ): CaptureVisit => {
   const known = new LRUCache<string, KnownTab>({ max: CACHED_TABS });
-  const inTurn = createTurns();
+  const oneAtATime = createKeyedMutex();
   const linger = createLinger(LINGER);
 
   const capture = async (
@@ -125,8 +125,8 @@ export const createVisitCapture = (
         return 'retry';
       }
       const begins = event.type === 'sessions.SessionCreated.v1';
-      const place = begins ? await enterQueue(event.data) : null;
-      if (begins && place === null) {
+      const queueEntry = begins ? await enterQueue(event.data) : null;
+      if (begins && queueEntry === null) {
         if (looked) return 'full';
         // What is not known here may be a session that the visit is of.
         looked = true;
@@ -143,12 +143,12 @@ export const createVisitCapture = (
           isWanted,
         );
         known.set(tabId, { generation, state: events.reduce(tab.evolve, state), revision });
-        place?.happened();
+        queueEntry?.happened();
         return begins ? 'session' : 'visit';
       } catch (error) {
         known.delete(tabId);
         // Of an unknown outcome the place is kept for a while: it may be there.
-        if (!(error instanceof OutcomeUnknown)) place?.leave();
+        if (!(error instanceof OutcomeUnknown)) queueEntry?.leave();
         if (!isWanted()) throw error;
         if (error instanceof StreamExpired) current = { ...UNKNOWN, generation: generation + 1 };
         else {
@@ -166,7 +166,9 @@ export const createVisitCapture = (
     await linger();
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + PATIENCE_MS;
-    return inTurn(tabId, () => capture(tabId, visit, context, admitted, () => performance.now() < deadline));
+    return oneAtATime(tabId, () =>
+      capture(tabId, visit, context, admitted, () => performance.now() < deadline),
+    );
   };
 };
 

@@ -23,7 +23,7 @@ interface SignalKey {
   seal(plain: Buffer, about: string): Buffer;
 }
 
-export interface ObserveParts {
+export interface ObserveDeps {
   readonly store: EventStore;
   readonly keys: SignalKeys;
   /** Keyed, and the same on all days: clues of several days are counted together. */
@@ -40,7 +40,7 @@ export interface Observed {
 }
 
 /** Takes a millisecond or two. */
-const AT_ONCE = 100;
+const CLUES_PER_TURN = 100;
 
 /**
  * Writes down a batch in one event, durably. It may be sent again after any failure: whoever reads counts the first
@@ -48,7 +48,7 @@ const AT_ONCE = 100;
  * @throws OutcomeUnknown when it may have been written, and the port's other errors when it was not
  */
 export const observeSignals = async (
-  { store, keys, digest }: ObserveParts,
+  { store, keys, digest }: ObserveDeps,
   observations: readonly Observation[],
   context: CommandContext,
 ): Promise<Observed> => {
@@ -69,7 +69,7 @@ export const observeSignals = async (
     else {
       clues.push(clueOf(one));
       // A lookup in this process does not wait for a whole batch.
-      if (clues.length % AT_ONCE === 0) await setImmediate();
+      if (clues.length % CLUES_PER_TURN === 0) await setImmediate();
     }
   }
   const [event] = toNewEvents(

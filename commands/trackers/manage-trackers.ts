@@ -96,12 +96,12 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
       run({ type, partner_id, tracker_id, at: context.at }, context),
     delete: remove,
     absence: (partner_id, tracker_id) =>
-      batcher.look(trackersStream(partner_id), (state) => {
+      batcher.readState(trackersStream(partner_id), (state) => {
         if (state.byId.has(tracker_id)) return null;
         return deletedAt(state, tracker_id) !== undefined ? 'tracker_deleted' : 'tracker_not_found';
       }),
     refusal: (partner_id, tracker_id) =>
-      batcher.look(trackersStream(partner_id), ({ byId }) => {
+      batcher.readState(trackersStream(partner_id), ({ byId }) => {
         const tracker = byId.get(tracker_id);
         if (tracker === undefined) return 'tracker_deleted';
         return tracker.disabled_at === null ? null : 'tracker_disabled';

@@ -13,7 +13,7 @@ export interface Sums<Row> {
  * waiting: not sent, or known not to be written. writing: sent, outcome not known. durable: written, and told so.
  * refused: told as not counted; if it is written all the same, a correction takes it back.
  */
-export interface Group<Row> extends Told {
+export interface Group<Row> extends PendingCount {
   /** `YYYY-MM-DD`. */
   readonly day: string;
   readonly rows: Map<string, Row>;
@@ -21,10 +21,10 @@ export interface Group<Row> extends Told {
 }
 
 /** What does not depend on what is counted. */
-export interface Told {
+export interface PendingCount {
   state: 'waiting' | 'writing' | 'durable' | 'refused';
   readonly openedAt: number;
-  readonly told: PromiseWithResolvers<void>;
+  readonly durable: PromiseWithResolvers<void>;
 }
 
 /** How long a group is open for more counts, milliseconds. */
@@ -36,13 +36,13 @@ const WAITING_MS = 2_000;
 /** And when an append that has begun is not known to be written by then. */
 const WRITING_MS = 4_000;
 
-export const refuse = (group: Told, cause?: unknown): void => {
+export const refuse = (group: PendingCount, cause?: unknown): void => {
   group.state = 'refused';
-  group.told.reject(new CountNotDurable('a count was not durable in time', { cause }));
+  group.durable.reject(new CountNotDurable('a count was not durable in time', { cause }));
 };
 
 /** Refuses the groups whose time is over. `now`: of the monotonic clock. */
-export const expire = (groups: readonly Told[], now: number): void => {
+export const expire = (groups: readonly PendingCount[], now: number): void => {
   for (const group of groups) {
     const limitMs = { waiting: WAITING_MS, writing: WRITING_MS, durable: null, refused: null }[group.state];
     if (limitMs !== null && now - group.openedAt >= limitMs) refuse(group);
@@ -71,10 +71,10 @@ export const createWaitingGroups = <Row extends readonly [string, string, ...unk
     const last = waiting.at(-1);
     const takesMore = last?.day === day && last.rows.size < MOST_ROWS && now - last.openedAt < GROUP_MS;
     if (last && takesMore) return last;
-    const told = Promise.withResolvers<void>();
+    const durable = Promise.withResolvers<void>();
     // A group whose callers have all gone must not end the process.
-    told.promise.catch(() => undefined);
-    const group: Group<Row> = { state: 'waiting', openedAt: now, day, rows: new Map(), answers: 0, told };
+    durable.promise.catch(() => undefined);
+    const group: Group<Row> = { state: 'waiting', openedAt: now, day, rows: new Map(), answers: 0, durable };
     waiting.push(group);
     return group;
   };

@@ -10,7 +10,7 @@ import {
 import { backoffMs } from '../../platform/backoff.ts';
 import { type Clock, iso } from '../../platform/clock.ts';
 import { pause } from '../../platform/pause.ts';
-import { apart } from '../../platform/spans.ts';
+import { withoutTrace } from '../../platform/spans.ts';
 import {
   answersOf,
   CountNotDurable,
@@ -18,10 +18,10 @@ import {
   expire,
   GROUP_MS,
   type Group,
+  type PendingCount,
   refuse,
   rowsOf,
   type Sums,
-  type Told,
 } from './count-groups.ts';
 import { type CountAppend, type CountEvents, createCountStreams } from './count-streams.ts';
 
@@ -34,7 +34,7 @@ export interface GroupCounter<Row> {
 
 const RETRY = { firstMs: 50, mostMs: 250 } as const;
 /** From so many answers an append waits for company. */
-const CROWD_ANSWERS = 8;
+const MIN_GROUP_TO_WAIT = 8;
 const GATHER_MS = 2;
 const CORRECTIONS_MS = 1_000;
 
@@ -121,7 +121,7 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
     failures = 0;
     for (const group of others) {
       group.state = 'durable';
-      group.told.resolve();
+      group.durable.resolve();
     }
     if (outcome === 'written' && refused.length > 0) append.takeBack(rowsOf(refused, counted));
   };
@@ -131,7 +131,7 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
     while (!waiting.isEmpty()) {
       // In a crowd an append costs more than the answers that share it. Half of the crowd is enough, so that it is
       // answered while the other half is being counted.
-      if (crowd >= CROWD_ANSWERS) await gather(crowd / 2);
+      if (crowd >= MIN_GROUP_TO_WAIT) await gather(crowd / 2);
       const batch = waiting.take();
       // All of them may have been refused meanwhile.
       if (batch.length > 0) await write(batch).catch((error: unknown) => refuseAll(batch, error));
@@ -169,9 +169,9 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
         state = 'gathering';
         // After this turn of the event loop, so that requests read together are counted together; and, being for
         // many requests, in the trace of none.
-        running = apart(() => new Promise<void>((resolve) => setImmediate(resolve)).then(run));
+        running = withoutTrace(() => new Promise<void>((resolve) => setImmediate(resolve)).then(run));
       }
-      return group.told.promise;
+      return group.durable.promise;
     },
     close: async () => {
       isClosed = true;
@@ -187,7 +187,7 @@ type Outcome = 'written' | 'not written' | 'taken back';
 
 const isRefused = (group: { readonly state: string }): boolean => group.state === 'refused';
 
-const refuseAll = (groups: readonly Told[], cause: unknown): void => {
+const refuseAll = (groups: readonly PendingCount[], cause: unknown): void => {
   for (const group of groups) if (group.state === 'writing') refuse(group, cause);
 };
 

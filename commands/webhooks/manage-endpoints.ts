@@ -35,7 +35,7 @@ export type EndpointBatcher = ReturnType<typeof createEndpointBatcher>;
 
 /** An endpoint as the log has it now; undefined: there is none, or it was deleted long ago. */
 export const currentEndpoint = (batcher: EndpointBatcher, partnerId: string, webhookId: string) =>
-  batcher.look(endpointsStream(partnerId), ({ byId }) => byId.get(webhookId));
+  batcher.readState(endpointsStream(partnerId), ({ byId }) => byId.get(webhookId));
 
 export interface NewEndpoint {
   readonly name: string;
@@ -69,7 +69,7 @@ export interface EndpointCommands {
   delete(partnerId: string, webhookId: string, context: CommandContext): Outcome;
 }
 
-export interface EndpointParts {
+export interface EndpointDeps {
   readonly batcher: EndpointBatcher;
   /** Endpoints that a partner may have, deleted ones apart. */
   readonly limit: number;
@@ -83,8 +83,8 @@ export interface EndpointParts {
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'whsec_';
 
-export const createEndpointCommands = (parts: EndpointParts): EndpointCommands => {
-  const { batcher, limit, destinations, seal, trackerKnown } = parts;
+export const createEndpointCommands = (deps: EndpointDeps): EndpointCommands => {
+  const { batcher, limit, destinations, seal, trackerKnown } = deps;
 
   const run = async (
     command: Exclude<EndpointCommand, { type: 'Forget' }>,

@@ -58,7 +58,7 @@ export const queueDeliveries = async (
     deliveriesStream(webhookId, one.envelope.created_at),
   );
   const places = await Promise.all([...streams].map(([stream, ofStream]) => queue(store, stream, ofStream)));
-  return places.reduce((last, place) => ((place ?? -1n) > (last ?? -1n) ? place : last), null);
+  return places.reduce((last, queueEntry) => ((queueEntry ?? -1n) > (last ?? -1n) ? queueEntry : last), null);
 };
 
 const storePayload = async (

@@ -5,7 +5,7 @@ import { type CommandContext, handle } from '../handle.ts';
 import { loadFromSnapshot } from '../snapshots.ts';
 import { endpointAggregate } from './manage-endpoints.ts';
 
-export interface ResealingParts {
+export interface ResealingDeps {
   readonly store: EventStore;
   /** Opens a secret and seals it under the key in use. @throws when no key at hand opens it */
   readonly reseal: (secret: SealedSecret, webhookId: string) => SealedSecret;
@@ -19,15 +19,15 @@ export interface ResealingParts {
  * @returns whether anything changed
  */
 export const resealSecrets = async (
-  parts: ResealingParts,
+  deps: ResealingDeps,
   { partner_id, webhook_id }: { readonly partner_id: string; readonly webhook_id: string },
   context: CommandContext,
 ): Promise<boolean> => {
-  const { store } = parts;
+  const { store } = deps;
   const stream = endpointsStream(partner_id);
   const loaded = await loadFromSnapshot(store, endpointAggregate, stream);
   const endpoint = loaded.state.byId.get(webhook_id);
-  const secrets = endpoint && resealed(parts, endpoint, context.at);
+  const secrets = endpoint && resealed(deps, endpoint, context.at);
   if (!secrets) return false;
   const command = { type: 'Reseal', partner_id, webhook_id, ...secrets, at: context.at } as const;
   const result = await handle(store, endpointAggregate, stream, command, context, loaded);
@@ -35,7 +35,7 @@ export const resealSecrets = async (
 };
 
 /** null: nothing is to be done. */
-const resealed = ({ reseal, isCurrent }: ResealingParts, endpoint: Endpoint, at: number) => {
+const resealed = ({ reseal, isCurrent }: ResealingDeps, endpoint: Endpoint, at: number) => {
   const { webhook_id, secret, previous, secret_rotation_until } = endpoint;
   const isDone = isCurrent(secret) && (previous === null || isCurrent(previous));
   if (endpoint.deleted_at !== null || isDone) return null;

@@ -18,7 +18,7 @@ export interface RetriableDelivery {
   readonly cycle: number;
 }
 
-export interface RetryParts {
+export interface RetryDeps {
   readonly store: EventStore;
   readonly endpoints: EndpointBatcher;
   /** Whether the body of the event is still kept. */
@@ -39,7 +39,7 @@ export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webho
  * @throws the port's errors: it may have begun then or not, and a repeat does no harm
  */
 export const retryDelivery = async (
-  { store, endpoints, isKept, enterQueue }: RetryParts,
+  { store, endpoints, isKept, enterQueue }: RetryDeps,
   delivery: RetriableDelivery,
   context: CommandContext,
 ): Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>> => {
@@ -48,8 +48,8 @@ export const retryDelivery = async (
   const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
   if (!endpoint?.enabled) return refuse('webhook_disabled');
   if (state === 'expired' || !(await isKept(event_id))) return refuse('webhook_event_expired');
-  const place = await enterQueue({ partner_id, webhook_id, event_id });
-  if (place === null) return refuse('webhook_queue_full');
+  const queueEntry = await enterQueue({ partner_id, webhook_id, event_id });
+  if (queueEntry === null) return refuse('webhook_queue_full');
   const event: DeliveryEvent = {
     type: 'webhooks.DeliveryRetried.v1',
     data: { delivery_id, webhook_id, partner_id, cycle: cycle + 1, retried_at: isoTime(context.at) },
@@ -58,10 +58,10 @@ export const retryDelivery = async (
   try {
     const events = toNewEvents(deliveryEvents, [event], context);
     const { position } = await appendSafely(store, stream, 'any', events);
-    place.happened();
+    queueEntry.happened();
     return accept({ position });
   } catch (error) {
-    if (!(error instanceof OutcomeUnknown)) place.leave();
+    if (!(error instanceof OutcomeUnknown)) queueEntry.leave();
     if (error instanceof StreamExpired) return refuse('webhook_event_expired');
     throw error;
   }

@@ -8,7 +8,7 @@ import type { QueueEntry } from '../queue-entry.ts';
 import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { type BodyKeys, deliveryId, queueDeliveries } from './queue-deliveries.ts';
 
-export interface SendTestParts {
+export interface SendTestDeps {
   readonly store: EventStore;
   readonly endpoints: EndpointBatcher;
   readonly dayKeys: BodyKeys;
@@ -42,14 +42,14 @@ const KEPT = 30 * DAY;
  * @throws the port's errors: the test may be sent then or not, and another does no harm
  */
 export const createSendTest =
-  ({ store, endpoints, dayKeys, enterQueue }: SendTestParts): SendTest =>
+  ({ store, endpoints, dayKeys, enterQueue }: SendTestDeps): SendTest =>
   async (partner_id, webhook_id, context) => {
     const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
     if (!endpoint || endpoint.deleted_at !== null) return refuse('webhook_not_found');
     if (!endpoint.enabled) return refuse('webhook_disabled');
     const event_id = testEventId(randomUUID());
-    const place = await enterQueue({ partner_id, webhook_id, event_id });
-    if (place === null) return refuse('webhook_queue_full');
+    const queueEntry = await enterQueue({ partner_id, webhook_id, event_id });
+    if (queueEntry === null) return refuse('webhook_queue_full');
     const position = await queueDeliveries(store, dayKeys, [
       {
         envelope: testEnvelope(event_id, isoTime(context.at)),
@@ -61,6 +61,6 @@ export const createSendTest =
         context,
       },
     ]);
-    place.happened();
+    queueEntry.happened();
     return accept({ delivery_id: deliveryId(webhook_id, event_id), event_id, position });
   };

@@ -1,12 +1,12 @@
 import type { Answer } from '../../http/route.ts';
-import { loginCookie, noLoginCookie, see } from '../answers.ts';
+import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { alert, count, facts, field, form } from '../components.ts';
 import { html } from '../html.ts';
 import { show, showBare } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import type { Visit } from '../visit.ts';
 
-export interface AccountParts {
+export interface AccountDeps {
   /** Seconds until this user may try passwords again; null: now. */
   readonly tooMany: (visit: Visit) => Promise<number | null>;
   /** Ends every login of the user and begins one. @returns its token; null: `current` is not the password */
@@ -21,28 +21,28 @@ const LEAST = 12;
 const MOST = 200;
 
 /** Who one is, one's password and one's logins. */
-export const accountPages = (parts: AccountParts): PageRoute[] => [
-  { method: 'GET', path: '/dashboard/account', handle: (visit) => account(parts, visit) },
+export const accountPages = (deps: AccountDeps): PageRoute[] => [
+  { method: 'GET', path: '/dashboard/account', handle: (visit) => account(deps, visit) },
   { method: 'GET', path: '/dashboard/password', beforeAll: true, handle: (visit) => passwordPage(visit) },
   {
     method: 'POST',
     path: '/dashboard/password',
     beforeAll: true,
     endsLogins: true,
-    handle: (visit) => changePassword(parts, visit),
+    handle: (visit) => changePassword(deps, visit),
   },
   {
     method: 'POST',
     path: '/dashboard/logout-everywhere',
     endsLogins: true,
     handle: async ({ user }) => {
-      await parts.endLogins(user.user_id);
-      return see('/dashboard/login', 'logged-out', noLoginCookie);
+      await deps.endLogins(user.user_id);
+      return redirectAfterPost('/dashboard/login', 'logged-out', noLoginCookie);
     },
   },
 ];
 
-const account = async ({ countLogins }: AccountParts, visit: Visit): Promise<Answer> => {
+const account = async ({ countLogins }: AccountDeps, visit: Visit): Promise<Answer> => {
   const { user } = visit;
   const logins = await countLogins(user.user_id);
   return show(visit, {
@@ -88,20 +88,20 @@ const passwordPage = (visit: Visit, error?: string, wait: number | null = null):
   );
 };
 
-const changePassword = async (parts: AccountParts, visit: Visit): Promise<Answer> => {
+const changePassword = async (deps: AccountDeps, visit: Visit): Promise<Answer> => {
   const { form: given, user } = visit;
   const current = given.get('current') ?? '';
   const password = given.get('password') ?? '';
   const wrong =
-    wrongWith(password, given.get('again') ?? '', current) ?? weaknessIn(password, user.name, parts);
+    wrongWith(password, given.get('again') ?? '', current) ?? weaknessIn(password, user.name, deps);
   if (wrong !== null) return passwordPage(visit, wrong);
-  const wait = await parts.tooMany(visit);
+  const wait = await deps.tooMany(visit);
   if (wait !== null) {
     return passwordPage(visit, `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`, wait);
   }
-  const token = await parts.changePassword(visit, current, password);
+  const token = await deps.changePassword(visit, current, password);
   if (token === null) return passwordPage(visit, 'The password until now is wrong.');
-  return see('/dashboard/account', 'password-changed', loginCookie(token));
+  return redirectAfterPost('/dashboard/account', 'password-changed', loginCookie(token));
 };
 
 const WEAKNESSES = {
@@ -111,8 +111,8 @@ const WEAKNESSES = {
 } as const;
 
 /** To be asked of a password of allowed length alone: the time that the check takes grows with its square. */
-const weaknessIn = (password: string, userName: string, parts: AccountParts): string | null => {
-  const weakness = parts.weakness(password, userName);
+const weaknessIn = (password: string, userName: string, deps: AccountDeps): string | null => {
+  const weakness = deps.weakness(password, userName);
   return weakness && WEAKNESSES[weakness];
 };
 

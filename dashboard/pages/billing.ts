@@ -1,5 +1,5 @@
 import type { Answer } from '../../http/route.ts';
-import { fileAnswer, see } from '../answers.ts';
+import { fileAnswer, redirectAfterPost } from '../answers.ts';
 import { count, counted, form, nothingYet, table, time } from '../components.ts';
 import { html } from '../html.ts';
 import { show } from '../layout.ts';
@@ -28,7 +28,7 @@ export interface Verdict {
   };
 }
 
-export interface BillingParts {
+export interface BillingDeps {
   readonly months: (
     partnerId: string,
   ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
@@ -40,20 +40,20 @@ export interface BillingParts {
 const PATH = '/dashboard/billing';
 
 /** Units by month, and whether the ledger proves them. */
-export const billingPages = (parts: BillingParts): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => billing(parts, visit) },
-  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(parts, visit) },
+export const billingPages = (deps: BillingDeps): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => billing(deps, visit) },
+  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },
   {
     method: 'POST',
     path: `${PATH}/audit`,
     handle: async ({ user }) => {
-      const isBegun = await parts.audit(user.partner_id);
-      return see(PATH, isBegun ? 'audit-begun' : 'audit-recent');
+      const isBegun = await deps.audit(user.partner_id);
+      return redirectAfterPost(PATH, isBegun ? 'audit-begun' : 'audit-recent');
     },
   },
 ];
 
-const billing = async ({ months, verdict }: BillingParts, visit: Visit): Promise<Answer> => {
+const billing = async ({ months, verdict }: BillingDeps, visit: Visit): Promise<Answer> => {
   const { partner_id } = visit.user;
   const [listed, audited] = await Promise.all([months(partner_id), verdict(partner_id)]);
   return show(visit, {
@@ -116,7 +116,7 @@ const verdictOf = ({ began_at, ended_at, report }: Verdict) => {
   }`;
 };
 
-const csv = async ({ months }: BillingParts, { user }: Visit): Promise<Answer> => {
+const csv = async ({ months }: BillingDeps, { user }: Visit): Promise<Answer> => {
   const rows = (await months(user.partner_id)).map(
     ({ month, completed, units }) => `${month},${completed},${units}`,
   );

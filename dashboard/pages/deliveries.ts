@@ -1,7 +1,7 @@
 import type { Answer } from '../../http/route.ts';
 import type { DeliveryBody, DeliveryState } from '../../http/schemas/webhook-deliveries.ts';
 import type { WebhookBody } from '../../http/schemas/webhooks.ts';
-import { see } from '../answers.ts';
+import { redirectAfterPost } from '../answers.ts';
 import type { ErrorAnswer } from '../api.ts';
 import {
   badge,
@@ -29,7 +29,7 @@ export interface RetriedAll {
   readonly refused: ErrorAnswer | null;
 }
 
-export interface DeliveryParts {
+export interface DeliveryDeps {
   /** Begins failed deliveries of an endpoint anew that were queued since a UTC day (`YYYY-MM-DD`), as many as fit into a moment. */
   readonly retryFailedSince: (visit: Visit, webhookId: string, day: string) => Promise<RetriedAll>;
 }
@@ -40,9 +40,9 @@ const PATH = '/dashboard/webhooks/:webhook_id/deliveries';
 const STATES: readonly DeliveryState[] = ['pending', 'delivered', 'failed', 'cancelled', 'expired'];
 
 /** What became of an endpoint's deliveries. */
-export const deliveryPages = (parts: DeliveryParts): PageRoute[] => [
+export const deliveryPages = (deps: DeliveryDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => history(visit) },
-  { method: 'POST', path: `${PATH}/retry`, handle: (visit) => retryAll(parts, visit) },
+  { method: 'POST', path: `${PATH}/retry`, handle: (visit) => retryAll(deps, visit) },
   { method: 'GET', path: `${PATH}/:delivery_id`, handle: (visit) => one(visit) },
   { method: 'POST', path: `${PATH}/:delivery_id/retry`, handle: (visit) => retry(visit) },
 ];
@@ -127,19 +127,19 @@ const answerOf = ({ http_status, error }: DeliveryBody): string =>
     .filter((text) => text !== '')
     .join(', ') || '–';
 
-const retryAll = async ({ retryFailedSince }: DeliveryParts, visit: Visit): Promise<Answer> => {
+const retryAll = async ({ retryFailedSince }: DeliveryDeps, visit: Visit): Promise<Answer> => {
   const day = textOf(visit, 'since');
   if (!/^\d{4}-\d{2}-\d{2}$/.test(day) || Number.isNaN(Date.parse(day))) {
     return history(visit, { ok: false, status: 400, code: 'invalid_date', message: 'Choose a day.' });
   }
   const { webhook_id } = endpointOf(visit);
   const { retried, all, refused } = await retryFailedSince(visit, webhook_id, day);
-  const told = `${counted(retried, 'delivery is', 'deliveries are')} being attempted anew.`;
+  const notice = `${counted(retried, 'delivery is', 'deliveries are')} being attempted anew.`;
   const rest = all ? 'None that failed since then is left.' : 'More are left: repeat it to go on.';
   return history(
     visit,
     refused,
-    retried > 0 || refused === null ? `${told} ${refused === null ? rest : ''}` : null,
+    retried > 0 || refused === null ? `${notice} ${refused === null ? rest : ''}` : null,
   );
 };
 
@@ -188,5 +188,5 @@ const retry = async (visit: Visit): Promise<Answer> => {
   const params = { ...endpointOf(visit), delivery_id };
   const retried = await visit.api('POST', `${DELIVERY}/retry`, { params });
   if (!retried.ok) return one(visit, retried);
-  return see(`${pathOf(visit)}/${encodeURIComponent(delivery_id)}`, 'delivery-retried');
+  return redirectAfterPost(`${pathOf(visit)}/${encodeURIComponent(delivery_id)}`, 'delivery-retried');
 };

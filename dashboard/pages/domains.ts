@@ -1,7 +1,7 @@
 import type { Answer } from '../../http/route.ts';
 import type { DomainBody } from '../../http/schemas/domains.ts';
 import type { TrackerBody } from '../../http/schemas/trackers.ts';
-import { see } from '../answers.ts';
+import { redirectAfterPost } from '../answers.ts';
 import {
   badge,
   confirmation,
@@ -19,7 +19,7 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { type Refused, textOf, type Visit } from '../visit.ts';
 
-export interface DomainParts {
+export interface DomainDeps {
   /** Of all the partner's trackers. */
   readonly list: (partnerId: string) => Promise<
     readonly (Pick<DomainBody, 'tracker_id' | 'hostname' | 'status' | 'created_at' | 'last_error'> & {
@@ -32,22 +32,22 @@ const PATH = '/dashboard/domains';
 const DOMAIN = '/v1/trackers/:tracker_id/domains/:domain_id';
 
 /** Host names of customers under which their pixel runs. */
-export const domainPages = (parts: DomainParts): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => list(parts, visit) },
-  { method: 'POST', path: PATH, handle: (visit) => create(parts, visit) },
-  { method: 'GET', path: `${PATH}/:tracker_id/:domain_id`, handle: (visit) => one(parts, visit) },
+export const domainPages = (deps: DomainDeps): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
+  { method: 'POST', path: PATH, handle: (visit) => create(deps, visit) },
+  { method: 'GET', path: `${PATH}/:tracker_id/:domain_id`, handle: (visit) => one(deps, visit) },
   {
     method: 'GET',
     path: `${PATH}/:tracker_id/:domain_id/delete`,
-    handle: (visit) => askDelete(parts, visit),
+    handle: (visit) => askDelete(deps, visit),
   },
-  { method: 'POST', path: `${PATH}/:tracker_id/:domain_id/delete`, handle: (visit) => remove(parts, visit) },
+  { method: 'POST', path: `${PATH}/:tracker_id/:domain_id/delete`, handle: (visit) => remove(deps, visit) },
 ];
 
-const list = async (parts: DomainParts, visit: Visit, refused: Refused = null): Promise<Answer> => {
+const list = async (deps: DomainDeps, visit: Visit, refused: Refused = null): Promise<Answer> => {
   const [listed, domains] = await Promise.all([
     visit.api<{ trackers: readonly TrackerBody[] }>('GET', '/v1/trackers'),
-    parts.list(visit.user.partner_id),
+    deps.list(visit.user.partner_id),
   ]);
   const trackers = listed.ok ? listed.body.trackers : [];
   const name = (id: string): string =>
@@ -111,12 +111,12 @@ const TROUBLES: Readonly<Record<string, string>> = {
 };
 const trouble = (error: string | null): string => (error === null ? '–' : (TROUBLES[error] ?? error));
 
-const create = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
+const create = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
   const params = { tracker_id: textOf(visit, 'tracker_id') };
   const body = { hostname: textOf(visit, 'hostname') };
   const made = await visit.api<DomainBody>('POST', '/v1/trackers/:tracker_id/domains', { params, body });
-  if (!made.ok) return list(parts, visit, made);
-  return see(`${PATH}/${made.body.tracker_id}/${made.body.id}`, 'domain-added');
+  if (!made.ok) return list(deps, visit, made);
+  return redirectAfterPost(`${PATH}/${made.body.tracker_id}/${made.body.id}`, 'domain-added');
 };
 
 const paramsOf = ({ request: { params } }: Visit) => ({
@@ -125,9 +125,9 @@ const paramsOf = ({ request: { params } }: Visit) => ({
 });
 const pathOf = ({ tracker_id, id }: DomainBody): string => `${PATH}/${tracker_id}/${id}`;
 
-const one = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
+const one = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
   const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
-  if (!found.ok) return list(parts, visit, found);
+  if (!found.ok) return list(deps, visit, found);
   const domain = found.body;
   return show(visit, {
     title: domain.hostname,
@@ -166,9 +166,9 @@ const one = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
   });
 };
 
-const askDelete = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
+const askDelete = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
   const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
-  if (!found.ok) return list(parts, visit, found);
+  if (!found.ok) return list(deps, visit, found);
   return show(visit, {
     title: `Give up ${found.body.hostname}?`,
     section: 'Domains',
@@ -181,7 +181,7 @@ const askDelete = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
   });
 };
 
-const remove = async (parts: DomainParts, visit: Visit): Promise<Answer> => {
+const remove = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
   const removed = await visit.api('DELETE', DOMAIN, { params: paramsOf(visit) });
-  return removed.ok ? see(PATH, 'domain-given-up') : list(parts, visit, removed);
+  return removed.ok ? redirectAfterPost(PATH, 'domain-given-up') : list(deps, visit, removed);
 };

@@ -1,5 +1,5 @@
 import type { Answer } from '../../http/route.ts';
-import { see } from '../answers.ts';
+import { redirectAfterPost } from '../answers.ts';
 import type { ErrorAnswer } from '../api.ts';
 import {
   badge,
@@ -35,7 +35,7 @@ export interface DashboardKey extends KeyLimitValues {
   readonly used_at: string | null;
 }
 
-export interface KeyParts {
+export interface KeyDeps {
   readonly list: (partnerId: string) => Promise<readonly DashboardKey[]>;
   readonly create: (
     visit: Visit,
@@ -65,17 +65,17 @@ export interface KeyCeilings {
 const PATH = '/dashboard/keys';
 
 /** The partner's API keys. */
-export const keyPages = (parts: KeyParts): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => list(parts, visit) },
-  { method: 'POST', path: PATH, handle: (visit) => create(parts, visit) },
-  { method: 'GET', path: `${PATH}/:key_id`, handle: (visit) => one(parts, visit) },
-  { method: 'POST', path: `${PATH}/:key_id`, handle: (visit) => update(parts, visit) },
-  { method: 'GET', path: `${PATH}/:key_id/revoke`, handle: (visit) => askRevoke(parts, visit) },
-  { method: 'POST', path: `${PATH}/:key_id/revoke`, handle: (visit) => revoke(parts, visit) },
+export const keyPages = (deps: KeyDeps): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
+  { method: 'POST', path: PATH, handle: (visit) => create(deps, visit) },
+  { method: 'GET', path: `${PATH}/:key_id`, handle: (visit) => one(deps, visit) },
+  { method: 'POST', path: `${PATH}/:key_id`, handle: (visit) => update(deps, visit) },
+  { method: 'GET', path: `${PATH}/:key_id/revoke`, handle: (visit) => askRevoke(deps, visit) },
+  { method: 'POST', path: `${PATH}/:key_id/revoke`, handle: (visit) => revoke(deps, visit) },
 ];
 
 const list = async (
-  { list, usualLimits, ceilingsOf }: KeyParts,
+  { list, usualLimits, ceilingsOf }: KeyDeps,
   visit: Visit,
   refused: Refused = null,
 ): Promise<Answer> => {
@@ -163,10 +163,10 @@ const wholeIn = (visit: Visit, name: string): number => {
   return /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
 };
 
-const create = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
+const create = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
   const name = textOf(visit, 'name');
-  const made = await parts.create(visit, { name, limits: limitsIn(visit) });
-  if (!made.ok) return list(parts, visit, made);
+  const made = await deps.create(visit, { name, limits: limitsIn(visit) });
+  if (!made.ok) return list(deps, visit, made);
   return show(visit, {
     title: 'Your new key',
     section: 'Keys',
@@ -176,16 +176,16 @@ const create = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
   });
 };
 
-const find = async ({ list }: KeyParts, { user, request }: Visit): Promise<DashboardKey | null> =>
+const find = async ({ list }: KeyDeps, { user, request }: Visit): Promise<DashboardKey | null> =>
   (await list(user.partner_id)).find(({ key_id }) => key_id === request.params.key_id) ?? null;
 
-const missing = (parts: KeyParts, visit: Visit): Promise<Answer> =>
-  list(parts, visit, { ok: false, status: 404, code: 'key_not_found', message: 'There is no such key.' });
+const missing = (deps: KeyDeps, visit: Visit): Promise<Answer> =>
+  list(deps, visit, { ok: false, status: 404, code: 'key_not_found', message: 'There is no such key.' });
 
-const one = async (parts: KeyParts, visit: Visit, refused: Refused = null): Promise<Answer> => {
-  const key = await find(parts, visit);
-  if (key === null) return missing(parts, visit);
-  const ceilings = await parts.ceilingsOf(visit.user.partner_id);
+const one = async (deps: KeyDeps, visit: Visit, refused: Refused = null): Promise<Answer> => {
+  const key = await find(deps, visit);
+  if (key === null) return missing(deps, visit);
+  const ceilings = await deps.ceilingsOf(visit.user.partner_id);
   return show(visit, {
     title: `Key “${key.name}”`,
     section: 'Keys',
@@ -202,20 +202,20 @@ const one = async (parts: KeyParts, visit: Visit, refused: Refused = null): Prom
   });
 };
 
-const update = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
-  const key = await find(parts, visit);
-  if (key === null) return missing(parts, visit);
+const update = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
+  const key = await find(deps, visit);
+  if (key === null) return missing(deps, visit);
   const given = limitsIn(visit);
   // The field has no seconds: left as it was, the key's own time stands.
   const untouched = textOf(visit, 'expires_at') === minuteOf(key.expires_at);
   const limits = untouched ? { ...given, expires_at: key.expires_at } : given;
-  const updated = await parts.update(visit, key.key_id, limits);
-  return updated.ok ? see(PATH, 'key-updated') : one(parts, visit, updated);
+  const updated = await deps.update(visit, key.key_id, limits);
+  return updated.ok ? redirectAfterPost(PATH, 'key-updated') : one(deps, visit, updated);
 };
 
-const askRevoke = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
-  const key = await find(parts, visit);
-  if (key === null) return missing(parts, visit);
+const askRevoke = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
+  const key = await find(deps, visit);
+  if (key === null) return missing(deps, visit);
   return show(visit, {
     title: `Revoke the key “${key.name}”?`,
     section: 'Keys',
@@ -229,9 +229,9 @@ const askRevoke = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
   });
 };
 
-const revoke = async (parts: KeyParts, visit: Visit): Promise<Answer> => {
-  const key = await find(parts, visit);
-  if (key === null) return missing(parts, visit);
-  const revoked = await parts.revoke(visit, key.key_id);
-  return revoked.ok ? see(PATH, 'key-revoked') : one(parts, visit, revoked);
+const revoke = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
+  const key = await find(deps, visit);
+  if (key === null) return missing(deps, visit);
+  const revoked = await deps.revoke(visit, key.key_id);
+  return revoked.ok ? redirectAfterPost(PATH, 'key-revoked') : one(deps, visit, revoked);
 };

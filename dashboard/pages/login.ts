@@ -1,12 +1,12 @@
 import type { Answer, ApiRequest } from '../../http/route.ts';
-import { loginCookie, noLoginCookie, see } from '../answers.ts';
+import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { alert, field } from '../components.ts';
+import { flashMessage } from '../flash-message.ts';
 import { html } from '../html.ts';
 import { showBare } from '../layout.ts';
 import { formOf, type OpenRoute, type PageRoute } from '../routes.ts';
-import { whatWasDone } from '../said.ts';
 
-export interface LoginParts {
+export interface LoginDeps {
   /** Seconds until this name or this visitor may try again; null: now. */
   readonly tooMany: (name: string, request: ApiRequest) => Promise<number | null>;
   /** Begins a login. @returns its token; null where name and password are nobody's */
@@ -18,41 +18,41 @@ interface Shown {
   readonly next: string;
   readonly name?: string;
   readonly error?: { readonly message: string; readonly code: string };
-  readonly said?: string | null;
+  readonly flash?: string | null;
   readonly status?: number;
   /** Seconds. */
   readonly retryAfter?: number;
 }
 
 /** The way in. */
-export const loginPages = (parts: LoginParts): OpenRoute[] => [
+export const loginPages = (deps: LoginDeps): OpenRoute[] => [
   {
     method: 'GET',
     path: '/dashboard/login',
     handle: ({ query }) => {
       const given = new URLSearchParams(query);
-      return loginPage({ next: ownPath(given.get('next')), said: whatWasDone(given.get('said')) });
+      return loginPage({ next: ownPath(given.get('next')), flash: flashMessage(given.get('said')) });
     },
   },
-  { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(parts, request) },
+  { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(deps, request) },
 ];
 
 /** The way out. */
-export const logoutAction = ({ logOut }: LoginParts): PageRoute => ({
+export const logoutAction = ({ logOut }: LoginDeps): PageRoute => ({
   method: 'POST',
   path: '/dashboard/logout',
   beforeAll: true,
   endsLogins: true,
   handle: async ({ token }) => {
     await logOut(token);
-    return see('/dashboard/login', 'logged-out', noLoginCookie);
+    return redirectAfterPost('/dashboard/login', 'logged-out', noLoginCookie);
   },
 });
 
-const loginPage = ({ next, name = '', error, said, status = 200, retryAfter }: Shown): Answer =>
+const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: Shown): Answer =>
   showBare(
     'Log in',
-    html`${error && alert(error)}${said && html`<p class="said" role="status">${said}</p>`}
+    html`${error && alert(error)}${flash && html`<p class="said" role="status">${flash}</p>`}
     <form method="post" action="/dashboard/login">
       <input type="hidden" name="next" value="${next}">
       ${field('User name', 'name', { value: name, required: true, autocomplete: 'username' })}
@@ -65,7 +65,7 @@ const loginPage = ({ next, name = '', error, said, status = 200, retryAfter }: S
     retryAfter,
   );
 
-const logIn = async ({ tooMany, logIn }: LoginParts, request: ApiRequest): Promise<Answer> => {
+const logIn = async ({ tooMany, logIn }: LoginDeps, request: ApiRequest): Promise<Answer> => {
   const form = formOf(request);
   const name = form.get('name') ?? '';
   const next = ownPath(form.get('next'));
@@ -79,7 +79,7 @@ const logIn = async ({ tooMany, logIn }: LoginParts, request: ApiRequest): Promi
     const message = 'User name or password are wrong.';
     return loginPage({ next, name, error: { message, code: 'login_refused' }, status: 401 });
   }
-  return see(next, undefined, loginCookie(token));
+  return redirectAfterPost(next, undefined, loginCookie(token));
 };
 
 /** A page of the dashboard, and no other place that a link may have named. */

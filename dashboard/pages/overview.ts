@@ -7,7 +7,7 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import type { Visit } from '../visit.ts';
 
-export interface OverviewParts {
+export interface OverviewDeps {
   /** Of all keys, since a UTC day (`YYYY-MM-DD`), days without any left out. */
   readonly requests: (
     partnerId: string,
@@ -36,19 +36,19 @@ const GROUPS: readonly (readonly [name: string, outcomes: readonly string[]])[] 
 ];
 
 /** What the partner's keys, trackers and users did lately. */
-export const overviewPage = (parts: OverviewParts): PageRoute => ({
+export const overviewPage = (deps: OverviewDeps): PageRoute => ({
   method: 'GET',
   path: '/dashboard',
-  handle: (visit) => overview(parts, visit),
+  handle: (visit) => overview(deps, visit),
 });
 
-const overview = async (parts: OverviewParts, visit: Visit): Promise<Answer> => {
+const overview = async (deps: OverviewDeps, visit: Visit): Promise<Answer> => {
   const { partner_id } = visit.user;
   const days = daysBack(visit.request.receivedAt, DAYS);
   const since = days[0] ?? '';
   const [requests, reveals] = await Promise.all([
-    parts.requests(partner_id, since),
-    parts.reveals(partner_id, since),
+    deps.requests(partner_id, since),
+    deps.reveals(partner_id, since),
   ]);
   const all = sum(requests, ({ requests }) => requests);
   const hits = sum(requests, ({ cache_hits }) => cache_hits);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Answer } from '../../http/route.ts';
 import type { RevealBody } from '../../http/schemas/reveals.ts';
-import { see } from '../answers.ts';
+import { redirectAfterPost } from '../answers.ts';
 import { badge, confirmation, facts, time } from '../components.ts';
 import { type Content, html } from '../html.ts';
 import { show } from '../layout.ts';
@@ -9,7 +9,7 @@ import type { PageRoute } from '../routes.ts';
 import { type Refused, textOf, type Visit } from '../visit.ts';
 import type { RevealOfSession } from './sessions.ts';
 
-export interface RevealParts {
+export interface RevealDeps {
   readonly revealsOf: (
     partnerId: string,
     sessionIds: readonly string[],
@@ -17,13 +17,13 @@ export interface RevealParts {
 }
 
 /** Asking for a company, and what came of it. */
-export const revealPages = (parts: RevealParts): PageRoute[] => [
-  { method: 'GET', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => ask(parts, visit) },
-  { method: 'POST', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => reveal(parts, visit) },
+export const revealPages = (deps: RevealDeps): PageRoute[] => [
+  { method: 'GET', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => ask(deps, visit) },
+  { method: 'POST', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => reveal(deps, visit) },
   { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
 ];
 
-const ask = async ({ revealsOf }: RevealParts, visit: Visit, refused: Refused = null): Promise<Answer> => {
+const ask = async ({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = null): Promise<Answer> => {
   const session_id = visit.request.params.session_id ?? '';
   const known = await visit.api('GET', '/v1/sessions/:session_id', { params: { session_id } });
   if (!known.ok) {
@@ -63,15 +63,15 @@ const question = (visit: Visit, idempotencyKey: string, warning: Content, refuse
   });
 };
 
-const reveal = async (parts: RevealParts, visit: Visit): Promise<Answer> => {
+const reveal = async (deps: RevealDeps, visit: Visit): Promise<Answer> => {
   const session_id = visit.request.params.session_id ?? '';
   const idempotencyKey = textOf(visit, 'idempotency_key');
   const revealed = await visit.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', {
     params: { session_id },
     idempotencyKey,
   });
-  if (revealed.ok) return see(`/dashboard/reveals/${revealed.body.reveal_id}`);
-  if (revealed.status !== 429 && revealed.status !== 503) return ask(parts, visit, revealed);
+  if (revealed.ok) return redirectAfterPost(`/dashboard/reveals/${revealed.body.reveal_id}`);
+  if (revealed.status !== 429 && revealed.status !== 503) return ask(deps, visit, revealed);
   // It may stand already. Nothing is read for this page: what it would be read from may be away as well.
   const again = html`<p><strong>Send it again from this page:</strong> however often, it is one reveal and at most one
     unit.</p>`;

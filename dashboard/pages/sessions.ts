@@ -17,7 +17,7 @@ export interface RevealOfSession {
   readonly company: string | null;
 }
 
-export interface SessionParts {
+export interface SessionDeps {
   /** Newest first. `before` is an `older` of the same list; null: it is none. */
   readonly recent: (
     visit: Visit,
@@ -33,24 +33,24 @@ export interface SessionParts {
 const PATH = '/dashboard/sessions';
 
 /** Who visited. */
-export const sessionPages = (parts: SessionParts): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => feed(parts, visit) },
-  { method: 'GET', path: `${PATH}/:session_id`, handle: (visit) => one(parts, visit) },
+export const sessionPages = (deps: SessionDeps): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => feed(deps, visit) },
+  { method: 'GET', path: `${PATH}/:session_id`, handle: (visit) => one(deps, visit) },
 ];
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-const feed = async (parts: SessionParts, visit: Visit, refused: Refused = null): Promise<Answer> => {
+const feed = async (deps: SessionDeps, visit: Visit, refused: Refused = null): Promise<Answer> => {
   const asked = visit.query.get('tracker_id') ?? '';
   const trackerId = UUID.test(asked) ? asked : null;
   const before = visit.query.get('before');
   const [listed, page] = await Promise.all([
     visit.api<{ trackers: readonly TrackerBody[] }>('GET', '/v1/trackers'),
-    parts.recent(visit, trackerId, before),
+    deps.recent(visit, trackerId, before),
   ]);
   const trackers = listed.ok ? listed.body.trackers : [];
   const { sessions, older } = page ?? { sessions: [], older: null };
-  const reveals = await parts.revealsOf(
+  const reveals = await deps.revealsOf(
     visit.user.partner_id,
     sessions.map(({ session_id }) => session_id),
   );
@@ -100,12 +100,12 @@ const companyOf = (reveals: readonly RevealOfSession[]): Content => {
   return reveals.length > 0 ? badge('pending', 'wait') : badge('not revealed', 'off');
 };
 
-const one = async (parts: SessionParts, visit: Visit): Promise<Answer> => {
+const one = async (deps: SessionDeps, visit: Visit): Promise<Answer> => {
   const session_id = visit.request.params.session_id ?? '';
   const found = await visit.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } });
-  if (!found.ok) return feed(parts, visit, found);
+  if (!found.ok) return feed(deps, visit, found);
   const session = found.body;
-  const reveals = await parts.revealsOf(visit.user.partner_id, [session.session_id]);
+  const reveals = await deps.revealsOf(visit.user.partner_id, [session.session_id]);
   const done = reveals.some(({ completed_at }) => completed_at !== null);
   return show(visit, {
     title: 'Session',

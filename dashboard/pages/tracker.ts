@@ -1,6 +1,6 @@
 import type { Answer } from '../../http/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../http/schemas/trackers.ts';
-import { see } from '../answers.ts';
+import { redirectAfterPost } from '../answers.ts';
 import type { ErrorAnswer } from '../api.ts';
 import { barChart } from '../charts.ts';
 import { confirmation, copyable, count, counted, facts, form, time } from '../components.ts';
@@ -141,7 +141,7 @@ const change = async (
   const params = paramsOf(visit);
   const changed = await visit.api(method, path, { params });
   if (!changed.ok) return one(visit, changed);
-  return see(done === 'tracker-deleted' ? PATH : `${PATH}/${params.tracker_id}`, done);
+  return redirectAfterPost(done === 'tracker-deleted' ? PATH : `${PATH}/${params.tracker_id}`, done);
 };
 
 const askDelete = async (visit: Visit): Promise<Answer> => {

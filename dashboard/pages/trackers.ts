@@ -1,6 +1,6 @@
 import type { Answer } from '../../http/route.ts';
 import type { TrackerBody } from '../../http/schemas/trackers.ts';
-import { see } from '../answers.ts';
+import { redirectAfterPost } from '../answers.ts';
 import { badge, field, form, nothingYet, table, time } from '../components.ts';
 import { html } from '../html.ts';
 import { show } from '../layout.ts';
@@ -67,5 +67,5 @@ const create = async (visit: Visit): Promise<Answer> => {
   const made = await visit.api<TrackerBody>('POST', '/v1/trackers', {
     body: { name: textOf(visit, 'name'), origins, customer_reference: reference === '' ? null : reference },
   });
-  return made.ok ? see(`${PATH}/${made.body.id}`, 'tracker-created') : list(visit, made);
+  return made.ok ? redirectAfterPost(`${PATH}/${made.body.id}`, 'tracker-created') : list(visit, made);
 };

@@ -1,6 +1,6 @@
 import type { Answer } from '../../http/route.ts';
 import type { DeliveryTotals, WebhookBody } from '../../http/schemas/webhooks.ts';
-import { see } from '../answers.ts';
+import { redirectAfterPost } from '../answers.ts';
 import type { ApiAnswer } from '../api.ts';
 import { checkbox, confirmation, count, facts, field, form, time } from '../components.ts';
 import { html } from '../html.ts';
@@ -90,18 +90,18 @@ const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
 const update = async (visit: Visit): Promise<Answer> => {
   const body = { name: textOf(visit, 'name'), events: visit.form.getAll('events') };
   const changed = await visit.api('PATCH', WEBHOOK, { params: paramsOf(visit), body });
-  return changed.ok ? see(pathOf(visit), 'webhook-changed') : one(visit, changed);
+  return changed.ok ? redirectAfterPost(pathOf(visit), 'webhook-changed') : one(visit, changed);
 };
 
 const enable = async (visit: Visit, enabled: boolean): Promise<Answer> => {
   const changed = await visit.api('PATCH', WEBHOOK, { params: paramsOf(visit), body: { enabled } });
   if (!changed.ok) return one(visit, changed);
-  return see(pathOf(visit), enabled ? 'webhook-enabled' : 'webhook-paused');
+  return redirectAfterPost(pathOf(visit), enabled ? 'webhook-enabled' : 'webhook-paused');
 };
 
 const test = async (visit: Visit): Promise<Answer> => {
   const sent = await visit.api('POST', `${WEBHOOK}/test`, { params: paramsOf(visit) });
-  return sent.ok ? see(`${pathOf(visit)}/deliveries`, 'webhook-tested') : one(visit, sent);
+  return sent.ok ? redirectAfterPost(`${pathOf(visit)}/deliveries`, 'webhook-tested') : one(visit, sent);
 };
 
 const askRotate = async (visit: Visit): Promise<Answer> => {
@@ -145,5 +145,5 @@ const askDelete = async (visit: Visit): Promise<Answer> => {
 
 const remove = async (visit: Visit): Promise<Answer> => {
   const removed = await visit.api('DELETE', WEBHOOK, { params: paramsOf(visit) });
-  return removed.ok ? see(PATH, 'webhook-deleted') : one(visit, removed);
+  return removed.ok ? redirectAfterPost(PATH, 'webhook-deleted') : one(visit, removed);
 };

@@ -94,9 +94,9 @@ export const checkUsage = (
   usage: readonly UnitSum[],
 ): Difference[] => {
   const byId = (sums: readonly UnitSum[]) => new Map(sums.map((sum) => [`${sum.month} ${sum.who}`, sum]));
-  const [told, billed] = [byId(usage), byId(sumsOf(entries))];
-  return [...new Set([...billed.keys(), ...told.keys()])].sort().flatMap((id): Difference[] => {
-    const [usages, ledgers] = [text(told.get(id)), text(billed.get(id))];
+  const [usageTotals, ledgerTotals] = [byId(usage), byId(sumsOf(entries))];
+  return [...new Set([...ledgerTotals.keys(), ...usageTotals.keys()])].sort().flatMap((id): Difference[] => {
+    const [usages, ledgers] = [text(usageTotals.get(id)), text(ledgerTotals.get(id))];
     if (usages === ledgers) return [];
     const detail = `${id}: ${ledgers} in the ledger, ${usages} in usage`;
     return [

@@ -91,19 +91,19 @@ const COMMON = ['partner_id', 'reveal_id', 'tracker_id', 'key_id', 'user_id', 'c
  */
 export const checkReceipts = (partnerId: string, { entries }: Chain, { byId }: Receipts): ReceiptCheck => {
   const differences: Difference[] = [];
-  const billed = new Set(entries.map(({ reveal_id }) => reveal_id));
+  const ledgerTotals = new Set(entries.map(({ reveal_id }) => reveal_id));
   for (const [reveal_id, { completed, revision }] of byId) {
     const stream = `${REVEAL_PREFIX}${reveal_id}`;
     const differ = (kind: DifferenceKind, detail: string): void =>
       void differences.push({ kind, stream, revision, reveal_id, detail });
     if (!completed) continue;
     if (completed.billable !== completed.hasData) {
-      const said = completed.billable
+      const stated = completed.billable
         ? 'billable, though its result is empty'
         : 'not billable, though its result has data';
-      differ('unit_mismatch', `the receipt is ${said}`);
+      differ('unit_mismatch', `the receipt is ${stated}`);
     }
-    if (!billed.has(reveal_id)) differ('missing_entry', `completed at ${completed.completed_at}`);
+    if (!ledgerTotals.has(reveal_id)) differ('missing_entry', `completed at ${completed.completed_at}`);
   }
   let checked = 0;
   for (const entry of entries) {

@@ -112,7 +112,11 @@ const activate = (name: Name, { domain_id, hostname }: OfDomain, at: string): Do
   { type: 'domains.DomainActivated.v1', data: { domain_id, hostname, activated_at: at } },
 ];
 
-const look = (command: Extract<DomainCommand, { type: 'Look' }>, name: Name, mine: Domain): DomainEvent[] => {
+const check = (
+  command: Extract<DomainCommand, { type: 'Look' }>,
+  name: Name,
+  mine: Domain,
+): DomainEvent[] => {
   const { domain_id, hostname, proven, at } = command;
   const ids = { domain_id, hostname };
   if (mine.status === 'failed' || at < notAhead(Date.parse(mine.changed_at), at)) return [];
@@ -149,7 +153,7 @@ export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = 
     if (!mine) return accept([]);
     switch (command.type) {
       case 'Look':
-        return accept(look(command, name, mine));
+        return accept(check(command, name, mine));
       case 'Release': {
         const data = { domain_id, hostname, tracker_id: mine.tracker_id, released_at: isoTime(at) };
         return accept([{ type: 'domains.DomainReleased.v1', data }]);
@@ -246,7 +250,7 @@ const claimed = (
  * When to look again after a look at `at`, both in milliseconds; null: never. Soon after it was claimed, then ever more
  * slowly, down to hourly; daily once it is active, and hourly while it does not point here.
  */
-export const nextLook = (name: Domain, at: number): number | null => {
+export const nextCheck = (name: Domain, at: number): number | null => {
   if (name.status === 'failed') return null;
   if (name.status === 'active' && name.missed_since === null) return at + DAY;
   const age = at - Date.parse(name.claimed_at);

@@ -44,7 +44,7 @@ export type DomainEvent = EventOf<typeof domainEvents>;
 const place = { tracker_id: z.uuid(), domain_id: z.uuid() };
 
 /** Stream `domains-<tracker>`: the places for domains that a tracker has. */
-export const domainPlaceEvents = {
+export const domainSlotEvents = {
   'domains.PlaceTaken.v1': z.object({
     ...place,
     partner_id: z.uuid(),
@@ -64,7 +64,7 @@ export const domainPlaceEvents = {
     freed: z.array(z.object({ ...domain, freed_at: instant })),
   }),
 } as const;
-export type DomainPlaceEvent = EventOf<typeof domainPlaceEvents>;
+export type DomainSlotEvent = EventOf<typeof domainSlotEvents>;
 
 export const DOMAIN_PREFIX = 'domain-';
 export const DOMAIN_PLACES_PREFIX = 'domains-';

@@ -70,7 +70,7 @@ export const reveal: Decider<Reveal, RevealCommand, RevealEvent, RevealRefusal> 
 export const revealStream = (revealId: string): string => `${REVEAL_PREFIX}${revealId}`;
 
 /** What is known of a visitor whose address is not public: nothing, and nobody to ask (decisions, Pixel). */
-export const UNKNOWABLE: RevealResult = {
+export const EMPTY_RESULT: RevealResult = {
   status: 'complete',
   match_type: 'unclassified',
   company_found: false,

@@ -32,14 +32,14 @@ const DELETED_REMEMBERED = 2_500;
 export const deletedAt = ({ deleted, deletedBefore }: Trackers, trackerId: string): string | undefined =>
   deleted.get(trackerId) ?? deletedBefore.get(trackerId);
 
-interface Aimed {
+interface TrackerRef {
   readonly partner_id: string;
   readonly tracker_id: string;
   readonly at: number;
 }
 
 export type TrackerCommand =
-  | (Aimed & {
+  | (TrackerRef & {
       readonly type: 'Create';
       readonly name: string;
       readonly origins: readonly string[];
@@ -47,7 +47,7 @@ export type TrackerCommand =
       /** Trackers that a partner may have, deleted ones apart. */
       readonly limit: number;
     })
-  | (Aimed & { readonly type: 'Disable' | 'Enable' | 'Delete' });
+  | (TrackerRef & { readonly type: 'Disable' | 'Enable' | 'Delete' });
 
 export type TrackerRefusal =
   | 'invalid_tracker'

@@ -40,7 +40,7 @@ export interface Endpoints {
 /** So many deleted endpoints are remembered at least, and at most twice as many: a script may delete 60 a minute. */
 const DELETED_REMEMBERED = 50;
 
-interface Aimed {
+interface EndpointRef {
   readonly partner_id: string;
   readonly webhook_id: string;
   /** Milliseconds. */
@@ -48,7 +48,7 @@ interface Aimed {
 }
 
 export type EndpointCommand =
-  | (Aimed & {
+  | (EndpointRef & {
       readonly type: 'Create';
       readonly name: string;
       readonly url: string;
@@ -62,21 +62,21 @@ export type EndpointCommand =
       readonly destinations: DestinationPolicy;
     })
   /** null: as it is. */
-  | (Aimed & {
+  | (EndpointRef & {
       readonly type: 'Update';
       readonly name: string | null;
       readonly events: readonly string[] | null;
       readonly enabled: boolean | null;
     })
-  | (Aimed & { readonly type: 'Rotate'; readonly secret: SealedSecret })
+  | (EndpointRef & { readonly type: 'Rotate'; readonly secret: SealedSecret })
   /** The same secrets under another master key; `of`: the newest one as it was read. */
-  | (Aimed & {
+  | (EndpointRef & {
       readonly type: 'Reseal';
       readonly of: SealedSecret;
       readonly secret: SealedSecret;
       readonly previous: SealedSecret | null;
     })
-  | (Aimed & { readonly type: 'Delete' })
+  | (EndpointRef & { readonly type: 'Delete' })
   /** Forgets, by a snapshot of the others, the endpoints that were deleted so long ago that they are told of no more. */
   | { readonly type: 'Forget'; readonly partner_id: string; readonly at: number };
 
@@ -144,7 +144,10 @@ const update = (command: Extract<EndpointCommand, { type: 'Update' }>, state: En
   ]);
 };
 
-const rotate = ({ partner_id, webhook_id, secret, at }: Aimed & { secret: SealedSecret }, of: Endpoint) => {
+const rotate = (
+  { partner_id, webhook_id, secret, at }: EndpointRef & { secret: SealedSecret },
+  of: Endpoint,
+) => {
   if (of.secret.sealed === secret.sealed) return accept<EndpointEvent[]>([]);
   if (of.secret_rotation_until !== null && at < Date.parse(of.secret_rotation_until)) {
     return refuse<EndpointRefusal>('webhook_rotation_pending');

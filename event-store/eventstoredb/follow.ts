@@ -20,7 +20,7 @@ const HELD_BYTES = 16 * 1_048_576;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
 
-export interface FollowParts {
+export interface FollowDeps {
   readonly client: EventStoreDBClient;
   readonly now: () => number;
   /** Told of each subscription that ended by an error. */
@@ -33,7 +33,7 @@ export interface FollowParts {
  * from an error, so a new one begins after the last event that was handed out.
  */
 export async function* follow(
-  { client, now, onStall }: FollowParts,
+  { client, now, onStall }: FollowDeps,
   { after, prefixes, batchSize = BATCH_SIZE, includeExpired = false, signal }: FollowOptions,
 ): AsyncGenerator<Batch> {
   const wanted = ({ streamId }: ClientEvent): boolean =>

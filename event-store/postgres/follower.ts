@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { type Alarm, createAlarm } from '../../platform/alarm.ts';
 import { createListener } from '../../platform/listener.ts';
+import { createWakeup, type Wakeup } from '../../platform/wakeup.ts';
 import { isHidden } from '../hidden.ts';
 import type { Batch, FollowOptions, Position } from '../port.ts';
 import { COLUMNS, toRecordedEvent } from './rows.ts';
@@ -44,7 +44,7 @@ export interface Follower {
  * highest visible position is complete and a cursor that holds one number misses nothing.
  */
 export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOptions): Follower => {
-  const following = new Set<Alarm>();
+  const following = new Set<Wakeup>();
   const closing = new AbortController();
   const own = randomUUID();
   const NOTIFY = `select pg_notify('${CHANNEL}', '${own}')`;
@@ -52,7 +52,7 @@ export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOpt
   let again = false;
 
   const wake = (): void => {
-    for (const alarm of following) alarm.ring();
+    for (const wakeup of following) wakeup.wake();
   };
 
   const notify = (): void => {
@@ -69,7 +69,7 @@ export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOpt
     url,
     name: 'doorplate listen',
     channels: [CHANNEL],
-    heard: (_channel, payload) => {
+    onNotification: (_channel, payload) => {
       if (payload !== own) wake();
     },
     // What was committed before is not notified again.
@@ -98,8 +98,8 @@ export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOpt
     let size = most;
     let after = options.after;
     // A commit that is heard of during a read is not slept over: the alarm remembers.
-    const alarm = createAlarm();
-    following.add(alarm);
+    const wakeup = createWakeup();
+    following.add(wakeup);
     try {
       while (!signal.aborted) {
         const rows = await read(after, size, options.prefixes);
@@ -118,11 +118,11 @@ export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOpt
           continue;
         }
         listener.ensure();
-        const pollMs = listener.hears() ? POLL_MS : DEAF_POLL_MS;
-        await alarm.wait(rows === null ? RETRY_MS : pollMs, signal);
+        const pollMs = listener.isListening() ? POLL_MS : DEAF_POLL_MS;
+        await wakeup.wait(rows === null ? RETRY_MS : pollMs, signal);
       }
     } finally {
-      following.delete(alarm);
+      following.delete(wakeup);
     }
   }
 

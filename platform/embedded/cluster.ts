@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import type { Binaries } from './binaries.ts';
 import { EmbeddedPostgresError, reason } from './error.ts';
-import { ownFolder, type Place } from './place.ts';
+import { type DatabaseLocation, ownFolder } from './location.ts';
 
 /** PostgreSQL's superuser and the database that the product lives in. */
 const USER = 'doorplate';
@@ -16,30 +16,39 @@ const DATABASE = 'doorplate';
 export const PROGRAM_ENVIRONMENT = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
 /** Under whom to start PostgreSQL's programs, as `spawn` wants it. */
-export const identityOf = ({ runAs }: Place): { uid?: number; gid?: number } =>
+export const identityOf = ({ runAs }: DatabaseLocation): { uid?: number; gid?: number } =>
   runAs === null ? {} : { uid: runAs.uid, gid: runAs.gid };
 
 /**
  * Makes the data folder on the first start; on later ones checks that it is of our PostgreSQL's version.
  * @throws EmbeddedPostgresError with initdb's own reason, or naming the two versions
  */
-export async function ensureCluster(place: Place, binaries: Binaries, durable: boolean): Promise<void> {
-  if (existsSync(place.cluster)) return checkVersion(place, binaries);
-  removeUnfinished(place);
-  const unfinished = ownFolder(`${place.cluster}.${process.pid}.new`, place.runAs);
-  const passwordCopy = writePassword(place);
+export async function ensureCluster(
+  location: DatabaseLocation,
+  binaries: Binaries,
+  durable: boolean,
+): Promise<void> {
+  if (existsSync(location.cluster)) return checkVersion(location, binaries);
+  removeUnfinished(location);
+  const unfinished = ownFolder(`${location.cluster}.${process.pid}.new`, location.runAs);
+  const passwordCopy = writePassword(location);
   try {
-    await initdb(place, binaries, unfinished, passwordCopy, durable);
+    await initdb(location, binaries, unfinished, passwordCopy, durable);
   } finally {
     rmSync(passwordCopy);
   }
   // Only a whole data folder ever has the final name, whatever was killed on the way.
-  renameSync(unfinished, place.cluster);
+  renameSync(unfinished, location.cluster);
 }
 
 /** The URL of the product's database. `host` is an address or the folder of the Unix socket. */
-export function databaseUrl(place: Place, host: string, port: number, database = DATABASE): string {
-  const password = readPassword(place);
+export function databaseUrl(
+  location: DatabaseLocation,
+  host: string,
+  port: number,
+  database = DATABASE,
+): string {
+  const password = readPassword(location);
   return `postgresql://${USER}:${encodeURIComponent(password)}@${encodeURIComponent(host)}:${port}/${database}`;
 }
 
@@ -55,7 +64,13 @@ export async function ensureDatabase(adminUrl: string): Promise<void> {
   }
 }
 
-async function initdb(place: Place, binaries: Binaries, folder: string, password: string, durable: boolean) {
+async function initdb(
+  location: DatabaseLocation,
+  binaries: Binaries,
+  folder: string,
+  password: string,
+  durable: boolean,
+) {
   const args = [
     `--pgdata=${folder}`,
     `--username=${USER}`,
@@ -71,43 +86,45 @@ async function initdb(place: Place, binaries: Binaries, folder: string, password
   ];
   try {
     await promisify(execFile)(binaries.initdb, args, {
-      ...identityOf(place),
+      ...identityOf(location),
       cwd: folder,
       env: PROGRAM_ENVIRONMENT,
     });
   } catch (error) {
-    const said = (error as { stderr?: string }).stderr?.trim().split('\n').join(' / ');
-    throw new EmbeddedPostgresError(`PostgreSQL's initdb failed in ${place.base}: ${said || reason(error)}`);
+    const message = (error as { stderr?: string }).stderr?.trim().split('\n').join(' / ');
+    throw new EmbeddedPostgresError(
+      `PostgreSQL's initdb failed in ${location.base}: ${message || reason(error)}`,
+    );
   }
 }
 
-function checkVersion(place: Place, { major }: Binaries): void {
-  const made = readFileSync(join(place.cluster, 'PG_VERSION'), 'utf8').trim();
+function checkVersion(location: DatabaseLocation, { major }: Binaries): void {
+  const made = readFileSync(join(location.cluster, 'PG_VERSION'), 'utf8').trim();
   if (made === major) return;
   throw new EmbeddedPostgresError(
-    `the data in ${place.cluster} are PostgreSQL ${made}'s and this is ${major}: see docs/operations.md, Upgrading the embedded PostgreSQL`,
+    `the data in ${location.cluster} are PostgreSQL ${made}'s and this is ${major}: see docs/operations.md, Upgrading the embedded PostgreSQL`,
   );
 }
 
-function removeUnfinished({ base }: Place): void {
+function removeUnfinished({ base }: DatabaseLocation): void {
   for (const name of readdirSync(base)) {
     if (/^cluster\.\d+\.new$/.test(name)) rmSync(join(base, name), { recursive: true, force: true });
   }
 }
 
 /** Keeps a new password for ourselves, and a copy that PostgreSQL's user may read as long as initdb runs. */
-function writePassword(place: Place): string {
+function writePassword(location: DatabaseLocation): string {
   const password = randomBytes(24).toString('base64url');
-  rmSync(place.passwordFile, { force: true });
-  writeFileSync(place.passwordFile, `${password}\n`, { flag: 'wx', mode: 0o600 });
-  const copy = join(place.sockets, 'password');
+  rmSync(location.passwordFile, { force: true });
+  writeFileSync(location.passwordFile, `${password}\n`, { flag: 'wx', mode: 0o600 });
+  const copy = join(location.sockets, 'password');
   rmSync(copy, { force: true });
   writeFileSync(copy, `${password}\n`, { flag: 'wx', mode: 0o600 });
-  if (place.runAs !== null) chownSync(copy, place.runAs.uid, place.runAs.gid);
+  if (location.runAs !== null) chownSync(copy, location.runAs.uid, location.runAs.gid);
   return copy;
 }
 
-function readPassword({ passwordFile }: Place): string {
+function readPassword({ passwordFile }: DatabaseLocation): string {
   try {
     return readFileSync(passwordFile, 'utf8').trim();
   } catch (error) {

@@ -3,8 +3,8 @@ import { type Binaries, findBinaries } from './binaries.ts';
 import { databaseUrl, ensureCluster, ensureDatabase } from './cluster.ts';
 import { type Endpoint, findEndpoint, moveEndpoint } from './endpoint.ts';
 import { reason } from './error.ts';
+import { type DatabaseLocation, findLocation } from './location.ts';
 import { exclusively } from './mutex.ts';
-import { findPlace, type Place } from './place.ts';
 import { ensureRunning, findRunning, StartFailure, shutDown } from './postmaster.ts';
 import { supervise } from './supervise.ts';
 import { enter, leave, type Mode } from './users.ts';
@@ -64,21 +64,26 @@ const FOR_TESTS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, mode = 'own', durable = true, sharedDir = '/var/lib/doorplate' } = options;
   const { moreSettings = [], npmPackage } = options;
-  const place = findPlace(dataDir, sharedDir);
-  const use = await exclusively(place.base, START_PATIENCE_MS, async () => {
-    const id = enter(place.usersFile, mode, dataDir);
+  const location = findLocation(dataDir, sharedDir);
+  const use = await exclusively(location.base, START_PATIENCE_MS, async () => {
+    const id = enter(location.usersFile, mode, dataDir);
     try {
       return {
         id,
-        ...(await begin(place, durable, moreSettings, findBinaries(place.runAs, sharedDir, npmPackage))),
+        ...(await begin(
+          location,
+          durable,
+          moreSettings,
+          findBinaries(location.runAs, sharedDir, npmPackage),
+        )),
       };
     } catch (error) {
-      leave(place.usersFile, id);
+      leave(location.usersFile, id);
       throw error;
     }
   });
-  log.info({ pid: use.pid, folder: place.base }, 'the embedded PostgreSQL runs');
-  return mode === 'own' ? supervised(place, use, log) : passingBy(place, use, log);
+  log.info({ pid: use.pid, folder: location.base }, 'the embedded PostgreSQL runs');
+  return mode === 'own' ? supervised(location, use, log) : joined(location, use, log);
 }
 
 interface Use {
@@ -90,49 +95,54 @@ interface Use {
 }
 
 async function begin(
-  place: Place,
+  location: DatabaseLocation,
   durable: boolean,
   moreSettings: readonly string[],
   binaries: Binaries,
 ): Promise<Omit<Use, 'id'>> {
-  await ensureCluster(place, binaries, durable);
+  await ensureCluster(location, binaries, durable);
   const settings = [...SETTINGS, ...(durable ? DURABLE : FOR_TESTS), ...moreSettings];
-  const { pid, endpoint } = await run(place, binaries, settings);
+  const { pid, endpoint } = await run(location, binaries, settings);
   const { host, port } = endpoint;
-  await ensureDatabase(databaseUrl(place, host, port, 'postgres'));
+  await ensureDatabase(databaseUrl(location, host, port, 'postgres'));
   return {
-    url: databaseUrl(place, host, port),
+    url: databaseUrl(location, host, port),
     pid,
-    restart: () => ensureRunning(place, binaries, [...settings, ...endpoint.settings]),
+    restart: () => ensureRunning(location, binaries, [...settings, ...endpoint.settings]),
   };
 }
 
 /** On a first start of this process nobody holds the URL yet, so that a port taken meanwhile is given up. */
 async function run(
-  place: Place,
+  location: DatabaseLocation,
   binaries: Binaries,
   settings: readonly string[],
 ): Promise<{ pid: number; endpoint: Endpoint }> {
-  const endpoint = await findEndpoint(place);
-  const at = async ({ settings: more }: Endpoint) => ensureRunning(place, binaries, [...settings, ...more]);
+  const endpoint = await findEndpoint(location);
+  const at = async ({ settings: more }: Endpoint) =>
+    ensureRunning(location, binaries, [...settings, ...more]);
   try {
     return { pid: await at(endpoint), endpoint };
   } catch (error) {
     const taken = error instanceof StartFailure && /could not (bind|create any TCP)/.test(error.message);
-    const other = taken ? await moveEndpoint(place, endpoint) : null;
+    const other = taken ? await moveEndpoint(location, endpoint) : null;
     if (other === null) throw error;
     return { pid: await at(other), endpoint: other };
   }
 }
 
-function supervised(place: Place, use: Use, log: EmbeddedPostgresOptions['log']): EmbeddedPostgres {
+function supervised(
+  location: DatabaseLocation,
+  use: Use,
+  log: EmbeddedPostgresOptions['log'],
+): EmbeddedPostgres {
   let { pid } = use;
   let stopped: Promise<void> | undefined;
   const endSupervision = supervise(
     {
-      isRunning: () => findRunning(place) !== null,
+      isRunning: () => findRunning(location) !== null,
       restart: () =>
-        exclusively(place.base, START_PATIENCE_MS, async () => {
+        exclusively(location.base, START_PATIENCE_MS, async () => {
           if (stopped === undefined) pid = await use.restart();
         }),
     },
@@ -145,29 +155,33 @@ function supervised(place: Place, use: Use, log: EmbeddedPostgresOptions['log'])
     },
     stop: () => {
       endSupervision();
-      stopped ??= end(place, use, log);
+      stopped ??= end(location, use, log);
       return stopped;
     },
   };
 }
 
-function passingBy(place: Place, use: Use, log: EmbeddedPostgresOptions['log']): EmbeddedPostgres {
+function joined(location: DatabaseLocation, use: Use, log: EmbeddedPostgresOptions['log']): EmbeddedPostgres {
   let stopped: Promise<void> | undefined;
   return {
     url: use.url,
     pid: use.pid,
     stop: () => {
-      stopped ??= end(place, use, log);
+      stopped ??= end(location, use, log);
       return stopped;
     },
   };
 }
 
-async function end(place: Place, { id }: Use, log: EmbeddedPostgresOptions['log']): Promise<void> {
+async function end(
+  location: DatabaseLocation,
+  { id }: Use,
+  log: EmbeddedPostgresOptions['log'],
+): Promise<void> {
   try {
-    await exclusively(place.base, STOP_PATIENCE_MS, async () => {
-      if (!leave(place.usersFile, id)) return;
-      const ended = await shutDown(place, SHUTDOWN_MS);
+    await exclusively(location.base, STOP_PATIENCE_MS, async () => {
+      if (!leave(location.usersFile, id)) return;
+      const ended = await shutDown(location, SHUTDOWN_MS);
       if (!ended) log.warn('the embedded PostgreSQL did not end in time; the next start goes on with it');
     });
   } catch (error) {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import type { Place } from './place.ts';
+import type { DatabaseLocation } from './location.ts';
 
 /** Where PostgreSQL listens. */
 export interface Endpoint {
@@ -21,22 +21,22 @@ const SOCKET_PATH_BYTES = 107;
  * A Unix socket, which is faster than TCP and open to nobody else; where its path would be too long, a free port
  * on loopback, noted and taken again by every later start.
  */
-export async function findEndpoint(place: Place): Promise<Endpoint> {
-  const path = join(place.sockets, `.s.PGSQL.${SOCKET_NUMBER}`);
+export async function findEndpoint(location: DatabaseLocation): Promise<Endpoint> {
+  const path = join(location.sockets, `.s.PGSQL.${SOCKET_NUMBER}`);
   if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES) {
     const settings = [
       'listen_addresses=',
-      `unix_socket_directories=${quoted(place.sockets)}`,
+      `unix_socket_directories=${quoted(location.sockets)}`,
       `port=${SOCKET_NUMBER}`,
     ];
-    return { host: place.sockets, port: SOCKET_NUMBER, settings };
+    return { host: location.sockets, port: SOCKET_NUMBER, settings };
   }
-  return onLoopback(notedPort(place) ?? (await notePort(place)));
+  return onLoopback(notedPort(location) ?? (await notePort(location)));
 }
 
 /** Another port than the noted one, which some other program has taken meanwhile; null for a Unix socket. */
-export async function moveEndpoint(place: Place, { host }: Endpoint): Promise<Endpoint | null> {
-  return host === LOOPBACK ? onLoopback(await notePort(place)) : null;
+export async function moveEndpoint(location: DatabaseLocation, { host }: Endpoint): Promise<Endpoint | null> {
+  return host === LOOPBACK ? onLoopback(await notePort(location)) : null;
 }
 
 const onLoopback = (port: number): Endpoint => ({
@@ -48,7 +48,7 @@ const onLoopback = (port: number): Endpoint => ({
 /** The setting is a list: a comma or a space in the folder's name must not split it. */
 const quoted = (folder: string): string => `"${folder.replaceAll('"', '""')}"`;
 
-function notedPort({ portFile }: Place): number | null {
+function notedPort({ portFile }: DatabaseLocation): number | null {
   try {
     return Number(readFileSync(portFile, 'utf8')) || null;
   } catch {
@@ -56,7 +56,7 @@ function notedPort({ portFile }: Place): number | null {
   }
 }
 
-async function notePort({ portFile }: Place): Promise<number> {
+async function notePort({ portFile }: DatabaseLocation): Promise<number> {
   const port = await freePort();
   writeFileSync(portFile, `${port}\n`, { mode: 0o644 });
   return port;

@@ -15,7 +15,7 @@ import type { Binaries } from './binaries.ts';
 import { identityOf, PROGRAM_ENVIRONMENT } from './cluster.ts';
 import { SOCKET_NUMBER } from './endpoint.ts';
 import { EmbeddedPostgresError, reason } from './error.ts';
-import type { Place } from './place.ts';
+import type { DatabaseLocation } from './location.ts';
 import { exists, identify, isAlive, isPostgres, servesCluster, until } from './processes.ts';
 
 /** PostgreSQL would not start; what its log said. */
@@ -34,9 +34,9 @@ const REMAINS_MS = 20_000;
 const LOG_LIMIT_BYTES = 10_000_000;
 
 /** The PostgreSQL that serves these data, whoever started it, or null. */
-export function findRunning(place: Place): number | null {
-  const noted = readPidFile(place);
-  return noted !== null && servesCluster(noted.pid, place.cluster) ? noted.pid : null;
+export function findRunning(location: DatabaseLocation): number | null {
+  const noted = readPidFile(location);
+  return noted !== null && servesCluster(noted.pid, location.cluster) ? noted.pid : null;
 }
 
 /**
@@ -46,29 +46,29 @@ export function findRunning(place: Place): number | null {
  * @throws StartFailure
  */
 export async function ensureRunning(
-  place: Place,
+  location: DatabaseLocation,
   binaries: Binaries,
   settings: readonly string[],
 ): Promise<number> {
   const patience = performance.now() + REMAINS_MS;
   for (;;) {
-    const pid = findRunning(place);
-    if (pid !== null && (await becomesReady(place, pid))) return pid;
-    const logEnd = rotateLog(place);
-    const started = launch(place, binaries, settings);
-    if (await becomesReady(place, started)) return started;
-    const said = complaint(place, logEnd);
-    const remains = said.includes('shared memory block') && said.includes('is still in use');
+    const pid = findRunning(location);
+    if (pid !== null && (await becomesReady(location, pid))) return pid;
+    const logEnd = rotateLog(location);
+    const started = launch(location, binaries, settings);
+    if (await becomesReady(location, started)) return started;
+    const message = complaint(location, logEnd);
+    const remains = message.includes('shared memory block') && message.includes('is still in use');
     if (!remains || performance.now() > patience) {
-      throw new StartFailure(`PostgreSQL did not start: ${said || `see ${place.logFile}`}`);
+      throw new StartFailure(`PostgreSQL did not start: ${message || `see ${location.logFile}`}`);
     }
     await pause(200);
   }
 }
 
 /** Ends PostgreSQL: its sessions are cut off and all is written. @returns whether it ended in time */
-export async function shutDown(place: Place, milliseconds: number): Promise<boolean> {
-  const pid = findRunning(place);
+export async function shutDown(location: DatabaseLocation, milliseconds: number): Promise<boolean> {
+  const pid = findRunning(location);
   const server = pid === null ? null : identify(pid);
   if (pid === null || server === null) return true;
   // Not by its command line, which a process loses a moment before it is gone.
@@ -80,17 +80,21 @@ export async function shutDown(place: Place, milliseconds: number): Promise<bool
   return until(gone, 2_000);
 }
 
-function launch(place: Place, binaries: Binaries, settings: readonly string[]): number {
-  forgetStranger(place);
-  const log = openLog(place);
+function launch(location: DatabaseLocation, binaries: Binaries, settings: readonly string[]): number {
+  forgetStranger(location);
+  const log = openLog(location);
   try {
-    const child = spawn(binaries.postgres, ['-D', place.cluster, ...settings.flatMap((set) => ['-c', set])], {
-      ...identityOf(place),
-      cwd: place.cluster,
-      env: PROGRAM_ENVIRONMENT,
-      detached: true,
-      stdio: ['ignore', log, log],
-    });
+    const child = spawn(
+      binaries.postgres,
+      ['-D', location.cluster, ...settings.flatMap((set) => ['-c', set])],
+      {
+        ...identityOf(location),
+        cwd: location.cluster,
+        env: PROGRAM_ENVIRONMENT,
+        detached: true,
+        stdio: ['ignore', log, log],
+      },
+    );
     child.on('error', () => {});
     child.unref();
     if (child.pid !== undefined) return child.pid;
@@ -101,13 +105,13 @@ function launch(place: Place, binaries: Binaries, settings: readonly string[]): 
 }
 
 /** False as soon as the process is gone. */
-async function becomesReady(place: Place, pid: number): Promise<boolean> {
+async function becomesReady(location: DatabaseLocation, pid: number): Promise<boolean> {
   const ready = () => {
-    const noted = readPidFile(place);
+    const noted = readPidFile(location);
     return noted?.pid === pid && noted.status === 'ready';
   };
   const decided = await until(() => ready() || identify(pid) === null, RECOVERY_MS);
-  if (!decided) throw new StartFailure(`PostgreSQL (process ${pid}) is not ready: see ${place.logFile}`);
+  if (!decided) throw new StartFailure(`PostgreSQL (process ${pid}) is not ready: see ${location.logFile}`);
   return identify(pid) !== null && ready();
 }
 
@@ -115,19 +119,19 @@ async function becomesReady(place: Place, pid: number): Promise<boolean> {
  * PostgreSQL overlooks the note of a process that is gone, and then looks for remains of it. It cannot know that the
  * noted number now belongs to some other program, or to a zombie that nobody collects (a container without an init).
  */
-function forgetStranger(place: Place): void {
-  for (const note of [pidFile(place), join(place.sockets, `.s.PGSQL.${SOCKET_NUMBER}.lock`)]) {
+function forgetStranger(location: DatabaseLocation): void {
+  for (const note of [pidFile(location), join(location.sockets, `.s.PGSQL.${SOCKET_NUMBER}.lock`)]) {
     const pid = Number(readLines(note)[0] ?? 0);
     if (pid > 0 && exists(pid) && !isPostgres(pid)) rmSync(note, { force: true });
   }
 }
 
-function readPidFile(place: Place): PidFile | null {
-  const lines = readLines(pidFile(place));
+function readPidFile(location: DatabaseLocation): PidFile | null {
+  const lines = readLines(pidFile(location));
   return lines.length === 0 ? null : { pid: Number(lines[0]), status: lines[7]?.trim() ?? '' };
 }
 
-const pidFile = ({ cluster }: Place): string => join(cluster, 'postmaster.pid');
+const pidFile = ({ cluster }: DatabaseLocation): string => join(cluster, 'postmaster.pid');
 
 function readLines(file: string): readonly string[] {
   try {
@@ -137,7 +141,7 @@ function readLines(file: string): readonly string[] {
   }
 }
 
-function openLog({ base, logFile }: Place): number {
+function openLog({ base, logFile }: DatabaseLocation): number {
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
   try {
     const log = openSync(logFile, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
@@ -151,7 +155,7 @@ function openLog({ base, logFile }: Place): number {
 }
 
 /** @returns where the next start's lines will begin */
-function rotateLog({ logFile }: Place): number {
+function rotateLog({ logFile }: DatabaseLocation): number {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   if (size < LOG_LIMIT_BYTES) return size;
   renameSync(logFile, `${logFile}.1`);
@@ -159,11 +163,11 @@ function rotateLog({ logFile }: Place): number {
 }
 
 /** The log's last words in one line: why it ended, without what every start says. */
-function complaint({ logFile }: Place, from: number): string {
+function complaint({ logFile }: DatabaseLocation, from: number): string {
   const lines = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n');
   const words = lines.map((line) => line.replace(/^.*?\b(?:FATAL|PANIC|HINT|WARNING|LOG): +/, ''));
-  const telling = words.filter((line) => !/^(starting|listening|shutting|database system)/.test(line));
-  return telling.slice(-4).join(' / ');
+  const meaningful = words.filter((line) => !/^(starting|listening|shutting|database system)/.test(line));
+  return meaningful.slice(-4).join(' / ');
 }
 
 function kill(pid: number, signal: NodeJS.Signals): void {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { createNamesBatcher, createPlacesBatcher } from '../../commands/domains/aggregates.ts';
+import { createNamesBatcher, createSlotsBatcher } from '../../commands/domains/aggregates.ts';
 import {
-  closePlaces,
+  closeSlots,
   completeClaim,
   releaseAll,
   releaseUnlessKept,
@@ -11,7 +11,7 @@ import {
   DOMAIN_PLACES_PREFIX,
   DOMAIN_PREFIX,
   domainEvents,
-  domainPlaceEvents,
+  domainSlotEvents,
 } from '../../domain/domains/events.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts';
@@ -21,7 +21,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
-export interface KeepingParts {
+export interface KeepingDeps {
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly clock: Clock;
@@ -29,15 +29,15 @@ export interface KeepingParts {
 
 export const KEEPING_PROCESSOR = 'keep-domains';
 
-const followed = { ...domainEvents, ...domainPlaceEvents, ...trackerEvents };
+const followed = { ...domainEvents, ...domainSlotEvents, ...trackerEvents };
 
 /**
  * Completes what takes more than one stream: a place without its name, a name without its place, the domains of a
  * deleted tracker. Each event is answered by what both streams say now, so that any of them may come late or again. It
  * also sees to it that somebody looks where a claimed name points.
  */
-export const keepDomains = ({ store, pool, clock }: KeepingParts): FollowingProcessor => {
-  const deps = { names: createNamesBatcher(store), places: createPlacesBatcher(store) };
+export const keepDomains = ({ store, pool, clock }: KeepingDeps): FollowingProcessor => {
+  const deps = { names: createNamesBatcher(store), slots: createSlotsBatcher(store) };
   return {
     name: KEEPING_PROCESSOR,
     prefixes: [DOMAIN_PREFIX, DOMAIN_PLACES_PREFIX, TRACKERS_PREFIX],
@@ -61,7 +61,7 @@ export const keepDomains = ({ store, pool, clock }: KeepingParts): FollowingProc
         case 'domains.DomainReleased.v1':
           return lookNoMore(pool, event.data.domain_id);
         case 'trackers.TrackerDeleted.v1':
-          return closePlaces(deps, event.data.tracker_id, context);
+          return closeSlots(deps, event.data.tracker_id, context);
         case 'domains.PlacesClosed.v1':
           return releaseAll(deps, event.data.tracker_id, context);
       }

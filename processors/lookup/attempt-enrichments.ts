@@ -9,9 +9,9 @@ import {
 } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { combineAnswers } from '../../domain/lookup/result.ts';
-import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
+import { createWakeup } from '../../platform/wakeup.ts';
 import { causesIn } from '../causes.ts';
 import { claimDue, type DueAttempts, isClaimed } from '../claims.ts';
 import { askChain, type Provider } from './provider.ts';
@@ -49,7 +49,7 @@ const LEASE_MARGIN_MS = 15_000;
 export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) => {
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
-  const alarm = createAlarm();
+  const wakeup = createWakeup();
 
   const start = (work: DueWork): void => {
     const attempt = makeAttempt(options, work, stopping.signal)
@@ -58,7 +58,7 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
       })
       .finally(() => {
         running.delete(attempt);
-        alarm.ring();
+        wakeup.wake();
       });
     running.add(attempt);
   };
@@ -74,13 +74,13 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
         await setTimeout(GATHER_MS);
         ({ waitMs } = due);
       }
-      await alarm.wait(waitMs, stopping.signal);
+      await wakeup.wait(waitMs, stopping.signal);
     }
   })();
 
   return {
     /** Something may be due: look at once. */
-    nudge: alarm.ring,
+    nudge: wakeup.wake,
     /** Lets running attempts end; what is claimed and not begun is due again after its lease. */
     stop: async (): Promise<void> => {
       stopping.abort();

@@ -6,10 +6,10 @@ import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
-import { apart } from '../../platform/spans.ts';
+import { withoutTrace } from '../../platform/spans.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
-export interface EnrichRevealsParts {
+export interface EnrichRevealsDeps {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly digest: (ip: string) => string;
@@ -37,7 +37,7 @@ export const enrichReveals = ({
   addressOf,
   request,
   onAwaited,
-}: EnrichRevealsParts): FollowingProcessor => {
+}: EnrichRevealsDeps): FollowingProcessor => {
   const handle = async (stored: RecordedEvent): Promise<void> => {
     const event = readEvent(revealEvents, stored);
     if (event === null) return;
@@ -52,7 +52,7 @@ export const enrichReveals = ({
     }
     const ip = await addressOf(partner_id, session_id);
     if (ip === null) return;
-    const asked = await apart(() => request(ip, partner_id, unrelated(clock)));
+    const asked = await withoutTrace(() => request(ip, partner_id, unrelated(clock)));
     await pool.query({
       name: 'await_result',
       text: `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
@@ -109,7 +109,7 @@ export const askForLeftReveals = async ({
   clock,
   addressOf,
   request,
-}: Omit<EnrichRevealsParts, 'digest' | 'onAwaited'>): Promise<void> => {
+}: Omit<EnrichRevealsDeps, 'digest' | 'onAwaited'>): Promise<void> => {
   const now = new Date(clock.now());
   await pool.query(FORGET_EXPIRED, [now]);
   const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>(
@@ -120,7 +120,7 @@ export const askForLeftReveals = async ({
   for (const { reveal_id, session_id, partner_id } of rows) {
     if (refused.has(partner_id)) continue;
     const ip = await addressOf(partner_id, session_id);
-    if (ip !== null && !(await apart(() => request(ip, partner_id, unrelated(clock))))) {
+    if (ip !== null && !(await withoutTrace(() => request(ip, partner_id, unrelated(clock))))) {
       refused.add(partner_id);
       continue;
     }

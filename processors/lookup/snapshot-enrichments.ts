@@ -5,9 +5,9 @@ import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/s
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { durably } from '../../platform/durably.ts';
+import { createWakeup } from '../../platform/wakeup.ts';
 import { type Consumers, createPassage } from '../consumers.ts';
 
 export interface SnapshotEnrichmentsOptions {
@@ -38,14 +38,14 @@ const NAME = 'saved-lookups';
  */
 export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): Promise<void> => {
   const { pool, clock, consumers, signal, forMs } = options;
-  const passage = createPassage(pool, consumers);
+  const consumerProgress = createPassage(pool, consumers);
   const before = Date.parse(utcDay(clock.now() - AFTER_MIDNIGHT));
-  const alarm = createAlarm();
+  const wakeup = createWakeup();
   const started = performance.now();
-  await endWhatWasLeft(options, { before, passed: await passage.passed() });
+  await endWhatWasLeft(options, { before, passed: await consumerProgress.passed() });
   for (let after = ''; ; ) {
     const begun = performance.now();
-    const passed = await passage.passed();
+    const passed = await consumerProgress.passed();
     if (passed === null || signal.aborted || begun - started > forMs) break;
     const { rows } = await pool.query<{ ip: string }>({
       name: 'enrichments_to_snapshot',
@@ -60,7 +60,7 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
     if (last === undefined || ips.length < BATCH) break;
     after = last;
     // Half the time is left to other work on the store.
-    await alarm.wait(performance.now() - begun, signal);
+    await wakeup.wait(performance.now() - begun, signal);
   }
   if (!signal.aborted) await reportBlocked(options);
 };

@@ -7,10 +7,10 @@ import { WEBHOOKS_PREFIX, webhookEvents } from '../../domain/webhooks/events.ts'
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
-import { apart } from '../../platform/spans.ts';
+import { withoutTrace } from '../../platform/spans.ts';
 import type { FollowingProcessor } from '../follow.ts';
 
-export interface CompleteRevealsParts {
+export interface CompleteRevealsDeps {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   /** Waits until read models have come to a place; false after a time limit. */
@@ -28,18 +28,18 @@ const NEEDED = ['webhooks', 'reveals'];
  * Completes pending reveals by itself where an endpoint is told of it (decisions, "Sessions and reveals"): when the
  * result comes, and when endpoints change. Others wait for whoever reads them.
  */
-export const completeReveals = (parts: CompleteRevealsParts): FollowingProcessor => ({
+export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
   name: COMPLETING_PROCESSOR,
   prefixes: [ENRICHMENT_PREFIX, WEBHOOKS_PREFIX],
   async handle(stored) {
     const enriched = readEvent(enrichmentEvents, stored)?.type === 'lookup.EnrichmentCompleted.v1';
     const partner = enriched ? null : subscriberOf(stored);
     if (!enriched && partner === null) return;
-    if (!(await parts.applied(NEEDED, stored.position))) {
+    if (!(await deps.applied(NEEDED, stored.position))) {
       throw new StoreUnavailable('the read models are behind the log');
     }
-    if (enriched) await resultIsThere(parts, digestOfEnrichment(stored.stream));
-    else await completeReady(parts, partner);
+    if (enriched) await resultIsThere(deps, digestOfEnrichment(stored.stream));
+    else await completeReady(deps, partner);
   },
 });
 
@@ -52,15 +52,15 @@ const subscriberOf = (stored: RecordedEvent): string | null => {
 };
 
 /** Something is saved of an address, by its digest: whoever waits for it may complete. */
-export const resultIsThere = async (parts: CompleteRevealsParts, digest: string): Promise<void> => {
-  const { rows } = await parts.pool.query<{ reveal_id: string }>({
+export const resultIsThere = async (deps: CompleteRevealsDeps, digest: string): Promise<void> => {
+  const { rows } = await deps.pool.query<{ reveal_id: string }>({
     name: 'result_is_there',
     text: `update work.awaited_result set ready = true from ${DURABLY} where address_digest = $1
            returning reveal_id`,
     values: [digest],
   });
   const reveals = rows.map(({ reveal_id }) => reveal_id);
-  if (reveals.length > 0) await completeReady(parts, null, reveals);
+  if (reveals.length > 0) await completeReady(deps, null, reveals);
 };
 
 /**
@@ -68,23 +68,23 @@ export const resultIsThere = async (parts: CompleteRevealsParts, digest: string)
  * queue of its partner's deliveries is full, that partner's others wait for the next time, and nobody else's.
  */
 export const completeReady = async (
-  { pool, clock, complete }: CompleteRevealsParts,
+  { pool, clock, complete }: CompleteRevealsDeps,
   partner: string | null,
   reveals: readonly string[] | null = null,
 ): Promise<void> => {
   const full = new Set<string>();
   for (let after = FIRST; ; ) {
-    const { rows } = await pool.query<{ reveal_id: string; partner_id: string; place: string }>({
+    const { rows } = await pool.query<{ reveal_id: string; partner_id: string; cursor: string }>({
       name: 'ready_reveals',
       text: READY,
-      values: [new Date(clock.now()), partner, reveals, [...full], after.place, after.reveal_id],
+      values: [new Date(clock.now()), partner, reveals, [...full], after.cursor, after.reveal_id],
     });
     for (const { reveal_id, partner_id } of rows) {
       if (full.has(partner_id)) continue;
       const id = uuid();
       const context = { correlationId: id, causationId: id, at: clock.now() };
       // A trace of its own: none leads from the work on an address to a reveal (architecture, rule 13).
-      if (await apart(() => complete(reveal_id, context))) {
+      if (await withoutTrace(() => complete(reveal_id, context))) {
         await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [reveal_id]);
       } else full.add(partner_id);
     }
@@ -94,10 +94,10 @@ export const completeReady = async (
   }
 };
 
-const FIRST = { place: '-infinity', reveal_id: '00000000-0000-0000-0000-000000000000' };
+const FIRST = { cursor: '-infinity', reveal_id: '00000000-0000-0000-0000-000000000000' };
 
 const READY = `
-  select a.reveal_id, a.partner_id, r.created_at::text as place
+  select a.reveal_id, a.partner_id, r.created_at::text as cursor
   from work.awaited_result a join read.reveal r on r.reveal_id = a.reveal_id
   where a.ready and a.expires_at > $1 and r.completed_at is null
     and ($2::uuid is null or a.partner_id = $2) and ($3::uuid[] is null or a.reveal_id = any ($3))

@@ -6,7 +6,7 @@ import type { Expiring } from '../expiry.ts';
 export const expiringReveals: Expiring = {
   name: 'reveals',
   due: `
-    select reveal_id as id, partner_id, '${REVEAL_PREFIX}' || reveal_id as stream, expires_at, expires_at::text as place,
+    select reveal_id as id, partner_id, '${REVEAL_PREFIX}' || reveal_id as stream, expires_at, expires_at::text as cursor,
            last_revision, false as lives, true as ready
     from read.reveal
     where expires_at <= $1 and last_position <= $2 and created_at < $3::date::timestamp at time zone 'UTC'

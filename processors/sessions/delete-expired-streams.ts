@@ -25,7 +25,7 @@ export const deleteExpiredStreams = async (
 ): Promise<void> => {
   // What was swept on a day had expired by its end.
   const before = utcDay(clock.now() - TOLD_DAYS * DAY);
-  const passage = createPassage(pool, consumers);
+  const consumerProgress = createPassage(pool, consumers);
   const { signal } = new AbortController();
   const { rows } = await pool.query<{ partner_id: string; day: string }>(
     `select partner_id, day::text from read.expired_session where day < $1::date
@@ -35,7 +35,8 @@ export const deleteExpiredStreams = async (
   for (const { partner_id, day } of rows) {
     const stream = expiredStream(partner_id, day);
     for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
-      if (!(await passage.come(last.position, signal))) throw new Error(`${stream} has not been read by all`);
+      if (!(await consumerProgress.come(last.position, signal)))
+        throw new Error(`${stream} has not been read by all`);
       await store.expire(stream, last.revision);
     }
   }

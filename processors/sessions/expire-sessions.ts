@@ -10,7 +10,7 @@ export const expiringSessions: Expiring = {
   name: 'sessions',
   due: `
     select d.*, t.*
-    from (select session_id as id, partner_id, stream, expires_at, expires_at::text as place
+    from (select session_id as id, partner_id, stream, expires_at, expires_at::text as cursor
           from read.session
           where expires_at <= $1 and last_position <= $2 and first_seen_at < $3::date::timestamp at time zone 'UTC'
             and (expires_at, session_id) > ($4::timestamptz, $5::uuid)

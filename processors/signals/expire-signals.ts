@@ -37,16 +37,16 @@ export const expireSignals = async (
   forget: (day: string) => Promise<void>,
 ): Promise<void> => {
   const { store, pool, clock, consumers, signal } = options;
-  const passage = createPassage(pool, consumers);
+  const consumerProgress = createPassage(pool, consumers);
   const days = await expiredDays(pool, clock.now());
   const left: ExpiredDay[] = [];
   for (const row of days) {
     if (signal.aborted) return;
     const { day, last_revision, last_position } = row;
-    const passed = await passage.passed();
+    const passed = await consumerProgress.passed();
     const known = { stream: signalsStream(day), last_revision, lives: false };
     const isRead = passed !== null && BigInt(last_position) <= passed;
-    if (isRead && (await retireStream({ store, passage, passed, signal }, known))) await forget(day);
+    if (isRead && (await retireStream({ store, consumerProgress, passed, signal }, known))) await forget(day);
     else left.push(row);
   }
   await tellOfBlocked(options, left);

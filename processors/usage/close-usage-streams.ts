@@ -14,14 +14,14 @@ export interface UsageUpkeepOptions {
 
 /** Usage is kept for so long (architecture, Streams). */
 const USAGE_DAYS = 400;
-const AT_ONCE = 100;
+const MAX_STREAMS_PER_RUN = 100;
 
 /** Closes the streams of past days, an hour after midnight so that no process still writes to them. */
 export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<void> => {
   const { rows } = await pool.query(
     // A day of trackers that is not closed to its end holds no counts to total.
     `select source from read.usage_source
-     where day < $1::date and not totalled and not source ^@ '${trackerDayStream('')}' order by day limit ${AT_ONCE}`,
+     where day < $1::date and not totalled and not source ^@ '${trackerDayStream('')}' order by day limit ${MAX_STREAMS_PER_RUN}`,
     [utcDay(clock.now() - HOUR)],
   );
   for (const { source } of rows) {

@@ -19,7 +19,7 @@ export interface Sent {
   readonly retry_after_ms: number | null;
 }
 
-export interface AttemptParts {
+export interface AttemptDeps {
   readonly clock: Clock;
   /** The endpoints' targets as they are now; an endpoint that takes nothing any more is left out. */
   readonly targetsOf: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
@@ -52,12 +52,12 @@ type Outcome = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>
 
 /** Makes one attempt. null: there is nothing to send now, or nowhere; `destroyed`: never again. @throws what the parts throw */
 export const makeAttempt = async (
-  parts: AttemptParts,
+  deps: AttemptDeps,
   claim: DeliveryClaim,
   target: Target | undefined,
   claimedAt: number,
 ): Promise<Outcome | 'destroyed' | null> => {
-  const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = parts;
+  const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = deps;
   const { delivery_id, webhook_id, partner_id, event_id, cycle, attempt } = claim;
   const body = target === undefined ? null : await bodyOf(event_id);
   if (target === undefined || body === null) return null;

@@ -5,8 +5,8 @@ import { v7 as uuid } from 'uuid';
 import type { DeliveryError } from '../../domain/webhooks/events.ts';
 import { probeEveryMs } from '../../domain/webhooks/schedule.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { createAlarm } from '../../platform/alarm.ts';
-import { type AttemptParts, makeAttempt, type Target } from './attempt.ts';
+import { createWakeup } from '../../platform/wakeup.ts';
+import { type AttemptDeps, makeAttempt, type Target } from './attempt.ts';
 import { inAttemptSpan } from './attempt-span.ts';
 import { createDeliveryClaims, type DeliveryClaim, type EndedAttempt, type Wanted } from './claims.ts';
 import { expireDelivery } from './expire-deliveries.ts';
@@ -15,7 +15,7 @@ import { createJournal } from './journal.ts';
 import { createLanes } from './lanes.ts';
 import { startWatch, type Watched } from './watch.ts';
 
-export interface DeliverOptions extends AttemptParts {
+export interface DeliverOptions extends AttemptDeps {
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly log: Logger;
@@ -34,7 +34,7 @@ export interface DeliverOptions extends AttemptParts {
 
 export interface Deliveries {
   /** Something may be due: what the read model's notification says of it. */
-  heard(notification: string): void;
+  onNotification(notification: string): void;
   /** Lets running attempts end, for a while. */
   stop(): Promise<void>;
 }
@@ -60,7 +60,7 @@ const WRITTEN_MS = 1_500;
 export const startDeliveries = (options: DeliverOptions): Deliveries => {
   const { clock, log, pool, concurrency } = options;
   const stopping = new AbortController();
-  const alarm = createAlarm();
+  const wakeup = createWakeup();
   const lanes = createLanes(concurrency, PLACES, options.roomOfPartner);
   const claims = createDeliveryClaims(pool, {
     ...options,
@@ -76,7 +76,7 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
 
   const look = (webhookId: string, partnerId: string, at: number): void => {
     lanes.look(webhookId, partnerId, at);
-    alarm.ring();
+    wakeup.wake();
   };
   const watch = startWatch({ ...options, look });
 
@@ -102,7 +102,7 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     } finally {
       ended.push({ claim, succeeded });
       lanes.ended(claim.webhook_id);
-      alarm.ring();
+      wakeup.wake();
     }
   };
 
@@ -149,7 +149,7 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     } catch (error) {
       log.warn({ error: String(error) }, 'deliveries could not be claimed');
       for (const one of wanted) lanes.notTaken(one, clock.now());
-      await alarm.wait(AGAIN_MS, stopping.signal);
+      await wakeup.wait(AGAIN_MS, stopping.signal);
     }
   };
 
@@ -157,12 +157,12 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     while (!stopping.signal.aborted) {
       await turn();
       const ms = ended.length > 0 ? 0 : journal.isBehind() ? POLL_MS : lanes.nextIn(clock.now());
-      if (ms > 0) await alarm.wait(Math.min(ms, POLL_MS), stopping.signal);
+      if (ms > 0) await wakeup.wait(Math.min(ms, POLL_MS), stopping.signal);
     }
   })();
 
   return {
-    heard: watch.heard,
+    onNotification: watch.heard,
     stop: async () => {
       stopping.abort();
       await loop;

@@ -20,14 +20,14 @@ export interface ExpireDeliveriesOptions {
 interface ExpiredRow {
   readonly delivery_id: string;
   /** `payload_expires_at` as PostgreSQL writes it, in full. */
-  readonly place: string;
+  readonly cursor: string;
   readonly webhook_id: string;
   readonly partner_id: string;
   readonly created_at: Date;
 }
 
 const BATCH = 1_000;
-const FIRST = { place: '-infinity', delivery_id: '00000000-0000-0000-0000-000000000000' };
+const FIRST = { cursor: '-infinity', delivery_id: '00000000-0000-0000-0000-000000000000' };
 /** Spec, Limits: metadata. */
 const KEPT_DAYS = 90;
 
@@ -42,12 +42,12 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
   for (let after = FIRST; !signal.aborted; ) {
     const { rows } = await pool.query<ExpiredRow>({
       name: 'expired_deliveries',
-      text: `select delivery_id, webhook_id, partner_id, created_at, payload_expires_at::text as place
+      text: `select delivery_id, webhook_id, partner_id, created_at, payload_expires_at::text as cursor
              from read.webhook_delivery
              where payload_expires_at <= $1 and state <> 'expired'
                and (payload_expires_at, delivery_id) > ($2::timestamptz, $3::uuid)
              order by payload_expires_at, delivery_id limit ${BATCH}`,
-      values: [new Date(clock.now()), after.place, after.delivery_id],
+      values: [new Date(clock.now()), after.cursor, after.delivery_id],
     });
     const streams = Map.groupBy(rows, (row) =>
       deliveriesStream(row.webhook_id, isoTime(row.created_at.getTime())),

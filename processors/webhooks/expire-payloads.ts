@@ -7,7 +7,7 @@ export const expiringPayloads: Expiring = {
   name: 'payloads',
   due: `
     select event_id as id, partner_id, '${PAYLOAD_PREFIX}' || event_id as stream, expires_at,
-           expires_at::text as place, last_revision, false as lives, true as ready
+           expires_at::text as cursor, last_revision, false as lives, true as ready
     from read.webhook_payload
     where expires_at <= $1 and last_position <= $2 and $3::date is not null
       and (expires_at, event_id) > ($4::timestamptz, $5::text)

@@ -6,7 +6,7 @@ import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events
 import { type EventStore, type NewEvent, type Position, StreamExpired } from '../../event-store/port.ts';
 import { backoffMs } from '../../platform/backoff.ts';
 import { endsWithin, pause } from '../../platform/pause.ts';
-import { apart } from '../../platform/spans.ts';
+import { withoutTrace } from '../../platform/spans.ts';
 import type { DeliveryClaim } from './claims.ts';
 
 type Attempted = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>;
@@ -102,7 +102,7 @@ export const createJournal = ({ store, log, onWritten, onExpired }: JournalOptio
         unwritten += 1;
       }
       // After this turn of the event loop, so that outcomes of the same turn share the write.
-      flushing ??= apart(() => new Promise<void>((resolve) => setImmediate(resolve)).then(flush));
+      flushing ??= withoutTrace(() => new Promise<void>((resolve) => setImmediate(resolve)).then(flush));
     },
 
     isBehind: (): boolean => unwritten > MOST_UNWRITTEN,

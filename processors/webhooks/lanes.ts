@@ -22,7 +22,7 @@ const ENDPOINTS_OF_PARTNER = 5;
  */
 export const createLanes = (
   concurrency: number,
-  places: number,
+  slots: number,
   roomOfPartner: (partnerId: string) => number = () => Number.POSITIVE_INFINITY,
 ) => {
   const lanes = new Map<string, Lane>();
@@ -30,7 +30,7 @@ export const createLanes = (
   let running = 0;
 
   const roomOf = (lane: Lane, free: number, reserved = 0): number => {
-    const share = Math.max(1, Math.floor(concurrency * Math.min(1, (2 * free) / places) ** 2));
+    const share = Math.max(1, Math.floor(concurrency * Math.min(1, (2 * free) / slots) ** 2));
     const ofThisPartner = Math.min(share * ENDPOINTS_OF_PARTNER, roomOfPartner(lane.partnerId));
     const left = ofThisPartner - (ofPartner.get(lane.partnerId) ?? 0) - reserved;
     return Math.min(share - lane.running, left, free);
@@ -57,7 +57,7 @@ export const createLanes = (
       const wanted: Wanted[] = [];
       const served: [string, Lane][] = [];
       const reserved = new Map<string, number>();
-      let free = places - running;
+      let free = slots - running;
       for (const [webhookId, lane] of lanes) {
         if (wanted.length === AT_ONCE || free < 1) break;
         if (lane.lookAt > now) {
@@ -105,7 +105,7 @@ export const createLanes = (
 
     /** Milliseconds from `now` until one of them is to be looked at and has room. */
     nextIn: (now: number): number => {
-      const free = places - running;
+      const free = slots - running;
       let next = Number.POSITIVE_INFINITY;
       for (const lane of lanes.values()) {
         if (lane.lookAt < next && roomOf(lane, free) > 0) next = lane.lookAt;

@@ -15,7 +15,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { type FollowingProcessor, traceOf } from '../follow.ts';
 import { loadSubscriptions, type Subscriptions } from './subscriptions.ts';
 
-export interface QueueEventsParts {
+export interface QueueEventsDeps {
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly clock: Clock;
@@ -59,8 +59,8 @@ interface Source {
  * comes out the same. Whatever is queued again is known by its id. It waits for no read model: endpoints it follows
  * itself, and trackers and the sessions of reveals were in theirs before anybody could come by them.
  */
-export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor => {
-  const { pool, store, dayKeys, applied } = parts;
+export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor => {
+  const { pool, store, dayKeys, applied } = deps;
   let subscriptions: Subscriptions | null = null;
   let queuedAt = Number.NEGATIVE_INFINITY;
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
@@ -68,13 +68,13 @@ export const queueWebhookEvents = (parts: QueueEventsParts): FollowingProcessor 
     const [first] = events;
     if (known === null || first === undefined) throw new TypeError('not begun');
     for (const event of events) known.apply(event);
-    const told = events.flatMap(sourceOf).flatMap((source) => {
-      const webhook_ids = known.takers(source, source.stored.position);
+    const notifiable = events.flatMap(sourceOf).flatMap((source) => {
+      const webhook_ids = known.subscribersOf(source, source.stored.position);
       return webhook_ids.length === 0 ? [] : [{ source, webhook_ids }];
     });
-    if (told.length > 0) {
+    if (notifiable.length > 0) {
       queuedAt = performance.now();
-      const queued = await queueDeliveries(store, dayKeys, await address(parts, told));
+      const queued = await queueDeliveries(store, dayKeys, await address(deps, notifiable));
       if (queued !== null) void applied(QUEUED, queued);
     }
     known.forgetBefore(first.position);
@@ -112,19 +112,19 @@ const sourceOf = (stored: RecordedEvent): Source[] => {
 };
 
 const address = async (
-  parts: QueueEventsParts,
-  told: readonly { readonly source: Source; readonly webhook_ids: readonly string[] }[],
+  deps: QueueEventsDeps,
+  notifiable: readonly { readonly source: Source; readonly webhook_ids: readonly string[] }[],
 ): Promise<Addressed[]> => {
-  const to = told.at(-1)?.source.stored.position as Position;
-  const sources = told.map(({ source }) => source);
-  const references = await allOf(parts, 'trackers', to, referencesOf, ids(sources, 'tracker_id'));
+  const to = notifiable.at(-1)?.source.stored.position as Position;
+  const sources = notifiable.map(({ source }) => source);
+  const references = await allOf(deps, 'trackers', to, referencesOf, ids(sources, 'tracker_id'));
   const revealed = sources.filter(({ session }) => session === null);
-  const stored = await allOf(parts, 'sessions', to, storedSessions, ids(revealed, 'session_id'));
-  const sessions = told.map(({ source }) => source.session ?? stored.get(source.session_id) ?? null);
+  const stored = await allOf(deps, 'sessions', to, storedSessions, ids(revealed, 'session_id'));
+  const sessions = notifiable.map(({ source }) => source.session ?? stored.get(source.session_id) ?? null);
   const there = sessions.filter((session) => session !== null);
-  const labels = await parts.labelsOf(there);
+  const labels = await deps.labelsOf(there);
   const customOf = new Map(there.map(({ session_id }, index) => [session_id, labels[index] ?? null]));
-  return told.flatMap(({ source, webhook_ids }, index): Addressed[] => {
+  return notifiable.flatMap(({ source, webhook_ids }, index): Addressed[] => {
     const { type } = source;
     const session = sessions[index];
     // It has expired, and its events with it.
@@ -145,7 +145,7 @@ const address = async (
           correlationId: event.metadata.$correlationId,
           causationId: event.id,
           ...traceOf(event),
-          at: parts.clock.now(),
+          at: deps.clock.now(),
           partnerId: partner_id,
         },
       },
@@ -162,7 +162,7 @@ const ids = (sources: readonly Source[], of: 'tracker_id' | 'session_id'): strin
  * taken rows back: then it is waited for.
  */
 const allOf = async <Row>(
-  { pool, applied }: Pick<QueueEventsParts, 'pool' | 'applied'>,
+  { pool, applied }: Pick<QueueEventsDeps, 'pool' | 'applied'>,
   name: string,
   to: Position,
   read: (pool: pg.Pool, wanted: readonly string[]) => Promise<Map<string, Row>>,

@@ -28,7 +28,7 @@ interface Row {
 export interface Subscriptions {
   /** An event of endpoints; the same one again changes nothing. */
   apply(stored: RecordedEvent): void;
-  takers(
+  subscribersOf(
     what: { readonly partner_id: string; readonly tracker_id: string; readonly type: Subscribable },
     position: Position,
   ): string[];
@@ -111,7 +111,7 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
       }
       if (type === 'webhooks.EndpointDeleted.v1') change(endpoint, stored.position, null);
     },
-    takers: ({ partner_id, tracker_id, type }, position) =>
+    subscribersOf: ({ partner_id, tracker_id, type }, position) =>
       [...(ofPartner.get(partner_id) ?? [])]
         .filter(
           (endpoint) =>

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createWakeup } from '../../platform/wakeup.ts';
 import { readWaiting } from './claims.ts';
 
 /** How endpoints with pending deliveries are, over all processes. */
@@ -31,7 +31,7 @@ const IDLE_MS = 10_000;
 /** Finds out at which endpoints something is or comes due: told by the read model, and by looking now and then. */
 export const startWatch = ({ pool, clock, log, look, onWatched }: WatchOptions) => {
   const stopping = new AbortController();
-  const alarm = createAlarm();
+  const wakeup = createWakeup();
 
   /** @returns how long to wait before the next look, in milliseconds */
   const lookAround = async (): Promise<number> => {
@@ -55,14 +55,14 @@ export const startWatch = ({ pool, clock, log, look, onWatched }: WatchOptions) 
         log.warn({ error: String(error) }, 'due deliveries could not be read; they are read again');
         return EVERY_MS;
       });
-      await alarm.wait(waitMs, stopping.signal);
+      await wakeup.wait(waitMs, stopping.signal);
     }
   })();
 
   return {
     heard: (notification: string): void => {
       if (notification === '') {
-        alarm.ring();
+        wakeup.wake();
         return;
       }
       for (const [webhookId, partnerId, from] of JSON.parse(notification) as [string, string, string][]) {

@@ -53,12 +53,12 @@ const rowAfter = (
   { type, data }: RevealEvent,
   { revision, position }: RecordedEvent,
 ): RevealRow => {
-  const place = { last_revision: revision, last_position: String(position) };
+  const origin = { last_revision: revision, last_position: String(position) };
   switch (type) {
     case 'reveals.RevealRequested.v1':
-      return { ...before, completed_at: null, billable: null, result: null, ...data, ...place };
+      return { ...before, completed_at: null, billable: null, result: null, ...data, ...origin };
     case 'reveals.RevealCompleted.v1':
-      return { ...before, ...data, ...place };
+      return { ...before, ...data, ...origin };
     default:
       return unreachable(type);
   }

@@ -19,7 +19,7 @@ export const DELIVERIES_CHANNEL = 'doorplate_deliveries';
 /** Bytes of a notification: PostgreSQL takes less than 8,000. */
 const LONGEST_NOTIFICATION = 7_900;
 
-type Told =
+type HandledEvent =
   | { readonly delivery: DeliveryEvent; readonly position: bigint }
   | { readonly endpoint: WebhookEvent; readonly position: bigint }
   | (Snapshot & { readonly position: bigint });
@@ -40,7 +40,7 @@ export const deliveries: Projection = {
   tables: ['webhook_delivery', 'webhook_total', 'webhook_health', 'webhook_attempt_hour'],
   types: Object.keys({ ...deliveryEvents, ...endpointEvents }),
   async apply(events, db) {
-    const told = events.flatMap((stored): Told[] => {
+    const handled = events.flatMap((stored): HandledEvent[] => {
       const { position } = stored;
       const delivery = readEvent(deliveryEvents, stored);
       if (delivery) return [{ delivery, position }];
@@ -51,15 +51,15 @@ export const deliveries: Projection = {
       const forgottenBefore = new Date(Date.parse(stored.metadata.at) - DELETED_KEPT_MS);
       return [{ partner_id, endpoints: endpoint.data.endpoints, forgottenBefore, position }];
     });
-    if (told.length === 0) return;
-    const fold = await load(told, db);
-    for (const one of told) {
+    if (handled.length === 0) return;
+    const fold = await load(handled, db);
+    for (const one of handled) {
       if ('delivery' in one) foldDelivery(fold, one.delivery, one.position);
       else if ('endpoint' in one) foldEndpoint(fold, one.endpoint, one.position);
       else for (const endpoint of one.endpoints) foldSnapshot(fold, one.partner_id, endpoint, one.position);
     }
     await write(fold, db);
-    for (const one of told) if ('endpoints' in one) await forgetEndpoints(one, db);
+    for (const one of handled) if ('endpoints' in one) await forgetEndpoints(one, db);
   },
 };
 
@@ -89,10 +89,10 @@ const HEALTH = `
   from webhook_health where webhook_id = any ($1)`;
 
 /** The rows that the batch speaks of, as they are before it. */
-const load = async (told: readonly Told[], db: pg.ClientBase): Promise<Fold> => {
+const load = async (handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> => {
   const ids = new Set<string>();
   const webhooks = new Set<string>();
-  for (const one of told) {
+  for (const one of handled) {
     if ('endpoints' in one) {
       for (const { webhook_id } of one.endpoints) webhooks.add(webhook_id);
       continue;

@@ -23,20 +23,20 @@ export const webhooks: Projection = {
   },
 };
 
-type Place = Pick<RecordedEvent, 'stream' | 'revision' | 'position' | 'metadata'>;
+type Origin = Pick<RecordedEvent, 'stream' | 'revision' | 'position' | 'metadata'>;
 type Data<Name extends EndpointEvent['type']> = EventOf<Pick<typeof endpointEvents, Name>>['data'];
 
-const applyOne = async ({ type, data }: EndpointEvent, place: Place, db: pg.ClientBase): Promise<void> => {
+const applyOne = async ({ type, data }: EndpointEvent, origin: Origin, db: pg.ClientBase): Promise<void> => {
   switch (type) {
     case 'webhooks.EndpointCreated.v1':
-      return created(data, place, db);
+      return created(data, origin, db);
     case 'webhooks.EndpointUpdated.v1':
-      return updated(data, place, db);
+      return updated(data, origin, db);
     case 'webhooks.SecretRotated.v1':
       await set(
         'previous_secret = secret, secret = $4, secret_rotation_until = $5, updated_at = $6',
         [data.secret, data.rotation_until, data.rotated_at],
-        { ...place, webhook_id: data.webhook_id },
+        { ...origin, webhook_id: data.webhook_id },
         db,
       );
       return;
@@ -44,14 +44,14 @@ const applyOne = async ({ type, data }: EndpointEvent, place: Place, db: pg.Clie
       await set(
         'secret = $4, previous_secret = $5',
         [data.secret, data.previous],
-        { ...place, webhook_id: data.webhook_id },
+        { ...origin, webhook_id: data.webhook_id },
         db,
       );
       return;
     case 'webhooks.EndpointDeleted.v1':
-      return deleted(data, place, db);
+      return deleted(data, origin, db);
     case 'webhooks.EndpointsSnapshotted.v1':
-      return snapshotted(data, place, db);
+      return snapshotted(data, origin, db);
     default:
       unreachable(type);
   }
@@ -61,7 +61,7 @@ const applyOne = async ({ type, data }: EndpointEvent, place: Place, db: pg.Clie
 const set = async (
   assignments: string,
   values: readonly unknown[],
-  { webhook_id, revision, position }: Place & { readonly webhook_id: string },
+  { webhook_id, revision, position }: Origin & { readonly webhook_id: string },
   db: pg.ClientBase,
 ): Promise<boolean> => {
   const { rowCount } = await db.query(
@@ -74,7 +74,7 @@ const set = async (
 
 const created = async (
   data: Data<'webhooks.EndpointCreated.v1'>,
-  { revision, position }: Place,
+  { revision, position }: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
   const { webhook_id, partner_id, name, url, events, tracker_id, secret, created_at } = data;
@@ -90,39 +90,39 @@ const created = async (
 
 const updated = async (
   { webhook_id, name, events, enabled, updated_at }: Data<'webhooks.EndpointUpdated.v1'>,
-  place: Place,
+  origin: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
   const isNew = await set(
     'name = $4, events = $5, enabled = $6, updated_at = $7',
     [name, events, enabled, updated_at],
-    { ...place, webhook_id },
+    { ...origin, webhook_id },
     db,
   );
   if (!isNew) return;
-  await unsubscribe(db, webhook_id, place.position, enabled ? events : null);
-  if (enabled) await subscribe(db, webhook_id, place.position);
+  await unsubscribe(db, webhook_id, origin.position, enabled ? events : null);
+  if (enabled) await subscribe(db, webhook_id, origin.position);
 };
 
 /** What signed for it is not needed any more. */
 const deleted = async (
   { webhook_id, deleted_at }: Data<'webhooks.EndpointDeleted.v1'>,
-  place: Place,
+  origin: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
   const isNew = await set(
     `enabled = false, deleted_at = $4, secret = null, previous_secret = null, secret_rotation_until = null`,
     [deleted_at],
-    { ...place, webhook_id },
+    { ...origin, webhook_id },
     db,
   );
-  if (isNew) await unsubscribe(db, webhook_id, place.position, null);
+  if (isNew) await unsubscribe(db, webhook_id, origin.position, null);
 };
 
 /** Endpoints whose earlier events may be gone are brought back as they are. */
 const snapshotted = async (
   { endpoints }: Data<'webhooks.EndpointsSnapshotted.v1'>,
-  { stream, revision, position, metadata }: Place,
+  { stream, revision, position, metadata }: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
   const partner_id = stream.slice(WEBHOOKS_PREFIX.length);

@@ -2,24 +2,24 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { allProjections } from '../../projections/all.ts';
 import { type Analyst, analystOf } from '../support/analysts.ts';
 import { ADDRESSES, CANARY, makeExamples } from '../support/examples.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const REFUSED = '42501';
 const READ_ONLY = '25006';
 
-let house: House;
+let stack: TestStack;
 let analyst: Analyst;
 beforeAll(async () => {
-  house = await openHouse();
-  await makeExamples(house.store);
-  const projecting = house.project(allProjections);
-  await house.caughtUp(allProjections);
+  stack = await startTestStack();
+  await makeExamples(stack.store);
+  const projecting = stack.project(allProjections);
+  await stack.caughtUp(allProjections);
   await projecting.stop();
-  analyst = await analystOf(house.url);
+  analyst = await analystOf(stack.url);
 });
 afterAll(async () => {
   await analyst.leave();
-  await house.close();
+  await stack.close();
 });
 
 const codeOf = (query: string, db = analyst.db): Promise<string> =>
@@ -30,7 +30,7 @@ const codeOf = (query: string, db = analyst.db): Promise<string> =>
 
 const OURS = `nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`;
 const relations = async () =>
-  (await house.rows(
+  (await stack.rows(
     `select nspname as schema, quote_ident(nspname) || '.' || quote_ident(relname) as name
      from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where relkind in ('r', 'v', 'm', 'S', 'p', 'f') and ${OURS} order by 2`,
@@ -54,7 +54,7 @@ describe('an analyst', () => {
   it('is shown what it should see: the examples do hold addresses and secrets', async () => {
     const tables = (await relations()).filter(({ schema }) => schema === 'read');
     const all = [];
-    for (const { name } of tables) all.push(await house.rows(`select * from ${name}`));
+    for (const { name } of tables) all.push(await stack.rows(`select * from ${name}`));
     for (const hidden of [CANARY, ...ADDRESSES]) expect(JSON.stringify(all)).toContain(hidden);
   });
 
@@ -67,7 +67,7 @@ describe('an analyst', () => {
   });
 
   it('is refused every function of ours but the one that its views ask', async () => {
-    const functions = await house.rows(
+    const functions = await stack.rows(
       `select p.oid::regprocedure::text as name from pg_proc p join pg_namespace n on n.oid = pronamespace
        where ${OURS} and has_schema_privilege($1, n.oid, 'usage') and has_function_privilege($1, p.oid, 'execute')`,
       [analyst.granted.user],

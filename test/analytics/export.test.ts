@@ -7,34 +7,34 @@ import { type ExportOptions, exportView } from '../../analytics/export-view.ts';
 import { UnknownView } from '../../analytics/view.ts';
 import { allProjections } from '../../projections/all.ts';
 import { makeExamples } from '../support/examples.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
-let house: House;
+let stack: TestStack;
 let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'doorplate-export-'));
-  house = await openHouse();
-  await makeExamples(house.store);
-  const projecting = house.project(allProjections);
-  await house.caughtUp(allProjections);
+  stack = await startTestStack();
+  await makeExamples(stack.store);
+  const projecting = stack.project(allProjections);
+  await stack.caughtUp(allProjections);
   await projecting.stop();
 });
 afterAll(async () => {
-  await house.close();
+  await stack.close();
   rmSync(folder, { recursive: true });
 });
 
 const export_ = (view: string, over: Partial<ExportOptions> = {}) => {
   const out = join(folder, `${view}.${over.format ?? 'csv'}`);
-  return exportView({ url: house.url, view, format: 'csv', out, ...over }).then((done) => ({ ...done, out }));
+  return exportView({ url: stack.url, view, format: 'csv', out, ...over }).then((done) => ({ ...done, out }));
 };
 const readBack = async (path: string) => {
   const file = await asyncBufferFromFile(path);
   return { metadata: await parquetMetadataAsync(file), rows: await parquetReadObjects({ file }) };
 };
 /** As the database has them, by the views' own comments and types. */
-const inDatabase = (view: string) => house.rows(`select * from analytics.${view}`);
+const inDatabase = (view: string) => stack.rows(`select * from analytics.${view}`);
 
 const sorted = (rows: readonly object[]): string[] => rows.map((row) => JSON.stringify(row, plain)).sort();
 const plain = (_name: string, value: unknown): unknown =>
@@ -42,7 +42,7 @@ const plain = (_name: string, value: unknown): unknown =>
 
 describe('an export to Parquet', () => {
   it('holds, of every view, what the database holds', async () => {
-    const views = await house.rows(
+    const views = await stack.rows(
       `select viewname as name from pg_views where schemaname = 'analytics' order by 1`,
     );
     for (const { name } of views) {
@@ -100,7 +100,7 @@ describe('an export to Parquet', () => {
 
 describe('an export to CSV', () => {
   it('tells null from the empty text, quotes, and writes times and booleans plainly', async () => {
-    await house.pool.query(
+    await stack.pool.query(
       `insert into read.tracker (tracker_id, partner_id, name, origins, created_at, disabled_at)
        values ('cccccccc-0000-4000-8000-000000000001', 'cccccccc-0000-4000-8000-000000000002',
                E'a "b", c\\nd', '{}', '2020-01-01T00:00:00.250Z', null)`,
@@ -111,7 +111,7 @@ describe('an export to CSV', () => {
         'cccccccc-0000-4000-8000-000000000001,cccccccc-0000-4000-8000-000000000002,"a ""b"", c\nd","",' +
         '2020-01-01T00:00:00.250Z,,\n',
     );
-    await house.pool.query(
+    await stack.pool.query(
       `delete from read.tracker where partner_id = 'cccccccc-0000-4000-8000-000000000002'`,
     );
     const reveals = readFileSync((await export_('reveals')).out, 'utf8');
@@ -147,14 +147,14 @@ describe('an export that goes wrong', () => {
     writeFileSync(out, 'from before');
     await expect(export_('nothing', { out })).rejects.toThrow(UnknownView);
     await expect(export_('units"; drop', { out })).rejects.toThrow(/view_not_found.*there are .*sessions/);
-    await house.pool.query(
+    await stack.pool.query(
       `create view analytics.breaking as
          select now() as at, 1 / (7000 - n) as n from generate_series(1, 9000) n where analytics.time_is_limited()`,
     );
     for (const format of ['csv', 'parquet'] as const) {
       await expect(export_('breaking', { out, format })).rejects.toThrow('division by zero');
     }
-    await house.pool.query('drop view analytics.breaking');
+    await stack.pool.query('drop view analytics.breaking');
     expect(files()).toEqual(['broken.csv']);
     expect(readFileSync(out, 'utf8')).toBe('from before');
     await expect(export_('units', { out: join(folder, 'no-folder', 'x.csv') })).rejects.toThrow('ENOENT');
@@ -163,7 +163,7 @@ describe('an export that goes wrong', () => {
 
 describe('a large export', () => {
   it('is whole, though rows come meanwhile', async () => {
-    await house.pool.query(
+    await stack.pool.query(
       `insert into read.usage_hour
        select 'key_' || n % 1000, timestamptz '2025-01-01Z' + n / 1000 * interval '1 hour', 'company', 's', n, 1, n * 1000
        from generate_series(0, 299999) n`,
@@ -171,7 +171,7 @@ describe('a large export', () => {
     const stop = new AbortController();
     const writing = (async () => {
       for (let n = 0; !stop.signal.aborted; n += 1) {
-        await house.pool.query(
+        await stack.pool.query(
           `insert into read.usage_hour values ('late', timestamptz '2025-06-01Z' + $1 * interval '1 hour', 'company', 's', 1, 1, 1)`,
           [n],
         );
@@ -179,7 +179,7 @@ describe('a large export', () => {
     })();
     await until(
       'others write',
-      async () => (await house.rows(`select from read.usage_hour where key_id = 'late'`)).length > 0,
+      async () => (await stack.rows(`select from read.usage_hour where key_id = 'late'`)).length > 0,
     );
     const range = { from: '2025-01-01T00:00:00Z', to: '2025-02-01T00:00:00Z' };
     const whole = await export_('usage_hours', { format: 'parquet' });

@@ -1,14 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Difference } from '../../domain/billing/audit-chain.ts';
-import { foundIn, goodBooks, openBooks, PARTNER, type Tampering } from '../support/books.ts';
+import {
+  createBillingFixture,
+  foundIn,
+  openBillingFixture,
+  PARTNER,
+  type Tampering,
+} from '../support/billing-fixture.ts';
 import { copyDatabase, type TestDatabase } from '../support/database.ts';
 import { complete, completedReveal } from '../support/reveals.ts';
 import { verify } from '../support/verifier.ts';
 
 let original: TestDatabase;
 beforeAll(async () => {
-  original = await goodBooks();
+  original = await createBillingFixture();
 });
 afterAll(() => original.drop());
 
@@ -49,37 +55,37 @@ describe('an audit of the books', () => {
   });
 
   it('says how many receipts are no longer kept', async () => {
-    const books = await openBooks(await copyDatabase(original.url));
-    const { notes } = await books.audit();
+    const fixture = await openBillingFixture(await copyDatabase(original.url));
+    const { notes } = await fixture.audit();
     expect(notes).toEqual([
       expect.stringMatching(
         /^7 entries: 5 held against their receipts, 2 of receipts that are known to have expired, 0 too old/,
       ),
     ]);
-    await books.close();
+    await fixture.close();
   });
 
   it('is empty and right for a partner without a reveal', async () => {
-    const books = await openBooks(await copyDatabase(original.url));
+    const fixture = await openBillingFixture(await copyDatabase(original.url));
     const partnerId = randomUUID();
-    const { report } = await books.audit({ partnerId });
+    const { report } = await fixture.audit({ partnerId });
     expect(report).toEqual({ partner_id: partnerId, months: [], units: 0, differences: [] });
     expect(await verify(PARTNER, [])).toEqual({ code: 0, stdout: 'OK\n' });
-    await books.close();
+    await fixture.close();
   });
 
   it('does not report what completes while it runs', async () => {
-    const books = await openBooks(await copyDatabase(original.url));
+    const fixture = await openBillingFixture(await copyDatabase(original.url));
     let busy = true;
     const completing = Promise.all(
       Array.from({ length: 4 }, async () => {
-        while (busy) await complete(books.house.store, completedReveal({ partner_id: PARTNER }));
+        while (busy) await complete(fixture.stack.store, completedReveal({ partner_id: PARTNER }));
       }),
     );
     const seen: number[] = [];
     const differences: Difference[] = [];
     while ((seen.at(-1) ?? 0) < 300) {
-      const { report } = await books.audit();
+      const { report } = await fixture.audit();
       seen.push(report.units);
       differences.push(...report.differences);
     }
@@ -87,6 +93,6 @@ describe('an audit of the books', () => {
     await completing;
     expect(differences).toEqual([]);
     expect(seen.length).toBeGreaterThan(1);
-    await books.close();
+    await fixture.close();
   });
 });

@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../domain/billing/ledger.ts';
-import { foundIn, goodBooks, LEDGER, reveal, type Tampering } from '../support/books.ts';
+import { createBillingFixture, foundIn, LEDGER, reveal, type Tampering } from '../support/billing-fixture.ts';
 import type { TestDatabase } from '../support/database.ts';
-import type { House } from '../support/house.ts';
+import type { TestStack } from '../support/test-stack.ts';
 
 let original: TestDatabase;
 beforeAll(async () => {
-  original = await goodBooks();
+  original = await createBillingFixture();
 });
 afterAll(() => original.drop());
 
 const found = (...how: Tampering) => foundIn(original, ...how);
 
-const inLedger = (revision: number, set: string) => (house: House) =>
-  house.pool.query(
+const inLedger = (revision: number, set: string) => (stack: TestStack) =>
+  stack.pool.query(
     `update eventlog.event set data = (data::jsonb || $3::jsonb)::json where stream = $1 and revision = $2`,
     [LEDGER, revision, set],
   );
@@ -22,10 +22,10 @@ const inLedger = (revision: number, set: string) => (house: House) =>
 type Entry = Parameters<typeof digestOf>[1];
 
 /** Writes the ledger anew from an entry on, with every digest right: what only an anchor can tell. */
-const rewritten = (from: number, change: (data: Entry) => object) => async (house: House) => {
+const rewritten = (from: number, change: (data: Entry) => object) => async (stack: TestStack) => {
   let previous: string | null = null;
   for (let number = from; ; number += 1) {
-    const [row] = await house.rows('select data from eventlog.event where stream = $1 and revision = $2', [
+    const [row] = await stack.rows('select data from eventlog.event where stream = $1 and revision = $2', [
       LEDGER,
       number,
     ]);
@@ -33,7 +33,7 @@ const rewritten = (from: number, change: (data: Entry) => object) => async (hous
     const data = row.data as Entry;
     const entry = { ...data, ...(number === from ? change(data) : { previous: previous ?? data.previous }) };
     previous = digestOf(number, entry);
-    await inLedger(number, JSON.stringify({ ...entry, digest: previous }))(house);
+    await inLedger(number, JSON.stringify({ ...entry, digest: previous }))(stack);
   }
 };
 
@@ -56,12 +56,12 @@ describe('an audit of a copy with a row of the ledger', () => {
   });
 
   it('whose unit and digest were changed', async () => {
-    const { told, verified } = await found(async (house) => {
-      const [row] = await house.rows('select data from eventlog.event where stream = $1 and revision = 5', [
+    const { told, verified } = await found(async (stack) => {
+      const [row] = await stack.rows('select data from eventlog.event where stream = $1 and revision = 5', [
         LEDGER,
       ]);
       const changed = { ...(row?.data as Entry), units: 1 as const };
-      await inLedger(5, JSON.stringify({ units: 1, digest: digestOf(5, changed) }))(house);
+      await inLedger(5, JSON.stringify({ units: 1, digest: digestOf(5, changed) }))(stack);
     });
     expect(told.slice(0, 2)).toEqual(['previous_mismatch 6', 'unit_mismatch 5']);
     expect(verified.stdout).toBe('previous_mismatch at entry 6\n');
@@ -93,14 +93,14 @@ describe('an audit of a copy with a row of the ledger', () => {
   });
 
   it("that is no entry, or not even an object, or speaks of a time that isn't", async () => {
-    const type = await found((house) =>
-      house.pool.query(`update eventlog.event set type = 'x.Y.v1' where stream = $1 and revision = 2`, [
+    const type = await found((stack) =>
+      stack.pool.query(`update eventlog.event set type = 'x.Y.v1' where stream = $1 and revision = 2`, [
         LEDGER,
       ]),
     );
     expect(type.told[0]).toBe('unreadable_entry 2');
-    const none = await found((house) =>
-      house.pool.query(`update eventlog.event set data = 'null' where stream = $1 and revision = 2`, [
+    const none = await found((stack) =>
+      stack.pool.query(`update eventlog.event set data = 'null' where stream = $1 and revision = 2`, [
         LEDGER,
       ]),
     );
@@ -110,8 +110,8 @@ describe('an audit of a copy with a row of the ledger', () => {
   });
 
   it('that was removed', async () => {
-    const { told, verified } = await found((house) =>
-      house.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]),
+    const { told, verified } = await found((stack) =>
+      stack.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]),
     );
     expect(told).toEqual([
       'number_gap 4',
@@ -124,10 +124,10 @@ describe('an audit of a copy with a row of the ledger', () => {
   });
 
   it('that was removed, the others numbered anew', async () => {
-    const { told, verified } = await found(async (house) => {
-      await house.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]);
+    const { told, verified } = await found(async (stack) => {
+      await stack.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]);
       for (const revision of [4, 5, 6]) {
-        await house.pool.query(
+        await stack.pool.query(
           'update eventlog.event set revision = revision - 1 where stream = $1 and revision = $2',
           [LEDGER, revision],
         );
@@ -140,15 +140,15 @@ describe('an audit of a copy with a row of the ledger', () => {
   });
 
   it('that was the last and was removed', async () => {
-    const { told } = await found((house) =>
-      house.pool.query('delete from eventlog.event where stream = $1 and revision = 6', [LEDGER]),
+    const { told } = await found((stack) =>
+      stack.pool.query('delete from eventlog.event where stream = $1 and revision = 6', [LEDGER]),
     );
     expect(told).toEqual(['missing_entry of 6', 'read_model_mismatch 6', 'usage_mismatch', 'usage_mismatch']);
   });
 
   it('that stands there twice', async () => {
-    const { told, verified } = await found((house) =>
-      house.pool.query(
+    const { told, verified } = await found((stack) =>
+      stack.pool.query(
         `insert into eventlog.event (stream, revision, id, type, data, metadata)
          select stream, 7, gen_random_uuid(), type, data, metadata from eventlog.event
          where stream = $1 and revision = 4`,
@@ -180,11 +180,11 @@ describe('an audit of a copy with a row of the ledger', () => {
 
   it('that was changed long ago, and everything after it made to fit', async () => {
     const head = (await found(async () => {})).report.months[0]?.head_digest ?? '';
-    const rows = (house: House) =>
-      house.pool.query('update read.reveal_unit set units = 1 where reveal_id = $1', [reveal(1).reveal_id]);
-    const forge = async (house: House) => {
-      await rewritten(1, () => ({ units: 1 }))(house);
-      await rows(house);
+    const rows = (stack: TestStack) =>
+      stack.pool.query('update read.reveal_unit set units = 1 where reveal_id = $1', [reveal(1).reveal_id]);
+    const forge = async (stack: TestStack) => {
+      await rewritten(1, () => ({ units: 1 }))(stack);
+      await rows(stack);
     };
     expect((await found(forge)).told).toEqual([]);
     const { told, verified } = await found(forge, { digest: head });

@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { foundIn, goodBooks, reveal, type Tampering } from '../support/books.ts';
+import { createBillingFixture, foundIn, reveal, type Tampering } from '../support/billing-fixture.ts';
 import type { TestDatabase } from '../support/database.ts';
-import type { House } from '../support/house.ts';
 import { revealStream } from '../support/reveals.ts';
+import type { TestStack } from '../support/test-stack.ts';
 
 let original: TestDatabase;
 beforeAll(async () => {
-  original = await goodBooks();
+  original = await createBillingFixture();
 });
 afterAll(() => original.drop());
 
 const found = (...how: Tampering) => foundIn(original, ...how);
 
-const inReceipt = (number: number, set: string) => (house: House) =>
-  house.pool.query(
+const inReceipt = (number: number, set: string) => (stack: TestStack) =>
+  stack.pool.query(
     `update eventlog.event set data = (data::jsonb || $2::jsonb)::json where stream = $1 and revision = 1`,
     [revealStream(reveal(number).reveal_id), set],
   );
@@ -26,8 +26,8 @@ describe('an audit of a copy with a receipt', () => {
   });
 
   it('whose result became empty', async () => {
-    const { told } = await found((house) =>
-      house.pool.query(
+    const { told } = await found((stack) =>
+      stack.pool.query(
         `update eventlog.event set data = jsonb_set(data::jsonb, '{result,company}', 'null')::json
          where stream = $1 and revision = 1`,
         [revealStream(reveal(2).reveal_id)],
@@ -46,8 +46,8 @@ describe('an audit of a copy with a receipt', () => {
   });
 
   it('whose completion was removed', async () => {
-    const { told } = await found((house) =>
-      house.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
+    const { told } = await found((stack) =>
+      stack.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
         revealStream(reveal(2).reveal_id),
       ]),
     );
@@ -55,8 +55,8 @@ describe('an audit of a copy with a receipt', () => {
   });
 
   it('whose completion stands there twice, and was billed twice', async () => {
-    const { told } = await found((house) =>
-      house.pool.query(
+    const { told } = await found((stack) =>
+      stack.pool.query(
         `insert into eventlog.event (stream, revision, id, type, data, metadata)
          select stream, 2, gen_random_uuid(), type, data, metadata from eventlog.event
          where stream = $1 and revision = 1`,
@@ -68,8 +68,8 @@ describe('an audit of a copy with a receipt', () => {
 });
 
 describe('an audit of a copy with a row of the read model', () => {
-  const row = (set: string) => (house: House) =>
-    house.pool.query(`update read.reveal_unit set ${set} where reveal_id = $1`, [reveal(2).reveal_id]);
+  const row = (set: string) => (stack: TestStack) =>
+    stack.pool.query(`update read.reveal_unit set ${set} where reveal_id = $1`, [reveal(2).reveal_id]);
 
   it.each([
     [
@@ -99,12 +99,12 @@ describe('an audit of a copy with a row of the read model', () => {
   });
 
   it('that was removed, or made up', async () => {
-    const removed = await found((house) =>
-      house.pool.query('delete from read.reveal_unit where reveal_id = $1', [reveal(2).reveal_id]),
+    const removed = await found((stack) =>
+      stack.pool.query('delete from read.reveal_unit where reveal_id = $1', [reveal(2).reveal_id]),
     );
     expect(removed.told).toEqual(['read_model_mismatch 2', 'usage_mismatch', 'usage_mismatch']);
-    const made = await found((house) =>
-      house.pool.query(
+    const made = await found((stack) =>
+      stack.pool.query(
         `insert into read.reveal_unit
          select gen_random_uuid(), partner_id, tracker_id, key_id, user_id, completed_at, units, position, null
          from read.reveal_unit where reveal_id = $1`,

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { dashboardAudits } from '../../bin/dashboard-audits.ts';
-import type { Foundation } from '../../bin/foundation.ts';
+import type { Runtime } from '../../bin/runtime.ts';
 import { manualClock, startApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
 
@@ -17,8 +17,8 @@ const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
-const auditsOf = (foundation: Foundation) => {
-  const audits = dashboardAudits(foundation);
+const auditsOf = (runtime: Runtime) => {
+  const audits = dashboardAudits(runtime);
   closing.push(audits.close);
   return audits;
 };
@@ -30,18 +30,18 @@ const heldUp = () => {
   const head = async () => {
     asked += 1;
     await gate.promise;
-    return api.foundation.store.head();
+    return api.runtime.store.head();
   };
-  const foundation = { ...api.foundation, store: { ...api.foundation.store, head } };
-  return { foundation, open: gate.resolve, asked: () => asked };
+  const runtime = { ...api.runtime, store: { ...api.runtime.store, head } };
+  return { runtime, open: gate.resolve, asked: () => asked };
 };
 
 it('of the audits of two processes the later one’s verdict stands, whichever ends first', async () => {
   const { partner_id } = await api.key();
   const gate = Promise.withResolvers<never>();
-  const stuck = { ...api.foundation.store, head: () => gate.promise };
-  const slow = auditsOf({ ...api.foundation, store: stuck });
-  const quick = auditsOf(api.foundation);
+  const stuck = { ...api.runtime.store, head: () => gate.promise };
+  const slow = auditsOf({ ...api.runtime, store: stuck });
+  const quick = auditsOf(api.runtime);
   const first = slow.audit(partner_id);
   await until('it has begun', () => quick.verdict(partner_id));
   clock.advance(10 * MINUTE);
@@ -57,8 +57,8 @@ it('of the audits of two processes the later one’s verdict stands, whichever e
 
 it('runs the audits of different partners one after the other', async () => {
   const partners = [(await api.key()).partner_id, (await api.key()).partner_id];
-  const { foundation, open, asked } = heldUp();
-  const audits = auditsOf(foundation);
+  const { runtime, open, asked } = heldUp();
+  const audits = auditsOf(runtime);
   const under = partners.map((partner) => audits.audit(partner));
   for (const partner of partners) await until('it has begun', () => audits.verdict(partner));
   await Promise.all(under);
@@ -72,8 +72,8 @@ it('runs the audits of different partners one after the other', async () => {
 
 it('begins no other audit of a partner for ten minutes, nor for ten times as long as the last one took', async () => {
   const { partner_id } = await api.key();
-  const { foundation, open } = heldUp();
-  const audits = auditsOf(foundation);
+  const { runtime, open } = heldUp();
+  const audits = auditsOf(runtime);
   const first = audits.audit(partner_id);
   await until('it has begun', () => audits.verdict(partner_id));
   clock.advance(5 * MINUTE);

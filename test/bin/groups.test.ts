@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { leadGroups } from '../../bin/groups.ts';
 import type { Lease, Leases } from '../../platform/leases.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 it('a process that does not lead a group any more says of no part that it is stopped', async () => {
-  await house.pool.query(`insert into work.processor (name, stopped_by) values ('poisoned', 'an event')`);
+  await stack.pool.query(`insert into work.processor (name, stopped_by) values ('poisoned', 'an event')`);
   const stopped = new Set<string>();
   const led: { run?: (lease: Lease, signal: AbortSignal) => Promise<void> } = {};
   const leases: Pick<Leases, 'lead'> = {
@@ -23,7 +23,7 @@ it('a process that does not lead a group any more says of no part that it is sto
   leadGroups(
     leases,
     [{ name: 'a group', projections: [], processors: [processor] }],
-    { ...house, databaseUrl: house.url, processed: house.progress },
+    { ...stack, databaseUrl: stack.url, processed: stack.progress },
     { onStopped: (name) => stopped.add(name), onRunning: (name) => stopped.delete(name) },
   );
   const ending = new AbortController();

@@ -16,10 +16,7 @@ import { collect, feed, makeTracker } from '../support/tracking.ts';
 
 const STORES: [string, (store: EventStore, api: () => TestApi) => EventStore][] = [
   ['a store that deletes at once', (store) => store],
-  [
-    'a store that still holds what it deleted',
-    (store, api) => holdingStore(store, () => api().foundation.pool),
-  ],
+  ['a store that still holds what it deleted', (store, api) => holdingStore(store, () => api().runtime.pool)],
 ];
 
 describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
@@ -46,11 +43,11 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
   /** Every day that is over, as a worker does. */
   const closeDays = async () => {
     await api.caughtUp();
-    await closeTrackerDays({ ...api.foundation, caughtUp: async () => true });
+    await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
     await api.caughtUp();
   };
   const rebuildAll = async () => {
-    const { store, databaseUrl: url } = api.foundation;
+    const { store, databaseUrl: url } = api.runtime;
     await rebuild({ store, url, projections: allProjections });
     await api.caughtUp();
   };
@@ -64,7 +61,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     const range = `?from=${day(0)}&to=${day(31)}`;
     const ofTracker = (await get(`/v1/trackers/${tracker}/usage${range}`)).json();
     const own = (await get(`/v1/usage${range}`)).json();
-    const { report } = await auditBilling(api.foundation, { partnerId: key.partner_id, patienceMs: 10_000 });
+    const { report } = await auditBilling(api.runtime, { partnerId: key.partner_id, patienceMs: 10_000 });
     // Calls are counted on: this asks once more each time.
     const {
       totals: { api_requests: _, completed_responses: __, company_responses: ___, ...counts },
@@ -121,7 +118,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     expect(await answers()).toEqual(expired);
     await closeDays();
     await allPassed(api);
-    await sweepToEnd(api.foundation);
+    await sweepToEnd(api.runtime);
     await api.caughtUp();
     expect([await rowsOf('session'), await rowsOf('expired_session')]).toEqual([0, 2]);
     // The third waits for the end of its day.
@@ -133,7 +130,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     clock.set(NOON + 31 * DAY);
     await closeDays();
     await allPassed(api);
-    await sweepToEnd(api.foundation);
+    await sweepToEnd(api.runtime);
     await api.caughtUp();
     for (const again of [false, true]) {
       if (again) await rebuildAll();
@@ -152,7 +149,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     clock.set(NOON + 92 * DAY + HOUR);
     await api.caughtUp();
     await allPassed(api);
-    await forgetWhatExpired(api.foundation);
+    await forgetWhatExpired(api.runtime);
     expect([await rowsOf('expired_session'), await rowsOf('expired_reveal')]).toEqual([0, 0]);
     await rebuildAll();
     const after = await answers();
@@ -167,7 +164,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     for (const prefix of ['tab-', 'reveal-', 'expired-']) {
       const streams = await api.sql.query('select name from eventlog.stream where name ^@ $1', [prefix]);
       for (const { name } of streams.rows) {
-        for await (const { stream } of api.foundation.store.readStream(name)) left.push(stream);
+        for await (const { stream } of api.runtime.store.readStream(name)) left.push(stream);
       }
     }
     expect(left).toEqual([]);

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Foundation, openFoundation } from '../../bin/foundation.ts';
-import { type RotationParts, rotateMaster } from '../../bin/rotate-master.ts';
+import { type RotationDeps, rotateMaster } from '../../bin/rotate-master.ts';
+import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { utcDay } from '../../domain/kernel/time.ts';
 import { bindKeys, serviceKey } from '../../platform/keyring.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
@@ -35,7 +35,7 @@ const open = async (env: Readonly<Record<string, string>>): Promise<void> => {
   await call(bert, 'POST', `/${two}/rotate-secret`);
   await call(bert, 'DELETE', `/${await call(bert, 'POST', '', valid)}`);
   webhooks = [one, two];
-  await api.foundation.dayKeys.of(utcDay(api.foundation.clock.now()));
+  await api.runtime.dayKeys.of(utcDay(api.runtime.clock.now()));
   await api.caughtUp();
 };
 beforeEach(() => {
@@ -48,9 +48,9 @@ afterEach(async () => {
 
 const KEYS = ['address-digest', 'cursor'];
 /** What everything opens to. */
-const opened = async (foundation: Foundation) => {
-  const secretsOf = createSigningSecrets(foundation);
-  const { pool, master } = foundation;
+const opened = async (runtime: Runtime) => {
+  const secretsOf = createSigningSecrets(runtime);
+  const { pool, master } = runtime;
   return {
     secrets: await Promise.all(webhooks.map(secretsOf)),
     keys: await Promise.all(KEYS.map((name) => serviceKey(pool, master, name))),
@@ -58,12 +58,12 @@ const opened = async (foundation: Foundation) => {
 };
 /** The same, as a process sees it that starts now. */
 const openedAnew = async (env: Readonly<Record<string, string>> = {}) => {
-  const { config, log, clock } = api.foundation;
-  const foundation = await openFoundation({ ...config, ...env }, log, 'join', { clock });
+  const { config, log, clock } = api.runtime;
+  const runtime = await openRuntime({ ...config, ...env }, log, 'join', { clock });
   try {
-    return await opened(foundation);
+    return await opened(runtime);
   } finally {
-    await foundation.close();
+    await runtime.close();
   }
 };
 const sealedUnder = async (): Promise<string[]> => {
@@ -75,8 +75,8 @@ const sealedUnder = async (): Promise<string[]> => {
   return rows.map(({ id }) => id);
 };
 const context = { correlationId: 'c', causationId: 'c', at: 0 };
-const partsOf = (over: Partial<RotationParts> = {}): RotationParts => ({
-  ...api.foundation,
+const partsOf = (over: Partial<RotationDeps> = {}): RotationDeps => ({
+  ...api.runtime,
   keyFile: keyFileIn(folder),
   settleMs: 0,
   ...over,
@@ -85,7 +85,7 @@ const keyLines = async () => (await readFile(keyFileIn(folder), 'utf8')).trimEnd
 
 /** As earlier versions kept the keys of the service. */
 const sealWithoutNames = async (): Promise<void> => {
-  const { pool, master } = api.foundation;
+  const { pool, master } = api.runtime;
   const { rows } = await pool.query<{ name: string }>('select name from work.keyring');
   for (const { name } of rows) {
     const { master_key_id, sealed } = master.seal(await serviceKey(pool, master, name));
@@ -105,7 +105,7 @@ const dying = (n: number) => {
     if (effects > n) throw new Killed();
     return result;
   };
-  const { store, pool } = api.foundation;
+  const { store, pool } = api.runtime;
   const counted = new Proxy(store, {
     get: (of, name: 'append' | 'head') =>
       name === 'append' || name === 'head'
@@ -133,7 +133,7 @@ const dying = (n: number) => {
 describe("a change of the data folder's master key", () => {
   it('seals everything under a new key, and leaves what is sealed as it was to those who open it', async () => {
     await open({ MASTER_KEY: '' });
-    const before = await opened(api.foundation);
+    const before = await opened(api.runtime);
     expect(before.secrets.map(({ length }) => length)).toEqual([1, 2]);
     const [old] = await keyLines();
     expect(await rotateMaster(partsOf(), context)).toEqual({ keys: 3, endpoints: 2 });
@@ -141,14 +141,14 @@ describe("a change of the data folder's master key", () => {
     expect(lines).toHaveLength(1);
     expect(lines[0]).not.toBe(old);
     await api.caughtUp();
-    expect(await sealedUnder()).toEqual([api.foundation.master.currentId()]);
-    expect(await opened(api.foundation)).toEqual(before);
+    expect(await sealedUnder()).toEqual([api.runtime.master.currentId()]);
+    expect(await opened(api.runtime)).toEqual(before);
     expect(await openedAnew()).toEqual(before);
   });
 
   it('may be killed after any of its steps, and is taken up again', async () => {
     await open({ MASTER_KEY: '' });
-    const before = await opened(api.foundation);
+    const before = await opened(api.runtime);
     await sealWithoutNames();
     let steps = 0;
     for (let n = 0; ; n += 1) {
@@ -157,12 +157,12 @@ describe("a change of the data folder's master key", () => {
       if (!(outcome instanceof Killed)) break;
       expect(effects(), `killed at ${n}`).toBe(n + 1);
       expect(await keyLines()).toHaveLength(2);
-      expect(await opened(api.foundation), `killed at ${n}`).toEqual(before);
+      expect(await opened(api.runtime), `killed at ${n}`).toEqual(before);
       expect(await openedAnew(), `killed at ${n}`).toEqual(before);
       await rotateMaster(partsOf(), context);
       expect(await keyLines()).toHaveLength(1);
       await api.caughtUp();
-      expect(await sealedUnder(), `killed at ${n}`).toEqual([api.foundation.master.currentId()]);
+      expect(await sealedUnder(), `killed at ${n}`).toEqual([api.runtime.master.currentId()]);
       expect(await openedAnew(), `killed at ${n}`).toEqual(before);
       steps += 1;
     }
@@ -177,14 +177,14 @@ describe("a change of the data folder's master key", () => {
       const ids = await sealedUnder();
       return ids.length === 1 && ids[0] !== old.currentId();
     });
-    const late = await serviceKey(api.foundation.pool, old, 'late');
+    const late = await serviceKey(api.runtime.pool, old, 'late');
     expect(await rotating).toEqual({ keys: 4, endpoints: 2 });
-    expect(await serviceKey(api.foundation.pool, api.foundation.master, 'late')).toEqual(late);
+    expect(await serviceKey(api.runtime.pool, api.runtime.master, 'late')).toEqual(late);
   });
 
   it('is one at a time', async () => {
     await open({ MASTER_KEY: '' });
-    const other = new pg.Client({ connectionString: api.foundation.databaseUrl });
+    const other = new pg.Client({ connectionString: api.runtime.databaseUrl });
     await other.connect();
     await other.query('begin; lock table work.only_one_rotation in exclusive mode');
     await expect(rotateMaster(partsOf(), context)).rejects.toThrow('another rotation is running');
@@ -194,7 +194,7 @@ describe("a change of the data folder's master key", () => {
 
   it('ends nowhere, with both keys, where something is sealed under a third', async () => {
     await open({ MASTER_KEY: '' });
-    await serviceKey(api.foundation.pool, masterKeyFrom(randomBytes(32)), 'foreign');
+    await serviceKey(api.runtime.pool, masterKeyFrom(randomBytes(32)), 'foreign');
     await expect(rotateMaster(partsOf(), context)).rejects.toThrow('MASTER_KEY is not the one');
     expect(await keyLines()).toHaveLength(2);
   });
@@ -203,11 +203,11 @@ describe("a change of the data folder's master key", () => {
 describe('the first start after an upgrade', () => {
   it('opens the keys that an earlier version sealed without their names, and binds them', async () => {
     await open({ MASTER_KEY: '' });
-    const before = await opened(api.foundation);
+    const before = await opened(api.runtime);
     await sealWithoutNames();
     expect(await openedAnew()).toEqual(before);
-    expect(await bindKeys(api.foundation.pool, api.foundation.master)).toBe(0);
-    expect(await opened(api.foundation)).toEqual(before);
+    expect(await bindKeys(api.runtime.pool, api.runtime.master)).toBe(0);
+    expect(await opened(api.runtime)).toEqual(before);
   });
 });
 
@@ -218,17 +218,17 @@ describe('a change of the configured master key', () => {
       string,
     ];
     await open({ MASTER_KEY, MASTER_KEY_PREVIOUS: NEXT });
-    const before = await opened(api.foundation);
+    const before = await opened(api.runtime);
     const after = { MASTER_KEY: NEXT, MASTER_KEY_PREVIOUS: MASTER_KEY };
     expect(await openedAnew(after)).toEqual(before);
-    const { config, log, clock } = api.foundation;
-    const command = await openFoundation({ ...config, ...after }, log, 'join', { clock });
+    const { config, log, clock } = api.runtime;
+    const command = await openRuntime({ ...config, ...after }, log, 'join', { clock });
     const parts = { ...command, keyFile: null, settleMs: 0 };
     expect(await rotateMaster(parts, context)).toEqual({ keys: 3, endpoints: 2 });
     expect(await rotateMaster(parts, context)).toEqual({ keys: 0, endpoints: 0 });
     await command.close();
     await api.caughtUp();
-    expect(await opened(api.foundation)).toEqual(before);
+    expect(await opened(api.runtime)).toEqual(before);
     expect(await openedAnew({ MASTER_KEY: NEXT, MASTER_KEY_PREVIOUS: '' })).toEqual(before);
     await expect(openedAnew({ MASTER_KEY, MASTER_KEY_PREVIOUS: '' })).rejects.toThrow('MASTER_KEY is not');
   });

@@ -54,18 +54,18 @@ beforeEach(async () => {
   reveal = (await api.inject(key, { method: 'POST', url, headers })).json().reveal_id;
   clock.advance(32 * DAY);
   await api.caughtUp();
-  await closeTrackerDays({ ...api.foundation, caughtUp: async () => true });
+  await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
   await allPassed(api);
 });
 afterEach(() => api.close());
 
 const rebuildAll = async () => {
-  const { store, databaseUrl: url } = api.foundation;
+  const { store, databaseUrl: url } = api.runtime;
   await rebuild({ store, url, projections: allProjections });
   await api.caughtUp();
 };
 const audit = async () =>
-  (await auditBilling(api.foundation, { partnerId: key.partner_id, patienceMs: 10_000 })).report;
+  (await auditBilling(api.runtime, { partnerId: key.partner_id, patienceMs: 10_000 })).report;
 const statuses = async () => {
   const urls = [`/v1/sessions/${session}`, `/v1/reveals/${reveal}`];
   return Promise.all(urls.map(async (url) => (await api.inject(key, { method: 'GET', url })).statusCode));
@@ -80,13 +80,12 @@ it.each(['expire reveal-', 'expired reveal-', 'append expired-', 'appended expir
       deaths += 1;
       return true;
     };
-    while (deaths === 0)
-      await sweepToEnd(api.foundation).catch((error) => expect(error).toBeInstanceOf(Killed));
+    while (deaths === 0) await sweepToEnd(api.runtime).catch((error) => expect(error).toBeInstanceOf(Killed));
     dies = () => false;
     await rebuildAll();
     expect((await audit()).differences).toEqual([]);
     await allPassed(api);
-    await sweepToEnd(api.foundation);
+    await sweepToEnd(api.runtime);
     await api.caughtUp();
     clock.advance(20 * DAY);
     expect((await audit()).differences).toEqual([]);

@@ -40,7 +40,7 @@ describeOnStores('unlinking', (env) => {
   /** All ways from a visit to its address. */
   const joins = async () => {
     await api.caughtUp();
-    const { digest } = api.foundation;
+    const { digest } = api.runtime;
     return findJoins(
       api.sql,
       visits.map(({ session, reveal }) => [session, reveal]),
@@ -48,7 +48,7 @@ describeOnStores('unlinking', (env) => {
     );
   };
   const processed = async () => {
-    const { store, processed: places } = api.foundation;
+    const { store, processed: places } = api.runtime;
     await api.caughtUp();
     expect(await places.reached(CONSUMERS.processors, await store.head(), 10_000)).toBe(true);
   };
@@ -57,12 +57,12 @@ describeOnStores('unlinking', (env) => {
     const run = { signal: new AbortController().signal, forMs: 60_000, onBlocked: () => undefined };
     // Places of consumers are saved now and then, and nothing is removed that one of them may still read.
     await until('all are snapshots', async () => {
-      await snapshotOldEnrichments(api.foundation, run);
+      await snapshotOldEnrichments(api.runtime, run);
       await api.caughtUp();
       const left = await api.sql.query('select from read.saved_lookup where not snapshotted');
       return left.rowCount === 0 ? true : null;
     });
-    await sweepClaims(api.foundation.pool, clock.now());
+    await sweepClaims(api.runtime.pool, clock.now());
     await api.caughtUp();
   };
   const lookups = async () => {
@@ -71,7 +71,7 @@ describeOnStores('unlinking', (env) => {
     return answers.map((answer) => ({ ...answer.json(), request_id: undefined }));
   };
   const audit = async () =>
-    (await auditBilling(api.foundation, { partnerId: key.partner_id, patienceMs: 10_000 })).report;
+    (await auditBilling(api.runtime, { partnerId: key.partner_id, patienceMs: 10_000 })).report;
 
   beforeAll(async () => {
     api = await startApi({ clock, providers: [provider], env });
@@ -85,9 +85,9 @@ describeOnStores('unlinking', (env) => {
   afterAll(() => api.close());
 
   const sweptAll = async () => {
-    await closeTrackerDays({ ...api.foundation, caughtUp: async () => true });
+    await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
     await until('sessions and receipts are gone', async () => {
-      await sweepToEnd(api.foundation);
+      await sweepToEnd(api.runtime);
       await api.caughtUp();
       const left = 'select session_id from read.session union all select reveal_id from read.reveal';
       return (await api.sql.query(left)).rowCount === 0;
@@ -112,7 +112,7 @@ describeOnStores('unlinking', (env) => {
       await sweptAll();
       await snapshot();
       expect(await joins()).toEqual([]);
-      const { store, digest } = api.foundation;
+      const { store, digest } = api.runtime;
       for (const { ip } of visits) {
         const events = await Array.fromAsync(store.readStream(`enrichment-${digest(ip)}`));
         expect(events.map(({ type }) => type)).toEqual(['lookup.EnrichmentSnapshotted.v1']);
@@ -129,7 +129,7 @@ describeOnStores('unlinking', (env) => {
         })),
       );
       expect(report).toMatchObject({ units: 3, differences: [] });
-      const { store, databaseUrl: url } = api.foundation;
+      const { store, databaseUrl: url } = api.runtime;
       await rebuild({ store, url, projections: allProjections });
       expect(await lookups()).toEqual(before);
       expect(await audit()).toEqual(report);

@@ -234,7 +234,7 @@ it('reads a stream that is not known yet once for all who ask at the same time',
   const readStream = vi.spyOn(store.store, 'readStream');
   const fresh = batcher();
   const sizes = await settled(
-    Promise.all(Array.from({ length: 5 }, () => fresh.look(STREAM, (state) => state.size))),
+    Promise.all(Array.from({ length: 5 }, () => fresh.readState(STREAM, (state) => state.size))),
   );
   expect(sizes).toEqual([2, 2, 2, 2, 2]);
   const whole = readStream.mock.calls.filter(([, options]) => !options?.from);

@@ -5,23 +5,23 @@ import { billingStream } from '../../domain/billing/events.ts';
 import { type EventStore, OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { aCompletion } from '../support/completions.ts';
 import { faultyStore } from '../support/faulty-store.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let partner: string;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
 beforeEach(() => {
   partner = randomUUID();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
-const completion = (position: bigint) => aCompletion(house, partner, position);
+const completion = (position: bigint) => aCompletion(stack, partner, position);
 
 const entries = async () => {
   const found: { revision: number; position: string; cause: string }[] = [];
-  for await (const { revision, data, metadata } of house.store.readStream(billingStream(partner))) {
+  for await (const { revision, data, metadata } of stack.store.readStream(billingStream(partner))) {
     const { position } = data as { position: string };
     found.push({ revision, position, cause: metadata.$causationId });
   }
@@ -33,9 +33,9 @@ const positions = async () => (await entries()).map(({ position }) => position);
 const forgetful = (times: number): EventStore => {
   let left = times;
   return {
-    ...house.store,
+    ...stack.store,
     append: async (...append) => {
-      const appended = await house.store.append(...append);
+      const appended = await stack.store.append(...append);
       left -= 1;
       if (left >= 0) throw new OutcomeUnknown('no answer in time');
       return appended;
@@ -45,7 +45,7 @@ const forgetful = (times: number): EventStore => {
 
 describe('billing completed reveals', () => {
   it('makes an entry for each in one append, traced to its own completion', async () => {
-    await billReveals(house.store, partner, [completion(5n), completion(8n)]);
+    await billReveals(stack.store, partner, [completion(5n), completion(8n)]);
     expect(await entries()).toEqual([
       { revision: 0, position: '5', cause: 'completion 5' },
       { revision: 1, position: '8', cause: 'completion 8' },
@@ -54,10 +54,10 @@ describe('billing completed reveals', () => {
 
   it('makes none again, nor for an older one', async () => {
     const [five, eight, nine] = [completion(5n), completion(8n), completion(9n)];
-    await billReveals(house.store, partner, [five, eight]);
-    await billReveals(house.store, partner, [five, eight]);
-    await billReveals(house.store, partner, [completion(7n)]);
-    await billReveals(house.store, partner, [eight, nine]);
+    await billReveals(stack.store, partner, [five, eight]);
+    await billReveals(stack.store, partner, [five, eight]);
+    await billReveals(stack.store, partner, [completion(7n)]);
+    await billReveals(stack.store, partner, [eight, nine]);
     expect(await positions()).toEqual(['5', '8', '9']);
   });
 
@@ -67,13 +67,13 @@ describe('billing completed reveals', () => {
     // As many resends as are made at once find out; after them the processor comes again.
     if (times === 3) expect(killed).toBeInstanceOf(OutcomeUnknown);
     else expect(killed).toBeUndefined();
-    await billReveals(house.store, partner, [five, completion(6n)]);
+    await billReveals(stack.store, partner, [five, completion(6n)]);
     expect(await positions()).toEqual(['5', '6']);
   });
 
   it('makes one when the store was away before', async () => {
     const faulty = faultyStore();
-    const store = faulty.around(house.store);
+    const store = faulty.around(stack.store);
     const five = completion(5n);
     faulty.failAppends('billing-', () => new StoreUnavailable('away'));
     await expect(billReveals(store, partner, [five])).rejects.toThrow(StoreUnavailable);
@@ -86,7 +86,7 @@ describe('billing completed reveals', () => {
     const all = Array.from({ length: 40 }, (_, nth) => completion(BigInt(nth)));
     const leader = async (size: number) => {
       for (let at = 0; at < all.length; at += size) {
-        await billReveals(house.store, partner, all.slice(at, at + size));
+        await billReveals(stack.store, partner, all.slice(at, at + size));
       }
     };
     await Promise.all([leader(1), leader(7), leader(40)]);
@@ -94,11 +94,11 @@ describe('billing completed reveals', () => {
   });
 
   it('does not go on where the last entry has been removed', async () => {
-    await billReveals(house.store, partner, [completion(5n), completion(8n)]);
-    await house.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
+    await billReveals(stack.store, partner, [completion(5n), completion(8n)]);
+    await stack.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
       billingStream(partner),
     ]);
-    await expect(billReveals(house.store, partner, [completion(9n)])).rejects.toThrow(StoreBusy);
+    await expect(billReveals(stack.store, partner, [completion(9n)])).rejects.toThrow(StoreBusy);
     expect(await positions()).toEqual(['5']);
   });
 });

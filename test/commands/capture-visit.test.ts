@@ -15,24 +15,24 @@ import {
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { createDayKeys, type DayKeys } from '../../platform/day-keys.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let dayKeys: DayKeys;
 /** Another process's. */
 let otherStore: EventStore;
 beforeAll(async () => {
-  house = await openHouse();
-  dayKeys = createDayKeys({ pool: house.pool, master: masterKeyFrom(randomBytes(32)), clock: house.clock });
-  otherStore = createPostgresEventStore({ url: house.url, now: () => house.clock.now() });
+  stack = await startTestStack();
+  dayKeys = createDayKeys({ pool: stack.pool, master: masterKeyFrom(randomBytes(32)), clock: stack.clock });
+  otherStore = createPostgresEventStore({ url: stack.url, now: () => stack.clock.now() });
 });
 afterAll(async () => {
   await otherStore.close();
-  await house.close();
+  await stack.close();
 });
 const START = Date.parse('2026-03-01T12:00:00.000Z');
 afterEach(() => {
-  house.clock.at = START;
+  stack.clock.at = START;
 });
 
 /** Room in the queue of deliveries. */
@@ -56,7 +56,7 @@ const partner_id = randomUUID();
 const typesOf = (events: readonly RecordedEvent[]) => events.map(({ type }) => type.split('.')[1]);
 
 /** A tab of a tracker of its own, and what its visits come to. */
-const aTab = (store: EventStore = house.store) => {
+const aTab = (store: EventStore = stack.store) => {
   const visitor = { tracker_id: randomUUID(), token: randomUUID(), ip: '8.8.8.8', visitor_country: 'US' };
   /** As another process would, which knows nothing of the tab. */
   const fresh = (by: EventStore = store): CaptureVisit => createVisitCapture(by, dayKeys, enterQueue);
@@ -66,15 +66,15 @@ const aTab = (store: EventStore = house.store) => {
     send: (capture: CaptureVisit, over: Partial<CapturedVisit> = {}) =>
       capture(
         { ...visitor, partner_id, visit_id: randomUUID(), custom: {}, ...over },
-        { ...house.context(), partnerId: partner_id },
+        { ...stack.context(), partnerId: partner_id },
       ),
     /** Of all streams that the tab has had. */
     events: async (): Promise<RecordedEvent[]> => {
-      const rows = await house.rows(
+      const rows = await stack.rows(
         `select stream from eventlog.event where data->>'tracker_id' = $1 group by stream order by min(position)`,
         [visitor.tracker_id],
       );
-      const streams = rows.map(({ stream }) => Array.fromAsync(house.store.readStream(String(stream))));
+      const streams = rows.map(({ stream }) => Array.fromAsync(stack.store.readStream(String(stream))));
       return (await Promise.all(streams)).flat();
     },
   };
@@ -95,7 +95,7 @@ describe('a captured visit', () => {
   it('keeps address and first labels under the key of its day, and expires with its session', async () => {
     const { capture, send, events } = aTab();
     await send(capture, { custom: { plan: 'secret plan' } });
-    house.clock.at += MINUTE;
+    stack.clock.at += MINUTE;
     await send(capture, { custom: { plan: 'another' } });
     const [first, second] = await events();
     expect(JSON.stringify([first?.data, second?.data])).not.toMatch(/8\.8\.8\.8|secret plan|another/);
@@ -136,7 +136,7 @@ describe('a captured visit', () => {
     expect(await send(fresh())).toBe('visit');
     expect(entered).toBe(before + 1);
     const failing = (failure: Error): EventStore => ({
-      ...house.store,
+      ...stack.store,
       append: () => Promise.reject(failure),
     });
     const elsewhere = { token: randomUUID() };
@@ -188,21 +188,21 @@ describe('a captured visit', () => {
   it('costs one append and no read, unless another process was quicker', async () => {
     let [appends, reads] = [0, 0];
     const counting: EventStore = {
-      ...house.store,
+      ...stack.store,
       append: (...args) => {
         appends += 1;
-        return house.store.append(...args);
+        return stack.store.append(...args);
       },
       readStream: (...args) => {
         reads += 1;
-        return house.store.readStream(...args);
+        return stack.store.readStream(...args);
       },
     };
     const { capture, send, fresh } = aTab(counting);
     await send(capture);
     await send(capture);
     expect([appends, reads]).toEqual([2, 0]);
-    await send(fresh(house.store));
+    await send(fresh(stack.store));
     expect(await send(capture)).toBe('visit');
     expect([appends, reads]).toEqual([4, 1]);
   });
@@ -212,12 +212,12 @@ describe('on a stream whose events have expired', () => {
   it('goes on behind those that are hidden', async () => {
     const { capture, send, fresh, events } = aTab();
     await send(capture);
-    house.clock.at += 20 * MINUTE;
+    stack.clock.at += 20 * MINUTE;
     await send(capture, { ip: '9.9.9.9' });
-    house.clock.at += 5 * MINUTE;
+    stack.clock.at += 5 * MINUTE;
     expect(await send(capture)).toBe('visit');
     // The first session, whose visit came last, has expired; the second has not.
-    house.clock.at = START + 30 * DAY + 10 * MINUTE;
+    stack.clock.at = START + 30 * DAY + 10 * MINUTE;
     expect(typesOf(await events())).toEqual(['SessionCreated']);
     expect(await send(fresh())).toBe('session');
     expect(await send(fresh(otherStore))).toBe('visit');
@@ -228,7 +228,7 @@ describe('on a stream whose events have expired', () => {
     const { capture, send, fresh, events } = aTab();
     const visit_id = randomUUID();
     await send(capture, { visit_id });
-    house.clock.at += 31 * DAY;
+    stack.clock.at += 31 * DAY;
     expect(await events()).toEqual([]);
     expect(await send(fresh(), { visit_id })).toBe('session');
     expect(await send(capture)).toBe('visit');
@@ -241,8 +241,8 @@ describe('on a stream whose events have expired', () => {
     const [first] = await events();
     const stream = first?.stream ?? '';
     for (const generation of [1, 2]) {
-      house.clock.at += 31 * DAY;
-      await house.store.expire(generation === 1 ? stream : `${stream}-1`, 0);
+      stack.clock.at += 31 * DAY;
+      await stack.store.expire(generation === 1 ? stream : `${stream}-1`, 0);
       const visit_id = randomUUID();
       expect(await send(capture, { visit_id })).toBe('session');
       expect(await send(fresh(), { visit_id })).toBe('retry');
@@ -256,9 +256,9 @@ describe('when the store fails', () => {
   it('an unknown outcome is told as such, and the same visit again is written once', async () => {
     let lost = true;
     const losing: EventStore = {
-      ...house.store,
+      ...stack.store,
       append: async (...args) => {
-        const appended = await house.store.append(...args);
+        const appended = await stack.store.append(...args);
         if (lost) throw new OutcomeUnknown('the answer was lost');
         return appended;
       },
@@ -275,9 +275,9 @@ describe('when the store fails', () => {
   it('it is told, and those who wait for the same tab have their turn', async () => {
     let away = true;
     const failing: EventStore = {
-      ...house.store,
+      ...stack.store,
       append: async (...args) => {
-        if (!away) return house.store.append(...args);
+        if (!away) return stack.store.append(...args);
         away = false;
         throw new StoreUnavailable('away');
       },

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createIntakeBatcher, type IntakeBatcher } from '../../commands/lookup/aggregates.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 const reserve = (batcher: IntakeBatcher, partner: string, ip: string, pendingLimit = 1_000_000) =>
   batcher.submit(
@@ -24,28 +24,28 @@ const reserve = (batcher: IntakeBatcher, partner: string, ip: string, pendingLim
       dailyAllowance: null,
       pendingLimit,
       finished: null,
-      at: house.clock.now(),
+      at: stack.clock.now(),
     },
-    house.context(),
+    stack.context(),
     (state) => state.openByIp.get(ip),
   );
 
 const settle = (batcher: IntakeBatcher, partner: string, reservation: string) =>
   batcher.submit(
     intakeStream(partner),
-    { type: 'Settle', partner_id: partner, reservation_ids: [reservation], at: house.clock.now() },
-    house.context(),
+    { type: 'Settle', partner_id: partner, reservation_ids: [reservation], at: stack.clock.now() },
+    stack.context(),
     (state) => state.open.size,
   );
 
-const eventsOf = (partner: string) => Array.fromAsync(house.store.readStream(intakeStream(partner)));
+const eventsOf = (partner: string) => Array.fromAsync(stack.store.readStream(intakeStream(partner)));
 const ips = (count: number, from = 0) =>
   Array.from({ length: count }, (_, n) => `8.8.${(from + n) >> 8}.${(from + n) & 255}`);
 
 describe('the batcher of a partner', () => {
   it('admits exactly the limit out of a hundred at once', async () => {
     const partner = randomUUID();
-    const batcher = createIntakeBatcher(house.store);
+    const batcher = createIntakeBatcher(stack.store);
     const results = await Promise.all(ips(100).map((ip) => reserve(batcher, partner, ip, 10)));
     expect(results.filter((result) => result.ok)).toHaveLength(10);
     expect(results.filter((result) => !result.ok && result.refusal === 'pending_limit')).toHaveLength(90);
@@ -54,8 +54,8 @@ describe('the batcher of a partner', () => {
 
   it('admits exactly the limit over two processes that race', async () => {
     const partner = randomUUID();
-    const other = createPostgresEventStore({ url: house.url, now: () => house.clock.now() });
-    const batchers = [createIntakeBatcher(house.store), createIntakeBatcher(other)] as const;
+    const other = createPostgresEventStore({ url: stack.url, now: () => stack.clock.now() });
+    const batchers = [createIntakeBatcher(stack.store), createIntakeBatcher(other)] as const;
     const results = await Promise.all(
       ips(100).map((ip, n) => reserve(batchers[n % 2 === 0 ? 0 : 1], partner, ip, 10)),
     );
@@ -66,7 +66,7 @@ describe('the batcher of a partner', () => {
 
   it('makes one reservation of many equal requests, and tells it to all', async () => {
     const partner = randomUUID();
-    const batcher = createIntakeBatcher(house.store);
+    const batcher = createIntakeBatcher(stack.store);
     const results = await Promise.all(Array.from({ length: 50 }, () => reserve(batcher, partner, '8.8.8.8')));
     expect(new Set(results.map((result) => result.ok && result.value.value)).size).toBe(1);
     expect(results.filter((result) => result.ok && result.value.changed)).toHaveLength(1);
@@ -75,8 +75,8 @@ describe('the batcher of a partner', () => {
 
   it('sees what another process settled before it tells a limit', async () => {
     const partner = randomUUID();
-    const here = createIntakeBatcher(house.store);
-    const there = createIntakeBatcher(house.store);
+    const here = createIntakeBatcher(stack.store);
+    const there = createIntakeBatcher(stack.store);
     const first = await reserve(here, partner, '8.8.8.8', 1);
     await settle(there, partner, first.ok ? (first.value.value ?? '') : '');
     expect(await reserve(here, partner, '8.8.4.4', 1)).toMatchObject({ ok: true });
@@ -84,8 +84,8 @@ describe('the batcher of a partner', () => {
 
   it('counts each reservation once, however many read on from the same fold at once', async () => {
     const partner = randomUUID();
-    const here = createIntakeBatcher(house.store);
-    const there = createIntakeBatcher(house.store);
+    const here = createIntakeBatcher(stack.store);
+    const there = createIntakeBatcher(stack.store);
     await reserve(here, partner, '8.8.0.1');
     await reserve(there, partner, '8.8.0.2');
     const unchanged = {
@@ -98,10 +98,10 @@ describe('the batcher of a partner', () => {
       dailyAllowance: null,
       pendingLimit: 10,
       finished: null,
-      at: house.clock.now(),
+      at: stack.clock.now(),
     } as const;
-    await Promise.all(Array.from({ length: 20 }, () => here.likely(intakeStream(partner), unchanged)));
-    const used = await here.submit(intakeStream(partner), unchanged, house.context(), (state) =>
+    await Promise.all(Array.from({ length: 20 }, () => here.dryRun(intakeStream(partner), unchanged)));
+    const used = await here.submit(intakeStream(partner), unchanged, stack.context(), (state) =>
       state.usage.at(-1)?.used.get('key_a'),
     );
     expect(used).toMatchObject({ value: { value: 2 } });
@@ -109,13 +109,13 @@ describe('the batcher of a partner', () => {
 
   it('starts from its last snapshot and comes to the same state', async () => {
     const partner = randomUUID();
-    const batcher = createIntakeBatcher(house.store);
+    const batcher = createIntakeBatcher(stack.store);
     await Promise.all(ips(2_100).map((ip) => reserve(batcher, partner, ip)));
     const events = await eventsOf(partner);
     const snapshots = events.filter((event) => event.type === 'lookup.IntakeSnapshotted.v1');
     expect(snapshots.length).toBeGreaterThanOrEqual(2);
-    await house.store.truncateBefore(intakeStream(partner), snapshots.at(-1)?.revision ?? 0);
-    const afresh = createIntakeBatcher(house.store);
+    await stack.store.truncateBefore(intakeStream(partner), snapshots.at(-1)?.revision ?? 0);
+    const afresh = createIntakeBatcher(stack.store);
     expect(await reserve(afresh, partner, '8.8.0.0')).toMatchObject({ ok: true, value: { changed: false } });
     expect(await settle(afresh, partner, randomUUID())).toMatchObject({
       value: { value: 2_100, changed: false },
@@ -124,13 +124,13 @@ describe('the batcher of a partner', () => {
 
   it('carries who asked, and when, into the events', async () => {
     const partner = randomUUID();
-    const batcher = createIntakeBatcher(house.store);
+    const batcher = createIntakeBatcher(stack.store);
     await reserve(batcher, partner, '8.8.8.8');
     const [event] = await eventsOf(partner);
     expect(event?.metadata).toMatchObject({
       $correlationId: 'a-request',
       $causationId: 'a-request',
-      at: new Date(house.clock.now()).toISOString(),
+      at: new Date(stack.clock.now()).toISOString(),
     });
   });
 });

@@ -9,31 +9,31 @@ import { OutcomeUnknown } from '../../event-store/port.ts';
 import { createDayKeys, type DayKeys } from '../../platform/day-keys.ts';
 import { keyedDigest } from '../../platform/keyring.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { type SentSignal, signal } from '../support/signals.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let keys: DayKeys;
 const digest = keyedDigest(randomBytes(32));
 beforeAll(async () => {
-  house = await openHouse();
-  keys = createDayKeys({ pool: house.pool, master: masterKeyFrom(randomBytes(32)), clock: house.clock });
+  stack = await startTestStack();
+  keys = createDayKeys({ pool: stack.pool, master: masterKeyFrom(randomBytes(32)), clock: stack.clock });
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
-const observe = (signals: readonly SentSignal[], store = house.store) => {
+const observe = (signals: readonly SentSignal[], store = stack.store) => {
   const read = readSignals({ signals });
   if (!read.ok) throw new Error(`${read.index} ${read.field}`);
-  return observeSignals({ store, keys, digest }, read.value, house.context());
+  return observeSignals({ store, keys, digest }, read.value, stack.context());
 };
 const last = async () => {
   const [event] = await Array.fromAsync(
-    house.store.readStream('signals-2026-03-01', { direction: 'backwards', limit: 1 }),
+    stack.store.readStream('signals-2026-03-01', { direction: 'backwards', limit: 1 }),
   );
   if (event === undefined) throw new Error('there is none');
   return { ...event, data: event.data as SignalEvent['data'] };
 };
-const now = () => house.clock.now();
+const now = () => stack.clock.now();
 
 describe('the domains that are left out', () => {
   it.each([
@@ -127,17 +127,17 @@ describe('a batch that is written down', () => {
   });
 
   it('is nothing where nothing was sent', async () => {
-    const before = await house.store.head();
+    const before = await stack.store.head();
     expect(await observe([])).toEqual({ batch: null, eventIds: [], position: null });
-    expect(await house.store.head()).toBe(before);
+    expect(await stack.store.head()).toBe(before);
   });
 
   it('stands once in the log where an answer was lost and the same append was sent again', async () => {
     let tries = 0;
     const store = {
-      ...house.store,
-      append: async (...args: Parameters<typeof house.store.append>) => {
-        const appended = await house.store.append(...args);
+      ...stack.store,
+      append: async (...args: Parameters<typeof stack.store.append>) => {
+        const appended = await stack.store.append(...args);
         tries += 1;
         if (tries === 1) throw new OutcomeUnknown('the answer was lost');
         return appended;

@@ -11,20 +11,20 @@ import { createDayKeys, type DayKeys } from '../../platform/day-keys.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
 import { aCompletion } from '../support/completions.ts';
 import { eventually } from '../support/eventually.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { leadingStore } from '../support/other-stores.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let dayKeys: DayKeys;
 let cluster: ReturnType<typeof leadingStore>;
 beforeAll(async () => {
-  house = await openHouse();
-  dayKeys = createDayKeys({ pool: house.pool, master: masterKeyFrom(randomBytes(32)), clock: house.clock });
+  stack = await startTestStack();
+  dayKeys = createDayKeys({ pool: stack.pool, master: masterKeyFrom(randomBytes(32)), clock: stack.clock });
 });
 beforeEach(() => {
-  cluster = leadingStore(house.store);
+  cluster = leadingStore(stack.store);
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 /** Runs the work until it has been refused and has read, then replicates what refused it. */
 const replicateMeanwhile = async <T>(work: Promise<T>): Promise<T> => {
@@ -33,10 +33,10 @@ const replicateMeanwhile = async <T>(work: Promise<T>): Promise<T> => {
   cluster.replicate();
   return work;
 };
-const eventsOf = (stream: string) => Array.fromAsync(house.store.readStream(stream));
+const eventsOf = (stream: string) => Array.fromAsync(stack.store.readStream(stream));
 
 describe('an append that is refused on an event that is not replicated yet', () => {
-  const completion = (partner: string, position: bigint) => aCompletion(house, partner, position);
+  const completion = (partner: string, position: bigint) => aCompletion(stack, partner, position);
 
   it('is retried by billing, which then makes each entry once', async () => {
     const partner = randomUUID();
@@ -73,7 +73,7 @@ describe('an append that is refused on an event that is not replicated yet', () 
       createVisitCapture(cluster.store, dayKeys, async () => ({
         leave: () => undefined,
         happened: () => undefined,
-      }))(visit, house.context());
+      }))(visit, stack.context());
     cluster.hold();
     expect(await capture()).toBe('session');
     expect(await replicateMeanwhile(capture())).toBe('retry');
@@ -83,7 +83,7 @@ describe('an append that is refused on an event that is not replicated yet', () 
 describe('an append that is refused on an event that is lost with its leader', () => {
   it('is made again for the body of a webhook event, so that no delivery is without one', async () => {
     const id = `evt_test_${randomUUID()}`;
-    const at = new Date(house.clock.now()).toISOString();
+    const at = new Date(stack.clock.now()).toISOString();
     cluster.refuseOnce(`payload-${id}`, 0);
     await queueDeliveries(cluster.store, dayKeys, [
       {
@@ -93,7 +93,7 @@ describe('an append that is refused on an event that is lost with its leader', (
         day: at.slice(0, 10),
         expires_at: '2026-03-31T12:00:00.000Z',
         source_position: null,
-        context: house.context(),
+        context: stack.context(),
       },
     ]);
     expect(await eventsOf(`payload-${id}`)).toHaveLength(1);
@@ -106,7 +106,7 @@ describe('an append that is refused on an event that is lost with its leader', (
       cluster.store,
       '2026-02-01',
       [[randomUUID(), '2026-02-01T10', 1, 0]],
-      house.context(),
+      stack.context(),
     );
     expect(await eventsOf(stream)).toHaveLength(1);
   });
@@ -116,7 +116,7 @@ describe('a day that is closed already', () => {
   it('is not closed again', async () => {
     const rows = [[randomUUID(), '2026-02-02T10', 1, 0]] as const;
     for (let run = 0; run < 2; run += 1) {
-      await closeTrackerDay(house.store, '2026-02-02', [[...rows[0]]], house.context());
+      await closeTrackerDay(stack.store, '2026-02-02', [[...rows[0]]], stack.context());
     }
     expect(await eventsOf(trackerDayStream('2026-02-02'))).toHaveLength(1);
   });

@@ -4,22 +4,22 @@ import { savedForReveal } from '../../commands/lookup/saved-for-reveal.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import type { EnrichmentCommand } from '../../domain/lookup/enrichment.ts';
 import { ANNA, AT, BERT, IP, reservation, result } from '../domain/lookup-events.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 const digest = (ip: string): string => `of-${ip}`;
 const given = async (...commands: readonly EnrichmentCommand[]): Promise<void> => {
   for (const command of commands) {
-    await handleEnrichment({ store: house.store, digest }, IP, command, house.context());
+    await handleEnrichment({ store: stack.store, digest }, IP, command, stack.context());
   }
 };
 const seenBy = async (partner: string): Promise<unknown> => {
-  const saved = await savedForReveal({ store: house.store, digest }, IP, partner, AT);
+  const saved = await savedForReveal({ store: stack.store, digest }, IP, partner, AT);
   return saved && [saved.refresh_status, saved.refresh_error];
 };
 const attempt = (n: number, round: number): EnrichmentCommand => ({

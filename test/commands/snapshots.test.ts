@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { createPlacesBatcher } from '../../commands/domains/aggregates.ts';
+import { createSlotsBatcher } from '../../commands/domains/aggregates.ts';
 import { createKey, createPartner, newApiKey, revokeKey } from '../../commands/partners/manage-partner.ts';
 import { loadFromSnapshot } from '../../commands/snapshots.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
@@ -10,23 +10,23 @@ import {
   createEndpointCommands,
   currentEndpoint,
 } from '../../commands/webhooks/manage-endpoints.ts';
-import { domainPlacesStream } from '../../domain/domains/places.ts';
+import { domainSlotsStream } from '../../domain/domains/slots.ts';
 import { accept } from '../../domain/kernel/decider.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 /** A store as a new process sees it, which counts the events that are read. */
 const countingStore = () => {
   let read = 0;
-  const store: EventStore = Object.create(house.store);
+  const store: EventStore = Object.create(stack.store);
   store.readStream = async function* (...args) {
-    for await (const event of house.store.readStream(...args)) {
+    for await (const event of stack.store.readStream(...args)) {
       read += 1;
       yield event;
     }
@@ -39,7 +39,7 @@ const times = <T>(count: number, make: (nth: number) => Promise<T>) =>
 /** Writes about 1,100 events; gives back a command on them for another process, which changes nothing. */
 const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown>>> = {
   'a partner’s keys': async () => {
-    const made = await createPartner(house.store, `acme ${randomUUID()}`, house.context());
+    const made = await createPartner(stack.store, `acme ${randomUUID()}`, stack.context());
     if (!made.ok) throw new Error(made.refusal);
     const { partner_id } = made.value;
     const limits = {
@@ -51,38 +51,38 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
     };
     const keys = await times(1_100, (nth) =>
       createKey(
-        house.store,
+        stack.store,
         { partner_id, name: `key ${nth}`, limits, api_key: newApiKey(), by: 'operator' },
-        house.context(),
+        stack.context(),
       ),
     );
     const key_id = keys[0]?.ok ? keys[0].value.key_id : '';
-    await revokeKey(house.store, { partner_id, key_id }, house.context());
-    return (store) => revokeKey(store, { partner_id, key_id }, house.context());
+    await revokeKey(stack.store, { partner_id, key_id }, stack.context());
+    return (store) => revokeKey(store, { partner_id, key_id }, stack.context());
   },
   'a partner’s trackers': async () => {
-    const commands = createTrackerCommands(house.store, 2_000);
+    const commands = createTrackerCommands(stack.store, 2_000);
     const partner = randomUUID();
     const fields = { name: 'a site', origins: ['https://a.example'], customer_reference: null };
-    const made = await times(1_100, () => commands.create(partner, fields, house.context()));
+    const made = await times(1_100, () => commands.create(partner, fields, stack.context()));
     const id = made[0]?.ok ? made[0].value.tracker_id : '';
-    await commands.delete(partner, id, house.context());
-    return (store) => createTrackerCommands(store, 2_000).delete(partner, id, house.context());
+    await commands.delete(partner, id, stack.context());
+    return (store) => createTrackerCommands(store, 2_000).delete(partner, id, stack.context());
   },
   'a partner’s trackers, of more than fits into an append,': async () => {
-    const commands = createTrackerCommands(house.store, 2_000);
+    const commands = createTrackerCommands(stack.store, 2_000);
     const partner = randomUUID();
     const origins = Array.from({ length: 20 }, (_, nth) => `https://${'x'.repeat(60)}${nth}.example`);
     const fields = { name: 'a site', origins, customer_reference: null };
-    const made = await times(1_100, () => commands.create(partner, fields, house.context()));
+    const made = await times(1_100, () => commands.create(partner, fields, stack.context()));
     const id = made[0]?.ok ? made[0].value.tracker_id : '';
-    await commands.delete(partner, id, house.context());
-    return (store) => createTrackerCommands(store, 2_000).delete(partner, id, house.context());
+    await commands.delete(partner, id, stack.context());
+    return (store) => createTrackerCommands(store, 2_000).delete(partner, id, stack.context());
   },
   'a partner’s webhook endpoints': async () => {
     const partner = randomUUID();
     const commands = createEndpointCommands({
-      batcher: createEndpointBatcher(house.store),
+      batcher: createEndpointBatcher(stack.store),
       limit: 5,
       destinations: { allowHttp: false, allowPorts: [], allowNetworks: [], ownOrigins: [] },
       seal: () => ({ master_key_id: 'k', sealed: 's' }),
@@ -94,11 +94,11 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
       events: ['session.created'],
       tracker_id: null,
     };
-    const made = await commands.create(partner, fields, house.context());
+    const made = await commands.create(partner, fields, stack.context());
     const id = made.ok ? made.value.endpoint.webhook_id : '';
     for (let nth = 0; nth < 1_100; nth += 1) {
       const change = { name: `hook ${nth}`, events: null, enabled: null };
-      await commands.update(partner, id, change, house.context());
+      await commands.update(partner, id, change, stack.context());
     }
     return async (store) => {
       const batcher = createEndpointBatcher(store);
@@ -108,18 +108,18 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
     };
   },
   'a tracker’s domains': async () => {
-    const places = createPlacesBatcher(house.store);
+    const places = createSlotsBatcher(stack.store);
     const tracker_id = randomUUID();
-    const stream = domainPlacesStream(tracker_id);
+    const stream = domainSlotsStream(tracker_id);
     const last = randomUUID();
     for (const domain_id of [...Array.from({ length: 550 }, () => randomUUID()), last]) {
-      const of = { tracker_id, domain_id, at: house.clock.now() };
+      const of = { tracker_id, domain_id, at: stack.clock.now() };
       const take = { ...of, type: 'Take', partner_id: randomUUID(), hostname: 'visits.example' } as const;
-      await places.submit(stream, take, house.context(), () => null);
-      await places.submit(stream, { ...of, type: 'Free' }, house.context(), () => null);
+      await places.submit(stream, take, stack.context(), () => null);
+      await places.submit(stream, { ...of, type: 'Free' }, stack.context(), () => null);
     }
-    const free = { type: 'Free', tracker_id, domain_id: last, at: house.clock.now() } as const;
-    return (store) => createPlacesBatcher(store).submit(stream, free, house.context(), () => null);
+    const free = { type: 'Free', tracker_id, domain_id: last, at: stack.clock.now() } as const;
+    return (store) => createSlotsBatcher(store).submit(stream, free, stack.context(), () => null);
   },
 };
 

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { type AccountParts, accountPages } from '../../dashboard/pages/account.ts';
+import { type AccountDeps, accountPages } from '../../dashboard/pages/account.ts';
 import type { Visit } from '../../dashboard/visit.ts';
 
 /** The status of a change of password, and the lengths of the passwords that were checked for weakness. */
 const changeTo = async (password: string) => {
   const checked: number[] = [];
-  const parts: AccountParts = {
+  const deps: AccountDeps = {
     tooMany: async () => null,
     changePassword: async () => 'token',
     weakness: (text) => {
@@ -20,7 +20,7 @@ const changeTo = async (password: string) => {
     csrf: 'csrf',
     form: new URLSearchParams({ current: 'the one before', password, again: password }),
   } as unknown as Visit;
-  const page = accountPages(parts).find(
+  const page = accountPages(deps).find(
     ({ method, path }) => method === 'POST' && path === '/dashboard/password',
   );
   const answer = await page?.handle(visit);

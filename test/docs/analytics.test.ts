@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { allProjections } from '../../projections/all.ts';
 import { type Analyst, analystOf } from '../support/analysts.ts';
 import { makeExamples } from '../support/examples.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const page = readFileSync(new URL('../../docs/analytics.md', import.meta.url), 'utf8');
 const questions = [...page.matchAll(/^### (\d+)\. .+?```sql\n(.+?)```/gms)].map(([, number, sql]) => ({
@@ -65,19 +65,19 @@ const ANSWERS: Readonly<Record<number, object[]>> = {
   ],
 };
 
-let house: House;
+let stack: TestStack;
 let analyst: Analyst;
 beforeAll(async () => {
-  house = await openHouse();
-  await makeExamples(house.store);
-  const projecting = house.project(allProjections);
-  await house.caughtUp(allProjections);
+  stack = await startTestStack();
+  await makeExamples(stack.store);
+  const projecting = stack.project(allProjections);
+  await stack.caughtUp(allProjections);
   await projecting.stop();
-  analyst = await analystOf(house.url);
+  analyst = await analystOf(stack.url);
 });
 afterAll(async () => {
   await analyst.leave();
-  await house.close();
+  await stack.close();
 });
 
 describe('the questions of docs/analytics.md', () => {

@@ -58,7 +58,7 @@ beforeAll(async () => {
   around = await startSurroundings();
   first = await startApi({ clock, providers: [around.provider], env: around.env });
   used = await useEverything(first, around);
-  const files = await backUp(first.foundation.databaseUrl);
+  const files = await backUp(first.runtime.databaseUrl);
   before = await answersOf(first, used);
   for (let n = 0; n < LOST_VISITS; n += 1) await collect(first, used.tracker, { ip: COMPANY });
   cursorOfLost = (await feed(first, used.key)).next_cursor;

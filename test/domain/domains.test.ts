@@ -1,8 +1,8 @@
 import { describe, expect, it, test } from 'vitest';
-import { type DomainCommand, domain, nextLook, snapshotName } from '../../domain/domains/domain.ts';
-import type { DomainEvent, DomainPlaceEvent } from '../../domain/domains/events.ts';
+import { type DomainCommand, domain, nextCheck, snapshotName } from '../../domain/domains/domain.ts';
+import type { DomainEvent, DomainSlotEvent } from '../../domain/domains/events.ts';
 import { isDomainName } from '../../domain/domains/hostname.ts';
-import { heldPlaces, mayStand, places } from '../../domain/domains/places.ts';
+import { heldSlots, mayStand, slots } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { given } from './deciding.ts';
 import { ANNA, AT, BERT } from './lookup-events.ts';
@@ -298,7 +298,7 @@ describe('a host name', () => {
   it('is looked for soon, then slower, then daily, and at the end in time', () => {
     const wait = (events: DomainEvent[], at: number) => {
       const mine = events.reduce(domain.evolve, domain.initial).claims.get(id(1));
-      const next = mine ? nextLook(mine, AT + at) : null;
+      const next = mine ? nextCheck(mine, AT + at) : null;
       return next === null ? null : next - AT - at;
     };
     expect(wait([claimed()], 0)).toBe(5_000);
@@ -312,7 +312,7 @@ describe('a host name', () => {
   });
 });
 
-const taken = (nth: number): DomainPlaceEvent => ({
+const taken = (nth: number): DomainSlotEvent => ({
   type: 'domains.PlaceTaken.v1',
   data: {
     tracker_id: TRACKER,
@@ -322,11 +322,11 @@ const taken = (nth: number): DomainPlaceEvent => ({
     taken_at: time(),
   },
 });
-const freed = (nth: number): DomainPlaceEvent => ({
+const freed = (nth: number): DomainSlotEvent => ({
   type: 'domains.PlaceFreed.v1',
   data: { tracker_id: TRACKER, domain_id: id(nth), hostname: `s${nth}.example.com`, freed_at: time() },
 });
-const closed: DomainPlaceEvent = {
+const closed: DomainSlotEvent = {
   type: 'domains.PlacesClosed.v1',
   data: { tracker_id: TRACKER, closed_at: time() },
 };
@@ -344,32 +344,32 @@ const ten = Array.from({ length: 10 }, (_, nth) => taken(nth));
 
 describe('the places of a tracker', () => {
   it('are ten, of which free ones count for nothing', () => {
-    given(places, ten.slice(1))
+    given(slots, ten.slice(1))
       .when(take(0))
       .thenEvents([taken(0)]);
-    given(places, ten).when(take(10)).thenRefused('domain_limit');
-    given(places, [...ten, freed(4)])
+    given(slots, ten).when(take(10)).thenRefused('domain_limit');
+    given(slots, [...ten, freed(4)])
       .when(take(10))
       .thenEvents([taken(10)]);
   });
   it('are held for a name once, also when there are ten', () => {
-    given(places, ten)
+    given(slots, ten)
       .when(take(3, id(99)))
       .thenEvents([]);
   });
   it('are freed once', () => {
-    given(places, ten)
+    given(slots, ten)
       .when(free(3))
       .thenEvents([freed(3)]);
-    given(places, []).when(free(3)).thenEvents([]);
+    given(slots, []).when(free(3)).thenEvents([]);
   });
   it('are closed with their tracker', () => {
-    given(places, ten).when({ type: 'Close', tracker_id: TRACKER, at: AT }).thenEvents([closed]);
-    given(places, [closed]).when(take(1)).thenRefused('tracker_deleted');
-    const after = [taken(1), taken(2), freed(2), closed].reduce(places.evolve, places.initial);
-    expect(heldPlaces(after).map(({ domain_id }) => domain_id)).toEqual([id(1)]);
+    given(slots, ten).when({ type: 'Close', tracker_id: TRACKER, at: AT }).thenEvents([closed]);
+    given(slots, [closed]).when(take(1)).thenRefused('tracker_deleted');
+    const after = [taken(1), taken(2), freed(2), closed].reduce(slots.evolve, slots.initial);
+    expect(heldSlots(after).map(({ domain_id }) => domain_id)).toEqual([id(1)]);
     expect(mayStand(after, id(1))).toBe(false);
-    expect(mayStand([taken(1)].reduce(places.evolve, places.initial), id(1))).toBe(true);
+    expect(mayStand([taken(1)].reduce(slots.evolve, slots.initial), id(1))).toBe(true);
   });
 });
 

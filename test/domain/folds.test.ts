@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { type BillCommand, ledger } from '../../domain/billing/ledger.ts';
 import { type DomainCommand, domain } from '../../domain/domains/domain.ts';
-import { type PlaceCommand, places, snapshotPlaces } from '../../domain/domains/places.ts';
+import { type SlotCommand, slots, snapshotSlots } from '../../domain/domains/slots.ts';
 import type { Decider } from '../../domain/kernel/decider.ts';
 import { type EnrichmentCommand, enrichment } from '../../domain/lookup/enrichment.ts';
 import { type IntakeCommand, intake } from '../../domain/lookup/intake.ts';
@@ -92,8 +92,8 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   'tracker’s places for domains': (items) =>
     run(
-      places,
-      (nth): PlaceCommand[] => {
+      slots,
+      (nth): SlotCommand[] => {
         const of = { tracker_id: id(1), domain_id: id(nth), at: AT };
         return [
           { ...of, type: 'Take', partner_id: ANNA, hostname: `n${nth}.example` },
@@ -342,16 +342,16 @@ describe('a snapshot', () => {
 
   it('of a tracker’s places folds to the same state, and has no more than ten freed ones', () => {
     const { state } = run(
-      places,
-      (nth): PlaceCommand[] => {
+      slots,
+      (nth): SlotCommand[] => {
         const of = { tracker_id: id(1), domain_id: id(nth), at: AT };
         const take = { ...of, type: 'Take', partner_id: ANNA, hostname: `n${nth}.example` } as const;
         return nth % 10 === 0 ? [take] : [take, { ...of, type: 'Free' }];
       },
       50,
     );
-    const snapshot = snapshotPlaces(state);
+    const snapshot = snapshotSlots(state);
     expect(snapshot).toMatchObject({ data: { held: { length: 5 }, freed: { length: 10 } } });
-    expect(places.evolve(places.initial, snapshot)).toEqual(state);
+    expect(slots.evolve(slots.initial, snapshot)).toEqual(state);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RevealEvent, RevealResult } from '../../domain/reveals/events.ts';
-import { isNonempty, type RevealCommand, reveal, UNKNOWABLE } from '../../domain/reveals/reveal.ts';
+import { EMPTY_RESULT, isNonempty, type RevealCommand, reveal } from '../../domain/reveals/reveal.ts';
 import { given } from './deciding.ts';
 
 const AT = Date.parse('2026-03-14T12:00:00.000Z');
@@ -13,7 +13,7 @@ const ids = {
   user_id: null,
   expires_at: '2026-04-13T12:00:00.000Z',
 };
-const found: RevealResult = { ...UNKNOWABLE, network: { ...UNKNOWABLE.network, is_isp: false } };
+const found: RevealResult = { ...EMPTY_RESULT, network: { ...EMPTY_RESULT.network, is_isp: false } };
 const requestedAt = (created_at: string) => ({ ...ids, created_at });
 const requested: RevealEvent = {
   type: 'reveals.RevealRequested.v1',
@@ -51,7 +51,7 @@ describe('a reveal', () => {
       .thenEvents([completed(found, later)]);
   });
   it('that is complete stays as it was', () => {
-    const done = [requested, completed(UNKNOWABLE, later)];
+    const done = [requested, completed(EMPTY_RESULT, later)];
     given(reveal, done)
       .when(request({ result: found }))
       .thenEvents([]);
@@ -65,13 +65,13 @@ describe('a reveal', () => {
   it('is completed only after it was asked for', () => {
     given(reveal, []).when({ type: 'Complete', result: found, at: AT }).thenEvents([]);
     given(reveal, [requested])
-      .when({ type: 'Complete', result: UNKNOWABLE, at: LATER })
-      .thenEvents([completed(UNKNOWABLE, later)]);
+      .when({ type: 'Complete', result: EMPTY_RESULT, at: LATER })
+      .thenEvents([completed(EMPTY_RESULT, later)]);
   });
 });
 
 it('a unit is for any field that is known, false and zero included', () => {
-  expect(isNonempty(UNKNOWABLE)).toBe(false);
+  expect(isNonempty(EMPTY_RESULT)).toBe(false);
   expect(isNonempty(found)).toBe(true);
-  expect(isNonempty({ ...UNKNOWABLE, network: { ...UNKNOWABLE.network, is_isp: true } })).toBe(true);
+  expect(isNonempty({ ...EMPTY_RESULT, network: { ...EMPTY_RESULT.network, is_isp: true } })).toBe(true);
 });

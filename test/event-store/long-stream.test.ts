@@ -1,27 +1,27 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { eventually } from '../support/eventually.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const STREAM = 'long-1';
 const EVENTS = 20_000;
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 /** Rows of the log that anybody has read so far, as PostgreSQL counts them, some moments late. */
 const rowsRead = async (): Promise<number> => {
-  const { rows } = await house.pool.query(
+  const { rows } = await stack.pool.query(
     `select seq_tup_read + idx_tup_fetch as n from pg_stat_user_tables where relid = 'eventlog.event'::regclass`,
   );
   return Number(rows[0].n);
 };
 
 const fill = (from: number, to: number) =>
-  house.pool.query(
+  stack.pool.query(
     `with head as (
        insert into eventlog.stream (name, revision) values ($1, $3)
        on conflict (name) do update set revision = excluded.revision)
@@ -31,13 +31,13 @@ const fill = (from: number, to: number) =>
   );
 
 it('reads the end of a stream that has grown without reading the rest', async () => {
-  const store = createPostgresEventStore({ url: house.url, now: () => 0 });
+  const store = createPostgresEventStore({ url: stack.url, now: () => 0 });
   const readEnd = async (): Promise<number | undefined> => {
     for await (const { revision } of store.readStream(STREAM, { direction: 'backwards', limit: 1 }))
       return revision;
     return undefined;
   };
-  await house.pool.query(
+  await stack.pool.query(
     `with s as (
        insert into eventlog.stream (name, revision) select 'short-' || n, 0 from generate_series(1, 3000) n returning name)
      insert into eventlog.event (stream, revision, id, type, data, metadata)

@@ -40,7 +40,7 @@ beforeAll(async () => {
     port: 0,
     registry: new Registry(),
     readiness: () => ({ ready: true, problems: [] }),
-    handlers: { 'POST /signals': signalsIntake(api.foundation) },
+    handlers: { 'POST /signals': signalsIntake(api.runtime) },
     log: { error: () => undefined },
   });
   enabled = await api.key({ company_signals: true });

@@ -199,11 +199,11 @@ describe('a login', () => {
     const gone = await makeUser(api, key.partner_id);
     const { cookie } = await loggedIn(api, gone);
     const context = { correlationId: 'a', causationId: 'a', at: clock.now() };
-    await changeUser(api.foundation.store, 'RemoveUser', gone.user_id, context);
+    await changeUser(api.runtime.store, 'RemoveUser', gone.user_id, context);
     await api.caughtUp();
     expect(await isLoggedIn(cookie)).toBe(false);
     expect((await logIn(api, gone.name)).statusCode).toBe(401);
-    await forgetPassword(api.foundation.pool, gone.user_id);
+    await forgetPassword(api.runtime.pool, gone.user_id);
     expect((await logIn(api, gone.name)).statusCode).toBe(401);
   });
 });

@@ -184,10 +184,10 @@ describe('a session', () => {
     );
     expect(receipt.body).toContain('Acme &lt;script&gt;');
 
-    const { foundation } = api;
+    const { runtime } = api;
     const audited = await eventually(
       'the ledger has it',
-      () => auditBilling(foundation, { partnerId: key.partner_id, patienceMs: 5_000 }),
+      () => auditBilling(runtime, { partnerId: key.partner_id, patienceMs: 5_000 }),
       ({ report }) => report.units === 1,
     );
     expect(audited.report.differences).toEqual([]);

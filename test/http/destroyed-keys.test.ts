@@ -75,7 +75,7 @@ beforeAll(async () => {
   await until('the delivery is queued', async () => (await statesOf(lost)).length === 1);
   const right = clock.now();
   clock.set(right + 365 * DAY);
-  await api.foundation.dayKeys.destroyExpired();
+  await api.runtime.dayKeys.destroyExpired();
   clock.set(right + MINUTE);
   other = await startApi({ clock, workers: false, database: { ...database, drop: async () => undefined } });
 });
@@ -112,7 +112,7 @@ it('a pending reveal is told as expired, and never billed', async () => {
       expect.stringMatching(/^(reveal|session)_expired$/),
     ]);
   }
-  const { report } = await auditBilling(api.foundation, { partnerId: key.partner_id, patienceMs: 10_000 });
+  const { report } = await auditBilling(api.runtime, { partnerId: key.partner_id, patienceMs: 10_000 });
   expect([report.units, report.differences]).toEqual([1, []]);
 });
 

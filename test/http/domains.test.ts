@@ -87,9 +87,7 @@ describe('a custom domain over HTTP', () => {
     expect(looked).toMatchObject({ status: 'pending', last_error: 'no_such_name', snippet: null });
 
     dns.says(hostname, [SERVICE_HOST]);
-    await api.foundation.pool.query('update work.domain_look set due_at = looked_at where domain_id = $1', [
-      id,
-    ]);
+    await api.runtime.pool.query('update work.domain_look set due_at = looked_at where domain_id = $1', [id]);
     const active = await eventually(
       'it is active',
       () => domains.told(id),
@@ -267,7 +265,7 @@ describe('a host name that two partners claim', () => {
       `it is ${status} with ${error}`,
       async () => {
         // Due at once, whenever the last check was.
-        await api.foundation.pool.query(
+        await api.runtime.pool.query(
           'update work.domain_look set due_at = looked_at where domain_id = $1 and looked_at < due_at',
           [id],
         );
@@ -341,7 +339,7 @@ describe('a host name that two partners claim', () => {
 describe('the ceiling of a partner’s names', () => {
   const withCeiling = async (domains: number) => {
     const mine = await api.key();
-    const { store } = api.foundation;
+    const { store } = api.runtime;
     const context = { correlationId: 'a test', causationId: 'a test', at: Date.now() };
     await setCeilings(store, { partner_id: mine.partner_id, ceilings: { domains } }, context);
     await api.caughtUp();
@@ -366,18 +364,14 @@ describe('the ceiling of a partner’s names', () => {
   it('that is lowered leaves certificates to the names that are active the longest', async () => {
     const mine = await withCeiling(2);
     const [older, newer] = [await activeDomain(mine), await activeDomain(mine)];
-    const { pool } = api.foundation;
+    const { pool } = api.runtime;
     await api.sql.query(
       `update read.domain set activated_at = activated_at - interval '1 minute' where domain_id = $1`,
       [older.id],
     );
     expect(await mayHaveCertificate(pool, newer.hostname)).toBe(true);
     const context = { correlationId: 'a test', causationId: 'a test', at: Date.now() };
-    await setCeilings(
-      api.foundation.store,
-      { partner_id: mine.partner_id, ceilings: { domains: 1 } },
-      context,
-    );
+    await setCeilings(api.runtime.store, { partner_id: mine.partner_id, ceilings: { domains: 1 } }, context);
     await api.caughtUp();
     expect(await mayHaveCertificate(pool, newer.hostname)).toBe(false);
     expect(await mayHaveCertificate(pool, older.hostname)).toBe(true);
@@ -494,13 +488,13 @@ describe('under the Host of a custom domain', () => {
 });
 
 describe('GET /tls-allowed', () => {
-  const startOps = (foundation: Parameters<typeof tlsAllowed>[0]) =>
+  const startOps = (runtime: Parameters<typeof tlsAllowed>[0]) =>
     startOpsServer({
       host: '127.0.0.1',
       port: 0,
       registry: createMetrics().registry,
       readiness: () => ({ ready: true, problems: [] }),
-      handlers: { 'GET /tls-allowed': tlsAllowed(foundation) },
+      handlers: { 'GET /tls-allowed': tlsAllowed(runtime) },
       log: createLogger({ level: 'silent', destination: 'stderr' }),
     });
 
@@ -509,7 +503,7 @@ describe('GET /tls-allowed', () => {
     const pending = newName();
     await domains.claim(pending);
     await eventually('the pending one was looked for', () => dns.questions.includes(`CNAME ${pending}`));
-    const ops = await startOps(api.foundation);
+    const ops = await startOps(api.runtime);
     const ask = async (query: string) =>
       (await fetch(`http://127.0.0.1:${ops.port}/tls-allowed${query}`)).status;
     const asked = dns.questions.length;
@@ -543,8 +537,8 @@ describe('GET /tls-allowed', () => {
 
   it('says no while the database is away', async () => {
     const query = () => Promise.reject(new Error('Connection terminated'));
-    const pool = { query } as unknown as typeof api.foundation.pool;
-    const ops = await startOps({ ...api.foundation, pool });
+    const pool = { query } as unknown as typeof api.runtime.pool;
+    const ops = await startOps({ ...api.runtime, pool });
     try {
       const answer = await fetch(`http://127.0.0.1:${ops.port}/tls-allowed?domain=visits.example.com`);
       expect(answer.status).toBe(503);

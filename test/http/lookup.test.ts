@@ -175,14 +175,14 @@ describe('an attempt that fails', () => {
 describe('a lookup whose work has ended in the log, but not in the read models yet', () => {
   let other: TestApi;
   beforeAll(async () => {
-    const database = { url: api.foundation.databaseUrl, drop: async () => undefined };
+    const database = { url: api.runtime.databaseUrl, drop: async () => undefined };
     other = await startApi({ clock, database, workers: false });
   });
   afterAll(() => other.close());
 
   /** Keeps the projections from writing, but nobody from reading, while the work goes on. */
   const whileBehind = async (work: () => Promise<void>): Promise<void> => {
-    const blocker = new pg.Client({ connectionString: api.foundation.databaseUrl });
+    const blocker = new pg.Client({ connectionString: api.runtime.databaseUrl });
     await blocker.connect();
     await blocker.query('begin; lock table read.enrichment_work in share mode');
     await work().finally(() => blocker.end());
@@ -210,7 +210,7 @@ describe('a lookup whose work has ended in the log, but not in the read models y
       get = other.get(key, ip).finally(() => {
         isAnswered = true;
       });
-      const { progress, store } = other.foundation;
+      const { progress, store } = other.runtime;
       expect(await progress.reached(['lookups'], await store.head(), 500)).toBe(false);
       expect(isAnswered).toBe(false);
     });

@@ -110,7 +110,7 @@ describe('GET /tracking/a.js', () => {
   });
 
   it('is there for a tracker that another process has just made', async () => {
-    const commands = createTrackerCommands(api.foundation.store, 1_000);
+    const commands = createTrackerCommands(api.runtime.store, 1_000);
     const wanted = { name: 'A website', origins: ['https://www.example.com'], customer_reference: null };
     const context = { correlationId: randomUUID(), causationId: randomUUID(), at: NOON };
     const made = await commands.create(key.partner_id, wanted, context);

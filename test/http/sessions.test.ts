@@ -248,7 +248,7 @@ describe('a session that expires', () => {
     const data = { partner_id: by.partner_id, sessions: [[id, new Date(expiry).toISOString()]] };
     const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(clock.now()).toISOString() };
     const event = { id: randomUUID(), type: 'sessions.SessionsExpired.v1', data, metadata };
-    await api.foundation.store.append(expiredStream(by.partner_id, '2026-06-12'), 'no_stream', [event]);
+    await api.runtime.store.append(expiredStream(by.partner_id, '2026-06-12'), 'no_stream', [event]);
     await feed(api, by);
     expect(await told()).toBe('session_expired');
     expect(codeOf(await preview(key, id))).toBe('session_not_found');

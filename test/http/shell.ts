@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { ApiRequest, CallingKey, Route, RouteTable } from '../../http/route.ts';
-import { buildServer, type ServerParts } from '../../http/server.ts';
+import { buildServer, type ServerDeps } from '../../http/server.ts';
 
 export const aKey: CallingKey = {
   key_id: 'key-1',
@@ -41,15 +41,15 @@ export interface Logged {
   readonly message: string;
 }
 
-export function aServer(parts: Partial<ServerParts> & { logged?: Logged[] } = {}): FastifyInstance {
-  const logged = parts.logged ?? [];
+export function aServer(deps: Partial<ServerDeps> & { logged?: Logged[] } = {}): FastifyInstance {
+  const logged = deps.logged ?? [];
   return buildServer({
     routes: someRoutes,
     authenticate: (token) => (token === TOKEN ? aKey : null),
     admit: () => null,
     clock: { now: () => Date.UTC(2026, 2, 14) },
     log: { error: (details, message) => void logged.push({ details: { ...details }, message }) },
-    ...parts,
+    ...deps,
   });
 }
 

@@ -77,7 +77,7 @@ const newEndpoint = async (by: Key = key): Promise<TestEndpoint> => {
 const pause = (of: TestEndpoint, by: Key = key) => call(by, 'PATCH', `/${of.webhook_id}`, { enabled: false });
 const append = async (...events: DeliveryEvent[]): Promise<void> => {
   const context = { correlationId: 'c', causationId: 'c', at: clock.now() };
-  await api.foundation.store.append(`deliveries-x`, 'any', toNewEvents(deliveryEvents, events, context));
+  await api.runtime.store.append(`deliveries-x`, 'any', toNewEvents(deliveryEvents, events, context));
   await api.caughtUp();
 };
 const historyOf = (of: TestEndpoint, query = '', by: Key = key) =>
@@ -349,7 +349,7 @@ describe('very long histories', () => {
       [endpoint.webhook_id, endpoint.partner_id, at, COUNT],
     );
     await api.sql.query('analyze read.webhook_delivery');
-    const { db } = api.foundation;
+    const { db } = api.runtime;
     const common = { webhookId: endpoint.webhook_id, deleted: false, limit: 51, now: clock.now() };
     for (const status of [null, 'pending', 'delivered', 'failed', 'expired'] as const) {
       const query = { ...common, status, before: 1_050_000n };
@@ -371,7 +371,7 @@ describe('very long histories', () => {
   });
 
   it('of an endpoint nobody has heard of are empty', async () => {
-    const counted = await countDeliveries(api.foundation.db, [randomUUID()], clock.now());
+    const counted = await countDeliveries(api.runtime.db, [randomUUID()], clock.now());
     expect(counted.size).toBe(0);
   });
 });
@@ -386,12 +386,8 @@ describe('a read model that no receiver reads back', () => {
       data: { clues: 'none' },
       metadata,
     };
-    await api.foundation.store.append(`signals-${isoTime(clock.now()).slice(0, 10)}`, 'any', [unreadable]);
-    const behind = await api.foundation.progress.reached(
-      ['signals'],
-      await api.foundation.store.head(),
-      1_000,
-    );
+    await api.runtime.store.append(`signals-${isoTime(clock.now()).slice(0, 10)}`, 'any', [unreadable]);
+    const behind = await api.runtime.progress.reached(['signals'], await api.runtime.store.head(), 1_000);
     expect(behind).toBe(false);
     expect((await call(key, 'POST', `/${webhook_id}/test`)).statusCode).toBe(202);
     await eventually('the first attempt is made', () => received.length === 1);

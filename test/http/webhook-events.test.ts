@@ -65,7 +65,7 @@ const reveal = (sessionId: string, idempotencyKey: string = randomUUID()) =>
 
 /** Everything that has happened is queued by then. */
 const queued = async (by = key): Promise<{ webhook_id: string; event_id: string; state: string }[]> => {
-  const { store, processed } = api.foundation;
+  const { store, processed } = api.runtime;
   await processed.reached([QUEUEING_PROCESSOR], await store.head(), 5_000);
   await api.caughtUp();
   const { rows } = await api.sql.query(
@@ -75,7 +75,7 @@ const queued = async (by = key): Promise<{ webhook_id: string; event_id: string;
   return rows;
 };
 const bodyOf = async (eventId: string): Promise<unknown> => {
-  const { dayKeys } = api.foundation;
+  const { dayKeys } = api.runtime;
   const body = await createBodies(api.sql, dayKeys, () => clock.now())(eventId);
   const event = body && JSON.parse(body.toString());
   // Each is as the OpenAPI document has it.
@@ -139,7 +139,7 @@ describe('what happens on a website', () => {
     const webhookId = await endpoint(['session.created']);
     await session();
     const before = await queued();
-    const { store, pool } = api.foundation;
+    const { store, pool } = api.runtime;
     const stream = `payload-${before[0]?.event_id}`;
     await pool.query('update work.processor set position = null where name = $1', [QUEUEING_PROCESSOR]);
     await pool.query(
@@ -333,7 +333,7 @@ describe('after thirty days', () => {
     expect(await bodyOf(event_id)).toBeNull();
     // Once all who follow the log have passed it.
     await eventually('the body is swept', async () => {
-      await sweepToEnd(api.foundation);
+      await sweepToEnd(api.runtime);
       const { rows } = await api.sql.query('select from read.webhook_payload where event_id = $1', [
         event_id,
       ]);
@@ -356,8 +356,8 @@ describe('after ninety days', () => {
     expect(await queued()).toHaveLength(1);
     clock.advance(92 * DAY);
     await eventually('its stream is deleted', async () => {
-      await sweepToEnd(api.foundation);
-      await forgetOldDeliveries(api.foundation).catch(() => undefined);
+      await sweepToEnd(api.runtime);
+      await forgetOldDeliveries(api.runtime).catch(() => undefined);
       return (await queued()).length === 0;
     });
     const left = 'select from eventlog.event where stream ^@ $1';

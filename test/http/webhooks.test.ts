@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { buildApi } from '../../bin/api.ts';
-import { openFoundation } from '../../bin/foundation.ts';
+import { openRuntime } from '../../bin/runtime.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { createSigningSecrets } from '../../read-api/webhook-secrets.ts';
 import { workerHealth } from '../../read-api/webhook-worker.ts';
@@ -109,7 +109,7 @@ describe('a webhook endpoint over HTTP', () => {
   });
 
   it('gets a new secret, beside which the one before signs for 24 hours', async () => {
-    const signers = createSigningSecrets(api.foundation);
+    const signers = createSigningSecrets(api.runtime);
     const keysOf = (...secrets: string[]) =>
       secrets.map((secret) => Buffer.from(secret.slice('whsec_'.length), 'base64'));
     const { id, signing_secret: first } = await made(key);
@@ -327,7 +327,7 @@ describe('the worker of webhooks', () => {
     const health = (waitedMs: number) => {
       const oldest_due_at = new Date(clock.now() - waitedMs).toISOString();
       const queueState = async () => ({ due: 3, oldest_due_at });
-      return workerHealth({ db: api.foundation.db, queueState }, key.partner_id, clock.now());
+      return workerHealth({ db: api.runtime.db, queueState }, key.partner_id, clock.now());
     };
     expect(await health(2 * MINUTE)).toMatchObject({ status: 'stopped', due: 3 });
     await beat('workers');
@@ -339,10 +339,10 @@ describe('the worker of webhooks', () => {
 
 describe('webhooks on two nodes', () => {
   it('show what was written on the other, and hold the limit together', async () => {
-    const { config, log } = api.foundation;
-    const foundation = await openFoundation(config, log, 'join', { clock });
+    const { config, log } = api.runtime;
+    const runtime = await openRuntime(config, log, 'join', { clock });
     const presence = { processId: randomUUID(), alone: () => false, stop: async () => {} };
-    const there = await buildApi(foundation, presence, 'http://doorplate.test', () => true);
+    const there = await buildApi(runtime, presence, 'http://doorplate.test', () => true);
     const headers = { authorization: `Bearer ${key.api_key}` };
     const onOther = (method: 'GET' | 'POST' | 'PATCH', path = '', payload?: object) =>
       there.app.inject({
@@ -366,7 +366,7 @@ describe('webhooks on two nodes', () => {
       expect(ids(await onOther('GET'))).toEqual(ids(await call(key, 'GET')));
     } finally {
       await there.close();
-      await foundation.close();
+      await runtime.close();
     }
   });
 });

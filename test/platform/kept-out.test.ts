@@ -36,7 +36,7 @@ describe('for whom a rate was full', () => {
   it('is what a process found itself where PostgreSQL does not answer, and for a window', () => {
     const away = () => Promise.reject(new Error('away'));
     const clock = { ms: NOW };
-    const keptOut = aProcess({ tell: away, hear: away }, clock);
+    const keptOut = aProcess({ tell: away, refresh: away }, clock);
     keptOut.note('ben');
     expect(keptOut.others('anna')).toBe(1);
     expect(keptOut.others('ben')).toBe(0);
@@ -52,8 +52,8 @@ describe('notes in PostgreSQL', () => {
     await notes.tell('ahead', NOW + 60 * MINUTE);
     await notes.tell('ben', NOW - MINUTE);
     await notes.tell('ben', NOW);
-    expect(await notes.hear(NOW - MINUTE)).toEqual([{ asker: 'ben', at: NOW }]);
-    expect(await notes.hear(NOW)).toEqual([]);
+    expect(await notes.refresh(NOW - MINUTE)).toEqual([{ asker: 'ben', at: NOW }]);
+    expect(await notes.refresh(NOW)).toEqual([]);
     await notes.tell('cleo', NOW + 2 * MINUTE);
     const { rows } = await pool.query(`select asker from work.kept_out where rate = 'one'`);
     expect(rows).toEqual([{ asker: 'cleo' }]);

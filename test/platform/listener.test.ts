@@ -13,10 +13,10 @@ it('what somebody says that means nothing ends neither the process nor the liste
     url,
     name: 'a test',
     channels: ['talk'],
-    heard: (_channel, payload) => heard.push(JSON.parse(payload)),
+    onNotification: (_channel, payload) => heard.push(JSON.parse(payload)),
   });
   listener.ensure();
-  await until('it listens', async () => listener.hears());
+  await until('it listens', async () => listener.isListening());
   const db = new pg.Client({ connectionString: url });
   await db.connect();
   await db.query(`notify talk, 'no JSON'; notify talk, '1'`);
@@ -36,7 +36,12 @@ it('connects again when a server takes the connection and never answers', async 
   await once(silent, 'listening');
   const { port } = silent.address() as AddressInfo;
   const url = `postgres://doorplate@127.0.0.1:${port}/doorplate`;
-  const listener = createListener({ url, name: 'a test', channels: ['talk'], heard: () => undefined });
+  const listener = createListener({
+    url,
+    name: 'a test',
+    channels: ['talk'],
+    onNotification: () => undefined,
+  });
   listener.ensure();
   await until('a second connection', () => connections >= 2, 10_000);
   await listener.close();

@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createLogins, forgetPassword, replacePassword, setPassword } from '../../platform/logins.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
-let house: House;
+let stack: TestStack;
 let pool: pg.Pool;
 beforeAll(async () => {
-  house = await openHouse();
-  pool = house.pool;
+  stack = await startTestStack();
+  pool = stack.pool;
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 const clock = { now: () => 1_000_000 };
 const passwordOf = (userId: string, hash: string) => ({ userId, hash, isFirst: false, at: clock.now() });

@@ -7,7 +7,7 @@ const calm: StateOfThings = {
   postgresql: true,
   eventStore: true,
   head: 0n,
-  places: [],
+  positions: [],
   leads: [],
   queueFill: 0,
 };
@@ -25,11 +25,11 @@ it('a projection that has been stopped for days does not hide another that falls
   vi.spyOn(performance, 'now').mockImplementation(() => now);
   const scrape = (head: bigint, other: bigint): Promise<string> => {
     now += SCRAPE;
-    const places = [
+    const positions = [
       { name: 'stopped', position: 1n },
       { name: 'other', position: other },
     ];
-    state = { ...calm, head, places };
+    state = { ...calm, head, positions };
     return registry.metrics();
   };
   const scrapes = (2 * 86_400_000) / SCRAPE;

@@ -4,22 +4,22 @@ import { checkChain } from '../../domain/billing/audit-chain.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { BILLING_PROCESSOR, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { startProcessor } from '../support/leading.ts';
 import { complete, completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 /** Runs the processor; `name` other than its own makes a second leader beside the first. */
-const started = (name = BILLING_PROCESSOR, store: EventStore = house.store) => {
+const started = (name = BILLING_PROCESSOR, store: EventStore = stack.store) => {
   let passed = -1n;
   const stopped: string[] = [];
-  const processor = startProcessor({ ...billCompletedReveals(store, house.clock), name }, house, {
+  const processor = startProcessor({ ...billCompletedReveals(store, stack.clock), name }, stack, {
     onPassed: (_name, position) => {
       passed = position;
     },
@@ -29,14 +29,14 @@ const started = (name = BILLING_PROCESSOR, store: EventStore = house.store) => {
     stopped,
     stop: processor.stop,
     caughtUp: async () => {
-      const head = (await house.store.head()) ?? 0n;
+      const head = (await stack.store.head()) ?? 0n;
       await until('all completions are passed', () => passed >= head);
     },
   };
 };
 
 const ledgerOf = async (partner: string) => {
-  const stored = await Array.fromAsync(house.store.readStream(billingStream(partner)));
+  const stored = await Array.fromAsync(stack.store.readStream(billingStream(partner)));
   const { entries, differences } = checkChain(partner, stored);
   expect(differences).toEqual([]);
   return entries;
@@ -51,7 +51,7 @@ describe('billing completed reveals', () => {
       Array.from({ length: 500 }, async (_, nth) => {
         const partner_id = partners[nth % partners.length] as string;
         const reveal = completedReveal({ partner_id }, nth % 3 > 0);
-        return { ...reveal, position: await complete(house.store, reveal) };
+        return { ...reveal, position: await complete(stack.store, reveal) };
       }),
     );
     for (const each of billing) await each.caughtUp();
@@ -72,14 +72,14 @@ describe('billing completed reveals', () => {
   it('adds nothing when all of it is delivered again, to a ledger that has gone on', async () => {
     const partner_id = randomUUID();
     const reveals = Array.from({ length: 7 }, () => completedReveal({ partner_id }));
-    for (const reveal of reveals) await complete(house.store, reveal);
+    for (const reveal of reveals) await complete(stack.store, reveal);
     const first = started();
     await first.caughtUp();
     await first.stop();
     const before = await revealsOf(partner_id);
-    await house.pool.query('update work.processor set position = null where name = $1', [BILLING_PROCESSOR]);
+    await stack.pool.query('update work.processor set position = null where name = $1', [BILLING_PROCESSOR]);
     const late = completedReveal({ partner_id });
-    await complete(house.store, late);
+    await complete(stack.store, late);
     const second = started();
     await second.caughtUp();
     await second.stop();
@@ -90,14 +90,14 @@ describe('billing completed reveals', () => {
     const partner_id = randomUUID();
     let appends = 0;
     const counting: EventStore = {
-      ...house.store,
+      ...stack.store,
       append: (...append) => {
         appends += 1;
-        return house.store.append(...append);
+        return stack.store.append(...append);
       },
     };
     await Promise.all(
-      Array.from({ length: 150 }, () => complete(house.store, completedReveal({ partner_id }))),
+      Array.from({ length: 150 }, () => complete(stack.store, completedReveal({ partner_id }))),
     );
     const billing = started(BILLING_PROCESSOR, counting);
     await billing.caughtUp();
@@ -109,9 +109,9 @@ describe('billing completed reveals', () => {
   it('bills a completion that expired while the processor stood still', async () => {
     const partner_id = randomUUID();
     const reveal = completedReveal({ partner_id, expires_at: '2026-03-01T12:00:01.000Z' });
-    await complete(house.store, reveal);
-    house.clock.at += 86_400_000;
-    expect(await Array.fromAsync(house.store.readStream(revealStream(reveal.reveal_id)))).toEqual([]);
+    await complete(stack.store, reveal);
+    stack.clock.at += 86_400_000;
+    expect(await Array.fromAsync(stack.store.readStream(revealStream(reveal.reveal_id)))).toEqual([]);
     const billing = started();
     await billing.caughtUp();
     await billing.stop();
@@ -122,16 +122,16 @@ describe('billing completed reveals', () => {
     const partner_id = randomUUID();
     const [good, bad, later] = [1, 2, 3].map(() => completedReveal({ partner_id }));
     if (!good || !bad || !later) throw new Error('three of them');
-    await complete(house.store, good);
+    await complete(stack.store, good);
     const [requested, completed] = revealAppend(bad);
     if (!requested || !completed) throw new Error('two events');
     const broken = { ...completed, data: { ...completed.data, tracker_id: 'none' } };
-    await house.store.append(revealStream(bad.reveal_id), 'no_stream', [requested, broken]);
-    await complete(house.store, later);
+    await stack.store.append(revealStream(bad.reveal_id), 'no_stream', [requested, broken]);
+    await complete(stack.store, later);
     const billing = started();
     await until('it stops', () => billing.stopped.length > 0);
     expect(await revealsOf(partner_id)).toEqual([good.reveal_id]);
-    const [row] = await house.rows('select stopped_by from work.processor where name = $1', [
+    const [row] = await stack.rows('select stopped_by from work.processor where name = $1', [
       BILLING_PROCESSOR,
     ]);
     expect(row?.stopped_by).toContain(`reveals.RevealCompleted.v1 at revision 1 of reveal-${bad.reveal_id}`);

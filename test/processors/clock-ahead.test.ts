@@ -9,7 +9,7 @@ import { intakeEvents } from '../../domain/lookup/events.ts';
 import { intake, intakeStream, snapshotIntake } from '../../domain/lookup/intake.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
 import { type AheadMark, watchAhead } from '../../platform/ahead.ts';
-import { startDomainLooks } from '../../processors/domains/look-at-domains.ts';
+import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
 import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
@@ -17,23 +17,23 @@ import { lookups } from '../../projections/lookup/lookups.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
 import { anEndpoint } from '../support/deliveries.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
-let house: House;
+let stack: TestStack;
 let running: { stop(): Promise<void> }[];
 let reported: AheadMark[];
 let endWatch: () => void;
 beforeEach(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
   running = [];
   reported = [];
-  endWatch = watchAhead(house.log, (mark) => reported.push(mark));
+  endWatch = watchAhead(stack.log, (mark) => reported.push(mark));
 });
 afterEach(async () => {
   endWatch();
   for (const one of running) await one.stop();
-  await house.close();
+  await stack.close();
 });
 
 describe.each([
@@ -45,12 +45,12 @@ describe.each([
     let asked: number;
     beforeEach(() => {
       streams = {
-        store: house.store,
+        store: stack.store,
         digest: (ip) => `digest-of-${ip}`,
-        intake: createIntakeBatcher(house.store),
+        intake: createIntakeBatcher(stack.store),
       };
       asked = 0;
-      house.project([lookups]);
+      stack.project([lookups]);
     });
     const submit = (over = streams) =>
       submitLookup(
@@ -60,14 +60,14 @@ describe.each([
           settlementsCaughtUp: async () => undefined,
         },
         { ip: '8.8.8.8', partnerId: randomUUID(), keyId: 'key_a', dailyAllowance: null, pendingLimit: 9 },
-        house.context(),
+        stack.context(),
       );
     const attempts = (lookup: () => Promise<null>) => {
       const worker = startEnrichmentAttempts({
         ...streams,
-        pool: house.pool,
-        clock: house.clock,
-        log: house.log,
+        pool: stack.pool,
+        clock: stack.clock,
+        log: stack.log,
         chain: [{ name: 'test', lookup }],
         attemptMs: 5_000,
         retryBaseMs: 15_000,
@@ -82,80 +82,80 @@ describe.each([
     };
 
     it('delays no attempt at work that was asked for, failed or was claimed under it', async () => {
-      const right = house.clock.at;
-      house.clock.at += ahead;
+      const right = stack.clock.at;
+      stack.clock.at += ahead;
       await submit();
-      await house.caughtUp([lookups]);
+      await stack.caughtUp([lookups]);
       const worker = attempts(failing);
       await until(
         'the first attempt has failed',
-        async () => (await house.rows('select from read.enrichment_work where attempts = 1')).length === 1,
+        async () => (await stack.rows('select from read.enrichment_work where attempts = 1')).length === 1,
       );
       await worker.stop();
-      await house.rows(
+      await stack.rows(
         `insert into work.claim (item, cycle, attempt, lease_until) values ('8.8.8.8', 1, 2, $1)
          on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until`,
-        [new Date(house.clock.at + 20_000)],
+        [new Date(stack.clock.at + 20_000)],
       );
-      house.clock.at = right;
+      stack.clock.at = right;
       attempts(failing);
       await until('the second attempt is made', () => asked === 2);
       await until(
         'its failure is recorded by the right clock',
-        async () => (await house.rows('select from read.enrichment_work where attempts = 2')).length === 1,
+        async () => (await stack.rows('select from read.enrichment_work where attempts = 2')).length === 1,
       );
-      const [row] = await house.rows('select next_attempt_at from read.enrichment_work');
+      const [row] = await stack.rows('select next_attempt_at from read.enrichment_work');
       expect(row?.next_attempt_at).toEqual(new Date(right + 30_000));
       expect(reported).toEqual(['enrichment']);
     });
 
     it('keeps no reservation from being submitted', async () => {
-      const right = house.clock.at;
-      house.clock.at += ahead;
+      const right = stack.clock.at;
+      stack.clock.at += ahead;
       await submit({
         ...streams,
         store: {
-          ...house.store,
+          ...stack.store,
           append: (stream, expected, events) =>
             stream.startsWith('enrichment-')
               ? Promise.reject(new OutcomeUnknown('no answer'))
-              : house.store.append(stream, expected, events),
+              : stack.store.append(stream, expected, events),
         },
       });
-      house.clock.at = right;
-      await house.caughtUp([lookups]);
-      expect(await submitLeftReservations({ ...streams, ...house })).toBe(1);
+      stack.clock.at = right;
+      await stack.caughtUp([lookups]);
+      expect(await submitLeftReservations({ ...streams, ...stack })).toBe(1);
       expect(reported).toContain('reservation');
     });
 
     it('does not keep intakes from being truncated 90 days later', async () => {
       const partner = randomUUID();
-      await house.rows('insert into read.partner (partner_id, name, created_at) values ($1, $2, $3)', [
+      await stack.rows('insert into read.partner (partner_id, name, created_at) values ($1, $2, $3)', [
         partner,
         'Anna',
         new Date(),
       ]);
       const append = (at: number) => {
         const events = toNewEvents(intakeEvents, [snapshotIntake(intake.initial)], {
-          ...house.context(),
+          ...stack.context(),
           at,
         });
-        return house.store.append(intakeStream(partner), 'any', events);
+        return stack.store.append(intakeStream(partner), 'any', events);
       };
-      await append(house.clock.at + ahead);
-      await append(house.clock.at);
-      house.clock.at += 91 * DAY;
-      await append(house.clock.at);
-      await truncateIntakes(house);
-      const left = await Array.fromAsync(house.store.readStream(intakeStream(partner)));
+      await append(stack.clock.at + ahead);
+      await append(stack.clock.at);
+      stack.clock.at += 91 * DAY;
+      await append(stack.clock.at);
+      await truncateIntakes(stack);
+      const left = await Array.fromAsync(stack.store.readStream(intakeStream(partner)));
       expect(left.map(({ revision }) => revision)).toEqual([1, 2]);
     });
   });
 
   describe('in deliveries', () => {
     const prepare = () => {
-      house.project([deliveries]);
-      return openDeliverer(house);
+      stack.project([deliveries]);
+      return openDeliverer(stack);
     };
 
     it('delays no delivery that was queued or failed under it', async () => {
@@ -167,7 +167,7 @@ describe.each([
       const worker = deliverer.start((...sent) => receive(...sent), { startsPerSecond: 200 });
       await until(
         'three attempts have failed',
-        async () => (await house.rows('select from read.webhook_delivery where attempts = 1')).length === 3,
+        async () => (await stack.rows('select from read.webhook_delivery where attempts = 1')).length === 3,
       );
       await worker.stop();
       await deliverer.queue(endpoint, 2);
@@ -188,10 +188,10 @@ describe.each([
       await until(
         'its breaker holds',
         async () =>
-          (await house.rows('select from read.webhook_health where failures_in_row >= 10')).length === 1,
+          (await stack.rows('select from read.webhook_health where failures_in_row >= 10')).length === 1,
       );
       await worker.stop();
-      await house.caughtUp([deliveries]);
+      await stack.caughtUp([deliveries]);
       deliverer.clock.skip(-ahead);
       receive = () => TAKEN;
       running.push(deliverer.start((...sent) => receive(...sent)));
@@ -211,7 +211,7 @@ describe.each([
         [d?.delivery_id, 1],
         [randomUUID(), 1],
       ])
-        await house.rows(
+        await stack.rows(
           `insert into work.delivery_claim (delivery_id, cycle, attempt, webhook_id, holder, running, lease_until)
            values ($1, 1, $2, $3, $4, true, $5)`,
           [delivery, attempt, endpoint.webhook_id, randomUUID(), leaseUntil],
@@ -222,15 +222,15 @@ describe.each([
   });
 
   it('delays no check of where a custom domain points', async () => {
-    const right = house.clock.at;
-    await house.rows(
+    const right = stack.clock.at;
+    await stack.rows(
       `insert into work.domain_look (domain_id, hostname, looks, looked_at, due_at, recorded_at)
        values ($1, 'visits.example.com', 1, $2, $3, $2)`,
       [randomUUID(), new Date(right + ahead), new Date(right + ahead + 5_000)],
     );
     let checks = 0;
-    const looks = startDomainLooks({
-      ...house,
+    const looks = startDomainChecks({
+      ...stack,
       serviceHost: 'service.example.com',
       newResolver: () => {
         const refuse = async () => Promise.reject(Object.assign(new Error('none'), { code: 'ENOTFOUND' }));
@@ -249,15 +249,15 @@ describe.each([
     });
     running.push(looks);
     await until('it is checked', () => checks === 1);
-    const [row] = await house.rows('select looked_at from work.domain_look');
+    const [row] = await stack.rows('select looked_at from work.domain_look');
     expect(row?.looked_at).toEqual(new Date(right));
     expect(reported).toContain('domain_check');
   });
 });
 
 it('times that are recorded within a minute ahead are waited for', async () => {
-  house.project([deliveries]);
-  const deliverer = openDeliverer(house);
+  stack.project([deliveries]);
+  const deliverer = openDeliverer(stack);
   const endpoint = anEndpoint();
   deliverer.clock.skip(MINUTE - 10_000);
   await deliverer.queue(endpoint, 1);

@@ -8,22 +8,22 @@ import { type Deliverer, openDeliverer, type Receive, TAKEN, TIMED_OUT } from '.
 import { anEndpoint, created, enabled, removed, retried, type TestEndpoint } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyStore } from '../support/faulty-store.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let deliverer: Deliverer;
 const faults = faultyStore();
 const workers: { stop(): Promise<void> }[] = [];
 beforeAll(async () => {
-  house = await openHouse();
-  house.project([deliveries]);
-  deliverer = openDeliverer(house, faults.around(house.store));
+  stack = await startTestStack();
+  stack.project([deliveries]);
+  deliverer = openDeliverer(stack, faults.around(stack.store));
 });
 afterEach(async () => {
   faults.heal();
   for (const worker of workers.splice(0)) await worker.stop();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 const start = (...[receive, over]: Parameters<Deliverer['start']>) => {
   const worker = deliverer.start(receive, over);
@@ -128,7 +128,7 @@ describe('deliveries', () => {
   });
 
   it('wait until all read models have what they speak of', async () => {
-    await house.rows(`insert into read.projection (name, position) values ('other', 0)`);
+    await stack.rows(`insert into read.projection (name, position) values ('other', 0)`);
     const endpoint = anEndpoint();
     let sent = 0;
     const receive = of(endpoint, () => {
@@ -139,7 +139,7 @@ describe('deliveries', () => {
     await deliverer.queue(endpoint, 3);
     await quiet(300);
     expect(sent).toBe(0);
-    await house.rows(`update read.projection set position = 1000000 where name = 'other'`);
+    await stack.rows(`update read.projection set position = 1000000 where name = 'other'`);
     await until('they are delivered', endpoint, { delivered: 3 });
   });
 
@@ -242,7 +242,7 @@ describe('a delivery that fails', () => {
     await until('the one has failed', going, { failed: 1 });
     const [row] = await eventually(
       'the other was attempted',
-      () => house.rows('select * from read.webhook_delivery where webhook_id = $1', [paused.webhook_id]),
+      () => stack.rows('select * from read.webhook_delivery where webhook_id = $1', [paused.webhook_id]),
       ([is]) => is?.attempts === 1,
     );
     expect(row).toMatchObject({ state: 'pending' });
@@ -290,7 +290,7 @@ describe('an endpoint', () => {
     await deliverer.queue(endpoint, 200);
     const broken = await eventually(
       'its breaker holds',
-      () => house.rows('select * from read.webhook_health where webhook_id = $1', [endpoint.webhook_id]),
+      () => stack.rows('select * from read.webhook_health where webhook_id = $1', [endpoint.webhook_id]),
       ([row]) => Number(row?.failures_in_row) >= 10,
     );
     expect(broken).toMatchObject([{ pending: '200' }]);
@@ -308,9 +308,9 @@ describe('an endpoint', () => {
     await probe();
     workers.splice(0);
     await first.stop();
-    await house.caughtUp([deliveries]);
+    await stack.caughtUp([deliveries]);
     // As after a crash of the server.
-    await house.rows('truncate work.webhook_slot, work.delivery_claim');
+    await stack.rows('truncate work.webhook_slot, work.delivery_claim');
     start(receive, options);
     const before = sent;
     await quiet(300);
@@ -350,12 +350,12 @@ describe('a worker that is cut off', () => {
       'the time-out stands in the log too',
       async () => {
         const stream = `deliveries-${endpoint.webhook_id}-${isoTime(deliverer.clock.now()).slice(0, 10)}`;
-        const events = await Array.fromAsync(house.store.readStream(stream));
+        const events = await Array.fromAsync(stack.store.readStream(stream));
         return events.filter(({ type }) => type === 'webhooks.DeliveryAttempted.v1').length;
       },
       (n) => n === 2,
     );
-    await house.caughtUp([deliveries]);
+    await stack.caughtUp([deliveries]);
     expect(await deliverer.row(d)).toMatchObject({ state: 'delivered', attempts: 1, error: null });
   });
 

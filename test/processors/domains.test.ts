@@ -1,29 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createNamesBatcher, createPlacesBatcher } from '../../commands/domains/aggregates.ts';
+import { createNamesBatcher, createSlotsBatcher } from '../../commands/domains/aggregates.ts';
 import { createDomainCommands, type DomainCommands } from '../../commands/domains/manage-domains.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import { domainStream } from '../../domain/domains/domain.ts';
-import { domainPlacesStream } from '../../domain/domains/places.ts';
+import { domainSlotsStream } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
+import { type LookOptions, startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
-import { type LookOptions, startDomainLooks } from '../../processors/domains/look-at-domains.ts';
 import { hasToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';
 import { SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { startProcessor } from '../support/leading.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const HOSTNAME = 'visits.example.com';
 const tokenOf = (hostname: string, partnerId: string) => `token of ${partnerId} for ${hostname}`;
 const PARTNER = randomUUID();
 
-let house: House;
+let stack: TestStack;
 let dns: TestDns;
 let commands: DomainCommands;
 let outcomes: string[];
@@ -31,22 +31,22 @@ let running: { stop(): Promise<void> }[];
 
 beforeEach(async () => {
   dns = await startTestDns();
-  house = await openHouse();
-  house.project([trackers, domains]);
+  stack = await startTestStack();
+  stack.project([trackers, domains]);
   outcomes = [];
   running = [];
   commands = commandsOf();
 });
 afterEach(async () => {
   for (const one of running) await one.stop();
-  await house.close();
+  await stack.close();
   dns.close();
 });
 
 /** As one process has them: with a cache of its own. */
 const commandsOf = () =>
   createDomainCommands({
-    store: house.store,
+    store: stack.store,
     serviceHost: SERVICE_HOST,
     trackerRefusal: async () => null,
     isFull: async () => false,
@@ -54,12 +54,12 @@ const commandsOf = () =>
       hasToken(dns.resolver, hostname, tokenOf(hostname, partnerId), AbortSignal.timeout(2_000)),
   });
 const keep = () => {
-  const { store, pool, clock } = house;
-  running.push(startProcessor(keepDomains({ store, pool, clock }), house));
+  const { store, pool, clock } = stack;
+  running.push(startProcessor(keepDomains({ store, pool, clock }), stack));
 };
 const lookOut = (over: Partial<LookOptions> = {}) => {
-  const { store, pool, clock, log } = house;
-  const looks = startDomainLooks({
+  const { store, pool, clock, log } = stack;
+  const looks = startDomainChecks({
     store,
     pool,
     clock,
@@ -84,12 +84,12 @@ const lookOut = (over: Partial<LookOptions> = {}) => {
   });
 };
 const claim = async (tracker: string, hostname = HOSTNAME, by = commands) => {
-  const claimed = await by.claim({ partner_id: PARTNER, tracker_id: tracker }, hostname, house.context());
+  const claimed = await by.claim({ partner_id: PARTNER, tracker_id: tracker }, hostname, stack.context());
   if (!claimed.ok) throw new Error(claimed.refusal);
   return claimed.value.domain;
 };
 const stateOf = async (hostname = HOSTNAME) => {
-  const [row] = await house.rows(
+  const [row] = await stack.rows(
     'select status, last_error, tracker_id from read.domain where hostname = $1',
     [hostname],
   );
@@ -104,21 +104,21 @@ const isIn = (status: string, last_error: string | null) =>
 /** Moves the clock, and waits for a look after that. */
 const lookAfter = async (ms: number, outcome: string) => {
   const before = outcomes.length;
-  house.clock.at += ms;
+  stack.clock.at += ms;
   await eventually('somebody has looked', () => outcomes.length > before);
   expect(outcomes.at(-1)).toBe(outcome);
 };
 const eventsOf = async (stream: string): Promise<RecordedEvent[]> => {
   const all: RecordedEvent[] = [];
-  for await (const event of house.store.readStream(stream)) all.push(event);
+  for await (const event of stack.store.readStream(stream)) all.push(event);
   return all;
 };
 const typesOf = async (stream: string) =>
   (await eventsOf(stream)).map(({ type }) => type.replace(/^domains\.(.*)\.v1$/, '$1'));
 const dueIn = async (): Promise<number | null> => {
-  const [row] = await house.rows('select due_at from work.domain_look');
+  const [row] = await stack.rows('select due_at from work.domain_look');
   const due = row?.due_at as Date | null | undefined;
-  return due ? due.getTime() - house.clock.at : null;
+  return due ? due.getTime() - stack.clock.at : null;
 };
 
 describe('a claimed name', () => {
@@ -183,10 +183,10 @@ describe('a claimed name', () => {
 
   it('is checked while many names of another partner have DNS servers that are silent', async () => {
     const isDue = async (hostname: string, partner: string): Promise<void> => {
-      await house.pool.query(
+      await stack.pool.query(
         `insert into work.domain_look (domain_id, hostname, partner_id, due_at, recorded_at)
          values (gen_random_uuid(), $1, $2, $3, $3)`,
-        [hostname, partner, new Date(house.clock.at)],
+        [hostname, partner, new Date(stack.clock.at)],
       );
     };
     for (let n = 0; n < 20; n += 1) await isDue(`${n}.silent.example`, PARTNER);
@@ -217,17 +217,17 @@ describe('a claimed name', () => {
     keep();
     await claim(randomUUID());
     await eventually('a look is due', async () => (await dueIn()) !== null);
-    await house.pool.query(
+    await stack.pool.query(
       `insert into work.claim (item, cycle, attempt, lease_until)
        select domain_id::text, 0, 1, $1 from work.domain_look`,
-      [new Date(house.clock.at + 20_000)],
+      [new Date(stack.clock.at + 20_000)],
     );
     lookOut();
     dns.says(HOSTNAME, [SERVICE_HOST]);
     await claim(randomUUID(), 'other.example.com');
     await eventually('the other one was looked at', () => outcomes.includes('no_such_name'));
     expect(outcomes).not.toContain('points_here');
-    house.clock.at += 20_001;
+    stack.clock.at += 20_001;
     await isIn('active', null);
   });
 
@@ -240,9 +240,9 @@ describe('a claimed name', () => {
     dns.says(HOSTNAME, 'NXDOMAIN');
     await lookAfter(DAY, 'no_such_name');
     await isIn('active', 'no_such_name');
-    const all = () => house.rows('select * from read.domain');
+    const all = () => stack.rows('select * from read.domain');
     const before = await all();
-    const { store, url } = house;
+    const { store, url } = stack;
     await rebuild({ store, url, projections: [domains] });
     expect(await all()).toEqual(before);
     // Since when it has been missed is not forgotten either.
@@ -254,9 +254,9 @@ describe('a claimed name', () => {
 describe('what takes two streams', () => {
   const takePlace = async (tracker: string, domain_id = randomUUID(), hostname = HOSTNAME) => {
     const command = { type: 'Take', tracker_id: tracker, partner_id: PARTNER, domain_id, hostname } as const;
-    const at = house.clock.at;
-    const places = createPlacesBatcher(house.store);
-    await places.submit(domainPlacesStream(tracker), { ...command, at }, house.context(), () => null);
+    const at = stack.clock.at;
+    const places = createSlotsBatcher(stack.store);
+    await places.submit(domainSlotsStream(tracker), { ...command, at }, stack.context(), () => null);
     return domain_id;
   };
   it('is completed: a place whose claim never came', async () => {
@@ -278,20 +278,20 @@ describe('what takes two streams', () => {
     keep();
     await eventually(
       'its place is given back',
-      () => typesOf(domainPlacesStream(late)),
+      () => typesOf(domainSlotsStream(late)),
       (types) => types.at(-1) === 'PlaceFreed',
     );
-    await house.caughtUp([domains]);
+    await stack.caughtUp([domains]);
     expect((await stateOf())?.tracker_id).toBe(owner);
   });
 
   it('is completed: a place that was given back without its name', async () => {
     const tracker_id = randomUUID();
     const { domain_id } = await claim(tracker_id);
-    const free = { type: 'Free', tracker_id, domain_id, at: house.clock.at } as const;
-    const places = createPlacesBatcher(house.store);
-    await places.submit(domainPlacesStream(tracker_id), free, house.context(), () => null);
-    await house.caughtUp([domains]);
+    const free = { type: 'Free', tracker_id, domain_id, at: stack.clock.at } as const;
+    const places = createSlotsBatcher(stack.store);
+    await places.submit(domainSlotsStream(tracker_id), free, stack.context(), () => null);
+    await stack.caughtUp([domains]);
     expect(await stateOf()).not.toBeNull();
     keep();
     await eventually(
@@ -301,21 +301,21 @@ describe('what takes two streams', () => {
     );
     await eventually(
       'nobody looks',
-      () => house.rows('select from work.domain_look'),
+      () => stack.rows('select from work.domain_look'),
       (rows) => rows.length === 0,
     );
   });
 
   it('is undone: a claim that came after its tracker was deleted', async () => {
-    const { store } = house;
+    const { store } = stack;
     const ofTrackers = createTrackerCommands(store, 10);
     const wanted = { name: 'a site', origins: ['https://www.example.com'], customer_reference: null };
-    const made = await ofTrackers.create(PARTNER, wanted, house.context());
+    const made = await ofTrackers.create(PARTNER, wanted, stack.context());
     if (!made.ok) throw new Error(made.refusal);
     const { tracker_id } = made.value.tracker;
     await claim(tracker_id, 'first.example.com');
     const late = await takePlace(tracker_id);
-    await ofTrackers.delete(PARTNER, tracker_id, house.context());
+    await ofTrackers.delete(PARTNER, tracker_id, stack.context());
     keep();
     await eventually(
       'the first is given up',
@@ -323,9 +323,9 @@ describe('what takes two streams', () => {
       (row) => row === null,
     );
     const command = { type: 'Claim', domain_id: late, hostname: HOSTNAME } as const;
-    const whose = { tracker_id, partner_id: PARTNER, proven: false, at: house.clock.at };
+    const whose = { tracker_id, partner_id: PARTNER, proven: false, at: stack.clock.at };
     const names = createNamesBatcher(store);
-    await names.submit(domainStream(HOSTNAME), { ...command, ...whose }, house.context(), () => null);
+    await names.submit(domainStream(HOSTNAME), { ...command, ...whose }, stack.context(), () => null);
     await eventually(
       'the late one is given up',
       () => typesOf(domainStream(HOSTNAME)),
@@ -334,7 +334,7 @@ describe('what takes two streams', () => {
     const more = await commands.claim(
       { partner_id: PARTNER, tracker_id },
       'more.example.com',
-      house.context(),
+      stack.context(),
     );
     expect(more).toEqual({ ok: false, refusal: 'tracker_deleted' });
   });
@@ -346,7 +346,7 @@ describe('what takes two streams', () => {
     for (let round = 0; round < 10; round += 1) {
       const claims = await Promise.all(
         both.map((by, n) =>
-          by.claim({ partner_id: PARTNER, tracker_id: both_[n] ?? '' }, HOSTNAME, house.context()),
+          by.claim({ partner_id: PARTNER, tracker_id: both_[n] ?? '' }, HOSTNAME, stack.context()),
         ),
       );
       const [winner, ...more] = claims.flatMap((claimed) => (claimed.ok ? [claimed.value.domain] : []));
@@ -354,10 +354,10 @@ describe('what takes two streams', () => {
       expect(claims.filter(({ ok }) => !ok)).toEqual([{ ok: false, refusal: 'domain_taken' }]);
       if (!winner) throw new Error('nobody has it');
       const of = { partner_id: PARTNER, tracker_id: winner.tracker_id };
-      const given = await Promise.all(both.map((by) => by.release(of, winner.domain_id, house.context())));
+      const given = await Promise.all(both.map((by) => by.release(of, winner.domain_id, stack.context())));
       expect(given.map(({ ok }) => ok)).toEqual([true, true]);
     }
-    await house.caughtUp([domains]);
+    await stack.caughtUp([domains]);
     expect(await stateOf()).toBeNull();
   });
 
@@ -366,7 +366,7 @@ describe('what takes two streams', () => {
     const both = [commandsOf(), commandsOf()];
     const claims = await Promise.all(
       Array.from({ length: 24 }, (_, n) =>
-        both[n % 2]?.claim({ partner_id: PARTNER, tracker_id }, `s${n}.example.com`, house.context()),
+        both[n % 2]?.claim({ partner_id: PARTNER, tracker_id }, `s${n}.example.com`, stack.context()),
       ),
     );
     expect(claims.filter((claimed) => claimed?.ok)).toHaveLength(10);

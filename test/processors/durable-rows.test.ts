@@ -6,19 +6,19 @@ import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { enrichReveals } from '../../processors/lookup/enrich-reveals.ts';
 import { resultIsThere } from '../../processors/reveals/complete-reveals.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 /**
  * A processor's checkpoint goes on in memory when PostgreSQL crashes. A row that it wrote about an event must not be
  * among those that the crash takes back, or nothing writes it again.
  */
-let house: House;
+let stack: TestStack;
 let pool: pg.Pool;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
   // As the service's own pool.
-  pool = new pg.Pool({ connectionString: house.url, max: 2, options: '-c synchronous_commit=off' });
+  pool = new pg.Pool({ connectionString: stack.url, max: 2, options: '-c synchronous_commit=off' });
   await pool.query('create table public.committed (relation text, durability text)');
   await pool.query(`
     create function public.note_commit() returns trigger language plpgsql as $$
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await pool.end();
-  await house.close();
+  await stack.close();
 });
 
 const commits = async () => (await pool.query('delete from public.committed returning *')).rows;
@@ -54,12 +54,12 @@ it('a reveal that waits for its result is written durably', async () => {
     revision: 0,
     position: 1n as Position,
   } as RecordedEvent;
-  await enrichReveals({ pool, clock: house.clock, ...waiting }).handle(stored);
+  await enrichReveals({ pool, clock: stack.clock, ...waiting }).handle(stored);
   expect(await commits()).toEqual([{ relation: 'awaited_result', durability: 'on' }]);
 });
 
 it('a reveal whose result has come is marked durably', async () => {
-  const parts = { pool, clock: house.clock, applied: async () => true, complete: async () => true };
+  const parts = { pool, clock: stack.clock, applied: async () => true, complete: async () => true };
   await resultIsThere(parts, 'a-digest');
   expect(await commits()).toEqual([{ relation: 'awaited_result', durability: 'on' }]);
 });
@@ -67,7 +67,7 @@ it('a reveal whose result has come is marked durably', async () => {
 it('the first check of a claimed domain is scheduled durably', async () => {
   const hostname = 'visits.example.com';
   const data = { domain_id: randomUUID(), hostname, tracker_id: randomUUID(), partner_id: randomUUID() };
-  const at = new Date(house.clock.now()).toISOString();
+  const at = new Date(stack.clock.now()).toISOString();
   const stored: RecordedEvent = {
     id: randomUUID(),
     type: 'domains.DomainClaimed.v1',
@@ -77,6 +77,6 @@ it('the first check of a claimed domain is scheduled durably', async () => {
     revision: 0,
     position: 1n as Position,
   };
-  await keepDomains({ store: house.store, pool, clock: house.clock }).handle(stored);
+  await keepDomains({ store: stack.store, pool, clock: stack.clock }).handle(stored);
   expect(await commits()).toEqual([{ relation: 'domain_look', durability: 'on' }]);
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { loadEnrichment } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
-import { type SubmitLookupParts, submitLookup } from '../../commands/lookup/submit-lookup.ts';
+import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
@@ -12,25 +12,25 @@ import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { result } from '../domain/lookup-events.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { startProcessor } from '../support/leading.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
-let house: House;
+let stack: TestStack;
 let streams: LookupStreams;
 beforeAll(async () => {
-  house = await openHouse();
-  streams = streamsOver(house.store);
-  house.project([lookups]);
+  stack = await startTestStack();
+  streams = streamsOver(stack.store);
+  stack.project([lookups]);
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 const streamsOver = (store: EventStore): LookupStreams => ({
   store,
   digest: (ip) => `digest-of-${ip}`,
   intake: createIntakeBatcher(store),
 });
-const parts = (over: LookupStreams = streams): SubmitLookupParts => ({
+const parts = (over: LookupStreams = streams): SubmitLookupDeps => ({
   ...over,
   capacity: { admit: async () => ({ ok: true, finished: () => undefined }) },
   settlementsCaughtUp: async () => undefined,
@@ -39,7 +39,7 @@ const submit = (ip: string, partnerId: string, over?: LookupStreams) =>
   submitLookup(
     parts(over),
     { ip, partnerId, keyId: 'key_a', dailyAllowance: null, pendingLimit: 100 },
-    house.context(),
+    stack.context(),
   );
 const enrichmentOf = async (ip: string) => (await loadEnrichment(streams, ip)).state;
 
@@ -47,9 +47,9 @@ const attempts = (lookup: Provider['lookup'], atOnce = 4) =>
   startEnrichmentAttempts(
     {
       ...streams,
-      pool: house.pool,
-      clock: house.clock,
-      log: house.log,
+      pool: stack.pool,
+      clock: stack.clock,
+      log: stack.log,
       chain: [{ name: 'test', lookup }],
       attemptMs: 5_000,
       retryBaseMs: 15_000,
@@ -65,11 +65,11 @@ describe('the attempts at an enrichment', () => {
     await submit('8.8.1.1', anna);
     await submit('8.8.1.1', bert);
     const worker = attempts(async () => company);
-    const settling = startProcessor(settleEndedWork(streams, house.clock), house);
+    const settling = startProcessor(settleEndedWork(streams, stack.clock), stack);
     await until('it is saved', async () => (await enrichmentOf('8.8.1.1')).saved);
     for (const partner of [anna, bert]) {
       await until('the reservation is settled', async () => {
-        const events = await Array.fromAsync(house.store.readStream(intakeStream(partner)));
+        const events = await Array.fromAsync(stack.store.readStream(intakeStream(partner)));
         return events.some((event) => event.type === 'lookup.ReservationSettled.v1');
       });
     }
@@ -86,7 +86,7 @@ describe('the attempts at an enrichment', () => {
     };
     const addresses = Array.from({ length: 30 }, (_, n) => `8.8.2.${n}`);
     await Promise.all(addresses.map((ip) => submit(ip, partner)));
-    await house.caughtUp([lookups]);
+    await stack.caughtUp([lookups]);
     const workers = [attempts(lookup), attempts(lookup), attempts(lookup)];
     for (const ip of addresses) await until(`${ip} is saved`, async () => (await enrichmentOf(ip)).saved);
     expect(asked.toSorted()).toEqual(addresses.toSorted());
@@ -106,11 +106,11 @@ describe('the attempts at an enrichment', () => {
       const state = await enrichmentOf('8.8.3.1');
       return state.open?.attempts === 1 ? state : null;
     });
-    expect(open?.next_attempt_at).toBe(new Date(house.clock.now() + 15_000).toISOString());
+    expect(open?.next_attempt_at).toBe(new Date(stack.clock.now() + 15_000).toISOString());
     worker.nudge();
-    await house.caughtUp([lookups]);
+    await stack.caughtUp([lookups]);
     expect(asked).toBe(1);
-    house.clock.at += 15_000;
+    stack.clock.at += 15_000;
     await until('it is saved', async () => (await enrichmentOf('8.8.3.1')).saved);
     expect(asked).toBe(2);
     await worker.stop();
@@ -118,7 +118,7 @@ describe('the attempts at an enrichment', () => {
 
   it('whose worker died are made again after the lease, and the zombie changes nothing', async () => {
     await submit('8.8.4.1', randomUUID());
-    await house.caughtUp([lookups]);
+    await stack.caughtUp([lookups]);
     let release = (): void => undefined;
     const hanging = new Promise<void>((resolve) => {
       release = resolve;
@@ -131,7 +131,7 @@ describe('the attempts at an enrichment', () => {
     }, 1);
     await until('the first worker began', () => began);
     const alive = attempts(async () => company);
-    house.clock.at += 60_000;
+    stack.clock.at += 60_000;
     const saved = await until(
       'the other one completed it',
       async () => (await enrichmentOf('8.8.4.1')).saved,
@@ -147,11 +147,11 @@ describe('the attempts at an enrichment', () => {
 describe('a reservation whose submission did not get through', () => {
   const brokenAfterReservation = (): LookupStreams =>
     streamsOver({
-      ...house.store,
+      ...stack.store,
       append: (stream, expected, events) =>
         stream.startsWith('enrichment-')
           ? Promise.reject(new OutcomeUnknown('no answer'))
-          : house.store.append(stream, expected, events),
+          : stack.store.append(stream, expected, events),
     });
 
   it('is told as unconfirmed, and is completed by a repeat without a second one', async () => {
@@ -161,21 +161,21 @@ describe('a reservation whose submission did not get through', () => {
       refusal: 'submission_unconfirmed',
     });
     expect(await submit('8.8.5.1', partner)).toMatchObject({ is: 'pending', enqueued: false });
-    const made = await Array.fromAsync(house.store.readStream(intakeStream(partner)));
+    const made = await Array.fromAsync(stack.store.readStream(intakeStream(partner)));
     expect(made).toHaveLength(1);
   });
 
   it('is submitted by the sweep, once its POST has had time', async () => {
     const partner = randomUUID();
     await submit('8.8.5.2', partner, brokenAfterReservation());
-    await house.caughtUp([lookups]);
+    await stack.caughtUp([lookups]);
     const sweep = () =>
-      submitLeftReservations({ ...streams, pool: house.pool, clock: house.clock, log: house.log });
+      submitLeftReservations({ ...streams, pool: stack.pool, clock: stack.clock, log: stack.log });
     expect(await sweep()).toBe(0);
-    house.clock.at += 5_000;
+    stack.clock.at += 5_000;
     expect(await sweep()).toBe(1);
     expect((await enrichmentOf('8.8.5.2')).open?.reservations.first()?.partner_id).toBe(partner);
-    await house.caughtUp([lookups]);
+    await stack.caughtUp([lookups]);
     expect(await sweep()).toBe(0);
   });
 
@@ -190,17 +190,17 @@ describe('a reservation whose submission did not get through', () => {
         round: 1,
         attempt: 1,
         outcome: {
-          result: result({ ip: '8.8.5.3', fresh_until: new Date(house.clock.now() + 1e9).toISOString() }),
+          result: result({ ip: '8.8.5.3', fresh_until: new Date(stack.clock.now() + 1e9).toISOString() }),
         },
         jitter: 0,
         retryBaseMs: 1,
       },
-      house.context(),
+      stack.context(),
     );
-    await house.caughtUp([lookups]);
-    house.clock.at += 5_000;
-    await submitLeftReservations({ ...streams, pool: house.pool, clock: house.clock, log: house.log });
-    const types = (await Array.fromAsync(house.store.readStream(intakeStream(anna)))).map(
+    await stack.caughtUp([lookups]);
+    stack.clock.at += 5_000;
+    await submitLeftReservations({ ...streams, pool: stack.pool, clock: stack.clock, log: stack.log });
+    const types = (await Array.fromAsync(stack.store.readStream(intakeStream(anna)))).map(
       (event) => event.type,
     );
     expect(types).toEqual(['lookup.ReservationMade.v1', 'lookup.ReservationSettled.v1']);

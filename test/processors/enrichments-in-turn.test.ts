@@ -2,26 +2,26 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { claimDue } from '../../processors/claims.ts';
 import { DUE_ENRICHMENTS } from '../../processors/lookup/attempt-enrichments.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
-beforeEach(() => house.pool.query('truncate read.enrichment_work, work.claim'));
+afterAll(() => stack.close());
+beforeEach(() => stack.pool.query('truncate read.enrichment_work, work.claim'));
 
 /** Work that is due, of addresses that begin with the network. */
 const ask = (askedBy: string, network: string, count: number, sinceMs: number) =>
-  house.pool.query(
+  stack.pool.query(
     `insert into read.enrichment_work (ip, round, kind, requested_at, attempts, next_attempt_at, asked_by)
      select $2 || n, 1, 'first', $4, 0, $4::timestamptz + n * interval '1 millisecond', $1
      from generate_series(1, $3::int) n`,
-    [askedBy, network, count, new Date(house.clock.now() - sinceMs)],
+    [askedBy, network, count, new Date(stack.clock.now() - sinceMs)],
   );
 const claimed = async (limit: number): Promise<string[]> => {
-  const { claims } = await claimDue(house.pool, DUE_ENRICHMENTS, {
-    now: house.clock.now(),
+  const { claims } = await claimDue(stack.pool, DUE_ENRICHMENTS, {
+    now: stack.clock.now(),
     leaseMs: 60_000,
     limit,
   });

@@ -10,40 +10,40 @@ import { masterKeyFrom } from '../../platform/master-key.ts';
 import { expireSignals } from '../../processors/signals/expire-signals.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { forgetSignalsOf, signals } from '../../projections/signals/signals.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { signal } from '../support/signals.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let keys: DayKeys;
 const digest = keyedDigest(randomBytes(32));
 const master = masterKeyFrom(randomBytes(32));
 const READER = 'reader';
 const NOWHERE_NEAR = 2n ** 62n;
 beforeAll(async () => {
-  house = await openHouse();
-  keys = createDayKeys({ pool: house.pool, master, clock: house.clock });
-  house.project([signals]);
-  await house.pool.query('insert into work.processor (name, position) values ($1, $2)', [
+  stack = await startTestStack();
+  keys = createDayKeys({ pool: stack.pool, master, clock: stack.clock });
+  stack.project([signals]);
+  await stack.pool.query('insert into work.processor (name, position) values ($1, $2)', [
     READER,
     NOWHERE_NEAR,
   ]);
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 /** A batch that comes now; gives its stream. */
 const come = async (): Promise<string> => {
-  const read = readSignals({ signals: [signal(house.clock.now()), signal(house.clock.now())] });
+  const read = readSignals({ signals: [signal(stack.clock.now()), signal(stack.clock.now())] });
   if (!read.ok) throw new Error('wrong');
-  await observeSignals({ store: house.store, keys, digest }, read.value, house.context());
-  await house.caughtUp([signals]);
-  return `signals-${new Date(house.clock.now()).toISOString().slice(0, 10)}`;
+  await observeSignals({ store: stack.store, keys, digest }, read.value, stack.context());
+  await stack.caughtUp([signals]);
+  return `signals-${new Date(stack.clock.now()).toISOString().slice(0, 10)}`;
 };
 const warnings: object[] = [];
 const blocked: [days: number, seconds: number][] = [];
-const run = (forget = (day: string) => forgetSignalsOf(house.pool, day)) =>
+const run = (forget = (day: string) => forgetSignalsOf(stack.pool, day)) =>
   expireSignals(
     {
-      ...house,
+      ...stack,
       log: { warn: (what: object) => void warnings.push(what) } as unknown as Logger,
       consumers: { projections: [signals.name], processors: [READER] },
       onBlocked: (_name, days, seconds) => void blocked.push([days, seconds]),
@@ -52,56 +52,56 @@ const run = (forget = (day: string) => forgetSignalsOf(house.pool, day)) =>
     forget,
   );
 const readerAt = (position: bigint) =>
-  house.pool.query('update work.processor set position = $2 where name = $1', [READER, position]);
+  stack.pool.query('update work.processor set position = $2 where name = $1', [READER, position]);
 const stored = async (stream: string) =>
-  (await house.rows('select revision from eventlog.event where stream = $1', [stream])).length;
+  (await stack.rows('select revision from eventlog.event where stream = $1', [stream])).length;
 const rows = async (day: string) =>
-  (await house.rows('select 1 from read.signal where day = $1', [day])).length;
+  (await stack.rows('select 1 from read.signal where day = $1', [day])).length;
 
 describe('the clues of a day', () => {
   it('are deleted when the last of them has expired, not before, and those of the next day stay', async () => {
-    const begun = house.clock.at;
+    const begun = stack.clock.at;
     const stream = await come();
     await come();
-    house.clock.at = begun + DAY;
+    stack.clock.at = begun + DAY;
     const next = await come();
-    house.clock.at = Date.parse('2026-04-01') - 1;
+    stack.clock.at = Date.parse('2026-04-01') - 1;
     await run();
     expect([await stored(stream), await rows('2026-03-01')]).toEqual([2, 4]);
-    house.clock.at = Date.parse('2026-04-01');
+    stack.clock.at = Date.parse('2026-04-01');
     for (let runs = 0; runs < 2; runs += 1) {
       await run();
       expect([await stored(stream), await rows('2026-03-01')]).toEqual([0, 0]);
       expect([await stored(next), await rows('2026-03-02')]).toEqual([1, 2]);
     }
-    const before = await house.rows('select * from read.signal order by event_id');
-    await rebuild({ store: house.store, url: house.url, projections: [signals] });
-    expect(await house.rows('select * from read.signal order by event_id')).toEqual(before);
+    const before = await stack.rows('select * from read.signal order by event_id');
+    await rebuild({ store: stack.store, url: stack.url, projections: [signals] });
+    expect(await stack.rows('select * from read.signal order by event_id')).toEqual(before);
   });
 
   it('were hidden under a key that is destroyed: what somebody kept of them opens no more', async () => {
-    house.clock.at = Date.parse('2026-05-01T12:00:00Z');
+    stack.clock.at = Date.parse('2026-05-01T12:00:00Z');
     const stream = await come();
-    const [kept] = (await house.rows('select data from eventlog.event where stream = $1', [stream])) as [
+    const [kept] = (await stack.rows('select data from eventlog.event where stream = $1', [stream])) as [
       { data: { clues: [{ domain: string; sealed: string }] } },
     ];
     const [{ domain, sealed }] = kept.data.clues;
-    const begun = house.clock.at;
+    const begun = stack.clock.at;
     const open = async () => {
-      const thief = createDayKeys({ pool: house.pool, master, clock: { now: () => begun } });
+      const thief = createDayKeys({ pool: stack.pool, master, clock: { now: () => begun } });
       return (await thief.of('2026-05-01'))?.open(Buffer.from(sealed, 'base64'), domain).toString();
     };
     expect(await open()).toBe('acme.io');
-    house.clock.at = Date.parse('2026-06-01');
+    stack.clock.at = Date.parse('2026-06-01');
     await keys.destroyExpired();
     await expect(open()).rejects.toThrow();
   });
 
   it('are completed by the next run where one died after the stream was gone', async () => {
-    house.clock.at = Date.parse('2026-07-01T12:00:00Z');
+    stack.clock.at = Date.parse('2026-07-01T12:00:00Z');
     await run();
     const stream = await come();
-    house.clock.at += 31 * DAY;
+    stack.clock.at += 31 * DAY;
     await expect(run(() => Promise.reject(new Error('killed')))).rejects.toThrow('killed');
     expect([await stored(stream), await rows('2026-07-01')]).toEqual([0, 2]);
     await run();
@@ -109,16 +109,16 @@ describe('the clues of a day', () => {
   });
 
   it('wait for every consumer, and not in silence', async () => {
-    house.clock.at = Date.parse('2026-09-01T12:00:00Z');
+    stack.clock.at = Date.parse('2026-09-01T12:00:00Z');
     const stream = await come();
-    const [{ position }] = (await house.rows('select position from eventlog.event where stream = $1', [
+    const [{ position }] = (await stack.rows('select position from eventlog.event where stream = $1', [
       stream,
     ])) as [{ position: string }];
     await readerAt(BigInt(position) - 1n);
-    house.clock.at = Date.parse('2026-10-02') + 10 * MINUTE - 1;
+    stack.clock.at = Date.parse('2026-10-02') + 10 * MINUTE - 1;
     await run();
     expect([await stored(stream), blocked.at(-1), warnings]).toEqual([1, [0, 0], []]);
-    house.clock.at += 1;
+    stack.clock.at += 1;
     await run();
     expect([await stored(stream), blocked.at(-1)]).toEqual([1, [1, 600]]);
     expect(warnings).toMatchObject([

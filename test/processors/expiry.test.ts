@@ -9,7 +9,7 @@ let expiry: Expiry;
 beforeAll(async () => {
   expiry = await openExpiry();
 });
-afterAll(() => expiry.house.close());
+afterAll(() => expiry.stack.close());
 /** What the tests before have left expires, and is gone. */
 beforeEach(async () => {
   const { at, readerAt, sweepSessions, sweepReveals, warnings } = expiry;
@@ -60,15 +60,15 @@ describe('what has expired', () => {
   });
 
   it('was sealed under a key that is destroyed: what somebody kept of it opens no more', async () => {
-    const { house, master, dayKeys, at, session } = expiry;
+    const { stack, master, dayKeys, at, session } = expiry;
     const { session_id, stream } = await session({ custom: { plan: 'a secret' } });
-    const [kept] = (await house.rows('select data from eventlog.event where stream = $1', [stream])) as [
+    const [kept] = (await stack.rows('select data from eventlog.event where stream = $1', [stream])) as [
       { data: { sealed: string } },
     ];
     const sealed = Buffer.from(kept.data.sealed, 'base64');
     /** With all of the database, the master key, and a clock turned back. */
     const open = async () => {
-      const thief = createDayKeys({ pool: house.pool, master, clock: { now: () => BEGUN } });
+      const thief = createDayKeys({ pool: stack.pool, master, clock: { now: () => BEGUN } });
       return (await thief.of('2026-03-01'))?.open(sealed, session_id).toString('utf8');
     };
     // The day's last session expires with the end of March 31st.
@@ -82,8 +82,8 @@ describe('what has expired', () => {
   });
 
   it('is told of for 60 days, then that is forgotten too', async () => {
-    const { house, at, options, session, reveal, sweepSessions, sweepReveals, stored, readerAt } = expiry;
-    await house.pool.query('delete from read.expired_session; delete from read.expired_reveal');
+    const { stack, at, options, session, reveal, sweepSessions, sweepReveals, stored, readerAt } = expiry;
+    await stack.pool.query('delete from read.expired_session; delete from read.expired_reveal');
     const [one, other] = [await session(), await reveal()];
     at(EXPIRED);
     await sweepSessions();
@@ -130,8 +130,8 @@ describe('the stream of a tab with several sessions', () => {
   });
 
   it('is left where a session begins at that moment, and that one goes on', async () => {
-    const { house, at, visit, session, sweepSessions, stored, rows, told } = expiry;
-    const { store } = house;
+    const { stack, at, visit, session, sweepSessions, stored, rows, told } = expiry;
+    const { store } = stack;
     const first = await session();
     at(EXPIRED);
     await sweepSessions({
@@ -195,10 +195,10 @@ describe('deletion', () => {
   });
 
   it('waits for what an event has stopped, or has not begun, and for nobody who runs no more', async () => {
-    const { house, at, options, session, sweepSessions, stored } = expiry;
+    const { stack, at, options, session, sweepSessions, stored } = expiry;
     const { stream } = await session();
     const stopped = `(name, position, stopped_by) values ('poisoned', 0, 'an event')`;
-    await house.pool.query(`insert into work.processor ${stopped}; insert into read.projection ${stopped}`);
+    await stack.pool.query(`insert into work.processor ${stopped}; insert into read.projection ${stopped}`);
     at(EXPIRED);
     const { projections, processors } = options.consumers;
     for (const consumers of [

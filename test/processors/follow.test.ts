@@ -3,23 +3,23 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Position, StoreUnavailable } from '../../event-store/port.ts';
 import type { FollowingProcessor, FollowOptions } from '../../processors/follow.ts';
 import { failingOnce } from '../support/failing-pool.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { startProcessor } from '../support/leading.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 const append = async (stream: string, data: object = {}) => {
-  const { position } = await house.store.append(stream, 'any', [
+  const { position } = await stack.store.append(stream, 'any', [
     {
       id: randomUUID(),
       type: 'test.Happened.v1',
       data,
-      metadata: { $correlationId: 'c', $causationId: 'c', at: new Date(house.clock.now()).toISOString() },
+      metadata: { $correlationId: 'c', $causationId: 'c', at: new Date(stack.clock.now()).toISOString() },
     },
   ]);
   return position as Position;
@@ -34,7 +34,7 @@ const started = (
 ) => {
   const passed = { at: -1n as bigint };
   const stopped: string[] = [];
-  const processor = startProcessor({ name, prefixes, handle, ...more }, house, {
+  const processor = startProcessor({ name, prefixes, handle, ...more }, stack, {
     onPassed: (_name, position) => {
       passed.at = position;
     },
@@ -70,7 +70,7 @@ describe('a processor that follows events', () => {
     await append('followed-c');
     await until('the first one', () => seen.includes(0));
     await first.stop();
-    await house.pool.query(`update work.processor set position = position - 1 where name = 'taken-up'`);
+    await stack.pool.query(`update work.processor set position = position - 1 where name = 'taken-up'`);
     const again: number[] = [];
     const second = started('taken-up', async (event) => {
       if (event.stream === 'followed-c') again.push(event.revision);
@@ -82,14 +82,14 @@ describe('a processor that follows events', () => {
   });
 
   it('saves a checkpoint again that could not be saved, though nothing more happens', async () => {
-    const pool = failingOnce(house.pool, 'save_processor_checkpoints');
+    const pool = failingOnce(stack.pool, 'save_processor_checkpoints');
     const processor = startProcessor(
       { name: 'saved-again', prefixes: ['followed-'], handle: async () => undefined },
-      { ...house, pool },
+      { ...stack, pool },
     );
     const at = await append('followed-saved');
     await until('the checkpoint is saved', async () => {
-      const [row] = await house.rows(`select position from work.processor where name = 'saved-again'`);
+      const [row] = await stack.rows(`select position from work.processor where name = 'saved-again'`);
       return row?.position === String(at);
     });
     await processor.stop();
@@ -116,7 +116,7 @@ describe('a processor that follows events', () => {
     const at = await append('followed-e', { poison: true });
     await append('followed-e');
     const stoppedBy = await until('it says what stopped it', async () => {
-      const [row] = await house.rows(`select stopped_by from work.processor where name = 'poisoned'`);
+      const [row] = await stack.rows(`select stopped_by from work.processor where name = 'poisoned'`);
       return row?.stopped_by;
     });
     expect(stoppedBy).toContain('test.Happened.v1 at revision 0 of followed-e');
@@ -154,7 +154,7 @@ describe('a processor that follows events', () => {
     const at = await append('mended-a');
     await until('it was tried several times', () => processor.stopped.length > 2);
     const stoppedBy = async () =>
-      (await house.rows(`select stopped_by from work.processor where name = 'mended'`))[0]?.stopped_by;
+      (await stack.rows(`select stopped_by from work.processor where name = 'mended'`))[0]?.stopped_by;
     expect(await stoppedBy()).toContain('not foreseen');
     expect(running).toHaveLength(1);
     mended = true;
@@ -176,7 +176,7 @@ describe('a processor that follows events', () => {
     await until('the first passed', () => processor.passed.at >= before);
     await append('kept-a', { poison: 'kept' });
     const row = async () =>
-      (await house.rows(`select position, stopped_by from work.processor where name = 'kept'`))[0];
+      (await stack.rows(`select position, stopped_by from work.processor where name = 'kept'`))[0];
     await until(
       'the checkpoint before it is saved',
       async () => (await row())?.position === String(before) && (await row())?.stopped_by,
@@ -224,8 +224,8 @@ describe('a processor that follows events', () => {
 
   it('is told of what has expired where it asks for it', async () => {
     const seen: string[] = [];
-    const expired = new Date(house.clock.now()).toISOString();
-    const { position } = await house.store.append('mortal-a', 'no_stream', [
+    const expired = new Date(stack.clock.now()).toISOString();
+    const { position } = await stack.store.append('mortal-a', 'no_stream', [
       {
         id: randomUUID(),
         type: 'test.Happened.v1',

@@ -27,13 +27,15 @@ const call = async (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, b
 const create = async (name: string): Promise<string> =>
   (await call('POST', '', { name, url: 'https://receiver.example.com/', events: ['session.created'] })).id;
 const events = async () => {
-  const stored = await Array.fromAsync(api.foundation.store.readStream(endpointsStream(key.partner_id)));
+  const stored = await Array.fromAsync(api.runtime.store.readStream(endpointsStream(key.partner_id)));
   return stored.map(({ type }) => type);
 };
 const passed = async () => {
-  const { pool, store } = api.foundation;
-  const passage = createPassage(pool, CONSUMERS);
-  await until('all have passed', async () => passage.come(await store.head(), new AbortController().signal));
+  const { pool, store } = api.runtime;
+  const consumerProgress = createPassage(pool, CONSUMERS);
+  await until('all have passed', async () =>
+    consumerProgress.come(await store.head(), new AbortController().signal),
+  );
 };
 const deliveriesTo = async (id: string) =>
   (await api.sql.query('select from read.webhook_delivery where webhook_id = $1', [id])).rows.length;
@@ -44,15 +46,15 @@ it('endpoints leave the log and the tables 90 days after their deletion, and the
   await call('POST', `/${active}/rotate-secret`);
   await call('DELETE', `/${gone}`);
   clock.advance(89 * DAY);
-  await forgetOldEndpoints(api.foundation);
+  await forgetOldEndpoints(api.runtime);
   expect(await events()).toHaveLength(6);
   expect((await call('GET', `/${gone}`)).status).toBe(200);
   const before = [await call('GET', `/${paused}`), await call('GET', `/${active}`)];
   clock.advance(2 * DAY);
   await passed();
-  await forgetOldEndpoints(api.foundation);
+  await forgetOldEndpoints(api.runtime);
   await passed();
-  await forgetOldEndpoints(api.foundation);
+  await forgetOldEndpoints(api.runtime);
   expect(await events()).toEqual(['webhooks.EndpointsSnapshotted.v1']);
   await api.caughtUp();
   const { rows } = await api.sql.query(
@@ -64,7 +66,7 @@ it('endpoints leave the log and the tables 90 days after their deletion, and the
   expect(rows).toEqual([]);
   expect((await call('GET', `/${gone}`)).status).toBe(404);
 
-  const { store, databaseUrl: url } = api.foundation;
+  const { store, databaseUrl: url } = api.runtime;
   await rebuild({ store, url, projections: allProjections });
   await api.caughtUp();
   expect([await call('GET', `/${paused}`), await call('GET', `/${active}`)]).toEqual(before);

@@ -5,23 +5,23 @@ import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { tabStream } from '../../domain/sessions/tab.ts';
 import { type EventStore, StreamExpired, WrongExpectedRevision } from '../../event-store/port.ts';
 import { forgetNames } from '../../processors/forget-names.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let store: EventStore;
 let begun: number;
 beforeAll(async () => {
-  house = await openHouse();
-  ({ store } = house);
-  begun = house.clock.at;
+  stack = await startTestStack();
+  ({ store } = stack);
+  begun = stack.clock.at;
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 beforeEach(() => {
-  house.clock.at = begun;
+  stack.clock.at = begun;
 });
 
 const append = (stream: string, expected: number | 'no_stream' = 'no_stream', id: string = randomUUID()) => {
-  const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(house.clock.at).toISOString() };
+  const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(stack.clock.at).toISOString() };
   return store.append(stream, expected, [{ id, type: 'test.Happened.v1', data: {}, metadata }]);
 };
 const deleted = async (stream: string): Promise<string> => {
@@ -31,8 +31,8 @@ const deleted = async (stream: string): Promise<string> => {
 };
 const refuses = (stream: string) => expect(append(stream)).rejects.toBeInstanceOf(StreamExpired);
 const forgetAfter = async (days: number) => {
-  house.clock.at += days * DAY;
-  await forgetNames({ store, clock: { now: () => house.clock.at } });
+  stack.clock.at += days * DAY;
+  await forgetNames({ store, clock: { now: () => stack.clock.at } });
 };
 
 describe('the name of a deleted stream', () => {
@@ -80,7 +80,7 @@ describe('the name of a deleted stream', () => {
 
   it('counts from the next run where an earlier version deleted the stream', async () => {
     const stream = await deleted(`payload-${randomUUID()}`);
-    await house.rows('update eventlog.stream set expired_at = null where name = $1', [stream]);
+    await stack.rows('update eventlog.stream set expired_at = null where name = $1', [stream]);
     await forgetAfter(100);
     await refuses(stream);
     await forgetAfter(31);

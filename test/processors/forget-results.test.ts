@@ -26,21 +26,21 @@ describe('a saved result', () => {
 
   /** Until everybody's place in the log is written down. */
   const passed = async () => {
-    const { pool, store } = api.foundation;
-    const passage = createPassage(pool, CONSUMERS);
+    const { pool, store } = api.runtime;
+    const consumerProgress = createPassage(pool, CONSUMERS);
     await until('all have passed', async () =>
-      passage.come(await store.head(), new AbortController().signal),
+      consumerProgress.come(await store.head(), new AbortController().signal),
     );
   };
   const forget = async () => {
     for (const _ of ['what is due', 'its streams']) {
       await passed();
-      await forgetOldResults(api.foundation, new AbortController().signal);
+      await forgetOldResults(api.runtime, new AbortController().signal);
     }
     await api.caughtUp();
   };
   const rebuildAll = async () => {
-    const { store, databaseUrl: url } = api.foundation;
+    const { store, databaseUrl: url } = api.runtime;
     await rebuild({ store, url, projections: allProjections });
     await api.caughtUp();
   };
@@ -65,7 +65,7 @@ describe('a saved result', () => {
     await noted(ip);
   };
   const generation = (ip: string, nth: number) => {
-    const { store, digest } = api.foundation;
+    const { store, digest } = api.runtime;
     const stream = enrichmentStream(digest(ip), nth);
     return {
       stream,
@@ -162,7 +162,7 @@ describe('a saved result', () => {
       });
       await passed();
       clock.advance(DAY);
-      await snapshotOldEnrichments(api.foundation, {
+      await snapshotOldEnrichments(api.runtime, {
         signal: new AbortController().signal,
         forMs: 10_000,
         onBlocked: () => undefined,

@@ -8,22 +8,22 @@ import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
 import { askForLeftReveals } from '../../processors/lookup/enrich-reveals.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
-afterEach(() => house.pool.query('delete from work.awaited_result'));
+afterEach(() => stack.pool.query('delete from work.awaited_result'));
 
 const leave = async (partnerId: string, count: number): Promise<void> => {
   const ids = Array.from({ length: count }, () => uuid());
-  await house.pool.query(
+  await stack.pool.query(
     `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
      select id, gen_random_uuid(), $2, 'digest', false, $3 from unnest($1::uuid[]) id`,
-    [ids, partnerId, new Date(house.clock.now() + 60_000)],
+    [ids, partnerId, new Date(stack.clock.now() + 60_000)],
   );
 };
 
@@ -36,8 +36,8 @@ it('asks for the reveals of each partner in turn while the intake is full', asyn
   const asking = (room: number) => {
     let left = room;
     return askForLeftReveals({
-      pool: house.pool,
-      clock: house.clock,
+      pool: stack.pool,
+      clock: stack.clock,
       addressOf: async (partnerId) => {
         if (left > 0) asked.push(partnerId);
         return '8.8.8.8';
@@ -59,8 +59,8 @@ it('goes on with the reveals of other partners where the part of one is full', a
   for (const partner of [anna, ben, cleo]) await leave(partner, 3);
   const asked: string[] = [];
   await askForLeftReveals({
-    pool: house.pool,
-    clock: house.clock,
+    pool: stack.pool,
+    clock: stack.clock,
     addressOf: async () => '8.8.8.8',
     request: async (_ip, partnerId) => {
       asked.push(partnerId);
@@ -74,13 +74,13 @@ it('goes on with the reveals of other partners where the part of one is full', a
 it('keeps a reveal that a clock that was ahead took for expired, and asks for it once the clock is right', async () => {
   const partner = randomUUID();
   await leave(partner, 1);
-  const [{ reveal_id } = { reveal_id: '' }] = (await house.rows(
+  const [{ reveal_id } = { reveal_id: '' }] = (await stack.rows(
     'select reveal_id from work.awaited_result',
   )) as { reveal_id: string }[];
-  await house.project([reveals]);
-  const { store } = house;
+  await stack.project([reveals]);
+  const { store } = stack;
   const session = { session_id: randomUUID(), tracker_id: randomUUID(), partner_id: partner };
-  const times = { created_at: isoTime(house.clock.at), expires_at: isoTime(house.clock.at + 60_000) };
+  const times = { created_at: isoTime(stack.clock.at), expires_at: isoTime(stack.clock.at + 60_000) };
   const requested = {
     type: 'reveals.RevealRequested.v1',
     data: { reveal_id, ...session, key_id: 'key_a', user_id: null, ...times },
@@ -88,25 +88,25 @@ it('keeps a reveal that a clock that was ahead took for expired, and asks for it
   await store.append(
     `reveal-${reveal_id}`,
     'no_stream',
-    toNewEvents(revealEvents, [requested], house.context()),
+    toNewEvents(revealEvents, [requested], stack.context()),
   );
-  await house.caughtUp([reveals]);
+  await stack.caughtUp([reveals]);
   const asked: string[] = [];
   const ask = () =>
     askForLeftReveals({
-      pool: house.pool,
-      clock: house.clock,
+      pool: stack.pool,
+      clock: stack.clock,
       addressOf: async (_partner, sessionId) => {
         asked.push(sessionId);
         return '8.8.8.8';
       },
       request: async () => true,
     });
-  const right = house.clock.at;
-  house.clock.at += 365 * DAY;
+  const right = stack.clock.at;
+  stack.clock.at += 365 * DAY;
   await ask();
   expect(asked).toEqual([]);
-  house.clock.at = right;
+  stack.clock.at = right;
   await ask();
   expect(asked).toHaveLength(1);
 });
@@ -119,8 +119,8 @@ it('gives the reveals of each partner their own part of the intake', async () =>
       return { ok: false, retryAfterSeconds: 1 };
     },
   };
-  const streams = { store: house.store, digest: (ip: string) => ip, capacity };
-  const context = { correlationId: 'c', causationId: 'c', at: house.clock.now() };
+  const streams = { store: stack.store, digest: (ip: string) => ip, capacity };
+  const context = { correlationId: 'c', causationId: 'c', at: stack.clock.now() };
   for (const partner of ['anna', 'ben']) {
     expect(await requestForReveal(streams, '8.8.8.8', partner, context)).toBe(false);
   }

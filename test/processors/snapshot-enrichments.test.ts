@@ -9,21 +9,21 @@ import {
 } from '../../processors/lookup/snapshot-enrichments.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { AT, completed, requested } from '../domain/lookup-events.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { dyingStore, Killed } from '../support/other-stores.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 /** When all results of the day of `AT` are due. */
 const DUE = Date.parse('2026-03-02T01:00:00.000Z');
 const READER = 'reader';
 
-let house: House;
+let stack: TestStack;
 let options: SnapshotEnrichmentsOptions;
 const blocked: [string, number, number][] = [];
 beforeAll(async () => {
-  house = await openHouse();
-  house.project([lookups]);
-  await house.pool.query('insert into work.processor (name, position) values ($1, 9e18)', [READER]);
-  const { store, pool, clock, log } = house;
+  stack = await startTestStack();
+  stack.project([lookups]);
+  await stack.pool.query('insert into work.processor (name, position) values ($1, 9e18)', [READER]);
+  const { store, pool, clock, log } = stack;
   options = {
     store,
     pool,
@@ -36,7 +36,7 @@ beforeAll(async () => {
     forMs: 60_000,
   };
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 const streamOf = (ip: string) => enrichmentStream(options.digest(ip));
 let made = 0;
@@ -46,7 +46,7 @@ const enriched = async (events: (ip: string) => readonly EnrichmentEvent[]): Pro
   const ip = `5.9.${Math.floor(made / 250)}.${made % 250}`;
   const metadata = { $correlationId: 'a', $causationId: 'a', at: new Date(AT).toISOString() };
   const all = events(ip).map((event) => ({ ...event, id: randomUUID(), metadata }));
-  await house.store.append(streamOf(ip), 'no_stream', all);
+  await stack.store.append(streamOf(ip), 'no_stream', all);
   return ip;
 };
 const round = (event: EnrichmentEvent, ip: string) =>
@@ -54,26 +54,26 @@ const round = (event: EnrichmentEvent, ip: string) =>
 const ended = (ip: string) => [round(requested(), ip), completed({ ip })];
 
 const run = async (over: Partial<SnapshotEnrichmentsOptions> = {}) => {
-  await house.caughtUp([lookups]);
+  await stack.caughtUp([lookups]);
   await snapshotEnrichments({ ...options, ...over });
-  await house.caughtUp([lookups]);
+  await stack.caughtUp([lookups]);
 };
 /** What the store's database holds of an address, hidden or not. */
 const stored = async (ip: string) =>
   (
-    await house.rows('select type from eventlog.event where stream = $1 order by revision', [streamOf(ip)])
+    await stack.rows('select type from eventlog.event where stream = $1 order by revision', [streamOf(ip)])
   ).map(({ type }) => String(type).split('.')[1]);
 
 describe('a run that snapshots enrichments', () => {
   it('replaces the events of a past day an hour after its end, and not before', async () => {
     const ip = await enriched(ended);
-    house.clock.at = DUE - 1;
+    stack.clock.at = DUE - 1;
     await run();
     expect(await stored(ip)).toEqual(['EnrichmentRequested', 'EnrichmentCompleted']);
-    house.clock.at = DUE;
+    stack.clock.at = DUE;
     await run();
     expect(await stored(ip)).toEqual(['EnrichmentSnapshotted']);
-    const [row] = await house.rows('select * from read.saved_lookup where ip = $1', [ip]);
+    const [row] = await stack.rows('select * from read.saved_lookup where ip = $1', [ip]);
     expect(row).toMatchObject({
       enriched_at: new Date('2026-03-01'),
       fresh_until: new Date('2026-03-31'),
@@ -86,10 +86,10 @@ describe('a run that snapshots enrichments', () => {
   it.each(['before', 'after'] as const)(
     'is completed by the next when it is killed %s any of its calls',
     async (when) => {
-      house.clock.at = DUE;
+      stack.clock.at = DUE;
       for (let n = 0, died = true; died; n += 1) {
         const ips = [await enriched(ended), await enriched(ended)];
-        const dying = dyingStore(house.store, n, when);
+        const dying = dyingStore(stack.store, n, when);
         const error = await run({ store: dying.store }).then(
           () => null,
           (reason: unknown) => reason,
@@ -98,24 +98,24 @@ describe('a run that snapshots enrichments', () => {
         expect(error instanceof Killed, String(error)).toBe(died);
         await run();
         for (const ip of ips) expect(await stored(ip), `killed at ${n}`).toEqual(['EnrichmentSnapshotted']);
-        expect(await house.rows('select * from work.enrichment_truncation')).toEqual([]);
+        expect(await stack.rows('select * from work.enrichment_truncation')).toEqual([]);
         if (!died) expect(n).toBeGreaterThan(7);
       }
     },
   );
 
   it('leaves work under way alone, and what a consumer of the log has not passed', async () => {
-    house.clock.at = DUE;
+    stack.clock.at = DUE;
     const open = await enriched((ip) => [...ended(ip), round(requested(2, 'refresh'), ip)]);
-    await house.pool.query('update work.processor set position = 0 where name = $1', [READER]);
+    await stack.pool.query('update work.processor set position = 0 where name = $1', [READER]);
     const unread = await enriched(ended);
     await run();
     expect(await stored(unread)).toHaveLength(2);
-    await house.pool.query('update work.processor set position = 9e18 where name = $1', [READER]);
+    await stack.pool.query('update work.processor set position = 9e18 where name = $1', [READER]);
     await run();
     expect(await stored(unread)).toEqual(['EnrichmentSnapshotted']);
     expect(await stored(open)).toHaveLength(3);
-    await house.store.append(streamOf(open), 2, [
+    await stack.store.append(streamOf(open), 2, [
       {
         ...completed({ ip: open }, { round: 2 }),
         id: randomUUID(),
@@ -127,12 +127,12 @@ describe('a run that snapshots enrichments', () => {
   });
 
   it('reports results that keep their exact times for two days', async () => {
-    await house.pool.query('update work.processor set position = 0 where name = $1', [READER]);
-    house.clock.at = AT + 2 * DAY + HOUR;
+    await stack.pool.query('update work.processor set position = 0 where name = $1', [READER]);
+    stack.clock.at = AT + 2 * DAY + HOUR;
     const ip = await enriched(ended);
     await run();
     expect(blocked.at(-1)).toEqual(['saved-lookups', 1, 3_600]);
-    await house.pool.query('update work.processor set position = 9e18 where name = $1', [READER]);
+    await stack.pool.query('update work.processor set position = 9e18 where name = $1', [READER]);
     await run();
     // The read model shows the snapshot by the next run.
     await run();

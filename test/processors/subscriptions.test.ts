@@ -4,20 +4,20 @@ import type { Position } from '../../event-store/port.ts';
 import { loadSubscriptions } from '../../processors/webhooks/subscriptions.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { anEndpoint, created, enabled, removed } from '../support/deliveries.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
-  house.project([webhooks]);
+  stack = await startTestStack();
+  stack.project([webhooks]);
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 const AT = Date.parse('2026-03-01T12:00:00.000Z');
 
 const append = async (stream: string, event: { type: string; data: object }): Promise<Position> => {
   const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(AT).toISOString() };
-  const { position } = await house.store.append(stream, 'any', [{ ...event, id: randomUUID(), metadata }]);
+  const { position } = await stack.store.append(stream, 'any', [{ ...event, id: randomUUID(), metadata }]);
   return position as Position;
 };
 
@@ -34,26 +34,28 @@ it('say at every place who took what, from wherever they begin and however often
       source: await append('source', { type: 'test.Happened.v1', data: {} }),
     });
   }
-  await house.caughtUp([webhooks]);
-  const stored = await Array.fromAsync(house.store.readStream(stream));
+  await stack.caughtUp([webhooks]);
+  const stored = await Array.fromAsync(stack.store.readStream(stream));
   expect(stored).toHaveLength(life.length);
 
   for (let begun = -1; begun < places.length; begun += 1) {
-    const known = await loadSubscriptions(house.pool, places[begun]?.event ?? null);
+    const known = await loadSubscriptions(stack.pool, places[begun]?.event ?? null);
     const taken = stored.map((event, n) => {
       if (n <= begun) return null;
       known.apply(event);
       known.apply(event);
       const source = places[n]?.source as Position;
-      return known.takers({ ...one, tracker_id: 'any', type: 'session.created' }, source).length === 1;
+      return known.subscribersOf({ ...one, tracker_id: 'any', type: 'session.created' }, source).length === 1;
     });
     expect(taken).toEqual(is.map((on, n) => (n <= begun ? null : on)));
     const [first] = places;
     if (begun < 0 && first) {
       const what = { ...one, tracker_id: 'any' } as const;
       // A batch that failed is gone through again.
-      expect(known.takers({ ...what, type: 'session.created' }, first.source)).toEqual([one.webhook_id]);
-      expect(known.takers({ ...what, type: 'reveal.completed' }, first.source)).toEqual([]);
+      expect(known.subscribersOf({ ...what, type: 'session.created' }, first.source)).toEqual([
+        one.webhook_id,
+      ]);
+      expect(known.subscribersOf({ ...what, type: 'reveal.completed' }, first.source)).toEqual([]);
     }
   }
 });

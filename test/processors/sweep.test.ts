@@ -8,14 +8,14 @@ let expiry: Expiry;
 beforeAll(async () => {
   expiry = await openExpiry();
 });
-afterAll(() => expiry.house.close());
+afterAll(() => expiry.stack.close());
 
 describe('a sweep', () => {
   it.each(['before', 'after'] as const)('that is killed %s any of its calls is completed', async (when) => {
-    const { house, at, visit, session, sweepSessions, stored, rows } = expiry;
+    const { stack, at, visit, session, sweepSessions, stored, rows } = expiry;
     /** Whether it came to its call `n`. */
     const killedAt = async (n: number): Promise<boolean> => {
-      const dying = dyingStore(house.store, n, when);
+      const dying = dyingStore(stack.store, n, when);
       const error = await sweepSessions({ store: dying.store }).then(
         () => null,
         (reason: unknown) => reason,
@@ -48,8 +48,8 @@ describe('a sweep', () => {
   });
 
   it('goes in small batches, few deletions at once, and ends between two of them', async () => {
-    const { house, at, visit, sweepSessions, caughtUp, rows, stored } = expiry;
-    const { store } = house;
+    const { stack, at, visit, sweepSessions, caughtUp, rows, stored } = expiry;
+    const { store } = stack;
     const partner_id = randomUUID();
     at(BEGUN);
     // Not all at once: a store on a busy machine sheds what would wait for too long.

@@ -7,19 +7,19 @@ import { closeTrackerDays, trackerDaysClosedBefore } from '../../processors/usag
 import { rebuild } from '../../projections/rebuild.ts';
 import { usage } from '../../projections/usage/lookup-counts.ts';
 import { trackerUsage } from '../../projections/usage/tracker-usage.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const PROJECTIONS = [usage, trackerUsage];
 const TRACKER = randomUUID();
-let house: House;
+let stack: TestStack;
 beforeEach(async () => {
-  house = await openHouse();
-  house.project(PROJECTIONS);
+  stack = await startTestStack();
+  stack.project(PROJECTIONS);
 });
-afterEach(() => house.close());
+afterEach(() => stack.close());
 
 const session = async (): Promise<void> => {
-  const at = house.clock.now();
+  const at = stack.clock.now();
   const data = {
     session_id: randomUUID(),
     tracker_id: TRACKER,
@@ -31,8 +31,8 @@ const session = async (): Promise<void> => {
     expires_at: new Date(at + 30 * DAY).toISOString(),
     sealed: 'sealed',
   };
-  const context = { ...house.context(), expiresAt: data.expires_at };
-  await house.store.append(
+  const context = { ...stack.context(), expiresAt: data.expires_at };
+  await stack.store.append(
     `tab-${randomUUID()}`,
     'no_stream',
     toNewEvents(sessionEvents, [{ type: 'sessions.SessionCreated.v1', data }], context),
@@ -40,17 +40,17 @@ const session = async (): Promise<void> => {
 };
 const close = () =>
   closeTrackerDays({
-    store: house.store,
-    pool: house.pool,
-    clock: house.clock,
+    store: stack.store,
+    pool: stack.pool,
+    clock: stack.clock,
     caughtUp: async () => {
-      await house.caughtUp(PROJECTIONS);
+      await stack.caughtUp(PROJECTIONS);
       return true;
     },
   });
 const hours = async () => {
-  await house.caughtUp(PROJECTIONS);
-  return house.rows(
+  await stack.caughtUp(PROJECTIONS);
+  return stack.rows(
     `select to_char(hour at time zone 'UTC', 'MM-DD HH24') as hour, sessions::int from read.tracker_hour order by hour`,
   );
 };
@@ -59,14 +59,14 @@ describe('a day of trackers', () => {
   it('is closed an hour after it is over, and not before; a day without anything too', async () => {
     await session();
     await close();
-    expect(await trackerDaysClosedBefore(house)).toBeNull();
-    house.clock.at += 12 * HOUR + HOUR / 2;
+    expect(await trackerDaysClosedBefore(stack)).toBeNull();
+    stack.clock.at += 12 * HOUR + HOUR / 2;
     await close();
-    expect(await trackerDaysClosedBefore(house)).toBeNull();
-    house.clock.at += DAY + HOUR;
+    expect(await trackerDaysClosedBefore(stack)).toBeNull();
+    stack.clock.at += DAY + HOUR;
     await close();
-    await house.caughtUp(PROJECTIONS);
-    expect(await trackerDaysClosedBefore(house)).toBe('2026-03-03');
+    await stack.caughtUp(PROJECTIONS);
+    expect(await trackerDaysClosedBefore(stack)).toBe('2026-03-03');
   });
 
   it.each([
@@ -76,23 +76,23 @@ describe('a day of trackers', () => {
     'that a clock ahead by %s has closed is open once the clock is put right, and is closed again when it is over',
     async (_by, ahead) => {
       await session();
-      house.clock.at += ahead;
+      stack.clock.at += ahead;
       await close();
       expect(await hours()).toEqual([{ hour: '03-01 12', sessions: 1 }]);
-      house.clock.at -= ahead;
+      stack.clock.at -= ahead;
       await close();
-      await house.caughtUp(PROJECTIONS);
-      expect(await trackerDaysClosedBefore(house)).toBeNull();
+      await stack.caughtUp(PROJECTIONS);
+      expect(await trackerDaysClosedBefore(stack)).toBeNull();
       await session();
-      house.clock.at += HOUR;
+      stack.clock.at += HOUR;
       await session();
-      house.clock.at += DAY;
+      stack.clock.at += DAY;
       await close();
       await close();
-      await house.caughtUp(PROJECTIONS);
-      expect(await trackerDaysClosedBefore(house)).toBe('2026-03-02');
-      house.clock.at += 31 * DAY;
-      await rebuild({ ...house, projections: PROJECTIONS });
+      await stack.caughtUp(PROJECTIONS);
+      expect(await trackerDaysClosedBefore(stack)).toBe('2026-03-02');
+      stack.clock.at += 31 * DAY;
+      await rebuild({ ...stack, projections: PROJECTIONS });
       expect(await hours()).toEqual([
         { hour: '03-01 12', sessions: 2 },
         { hour: '03-01 13', sessions: 1 },
@@ -103,19 +103,19 @@ describe('a day of trackers', () => {
   it('tells after thirty days, when its sessions are gone, what it told before; closing it again adds nothing', async () => {
     await session();
     await session();
-    house.clock.at += HOUR;
+    stack.clock.at += HOUR;
     await session();
     const before = [
       { hour: '03-01 12', sessions: 2 },
       { hour: '03-01 13', sessions: 1 },
     ];
     expect(await hours()).toEqual(before);
-    house.clock.at += DAY;
+    stack.clock.at += DAY;
     await close();
     await close();
     expect(await hours()).toEqual(before);
-    house.clock.at += 31 * DAY;
-    await rebuild({ ...house, projections: PROJECTIONS });
+    stack.clock.at += 31 * DAY;
+    await rebuild({ ...stack, projections: PROJECTIONS });
     expect(await hours()).toEqual(before);
   });
 });

@@ -22,14 +22,14 @@ import {
   type TestDelivery,
   type TestEndpoint,
 } from '../support/deliveries.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let db: pg.Client;
 const told: string[] = [];
 beforeAll(async () => {
-  house = await openHouse();
-  db = new pg.Client({ connectionString: house.url });
+  stack = await startTestStack();
+  db = new pg.Client({ connectionString: stack.url });
   await db.connect();
   db.on('notification', ({ payload = '' }) => told.push(payload));
   await db.query('set search_path to read; listen doorplate_deliveries');
@@ -38,7 +38,7 @@ const clear = () => db.query(`truncate ${deliveries.tables.join(', ')}`);
 beforeEach(clear);
 afterAll(async () => {
   await db.end();
-  await house.close();
+  await stack.close();
 });
 
 const metadata: EventMetadata = { $correlationId: 'c', $causationId: 'c', at: isoTime(AT) };
@@ -281,12 +281,12 @@ describe('a rebuild', () => {
       enabled(endpoint, true, AT + 4 * MINUTE),
     ];
     const schemas = { ...webhookEvents, ...deliveryEvents };
-    await house.store.append('deliveries-x', 'any', toNewEvents(schemas, events, house.context()));
-    const running = house.project([deliveries]);
-    await house.caughtUp([deliveries]);
+    await stack.store.append('deliveries-x', 'any', toNewEvents(schemas, events, stack.context()));
+    const running = stack.project([deliveries]);
+    await stack.caughtUp([deliveries]);
     const before = await rows();
     expect(before.deliveries).toHaveLength(30);
-    await rebuild({ store: house.store, url: house.url, projections: [deliveries] });
+    await rebuild({ store: stack.store, url: stack.url, projections: [deliveries] });
     expect(await rows()).toEqual(before);
     await running.stop();
   });
@@ -302,7 +302,7 @@ describe('after 90 days', () => {
       expired(endpoint, [old, young]),
     ];
     await deliveries.apply(log(events), db);
-    await forgetDeliveriesBefore(house.pool, '2026-03-14');
+    await forgetDeliveriesBefore(stack.pool, '2026-03-14');
     const left = await rows();
     expect(left.deliveries).toMatchObject([{ delivery_id: young.delivery_id }]);
     expect(left.totals).toEqual(await counted());

@@ -2,16 +2,16 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
 import { createProgress } from '../../projections/progress.ts';
 import { eventually } from '../support/eventually.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 it('forgets how far the read models were when the server that said so is gone', async () => {
-  const { pool, url } = house;
+  const { pool, url } = stack;
   await pool.query(`insert into read.projection (name, position) values ('model', 5)`);
   const progress = createProgress({ url, pool });
   onTestFinished(() => progress.close());
@@ -32,7 +32,7 @@ it('forgets how far the read models were when the server that said so is gone', 
 });
 
 it('tells the process that applies a read model to hurry, where another process that applies others waits for it', async () => {
-  const { pool, url } = house;
+  const { pool, url } = stack;
   const [here, elsewhere] = [createProgress({ url, pool }), createProgress({ url, pool })];
   onTestFinished(async () => {
     await here.close();
@@ -54,7 +54,7 @@ it('tells the process that applies a read model to hurry, where another process 
 });
 
 it('tells other processes once for all that begin to wait while it tells them', async () => {
-  const { pool, url } = house;
+  const { pool, url } = stack;
   const answers: PromiseWithResolvers<{ rows: never[] }>[] = [];
   const query = (text: string) => {
     if (!text.startsWith('notify')) return Promise.resolve({ rows: [] });

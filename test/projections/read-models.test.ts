@@ -17,13 +17,13 @@ import {
   reservation,
   settled,
 } from '../domain/lookup-events.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let db: pg.Client;
 beforeAll(async () => {
-  house = await openHouse();
-  db = new pg.Client({ connectionString: house.url });
+  stack = await startTestStack();
+  db = new pg.Client({ connectionString: stack.url });
   await db.connect();
   await db.query('set search_path to read');
 });
@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 afterAll(async () => {
   await db.end();
-  await house.close();
+  await stack.close();
 });
 
 const metadata: EventMetadata = { $correlationId: 'c', $causationId: 'c', at: '2026-03-01T12:00:00.000Z' };

@@ -4,30 +4,30 @@ import { partners } from '../../projections/partners/keys.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Analyst, analystOf } from '../support/analysts.ts';
 import { makeExamples } from '../support/examples.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let analyst: Analyst;
 beforeAll(async () => {
-  house = await openHouse();
-  await makeExamples(house.store);
-  house.project(allProjections);
-  await house.caughtUp(allProjections);
-  analyst = await analystOf(house.url);
+  stack = await startTestStack();
+  await makeExamples(stack.store);
+  stack.project(allProjections);
+  await stack.caughtUp(allProjections);
+  analyst = await analystOf(stack.url);
 });
 afterAll(async () => {
   await analyst.leave();
-  await house.close();
+  await stack.close();
 });
 
 const options = (onWaiting: () => void = () => undefined) => ({
-  store: house.store,
-  url: house.url,
+  store: stack.store,
+  url: stack.url,
   onWaiting,
 });
 const names = async () =>
   (await analyst.rows('select name from partners order by 1')).map(({ name }) => name);
-const spoil = () => house.pool.query(`update read.partner set name = name || ' spoiled'`);
+const spoil = () => stack.pool.query(`update read.partner set name = name || ' spoiled'`);
 const COMMENTS = `
   select c.relname, a.attname, col_description(c.oid, a.attnum) as text, obj_description(c.oid) as about
   from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
@@ -35,16 +35,16 @@ const COMMENTS = `
 
 describe('a view over a read model that is rebuilt', () => {
   it('shows the new table, to the same readers, with its comments', async () => {
-    const comments = await house.rows(COMMENTS);
+    const comments = await stack.rows(COMMENTS);
     await spoil();
     expect(await names()).toEqual(['Anna spoiled', 'Bert spoiled']);
     await rebuild({ ...options(), projections: [partners] });
     expect(await names()).toEqual(['Anna', 'Bert']);
-    expect(await house.rows(COMMENTS)).toEqual(comments);
+    expect(await stack.rows(COMMENTS)).toEqual(comments);
   });
 
   it('so do all, when all are rebuilt, twice', async () => {
-    const views = await house.rows(
+    const views = await stack.rows(
       `select viewname as name from pg_views where schemaname = 'analytics' order by 1`,
     );
     const everything = async () => {
@@ -58,25 +58,25 @@ describe('a view over a read model that is rebuilt', () => {
       await rebuild({ ...options(), projections: allProjections });
       expect(await everything()).toEqual(before);
     }
-    expect(await house.rows(`select from pg_namespace where nspname in ('read_next', 'read_old')`)).toEqual(
+    expect(await stack.rows(`select from pg_namespace where nspname in ('read_next', 'read_old')`)).toEqual(
       [],
     );
   });
 
   it('so does one that an operator has made, with its options', async () => {
-    await house.pool.query(
+    await stack.pool.query(
       `create view public.own with (security_barrier) as
          select p.name, k.key_id from read.partner p join read.api_key k using (partner_id)`,
     );
     await spoil();
     await rebuild({ ...options(), projections: [partners] });
-    expect(await house.rows('select * from public.own order by 1')).toEqual([
+    expect(await stack.rows('select * from public.own order by 1')).toEqual([
       { name: 'Anna', key_id: 'key_a' },
       { name: 'Bert', key_id: 'key_b' },
     ]);
-    const [own] = await house.rows(`select reloptions from pg_class where relname = 'own'`);
+    const [own] = await stack.rows(`select reloptions from pg_class where relname = 'own'`);
     expect(own?.reloptions).toEqual(['security_barrier=true']);
-    await house.pool.query('drop view public.own');
+    await stack.pool.query('drop view public.own');
   });
 
   it('may be read all the time: no read fails, and the switch gives way rather than hold others up', async () => {

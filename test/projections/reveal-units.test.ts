@@ -9,24 +9,24 @@ import { createSlonik } from '../../platform/slonik.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
 import { countUnits, readRevealHours, readUnitRows } from '../../read-api/billing-rows.ts';
 import { ANNA, BERT } from '../domain/lookup-events.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let client: pg.Client;
 let db: DatabasePool;
 beforeAll(async () => {
-  house = await openHouse();
-  client = new pg.Client({ connectionString: house.url });
+  stack = await startTestStack();
+  client = new pg.Client({ connectionString: stack.url });
   await client.connect();
   await client.query('set search_path to read');
-  db = await createSlonik(house.url);
+  db = await createSlonik(stack.url);
 });
 beforeEach(() => client.query('truncate reveal_unit'));
 afterAll(async () => {
   await client.end();
   await db.end();
-  await house.close();
+  await stack.close();
 });
 
 type Completed = ReturnType<typeof completedReveal>;

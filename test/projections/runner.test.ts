@@ -5,19 +5,19 @@ import { rebuild } from '../../projections/rebuild.ts';
 import { runProjections } from '../../projections/runner.ts';
 import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { failingOnce } from '../support/failing-pool.ts';
-import { type House, openHouse } from '../support/house.ts';
 import { startProjections } from '../support/leading.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
   for (const table of ['tally', 'other']) {
-    await house.pool.query(`create table read.${table} (stream text primary key, n int not null)`);
-    await house.pool.query(`comment on table read.${table} is 'of a test'`);
+    await stack.pool.query(`create table read.${table} (stream text primary key, n int not null)`);
+    await stack.pool.query(`comment on table read.${table} is 'of a test'`);
   }
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 /** Counts events a stream; refuses the event that says `poison` to this projection. */
 const tallyOf = (name: string): Projection => ({
@@ -38,23 +38,23 @@ const other = tallyOf('other');
 
 const append = async (stream: string, count: number, data: object = {}) => {
   for (let n = 0; n < count; n += 1) {
-    await house.store.append(stream, 'any', [
+    await stack.store.append(stream, 'any', [
       {
         id: randomUUID(),
         type: 'test.Happened.v1',
         data,
-        metadata: { $correlationId: 'c', $causationId: 'c', at: new Date(house.clock.now()).toISOString() },
+        metadata: { $correlationId: 'c', $causationId: 'c', at: new Date(stack.clock.now()).toISOString() },
       },
     ]);
   }
 };
 const countIn = async (table: string, stream: string) =>
-  (await house.rows(`select n from read.${table} where stream = $1`, [stream]))[0]?.n ?? 0;
+  (await stack.rows(`select n from read.${table} where stream = $1`, [stream]))[0]?.n ?? 0;
 
 const headSaved = async () => {
-  const head = String(await house.store.head());
+  const head = String(await stack.store.head());
   await until('the checkpoint is saved', async () => {
-    const [row] = await house.rows(`select position from read.projection where name = 'tally'`);
+    const [row] = await stack.rows(`select position from read.projection where name = 'tally'`);
     return row?.position === head;
   });
 };
@@ -62,42 +62,42 @@ const headSaved = async () => {
 describe('the projections', () => {
   it('apply every event once, whatever was there before they started', async () => {
     await append('before', 5);
-    const runner = house.project([tally]);
+    const runner = stack.project([tally]);
     await append('after', 5);
-    await house.caughtUp([tally]);
+    await stack.caughtUp([tally]);
     expect([await countIn('tally', 'before'), await countIn('tally', 'after')]).toEqual([5, 5]);
     await runner.stop();
   });
 
   it('are led by another process when the first gives its lease back, and lose nothing', async () => {
-    const first = house.project([tally]);
+    const first = stack.project([tally]);
     await append('taken over', 1);
-    await house.caughtUp([tally]);
-    const second = house.project([tally]);
+    await stack.caughtUp([tally]);
+    const second = stack.project([tally]);
     await append('taken over', 1);
-    await house.caughtUp([tally]);
+    await stack.caughtUp([tally]);
     await first.stop();
     await append('taken over', 3);
-    await house.caughtUp([tally]);
+    await stack.caughtUp([tally]);
     expect(await countIn('tally', 'taken over')).toBe(5);
     await second.stop();
   });
 
   it('apply nothing twice when two believe that they lead', async () => {
-    const runner = house.project([tally]);
+    const runner = stack.project([tally]);
     await append('twice', 3);
-    await house.caughtUp([tally]);
+    await stack.caughtUp([tally]);
     // What a second leader would have done meanwhile: the checkpoint is further on than the first one thinks.
-    const { position } = await house.store.append('twice', 'stream_exists', [
+    const { position } = await stack.store.append('twice', 'stream_exists', [
       {
         id: randomUUID(),
         type: 'test.Happened.v1',
         data: {},
-        metadata: { $correlationId: 'c', $causationId: 'c', at: new Date(house.clock.now()).toISOString() },
+        metadata: { $correlationId: 'c', $causationId: 'c', at: new Date(stack.clock.now()).toISOString() },
       },
     ]);
-    await house.progress.reached(['tally'], position, 5_000);
-    await house.pool.query(
+    await stack.progress.reached(['tally'], position, 5_000);
+    await stack.pool.query(
       `update read.projection set position = position - 1 where name = 'tally';
        update read.tally set n = n - 1 where stream = 'twice'`,
     );
@@ -107,21 +107,21 @@ describe('the projections', () => {
   });
 
   it('stop alone at an event that they cannot apply, and say which', async () => {
-    const runner = house.project([tally, other]);
+    const runner = stack.project([tally, other]);
     await append('healthy', 2);
     await append('poisoned', 1, { poison: 'other' });
     await append('healthy', 2);
-    await house.caughtUp([tally]);
+    await stack.caughtUp([tally]);
     expect(await countIn('tally', 'healthy')).toBe(4);
     const stoppedBy = await until('the projection says what stopped it', async () => {
-      const [row] = await house.rows(`select stopped_by from read.projection where name = 'other'`);
+      const [row] = await stack.rows(`select stopped_by from read.projection where name = 'other'`);
       return row?.stopped_by;
     });
     expect(await countIn('other', 'healthy')).toBe(2);
     expect(stoppedBy).toContain('test.Happened.v1 at revision 0 of poisoned');
     // The event goes, the read model is rebuilt: it runs again without a restart.
-    await house.store.expire('poisoned', 0);
-    await rebuild({ store: house.store, url: house.url, projections: [other] });
+    await stack.store.expire('poisoned', 0);
+    await rebuild({ store: stack.store, url: stack.url, projections: [other] });
     await append('healthy', 1);
     await until('the mended one goes on', async () => {
       await append('nudge', 1);
@@ -141,7 +141,7 @@ describe('the projections', () => {
     };
     const stopped: string[] = [];
     const runner = startProjections([flaky, other], {
-      ...house,
+      ...stack,
       retryStoppedMs: 20,
       onStopped: (name) => stopped.push(name),
     });
@@ -150,9 +150,9 @@ describe('the projections', () => {
     await until('it was tried several times', () => stopped.length > 2);
     expect(await countIn('other', 'beside')).toBe(1);
     mended = true;
-    await house.caughtUp([tally]);
+    await stack.caughtUp([tally]);
     expect([await countIn('tally', 'flaky'), await countIn('tally', 'beside')]).toEqual([1, 1]);
-    expect(await house.rows(`select stopped_by from read.projection where name = 'tally'`)).toEqual([
+    expect(await stack.rows(`select stopped_by from read.projection where name = 'tally'`)).toEqual([
       { stopped_by: null },
     ]);
     await runner.stop();
@@ -160,10 +160,10 @@ describe('the projections', () => {
 
   it('are not held up by one that is behind, which joins them when it has caught up', async () => {
     await append('long ago', 30);
-    const first = house.project([tally, other]);
-    await house.caughtUp([tally, other]);
+    const first = stack.project([tally, other]);
+    await stack.caughtUp([tally, other]);
     await first.stop();
-    await house.pool.query(
+    await stack.pool.query(
       `update read.projection set position = null where name = 'other'; delete from read.other`,
     );
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -174,45 +174,45 @@ describe('the projections', () => {
         await other.apply(events, db);
       },
     };
-    const runner = startProjections([tally, slow], house);
+    const runner = startProjections([tally, slow], stack);
     await append('now', 1);
-    await house.caughtUp([tally]);
+    await stack.caughtUp([tally]);
     expect([await countIn('tally', 'now'), await countIn('other', 'now')]).toEqual([1, 0]);
     release();
-    await house.caughtUp([other]);
+    await stack.caughtUp([other]);
     expect([await countIn('other', 'long ago'), await countIn('other', 'now')]).toEqual([30, 1]);
     await append('joined', 2);
-    await house.caughtUp([tally, other]);
+    await stack.caughtUp([tally, other]);
     expect([await countIn('tally', 'joined'), await countIn('other', 'joined')]).toEqual([2, 2]);
     await runner.stop();
   });
 
   it('count as up to date past events that none of them applies', async () => {
-    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], house);
+    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], stack);
     await append('irrelevant', 3);
-    await house.caughtUp([tally]);
+    await stack.caughtUp([tally]);
     expect(await countIn('tally', 'irrelevant')).toBe(0);
     await headSaved();
     await runner.stop();
   });
 
   it('save a position again that could not be saved, though nothing more happens', async () => {
-    const pool = failingOnce(house.pool, 'save_passed');
-    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], { ...house, pool });
+    const pool = failingOnce(stack.pool, 'save_passed');
+    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], { ...stack, pool });
     await append('irrelevant', 1);
     await headSaved();
     await runner.stop();
   });
 
   it('are rebuilt beside the ones in use, which go on from there', async () => {
-    const runner = house.project([tally]);
-    await house.caughtUp([tally]);
-    await house.pool.query(`update read.tally set n = 1000 where stream = 'before'`);
+    const runner = stack.project([tally]);
+    await stack.caughtUp([tally]);
+    await stack.pool.query(`update read.tally set n = 1000 where stream = 'before'`);
     const appending = append('meanwhile', 40);
-    await rebuild({ store: house.store, url: house.url, projections: [tally] });
+    await rebuild({ store: stack.store, url: stack.url, projections: [tally] });
     await appending;
     await append('afterwards', 2);
-    await house.caughtUp([tally]);
+    await stack.caughtUp([tally]);
     expect([
       await countIn('tally', 'before'),
       await countIn('tally', 'meanwhile'),
@@ -223,9 +223,9 @@ describe('the projections', () => {
 });
 
 it('projections end soon after their lease, though the database does not answer them', async () => {
-  const { proxy, url } = await startDatabaseProxy(house.url);
+  const { proxy, url } = await startDatabaseProxy(stack.url);
   const lease = { name: 'cut off', number: '1', processId: randomUUID() };
-  await house.pool.query('insert into work.lease (name, number, process_id) values ($1, $2, $3)', [
+  await stack.pool.query('insert into work.lease (name, number, process_id) values ($1, $2, $3)', [
     lease.name,
     lease.number,
     lease.processId,
@@ -236,13 +236,13 @@ it('projections end soon after their lease, though the database does not answer 
   const onApplied = (): void => {
     applied += 1;
   };
-  const running = runProjections({ ...house, url, projections: [tally], onApplied }, lease, ending.signal)
+  const running = runProjections({ ...stack, url, projections: [tally], onApplied }, lease, ending.signal)
     .catch(() => undefined)
     .finally(() => {
       hasEnded = true;
     });
   await append('cut off', 1);
-  await house.caughtUp([tally]);
+  await stack.caughtUp([tally]);
   await until('the answer to the commit is there', () => applied > 0);
   proxy.freeze('answers');
   const sent = proxy.sent();

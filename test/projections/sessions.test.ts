@@ -6,20 +6,20 @@ import { expiredStream } from '../../domain/sessions/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
 import { AT } from '../domain/lookup-events.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 let db: pg.Client;
 beforeAll(async () => {
-  house = await openHouse();
-  db = new pg.Client({ connectionString: house.url });
+  stack = await startTestStack();
+  db = new pg.Client({ connectionString: stack.url });
   await db.connect();
   await db.query('set search_path to read');
 });
 beforeEach(() => db.query('truncate session, expired_session'));
 afterAll(async () => {
   await db.end();
-  await house.close();
+  await stack.close();
 });
 
 const partner_id = randomUUID();

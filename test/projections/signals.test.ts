@@ -11,15 +11,15 @@ import { rebuild } from '../../projections/rebuild.ts';
 import { profiles } from '../../projections/signals/profiles.ts';
 import { forgetSignalsOf, signals } from '../../projections/signals/signals.ts';
 import { MOST_CLUES, readProfiles, readSeenDomains } from '../../read-api/signal-rows.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 const PROJECTIONS = [signals, profiles];
 beforeAll(async () => {
-  house = await openHouse();
-  house.project(PROJECTIONS);
+  stack = await startTestStack();
+  stack.project(PROJECTIONS);
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 const clue = (event_id: string, over: Partial<Clue> = {}): Clue => ({
   event_id,
@@ -37,18 +37,18 @@ const observed = (day: string, clues: readonly Clue[], left_out: readonly string
   data: { day, clues: [...clues], left_out: [...left_out] },
 });
 const append = async (event: SignalEvent): Promise<string> => {
-  const events = toNewEvents(signalEvents, [event], house.context());
-  await house.store.append(signalsStream(event.data.day), 'any', events);
+  const events = toNewEvents(signalEvents, [event], stack.context());
+  await stack.store.append(signalsStream(event.data.day), 'any', events);
   return events[0]?.id ?? '';
 };
 const contents = async () => {
-  await house.caughtUp(PROJECTIONS);
+  await stack.caughtUp(PROJECTIONS);
   const tables = PROJECTIONS.flatMap(({ tables: of }) => of);
   return Object.fromEntries(
     await Promise.all(
       tables.map(async (table) => [
         table,
-        await house.rows(`select * from read.${table} t order by to_jsonb(t)::text`),
+        await stack.rows(`select * from read.${table} t order by to_jsonb(t)::text`),
       ]),
     ),
   );
@@ -56,7 +56,7 @@ const contents = async () => {
 const kept = async () =>
   (await contents()).signal.map((row: Record<string, unknown>) => [row.event_id, row.batch]);
 const log = async (stream: string): Promise<RecordedEvent[]> =>
-  Array.fromAsync(house.store.readStream(stream));
+  Array.fromAsync(stack.store.readStream(stream));
 
 describe('clues', () => {
   it('count once: in a batch, in the next, in one of another day, and delivered twice', async () => {
@@ -79,7 +79,7 @@ describe('clues', () => {
       sealed: null,
     });
 
-    const client = await house.pool.connect();
+    const client = await stack.pool.connect();
     await client.query('set search_path to read');
     const events = [...(await log('signals-2026-03-01')), ...(await log('signals-2026-03-02'))];
     await signals.apply(events, client);
@@ -93,14 +93,14 @@ describe('clues', () => {
     await append(observed('2026-03-03', [clue('again'), clue('again'), clue('d', { page_run: 'run' })]));
     await saved('9.9.9.9', { name: 'Acme', website: 'https://acme.io' });
     const before = await contents();
-    await rebuild({ store: house.store, url: house.url, projections: PROJECTIONS });
+    await rebuild({ store: stack.store, url: stack.url, projections: PROJECTIONS });
     expect(await contents()).toEqual(before);
   });
 
   it('of a day are forgotten with it, and others are not', async () => {
     await append(observed('2026-01-01', [clue('old')]));
     await contents();
-    await forgetSignalsOf(house.pool, '2026-01-01');
+    await forgetSignalsOf(stack.pool, '2026-01-01');
     const left = await contents();
     expect(left.signal.map((row: Record<string, unknown>) => row.event_id)).not.toContain('old');
     expect(left.signal_day).toHaveLength(3);
@@ -110,7 +110,7 @@ describe('clues', () => {
 
 describe('very many clues of one address', () => {
   it('are counted to a ceiling, the newest days first', async () => {
-    await house.pool.query(
+    await stack.pool.query(
       `insert into read.signal
        select 'many-' || v || n, gen_random_uuid(), '2026-02-01', v, v || n % 2, 'site', n::text, true,
               timestamptz '2026-02-01T00:00:00Z' + n * interval '1 second', ''
@@ -118,7 +118,7 @@ describe('very many clues of one address', () => {
       [MOST_CLUES - 1],
     );
     const since = Date.parse('2026-02-01T00:00:00Z');
-    const read = (...visitors: string[]) => readSeenDomains(house.pool, visitors, since, 3);
+    const read = (...visitors: string[]) => readSeenDomains(stack.pool, visitors, since, 3);
     const all = MOST_CLUES / 2;
     const newer = [
       ['newer1', all],
@@ -131,11 +131,11 @@ describe('very many clues of one address', () => {
     expect(await seen('newer')).toEqual([newer, true]);
     expect(await seen('newer', 'older')).toEqual([[newer[0], ['older1', 1], newer[1]], false]);
     expect(await seen('nobody')).toEqual([[], true]);
-    await house.pool.query(`delete from read.signal where visitor in ('older', 'newer')`);
+    await stack.pool.query(`delete from read.signal where visitor in ('older', 'newer')`);
   });
 });
 
-const saved = async (ip: string, company: Partial<SavedResult['company']> | null, at = house.clock.now()) => {
+const saved = async (ip: string, company: Partial<SavedResult['company']> | null, at = stack.clock.now()) => {
   const result: SavedResult = {
     ip,
     match_type: 'company',
@@ -150,22 +150,22 @@ const saved = async (ip: string, company: Partial<SavedResult['company']> | null
     type: 'lookup.EnrichmentCompleted.v1',
     data: { round: 1, attempt: 1, result, settles: [] },
   };
-  await house.store.append(
+  await stack.store.append(
     `enrichment-${randomUUID()}`,
     'any',
-    toNewEvents(enrichmentEvents, [event], house.context()),
+    toNewEvents(enrichmentEvents, [event], stack.context()),
   );
-  await house.pool.query(
+  await stack.pool.query(
     `insert into read.saved_lookup values ($1, 'company', '{}', $2, '{}', $3, $3, false)
      on conflict (ip) do update set company = excluded.company`,
     [ip, result.company && JSON.stringify(result.company), result.enriched_at],
   );
-  await house.caughtUp(PROJECTIONS);
+  await stack.caughtUp(PROJECTIONS);
 };
 
 describe('profiles', () => {
-  const match = async (...hosts: string[]) => Object.fromEntries(await readProfiles(house.pool, hosts));
-  beforeEach(() => house.pool.query('truncate read.company_profile, read.saved_lookup'));
+  const match = async (...hosts: string[]) => Object.fromEntries(await readProfiles(stack.pool, hosts));
+  beforeEach(() => stack.pool.query('truncate read.company_profile, read.saved_lookup'));
 
   it('are matched by the exact host name of the website, without www.', async () => {
     await saved('9.0.0.1', { name: 'Acme', website: 'https://www.Acme.io/about' });
@@ -176,7 +176,7 @@ describe('profiles', () => {
   });
 
   it('of one company are one, however many addresses it has; the newest result tells', async () => {
-    const at = house.clock.now();
+    const at = stack.clock.now();
     await saved('9.0.1.1', { name: 'Acme', website: 'acme.io', city: 'Old' }, at);
     await saved('9.0.1.3', { name: 'ACME ', website: 'http://acme.io', city: 'New' }, at + 2_000);
     await saved('9.0.1.2', { name: 'acme', website: 'acme.io', city: 'Middle' }, at + 1_000);

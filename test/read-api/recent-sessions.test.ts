@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Foundation } from '../../bin/foundation.ts';
+import type { Runtime } from '../../bin/runtime.ts';
 import { readRecent } from '../../read-api/session-rows.ts';
-import { type House, openHouse } from '../support/house.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-let house: House;
+let stack: TestStack;
 beforeAll(async () => {
-  house = await openHouse();
+  stack = await startTestStack();
 });
-afterAll(() => house.close());
+afterAll(() => stack.close());
 
 interface Plan {
   readonly 'Relation Name'?: string;
@@ -26,9 +26,9 @@ const rowsRead = (plan: Plan, table: string): number => {
 };
 
 it('reads no session of a tracker that is not the partner’s own', async () => {
-  const { pool } = house;
+  const { pool } = stack;
   const [owner, stranger, tracker] = [randomUUID(), randomUUID(), randomUUID()];
-  const now = house.clock.now();
+  const now = stack.clock.now();
   await pool.query(
     `insert into read.tracker (tracker_id, partner_id, name, origins, created_at)
      values ($1, $2, 'a tracker', '{https://a.example}', $3)`,
@@ -53,7 +53,7 @@ it('reads no session of a tracker that is not the partner’s own', async () => 
       asked = query;
       return [];
     };
-    const db = { any } as unknown as Foundation['db'];
+    const db = { any } as unknown as Runtime['db'];
     await readRecent(db, { partnerId, trackerId: tracker, before: null, limit: 51, now });
     const { rows } = await pool.query(
       `explain (analyze, format json) ${asked.sql.replaceAll('$slonik_', '$')}`,

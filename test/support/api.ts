@@ -6,8 +6,8 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import pg from 'pg';
 import { v7 as uuid } from 'uuid';
 import { buildApi } from '../../bin/api.ts';
-import { type Foundation, openFoundation } from '../../bin/foundation.ts';
 import { DEFAULT_LIMITS } from '../../bin/key-limits.ts';
+import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { startWorkers, type Workers } from '../../bin/workers.ts';
 import { createKey, createPartner, newApiKey } from '../../commands/partners/manage-partner.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
@@ -64,7 +64,7 @@ export interface Key {
 
 export interface TestApi {
   readonly app: FastifyInstance;
-  readonly foundation: Foundation;
+  readonly runtime: Runtime;
   /** Queries of a test's own, behind the product's back. */
   readonly sql: pg.Pool;
   /** A key of a new partner, or of `partner_id`. Its rate is out of the way unless a limit says otherwise. */
@@ -104,21 +104,21 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
   });
   const log = createLogger({ level: config.LOG_LEVEL, destination: 'stderr' });
   const substitutes = aroundStore === undefined ? { clock } : { clock, aroundStore };
-  const foundation = await openFoundation(config, log, 'join', substitutes);
+  const runtime = await openRuntime(config, log, 'join', substitutes);
   const chain = { providers, longestMs: 5_000, close: async () => {} };
   const leases = withWorkers
-    ? await enterLeases({ url: foundation.databaseUrl, role: 'command', clock, log })
+    ? await enterLeases({ url: runtime.databaseUrl, role: 'command', clock, log })
     : null;
   const workers: Workers | null = leases
-    ? await startWorkers(foundation, leases, createMetrics(), async () => chain)
+    ? await startWorkers(runtime, leases, createMetrics(), async () => chain)
     : null;
-  const api = await buildApi(foundation, IN_MEMORY, 'http://doorplate.test', () => true);
+  const api = await buildApi(runtime, IN_MEMORY, 'http://doorplate.test', () => true);
   await api.app.ready();
   const sql = new pg.Pool({ connectionString: database.url, max: 2 });
 
   const context = () => ({ correlationId: uuid(), causationId: uuid(), at: clock.now() });
   const newPartner = async (): Promise<string> => {
-    const made = await createPartner(foundation.store, `partner ${uuid()}`, context());
+    const made = await createPartner(runtime.store, `partner ${uuid()}`, context());
     if (!made.ok) throw new Error(made.refusal);
     return made.value.partner_id;
   };
@@ -132,7 +132,7 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
 
   return {
     app: api.app,
-    foundation,
+    runtime,
     sql,
     key: async (limits = {}, partner_id) => {
       const partner = partner_id ?? (await newPartner());
@@ -143,9 +143,9 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
         api_key: newApiKey(),
         by: 'operator',
       } as const;
-      const made = await createKey(foundation.store, wanted, context());
+      const made = await createKey(runtime.store, wanted, context());
       if (!made.ok) throw new Error(made.refusal);
-      await foundation.progress.reached(PROJECTIONS, made.value.position, READY_MS);
+      await runtime.progress.reached(PROJECTIONS, made.value.position, READY_MS);
       return { api_key: made.value.api_key, key_id: made.value.key_id, partner_id: partner };
     },
     inject,
@@ -160,14 +160,14 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
         (answer) => answer.statusCode === 200 && answer.json().refresh_status !== 'pending',
       ),
     caughtUp: async () => {
-      const reached = await foundation.progress.reached(PROJECTIONS, await foundation.store.head(), READY_MS);
+      const reached = await runtime.progress.reached(PROJECTIONS, await runtime.store.head(), READY_MS);
       if (!reached) throw new Error('the read models did not catch up');
     },
     close: async () => {
       await api.close();
       await workers?.close();
       await leases?.stop();
-      await foundation.close();
+      await runtime.close();
       await sql.end();
       await database.drop();
       rmSync(dataDir, { recursive: true, force: true });

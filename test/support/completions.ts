@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Completion } from '../../commands/billing/bill-reveals.ts';
-import type { House } from './house.ts';
+import type { TestStack } from './test-stack.ts';
 
 /** A completed reveal at a position of the log, to be billed. */
-export const aCompletion = (house: House, partner_id: string, position: bigint): Completion => ({
+export const aCompletion = (stack: TestStack, partner_id: string, position: bigint): Completion => ({
   reveal: {
     partner_id,
     reveal_id: randomUUID(),
@@ -14,5 +14,5 @@ export const aCompletion = (house: House, partner_id: string, position: bigint):
     billable: true,
     position,
   },
-  context: { ...house.context(), causationId: `completion ${position}` },
+  context: { ...stack.context(), causationId: `completion ${position}` },
 });

@@ -17,11 +17,11 @@ export interface TestUser {
 
 /** A user of a partner with `PASSWORD`. */
 export const makeUser = async (
-  { foundation, caughtUp }: TestApi,
+  { runtime, caughtUp }: TestApi,
   partner_id: string,
   { isFirst = false, name = `user ${randomUUID()}` }: { isFirst?: boolean; name?: string } = {},
 ): Promise<TestUser> => {
-  const { store, pool, clock } = foundation;
+  const { store, pool, clock } = runtime;
   const context = { correlationId: 'a test', causationId: 'a test', at: clock.now() };
   const made = await createUser(store, { partner_id, name }, context);
   if (!made.ok) throw new Error(made.refusal);

@@ -10,7 +10,7 @@ import type { Sent, Target } from '../../processors/webhooks/attempt.ts';
 import { type DeliverOptions, startDeliveries } from '../../processors/webhooks/deliver.ts';
 import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
 import { aDelivery, queued, type TestDelivery, type TestEndpoint } from './deliveries.ts';
-import type { House } from './house.ts';
+import type { TestStack } from './test-stack.ts';
 
 export const TAKEN: Sent = { http_status: 200, error: null, retry_after_ms: null };
 export const TIMED_OUT: Sent = { http_status: null, error: 'timeout', retry_after_ms: null };
@@ -48,12 +48,12 @@ export interface Deliverer {
 const context = (clock: Clock) => ({ correlationId: 'c', causationId: 'c', at: clock.now() });
 
 /** The house projects `deliveries`; `clock` is the workers' own. */
-export const openDeliverer = (house: House, store: EventStore = house.store): Deliverer => {
-  const clock = runningClock(house.clock.at);
+export const openDeliverer = (stack: TestStack, store: EventStore = stack.store): Deliverer => {
+  const clock = runningClock(stack.clock.at);
   const append = async (...events: { type: string; data: object }[]): Promise<void> => {
     const made = toNewEvents({ ...webhookEvents, ...deliveryEvents }, events, context(clock));
-    await house.store.append(`deliveries-${isoTime(clock.now()).slice(0, 10)}`, 'any', made);
-    await house.caughtUp([deliveries]);
+    await stack.store.append(`deliveries-${isoTime(clock.now()).slice(0, 10)}`, 'any', made);
+    await stack.caughtUp([deliveries]);
   };
   return {
     clock,
@@ -66,11 +66,11 @@ export const openDeliverer = (house: House, store: EventStore = house.store): De
     start: (receive, over = {}) => {
       const worker = startDeliveries({
         store,
-        pool: house.pool,
+        pool: stack.pool,
         clock,
-        log: house.log,
+        log: stack.log,
         projections: ['deliveries'],
-        projected: (position) => house.progress.reached(['deliveries'], position, 5_000, 'patient'),
+        projected: (position) => stack.progress.reached(['deliveries'], position, 5_000, 'patient'),
         targetsOf: async (ids) =>
           new Map(ids.map((id): [string, Target] => [id, { url: id, secrets: [Buffer.from('s')] }])),
         bodyOf: async (eventId) => Buffer.from(eventId),
@@ -89,12 +89,12 @@ export const openDeliverer = (house: House, store: EventStore = house.store): De
         ...over,
       });
       const listener = createListener({
-        url: house.url,
+        url: stack.url,
         name: 'test deliveries',
         channels: [DELIVERIES_CHANNEL],
-        heard: (_channel, payload) => worker.heard(payload),
+        onNotification: (_channel, payload) => worker.onNotification(payload),
         // What was notified before is read.
-        ready: () => worker.heard(''),
+        ready: () => worker.onNotification(''),
       });
       listener.ensure();
       return {
@@ -105,14 +105,14 @@ export const openDeliverer = (house: House, store: EventStore = house.store): De
       };
     },
     row: async ({ delivery_id }) => {
-      const [row] = await house.rows('select * from read.webhook_delivery where delivery_id = $1', [
+      const [row] = await stack.rows('select * from read.webhook_delivery where delivery_id = $1', [
         delivery_id,
       ]);
       if (!row) throw new Error('no such delivery');
       return row;
     },
     states: async ({ webhook_id }) => {
-      const rows = await house.rows(
+      const rows = await stack.rows(
         `select state, sum(deliveries)::int as n from read.webhook_total
          where webhook_id = $1 and deliveries > 0 group by state order by state`,
         [webhook_id],

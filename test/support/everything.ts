@@ -101,7 +101,7 @@ export const reveal = async (
 
 /** Waits until processors and projections have handled the whole log. */
 export const settled = async (api: TestApi): Promise<void> => {
-  const { processed, store } = api.foundation;
+  const { processed, store } = api.runtime;
   expect(await processed.reached(CONSUMERS.processors, await store.head(), 10_000)).toBe(true);
   await api.caughtUp();
 };
@@ -115,10 +115,10 @@ const sendClue = async (api: TestApi): Promise<void> => {
     port: 0,
     registry: createMetrics().registry,
     readiness: () => ({ ready: true, problems: [] }),
-    handlers: { 'POST /signals': signalsIntake(api.foundation) },
+    handlers: { 'POST /signals': signalsIntake(api.runtime) },
     log: { error: () => undefined },
   });
-  const clue = signal(api.foundation.clock.now() - MINUTE, { ip: COMPANY });
+  const clue = signal(api.runtime.clock.now() - MINUTE, { ip: COMPANY });
   const sent = await fetch(`http://127.0.0.1:${ops.port}/signals`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -164,7 +164,7 @@ const spentKeys = async (api: TestApi, { partner_id }: Key) => {
   await api.post(capped, CAPPED);
   await api.settled(capped, CAPPED);
   const revoked = await api.key({}, partner_id);
-  const { store, clock } = api.foundation;
+  const { store, clock } = api.runtime;
   const context = { correlationId: 'a test', causationId: 'a test', at: clock.now() };
   expect(await revokeKey(store, revoked, context)).toMatchObject({ ok: true });
   return { capped, revoked };
@@ -278,7 +278,7 @@ export const answersOf = async (api: TestApi, used: Everything) => {
   });
   const refusals = [await api.post(used.capped, NEVER_ASKED), await api.post(used.revoked, COMPANY)];
   const audited = { partnerId: used.key.partner_id, patienceMs: 10_000 };
-  const { report } = await auditBilling(api.foundation, audited);
+  const { report } = await auditBilling(api.runtime, audited);
   return {
     told,
     script: { statusCode: onDomain.statusCode, body: onDomain.body },

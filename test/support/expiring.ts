@@ -12,8 +12,8 @@ import { expiringReveals } from '../../processors/reveals/expire-reveals.ts';
 import { expiringSessions } from '../../processors/sessions/expire-sessions.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
-import { openHouse } from './house.ts';
 import { complete, completedReveal } from './reveals.ts';
+import { startTestStack } from './test-stack.ts';
 
 /** When sessions and reveals begin, and the moment that they expire at. */
 export const BEGUN = Date.parse('2026-03-01T12:00:00.000Z');
@@ -27,15 +27,15 @@ export type Expiry = Awaited<ReturnType<typeof openExpiry>>;
 
 /** A house whose clock says `BEGUN`, with one processor that a test moves; it has passed everything until then. */
 export const openExpiry = async () => {
-  const house = await openHouse();
-  const { store, pool, clock, progress } = house;
+  const stack = await startTestStack();
+  const { store, pool, clock, progress } = stack;
   const master = masterKeyFrom(randomBytes(32));
   const dayKeys = createDayKeys({ pool, master, clock });
   const capture = createVisitCapture(store, dayKeys, async () => ({
     leave: () => undefined,
     happened: () => undefined,
   }));
-  house.project(PROJECTIONS);
+  stack.project(PROJECTIONS);
   await pool.query('insert into work.processor (name, position) values ($1, 9e18)', [READER]);
   const warnings: object[] = [];
   const options: SweepOptions = {
@@ -50,16 +50,16 @@ export const openExpiry = async () => {
     signal: new AbortController().signal,
     forMs: 60_000,
   };
-  const caughtUp = () => house.caughtUp(PROJECTIONS);
+  const caughtUp = () => stack.caughtUp(PROJECTIONS);
   const rows = (table: string, partner: string) =>
-    house.rows(`select * from read.${table} where partner_id = $1`, [partner]);
+    stack.rows(`select * from read.${table} where partner_id = $1`, [partner]);
   const visit = (over: Partial<CapturedVisit> = {}) => {
     const ids = { tracker_id: randomUUID(), partner_id: randomUUID(), token: randomUUID() };
     const visitor = { ip: '8.8.8.8', visitor_country: 'US', custom: {} };
-    return capture({ ...ids, ...visitor, visit_id: randomUUID(), ...over }, house.context());
+    return capture({ ...ids, ...visitor, visit_id: randomUUID(), ...over }, stack.context());
   };
   return {
-    house,
+    stack,
     master,
     dayKeys,
     options,
@@ -101,7 +101,7 @@ export const openExpiry = async () => {
     /** The events that the store's database holds, hidden or not. */
     stored: async (stream: string) =>
       (
-        await house.rows('select revision from eventlog.event where stream = $1 order by position', [stream])
+        await stack.rows('select revision from eventlog.event where stream = $1 order by position', [stream])
       ).map(({ revision }) => revision),
     /** What is told of as expired on the day of `EXPIRED`. */
     told: async (partner: string) => {

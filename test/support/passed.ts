@@ -5,7 +5,7 @@ import { until } from './until.ts';
 
 /** Waits until read models and processors have all, and have saved that: a sweep deletes nothing before. */
 export const allPassed = async (api: TestApi): Promise<void> => {
-  const { pool, store } = api.foundation;
+  const { pool, store } = api.runtime;
   await api.caughtUp();
   const passage = createPassage(pool, CONSUMERS);
   const { signal } = new AbortController();

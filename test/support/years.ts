@@ -106,8 +106,8 @@ export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = 
 
 /** Each job twice, as one finds what another has left. */
 const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
-  const { foundation } = api;
-  const { store, pool, dayKeys } = foundation;
+  const { runtime } = api;
+  const { store, pool, dayKeys } = runtime;
   const parts = { store, pool, clock };
   const run = { signal: new AbortController().signal, forMs: 60_000, onBlocked: () => undefined };
   for (const _ of ['once', 'again']) {
@@ -116,13 +116,13 @@ const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
     await closeUsageStreams(parts);
     await expireUsageStreams(parts, (before) => forgetUsageBefore(pool, before));
     await allPassed(api);
-    await sweepToEnd(foundation);
-    await snapshotOldEnrichments(foundation, run);
-    await forgetOldResults(foundation, run.signal);
-    await forgetOldEndpoints(foundation);
-    await forgetOldDeliveries(foundation);
-    await forgetWhatExpired(foundation);
-    await forgetNames(foundation);
+    await sweepToEnd(runtime);
+    await snapshotOldEnrichments(runtime, run);
+    await forgetOldResults(runtime, run.signal);
+    await forgetOldEndpoints(runtime);
+    await forgetOldDeliveries(runtime);
+    await forgetWhatExpired(runtime);
+    await forgetNames(runtime);
     await forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY));
     await truncateIntakes(parts);
     await dayKeys.destroyExpired();

@@ -23,7 +23,7 @@ const sent = async (api: TestApi, key: Key, method: 'POST' | 'PATCH', url: strin
 const STALE = '5.9.0.7';
 
 const changePeople = async (api: TestApi, key: Key): Promise<void> => {
-  const { store, clock } = api.foundation;
+  const { store, clock } = api.runtime;
   const context = { correlationId: 'a test', causationId: 'a test', at: clock.now() };
   const { partner_id } = key;
   const { key_id } = await api.key({}, partner_id);
@@ -94,7 +94,7 @@ export const liveEarlier = async (api: TestApi, key: Key, around: Surroundings):
     ({ statusCode }) => statusCode === 200,
   );
   await settled(api);
-  const from = new Date(api.foundation.clock.now()).toISOString().slice(0, 10);
+  const from = new Date(api.runtime.clock.now()).toISOString().slice(0, 10);
   const days = `from=${from}&to=${from}`;
   const urls = [
     `/v1/usage?${days}`,
@@ -120,12 +120,12 @@ export const goOn = async (api: TestApi, key: Key, around: Surroundings, past: P
 
 /** Runs what a night's upkeep does. */
 export const expire = async (api: TestApi): Promise<void> => {
-  await closeUsageStreams(api.foundation);
+  await closeUsageStreams(api.runtime);
   await api.caughtUp();
-  await closeTrackerDays({ ...api.foundation, caughtUp: async () => true });
+  await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
   await until('sessions and receipts are gone', async () => {
     await api.caughtUp();
-    await sweepToEnd(api.foundation);
+    await sweepToEnd(api.runtime);
     await api.caughtUp();
     const left = 'select session_id from read.session union all select reveal_id from read.reveal';
     return (await api.sql.query(left)).rowCount === 0;

@@ -50,7 +50,7 @@ const expandTables = async (): Promise<void> => {
 
 /** A new type, on the end of every stream but those that the audit of the ledger reads. */
 const appendLaterEvents = async (): Promise<number> => {
-  const { store, clock } = api.foundation;
+  const { store, clock } = api.runtime;
   const { rows } = await api.sql.query<{ name: string; revision: number }>(
     `select name, revision from eventlog.stream where not expired and name !~ '^(billing|reveal|expired)-'`,
   );
@@ -111,5 +111,5 @@ it('decides on streams that hold such events, and bills and delivers what follow
 });
 
 it('starts on such a database, and finds nothing to migrate', async () => {
-  expect(await migrate(api.foundation.databaseUrl)).toEqual([]);
+  expect(await migrate(api.runtime.databaseUrl)).toEqual([]);
 });

@@ -12,20 +12,20 @@ const RUN = { signal: new AbortController().signal, forMs: 60_000, onBlocked: ()
 export const snapshotResults = async (api: TestApi): Promise<void> => {
   await until('the results of past days are snapshots', async () => {
     await api.caughtUp();
-    await snapshotOldEnrichments(api.foundation, RUN);
+    await snapshotOldEnrichments(api.runtime, RUN);
     await api.caughtUp();
     const left = `select from read.saved_lookup where not snapshotted and enriched_at < $1::date`;
-    return (await api.sql.query(left, [new Date(api.foundation.clock.now())])).rowCount === 0;
+    return (await api.sql.query(left, [new Date(api.runtime.clock.now())])).rowCount === 0;
   });
 };
 
 /** Changes a partner's ceilings, and snapshots what a night does. */
 export const passNights = async (api: TestApi, partner_id: string): Promise<void> => {
-  const { store, clock } = api.foundation;
+  const { store, clock } = api.runtime;
   const context = { correlationId: 'a test', causationId: 'a test', at: clock.now() };
   const ceilings = { requests_per_second: 60, keys: 90 };
   expect(await setCeilings(store, { partner_id, ceilings }, context)).toMatchObject({ ok: true });
   await snapshotResults(api);
-  await truncateIntakes(api.foundation);
+  await truncateIntakes(api.runtime);
   await api.caughtUp();
 };

@@ -27,7 +27,7 @@ it('records the release', { timeout: 120_000 }, async () => {
   const { next_cursor } = await feed(api, used.key, 'limit=2');
   await settled(api);
   const all = { ...used, urls: [...used.urls, ...past.urls] };
-  const database = await dumpDatabase(api.foundation.databaseUrl);
+  const database = await dumpDatabase(api.runtime.databaseUrl);
   // After the dump: some of these requests are counted.
   const answers = await answersOf(api, all);
   expect(answers.told.map(({ statusCode }) => statusCode)).not.toContain(500);

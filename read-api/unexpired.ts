@@ -16,7 +16,7 @@ export interface KeptReads<Row> {
  * What has not expired, by the clock and not by what was swept; else whether there was one. `now` in milliseconds.
  * @throws BackendTimeout rather than call unknown what may be there
  */
-export const findKept = async <Row extends { readonly expires_at: string }>(
+export const findUnexpired = async <Row extends { readonly expires_at: string }>(
   reads: KeptReads<Row>,
   now: number,
 ): Promise<Row | 'gone' | 'unknown'> => {

@@ -13,16 +13,16 @@ import { revealUnits } from '../../projections/billing/reveal-units.ts';
 import { createProgress } from '../../projections/progress.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { copyDatabase, type TestDatabase, testDatabase } from './database.ts';
-import { type House, openHouse } from './house.ts';
 import { startProcessor } from './leading.ts';
 import { type Completed, complete, completedReveal, revealStream } from './reveals.ts';
+import { startTestStack, type TestStack } from './test-stack.ts';
 import { verify } from './verifier.ts';
 
 export const PARTNER = '33333333-3333-4333-8333-333333333333';
 export const LEDGER = billingStream(PARTNER);
 const master = masterKeyFrom(Buffer.alloc(32, 7));
 
-/** Completed in this order; the first two have expired since (the house's clock says noon of March 1st). */
+/** Completed in this order; the first two have expired since (the stack's clock says noon of March 1st). */
 const REVEALS = [
   { at: '2026-01-10T10:00:00.000Z', key_id: 'key_a', hasData: true },
   { at: '2026-01-20T10:00:00.000Z', key_id: 'key_a', hasData: false },
@@ -45,22 +45,28 @@ export const reveal = (number: number) => {
 };
 
 /** A database with these reveals, billed and projected, that is copied for each test and itself left alone. */
-export const goodBooks = async (): Promise<TestDatabase> => {
+export const createBillingFixture = async (): Promise<TestDatabase> => {
   const original = await testDatabase();
-  const books = await openBooks({ ...original, drop: async () => {} });
+  const fixture = await openBillingFixture({ ...original, drop: async () => {} });
   for (const each of REVEALS) {
-    await complete(books.house.store, each);
-    await complete(books.house.store, completedReveal({ partner_id: randomUUID(), key_id: 'key_of_others' }));
+    await complete(fixture.stack.store, each);
+    await complete(
+      fixture.stack.store,
+      completedReveal({ partner_id: randomUUID(), key_id: 'key_of_others' }),
+    );
   }
-  await books.caughtUp();
-  await expireReceipts(books.house, [reveal(0), reveal(1)]);
-  expect((await books.audit()).report.differences).toEqual([]);
-  await books.close();
+  await fixture.caughtUp();
+  await expireReceipts(fixture.stack, [reveal(0), reveal(1)]);
+  expect((await fixture.audit()).report.differences).toEqual([]);
+  await fixture.close();
   return original;
 };
 
 /** Deletes receipts and writes their ids down, as a sweep does. */
-const expireReceipts = async ({ store, context }: House, expired: readonly Completed[]): Promise<void> => {
+const expireReceipts = async (
+  { store, context }: TestStack,
+  expired: readonly Completed[],
+): Promise<void> => {
   for (const { reveal_id } of expired) await store.expire(revealStream(reveal_id), 1);
   const pairs = expired.map(({ reveal_id, expires_at }): [string, string] => [reveal_id, expires_at]);
   const event = { type: 'reveals.RevealsExpired.v1', data: { partner_id: PARTNER, reveals: pairs } };
@@ -68,21 +74,21 @@ const expireReceipts = async ({ store, context }: House, expired: readonly Compl
 };
 
 /** A database with somebody who bills, projects and audits. */
-export const openBooks = async (database: TestDatabase) => {
-  const house = await openHouse(database);
-  const { url, store, progress, clock, pool } = house;
+export const openBillingFixture = async (database: TestDatabase) => {
+  const stack = await startTestStack(database);
+  const { url, store, progress, clock, pool } = stack;
   const db = await createSlonik(url);
   const processed = createProgress({ url, pool, table: 'work.processor' });
   const projections = [revealUnits, reveals];
-  const projecting = house.project(projections);
-  const billing = startProcessor(billCompletedReveals(store, clock), house, {
+  const projecting = stack.project(projections);
+  const billing = startProcessor(billCompletedReveals(store, clock), stack, {
     onPassed: (name, position) => processed.advance({ [name]: position }),
   });
   return {
-    house,
+    stack,
     caughtUp: async () => {
       await processed.reached([BILLING_PROCESSOR], await store.head(), 10_000);
-      await house.caughtUp(projections);
+      await stack.caughtUp(projections);
     },
     audit: (options: Partial<AuditOptions> = {}) =>
       auditBilling(
@@ -99,7 +105,7 @@ export const openBooks = async (database: TestDatabase) => {
       await projecting.stop();
       await processed.close();
       await db.end();
-      await house.close();
+      await stack.close();
     },
   };
 };
@@ -110,22 +116,22 @@ export const openBooks = async (database: TestDatabase) => {
  */
 export const foundIn = async (
   original: TestDatabase,
-  tamper: (house: House) => Promise<unknown>,
+  tamper: (stack: TestStack) => Promise<unknown>,
   options: Partial<AuditOptions> = {},
 ) => {
   const copy = await copyDatabase(original.url);
-  const house = await openHouse({ ...copy, drop: async () => {} });
-  await tamper(house);
-  await house.close();
-  const books = await openBooks(copy);
+  const stack = await startTestStack({ ...copy, drop: async () => {} });
+  await tamper(stack);
+  await stack.close();
+  const fixture = await openBillingFixture(copy);
   try {
-    const { report } = await books.audit(options);
+    const { report } = await fixture.audit(options);
     const told = report.differences.map(({ kind, stream, revision }) =>
       stream === LEDGER ? `${kind} ${revision ?? ''}`.trim() : `${kind} of ${receipt(stream)}`,
     );
-    return { told, report, verified: await verify(PARTNER, await books.entries(), options.digest) };
+    return { told, report, verified: await verify(PARTNER, await fixture.entries(), options.digest) };
   } finally {
-    await books.close();
+    await fixture.close();
   }
 };
 const receipt = (stream: string) => REVEALS.findIndex(({ reveal_id }) => revealStream(reveal_id) === stream);

@@ -1,24 +1,24 @@
 import { OrderedMap, Map as PersistentMap } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
-import { DOMAIN_PLACES_PREFIX, type DomainPlaceEvent } from './events.ts';
+import { DOMAIN_PLACES_PREFIX, type DomainSlotEvent } from './events.ts';
 
 /** One domain's place among those of its tracker. */
-export interface Place {
+export interface Slot {
   readonly domain_id: string;
   readonly hostname: string;
 }
 
-export interface FreedPlace extends Place {
+export interface FreedSlot extends Slot {
   /** ISO 8601. */
   readonly freed_at: string;
 }
 
-export interface Places {
+export interface Slots {
   /** By the domain's id. */
-  readonly held: PersistentMap<string, Place>;
+  readonly held: PersistentMap<string, Slot>;
   /** The last ones that were freed, the newest last: so that a repeated DELETE gets the same answer. */
-  readonly freed: OrderedMap<string, FreedPlace>;
+  readonly freed: OrderedMap<string, FreedSlot>;
   /** The tracker is deleted. */
   readonly closed: boolean;
 }
@@ -28,7 +28,7 @@ interface OfTracker {
   readonly at: number;
 }
 
-export type PlaceCommand =
+export type SlotCommand =
   | (OfTracker & {
       readonly type: 'Take';
       readonly partner_id: string;
@@ -40,14 +40,14 @@ export type PlaceCommand =
   | (OfTracker & { readonly type: 'Free'; readonly domain_id: string })
   | (OfTracker & { readonly type: 'Close' });
 
-export type PlaceRefusal = 'domain_limit' | 'tracker_deleted';
+export type SlotRefusal = 'domain_limit' | 'tracker_deleted';
 
 /** Decisions, Custom domains: domains that a tracker may have, failed ones among them. */
 const MOST_DOMAINS = 10;
 const REMEMBERED_FREED = 10;
 
 /** The places of one tracker: the boundary of how many domains it may have. */
-export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusal> = {
+export const slots: Decider<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = {
   initial: { held: PersistentMap(), freed: OrderedMap(), closed: false },
 
   decide(command, state) {
@@ -56,7 +56,7 @@ export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusa
       case 'Take': {
         const { partner_id, domain_id, hostname, proven = false } = command;
         if (state.closed) return refuse('tracker_deleted');
-        if (heldPlace(state, hostname)) return accept([]);
+        if (heldSlot(state, hostname)) return accept([]);
         if (state.held.size >= MOST_DOMAINS) return refuse('domain_limit');
         const ids = { tracker_id, partner_id, domain_id, hostname };
         const data = { ...ids, taken_at: isoTime(at), ...(proven ? { proven } : {}) };
@@ -64,9 +64,9 @@ export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusa
       }
       case 'Free': {
         const { domain_id } = command;
-        const place = state.held.get(domain_id);
-        if (!place) return accept([]);
-        const data = { tracker_id, domain_id, hostname: place.hostname, freed_at: isoTime(at) };
+        const slot = state.held.get(domain_id);
+        if (!slot) return accept([]);
+        const data = { tracker_id, domain_id, hostname: slot.hostname, freed_at: isoTime(at) };
         return accept([{ type: 'domains.PlaceFreed.v1', data }]);
       }
       case 'Close':
@@ -84,9 +84,9 @@ export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusa
         return { ...state, held: state.held.set(domain_id, { domain_id, hostname }) };
       }
       case 'domains.PlaceFreed.v1': {
-        const place = state.held.get(data.domain_id);
-        if (!place) return state;
-        const freed = state.freed.set(data.domain_id, { ...place, freed_at: data.freed_at });
+        const slot = state.held.get(data.domain_id);
+        if (!slot) return state;
+        const freed = state.freed.set(data.domain_id, { ...slot, freed_at: data.freed_at });
         return {
           ...state,
           held: state.held.delete(data.domain_id),
@@ -98,8 +98,8 @@ export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusa
       case 'domains.PlacesSnapshotted.v1':
         return {
           closed: data.closed,
-          held: PersistentMap(data.held.map((place) => [place.domain_id, place])),
-          freed: OrderedMap(data.freed.map((place) => [place.domain_id, place])),
+          held: PersistentMap(data.held.map((slot) => [slot.domain_id, slot])),
+          freed: OrderedMap(data.freed.map((slot) => [slot.domain_id, slot])),
         };
       default:
         return unreachable(type);
@@ -108,23 +108,22 @@ export const places: Decider<Places, PlaceCommand, DomainPlaceEvent, PlaceRefusa
 };
 
 /** Writes the fold down as an event. */
-export const snapshotPlaces = ({ held, freed, closed }: Places): DomainPlaceEvent => ({
+export const snapshotSlots = ({ held, freed, closed }: Slots): DomainSlotEvent => ({
   type: 'domains.PlacesSnapshotted.v1',
-  data: { closed, held: heldPlaces({ held }), freed: [...freed.values()] },
+  data: { closed, held: heldSlots({ held }), freed: [...freed.values()] },
 });
 
-export const heldPlaces = ({ held }: Pick<Places, 'held'>): Place[] => [...held.values()];
+export const heldSlots = ({ held }: Pick<Slots, 'held'>): Slot[] => [...held.values()];
 
 /** The place that a name has. */
-export const heldPlace = (state: Places, hostname: string): Place | undefined =>
-  heldPlaces(state).find((place) => place.hostname === hostname);
+export const heldSlot = (state: Slots, hostname: string): Slot | undefined =>
+  heldSlots(state).find((slot) => slot.hostname === hostname);
 
 /** A domain's place, held or freed not long ago. */
-export const placeOf = ({ held, freed }: Places, domainId: string): Place | undefined =>
+export const slotOf = ({ held, freed }: Slots, domainId: string): Slot | undefined =>
   held.get(domainId) ?? freed.get(domainId);
 
 /** Whether a domain may stand: it has its place, and its tracker is not deleted. */
-export const mayStand = ({ held, closed }: Places, domainId: string): boolean =>
-  !closed && held.has(domainId);
+export const mayStand = ({ held, closed }: Slots, domainId: string): boolean => !closed && held.has(domainId);
 
-export const domainPlacesStream = (trackerId: string): string => `${DOMAIN_PLACES_PREFIX}${trackerId}`;
+export const domainSlotsStream = (trackerId: string): string => `${DOMAIN_PLACES_PREFIX}${trackerId}`;

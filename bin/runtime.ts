@@ -29,7 +29,7 @@ import { tracedStore } from './tracing.ts';
 import { Unreachable } from './unreachable.ts';
 
 /** What every command and every role stands on. */
-export interface Foundation {
+export interface Runtime {
   readonly config: Config;
   readonly log: Logger;
   readonly clock: Clock;
@@ -83,12 +83,12 @@ const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
 const TAIL_MS = 2_000;
 
 /** `own`: a server; `join`: a command beside one, or by itself. */
-export const openFoundation = async (
+export const openRuntime = async (
   config: Config,
   log: Logger,
   mode: 'own' | 'join',
   { clock = systemClock, aroundStore = (store) => store }: Substitutes = {},
-): Promise<Foundation> => {
+): Promise<Runtime> => {
   const dataDir = resolve(config.DATA_DIR);
   openDataFolder(dataDir);
   const postgres = config.DATABASE_URL ? null : await startEmbeddedPostgres({ dataDir, log, mode });

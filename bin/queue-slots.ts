@@ -1,5 +1,5 @@
 import { revealEventId, sessionEventId } from '../domain/webhooks/envelope.ts';
-import type { Places, WebhookQueue } from '../read-api/webhook-queue.ts';
+import type { QueueSlots, WebhookQueue } from '../read-api/webhook-queue.ts';
 
 interface Happening {
   readonly partner_id: string;
@@ -13,27 +13,27 @@ interface Queued {
 }
 
 /** Places in the queue for those who are told of a new session. */
-export const placesOfSession =
+export const slotsForSession =
   ({ enter }: Pick<WebhookQueue, 'enter'>) =>
   ({
     partner_id,
     tracker_id,
     session_id,
-  }: Happening & { readonly session_id: string }): Promise<Places | null> =>
+  }: Happening & { readonly session_id: string }): Promise<QueueSlots | null> =>
     enter({ partner_id, event_id: sessionEventId(session_id), to: { type: 'session.created', tracker_id } });
 
 /** Places in the queue for those who are told of a completed reveal. */
-export const placesOfReveal =
+export const slotsForReveal =
   ({ enter }: Pick<WebhookQueue, 'enter'>) =>
   ({
     partner_id,
     tracker_id,
     reveal_id,
-  }: Happening & { readonly reveal_id: string }): Promise<Places | null> =>
+  }: Happening & { readonly reveal_id: string }): Promise<QueueSlots | null> =>
     enter({ partner_id, event_id: revealEventId(reveal_id), to: { type: 'reveal.completed', tracker_id } });
 
 /** A place in the queue of one endpoint. */
-export const placeOfDelivery =
+export const slotForDelivery =
   ({ enter }: Pick<WebhookQueue, 'enter'>) =>
-  ({ partner_id, webhook_id, event_id }: Queued): Promise<Places | null> =>
+  ({ partner_id, webhook_id, event_id }: Queued): Promise<QueueSlots | null> =>
     enter({ partner_id, event_id, to: { webhook_id } });

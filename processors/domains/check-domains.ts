@@ -2,12 +2,12 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { createNamesBatcher, type NamesBatcher } from '../../commands/domains/aggregates.ts';
-import { recordLook } from '../../commands/domains/record-look.ts';
+import { recordCheck } from '../../commands/domains/record-check.ts';
 import { domainStream, needsProof } from '../../domain/domains/domain.ts';
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { createAlarm } from '../../platform/alarm.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createWakeup } from '../../platform/wakeup.ts';
 import { claimDue, type DueAttempts, isClaimed } from '../claims.ts';
 import { type CnameResolver, type LookError, lookWhere } from './cname.ts';
 import { hasToken, type TxtResolver } from './proof.ts';
@@ -34,7 +34,7 @@ interface DueLook {
 
 /** While PostgreSQL does not answer, or there is no room for more. */
 const AGAIN_MS = 500;
-const AT_ONCE = 8;
+const MAX_CONCURRENT_CHECKS = 8;
 /** Of one partner, over all workers: names whose DNS servers are silent take the longest. */
 const AT_ONCE_OF_PARTNER = 2;
 /** For a whole chain of CNAMEs. */
@@ -43,37 +43,37 @@ const LOOK_MS = 8_000;
 const LEASE_MS = LOOK_MS + 15_000;
 
 /** Looks where custom domains point whenever it is time to. Any number of workers add up. */
-export const startDomainLooks = (options: LookOptions): { nudge(): void; stop(): Promise<void> } => {
+export const startDomainChecks = (options: LookOptions): { nudge(): void; stop(): Promise<void> } => {
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
-  const alarm = createAlarm();
+  const wakeup = createWakeup();
   const names = createNamesBatcher(options.store);
 
   const start = (due: DueLook): void => {
-    const look = makeLook({ ...options, names }, due, stopping.signal)
+    const check = makeCheck({ ...options, names }, due, stopping.signal)
       .catch((error: unknown) => {
         options.log.warn({ error: String(error), domain: due.domain_id }, 'a look was not recorded');
       })
       .finally(() => {
-        running.delete(look);
-        alarm.ring();
+        running.delete(check);
+        wakeup.wake();
       });
-    running.add(look);
+    running.add(check);
   };
 
   const loop = (async () => {
     while (!stopping.signal.aborted) {
-      const room = AT_ONCE - running.size;
+      const room = MAX_CONCURRENT_CHECKS - running.size;
       const none = { looks: [], waitMs: AGAIN_MS };
       const due = room > 0 ? await takeDue(options, room).catch(() => none) : none;
       for (const one of due.looks) start(one);
-      if (due.looks.length === 0 || due.looks.length < room) await alarm.wait(due.waitMs, stopping.signal);
+      if (due.looks.length === 0 || due.looks.length < room) await wakeup.wait(due.waitMs, stopping.signal);
     }
   })();
 
   return {
     /** Something may be due: look at once. */
-    nudge: alarm.ring,
+    nudge: wakeup.wake,
     stop: async (): Promise<void> => {
       stopping.abort();
       await loop;
@@ -113,7 +113,7 @@ const takeDue = async (
   return { looks: claims.map(({ item, attempt }) => ({ domain_id: item, looks: attempt - 1 })), waitMs };
 };
 
-const makeLook = async (
+const makeCheck = async (
   options: LookOptions & { readonly names: NamesBatcher },
   due: DueLook,
   stopping: AbortSignal,
@@ -132,7 +132,7 @@ const makeLook = async (
   if (stopping.aborted && error !== null) return;
   const id = uuid();
   const context = { correlationId: id, causationId: id, at: clock.now() };
-  const next = await recordLook(names, { domain_id, hostname, at, error, proven }, context);
+  const next = await recordCheck(names, { domain_id, hostname, at, error, proven }, context);
   await pool.query(
     // The first to end it counts. One that was claimed again meanwhile is looked at again.
     `update work.domain_look set looks = looks + 1, looked_at = $3,
@@ -145,7 +145,7 @@ const makeLook = async (
 
 /** The partner that has to show that the name is its own; null: the CNAME is enough. */
 const partnerToProve = (names: NamesBatcher, hostname: string, domainId: string): Promise<string | null> =>
-  names.look(domainStream(hostname), (name) => {
+  names.readState(domainStream(hostname), (name) => {
     const claim = name.claims.get(domainId);
     return claim?.status === 'pending' && needsProof(name, claim.partner_id) ? claim.partner_id : null;
   });

@@ -15,7 +15,7 @@ export interface ManualClock extends Clock {
 }
 
 /** A database of the test's own with what a test below the HTTP level stands on. */
-export interface House {
+export interface TestStack {
   readonly url: string;
   readonly pool: pg.Pool;
   readonly store: EventStore;
@@ -36,7 +36,7 @@ export interface House {
 const START = Date.parse('2026-03-01T12:00:00.000Z');
 
 /** `database`: instead of a new one; it is dropped with the house all the same. */
-export const openHouse = async (database?: TestDatabase): Promise<House> => {
+export const startTestStack = async (database?: TestDatabase): Promise<TestStack> => {
   const { url, drop } = database ?? (await testDatabase());
   const pool = new pg.Pool({ connectionString: url, max: 5 });
   pool.on('error', () => undefined);

@@ -2,7 +2,7 @@ import { completeReveal } from '../commands/reveals/reveal-session.ts';
 import type { Position } from '../event-store/port.ts';
 import type { FollowingProcessor } from '../processors/follow.ts';
 import {
-  type CompleteRevealsParts,
+  type CompleteRevealsDeps,
   completeReady,
   completeReveals,
   resultIsThere,
@@ -10,9 +10,9 @@ import {
 import { queueWebhookEvents } from '../processors/webhooks/queue-events.ts';
 import type { createRevealableSessions } from '../read-api/revealable-sessions.ts';
 import { openSecrets } from '../read-api/session-rows.ts';
-import type { Foundation } from './foundation.ts';
 import type { Job } from './periodically.ts';
-import { placesOfReveal } from './queue-places.ts';
+import { slotsForReveal } from './queue-slots.ts';
+import type { Runtime } from './runtime.ts';
 import { savedResults } from './saved-results.ts';
 
 export type RevealableSessions = ReturnType<typeof createRevealableSessions>;
@@ -28,8 +28,8 @@ export interface Telling {
 const APPLIED_MS = 4_000;
 
 /** Queues what endpoints are told of, and completes pending reveals that somebody is told of. */
-export const buildTelling = (foundation: Foundation, sessions: RevealableSessions): Telling => {
-  const { store, pool, clock, dayKeys, progress, queue } = foundation;
+export const buildWebhookNotifications = (runtime: Runtime, sessions: RevealableSessions): Telling => {
+  const { store, pool, clock, dayKeys, progress, queue } = runtime;
   const applied = (names: readonly string[], position: Position): Promise<boolean> =>
     progress.reached(names, position, APPLIED_MS);
   const queueing = queueWebhookEvents({
@@ -43,10 +43,10 @@ export const buildTelling = (foundation: Foundation, sessions: RevealableSession
   const revealing = {
     store,
     findSession: sessions.find,
-    savedResult: savedResults(foundation),
-    enterQueue: placesOfReveal(queue),
+    savedResult: savedResults(runtime),
+    enterQueue: slotsForReveal(queue),
   };
-  const completing: CompleteRevealsParts = {
+  const completing: CompleteRevealsDeps = {
     pool,
     clock,
     applied,

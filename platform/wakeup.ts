@@ -1,16 +1,16 @@
 /** A pause that can be ended early. */
-export interface Alarm {
+export interface Wakeup {
   /** Resolves after `ms`, when rung, or when `signal` aborts; at once when rung since the last wait. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
-  ring(): void;
+  wake(): void;
 }
 
-export const createAlarm = (): Alarm => {
-  let rung = false;
+export const createWakeup = (): Wakeup => {
+  let isSet = false;
   let end: (() => void) | null = null;
   return {
-    ring: () => {
-      rung = true;
+    wake: () => {
+      isSet = true;
       end?.();
     },
     wait: (ms, signal) =>
@@ -18,11 +18,11 @@ export const createAlarm = (): Alarm => {
         const timer = setTimeout(done, ms);
         signal?.addEventListener('abort', done);
         end = done;
-        if (rung || signal?.aborted) done();
+        if (isSet || signal?.aborted) done();
         function done(): void {
           clearTimeout(timer);
           signal?.removeEventListener('abort', done);
-          rung = false;
+          isSet = false;
           end = null;
           resolve();
         }

@@ -1,4 +1,4 @@
-import { domainStream, nextLook } from '../../domain/domains/domain.ts';
+import { domainStream, nextCheck } from '../../domain/domains/domain.ts';
 import type { CommandContext } from '../handle.ts';
 import type { NamesBatcher } from './aggregates.ts';
 
@@ -15,16 +15,16 @@ export interface Look {
 }
 
 /** Writes down what is new in it. @returns when to look again, in milliseconds; null: never */
-export const recordLook = async (
+export const recordCheck = async (
   names: NamesBatcher,
-  look: Look,
+  check: Look,
   context: CommandContext,
 ): Promise<number | null> => {
-  const stream = domainStream(look.hostname);
-  const looked = await names.submit(stream, { type: 'Look', ...look }, context, ({ claims }) =>
-    claims.get(look.domain_id),
+  const stream = domainStream(check.hostname);
+  const checked = await names.submit(stream, { type: 'Look', ...check }, context, ({ claims }) =>
+    claims.get(check.domain_id),
   );
-  if (!looked.ok) throw new TypeError('a look was refused');
-  const { value: claim } = looked.value;
-  return claim ? nextLook(claim, look.at) : null;
+  if (!checked.ok) throw new TypeError('a look was refused');
+  const { value: claim } = checked.value;
+  return claim ? nextCheck(claim, check.at) : null;
 };

@@ -7,7 +7,7 @@ import { firstClosedFolder, type SystemUser } from './reach.ts';
 import { findSystemUser } from './system-user.ts';
 
 /** Where everything of one embedded PostgreSQL lies, and as whom it runs. */
-export interface Place {
+export interface DatabaseLocation {
   /** The folder that holds all of it. */
   readonly base: string;
   /** PostgreSQL's own data folder. */
@@ -31,7 +31,7 @@ const POINTER = 'postgres.location';
  * @throws DataFolderError where this process cannot use the folder, or others can change it
  * @throws EmbeddedPostgresError where earlier data became unreachable
  */
-export function findPlace(dataDir: string, shared: string): Place {
+export function findLocation(dataDir: string, shared: string): DatabaseLocation {
   const isRoot = process.getuid?.() === 0;
   const wanted = openDataFolder(resolve(dataDir));
   const inside = join(wanted, 'postgres');

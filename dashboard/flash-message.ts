@@ -20,5 +20,5 @@ const DONE: Readonly<Record<string, string>> = {
   'audit-recent': 'The last audit is recent, so no other one was begun. Try again later.',
 };
 
-export const whatWasDone = (said: string | null): string | null =>
-  said !== null && Object.hasOwn(DONE, said) ? (DONE[said] ?? null) : null;
+export const flashMessage = (flash: string | null): string | null =>
+  flash !== null && Object.hasOwn(DONE, flash) ? (DONE[flash] ?? null) : null;
