@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- --quick] [-- row …]`: measures what the README and docs/scaling.md say of speed. Prints one
+ * `npm run bench [-- --quick] [-- row …]`: measures what docs/performance.md and docs/scaling.md say of speed. Prints one
  * table and writes it to `results/`, unless `--quick` or a choice of rows makes it less than the whole.
  */
 import { parseArgs } from 'node:util';
