@@ -1,0 +1,16 @@
+"""A client for Doorplate: calls of its API with a partner's key, and verification of its webhooks."""
+
+from .client import Client, Feed, Page, Revealed, new_idempotency_key
+from .errors import DoorplateError, WebhookVerificationError
+from .webhooks import verify_webhook
+
+__all__ = [
+    "Client",
+    "DoorplateError",
+    "Feed",
+    "Page",
+    "Revealed",
+    "WebhookVerificationError",
+    "new_idempotency_key",
+    "verify_webhook",
+]

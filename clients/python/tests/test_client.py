@@ -1,0 +1,172 @@
+import json
+import threading
+import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from doorplate_client import Client, DoorplateError
+
+KEY = "dp_live_key"
+PENDING = {"status": "pending", "ip": "8.8.8.8"}
+COMPLETE = {"status": "complete", "stale": False, "refresh_status": "not_needed", "company_found": True}
+
+
+def error(code: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": "..."}, "request_id": "id-1"}
+
+
+class Service:
+    """Answers requests with a script of (status, headers, body), the last one for ever; None cuts the connection."""
+
+    def __init__(self, *script: Any) -> None:
+        self.script = list(script)
+        self.requests: list[dict[str, Any]] = []
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_any(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                sent = json.loads(self.rfile.read(length)) if length else None
+                service.requests.append(
+                    {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": sent}
+                )
+                answer = service.script.pop(0) if len(service.script) > 1 else service.script[0]
+                if answer is None:
+                    self.close_connection = True
+                    self.connection.close()
+                    return
+                status, headers, body = answer
+                raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            do_GET = do_POST = do_PATCH = do_DELETE = handle_any
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+
+class ClientTest(unittest.TestCase):
+    def serve(self, *script: Any) -> Client:
+        self.service = Service(*script)
+        self.addCleanup(self.service.server.server_close)
+        self.addCleanup(self.service.server.shutdown)
+        client = Client(self.service.url, KEY)
+        self.now = 0.0
+        self.slept: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            self.slept.append(seconds)
+            self.now += seconds
+
+        object.__setattr__(client._transport, "sleep", sleep)
+        object.__setattr__(client._transport, "clock", lambda: self.now)
+        return client
+
+    def failure(self, call: Any) -> DoorplateError:
+        with self.assertRaises(DoorplateError) as raised:
+            call()
+        return raised.exception
+
+    def methods(self) -> list[str]:
+        return [f"{one['method']} {one['path']}" for one in self.service.requests]
+
+    def test_a_lookup_posts_once_and_polls_as_late_as_the_service_asks(self) -> None:
+        client = self.serve((202, {"Retry-After": "15"}, PENDING), (202, {"Retry-After": "15"}, PENDING), (200, {}, COMPLETE))
+        self.assertTrue(client.lookup("8.8.8.8")["company_found"])
+        self.assertEqual(self.methods(), ["POST /v1/lookup"] + ["GET /v1/lookup?ip=8.8.8.8"] * 2)
+        self.assertTrue(all(15 <= seconds <= 16.5 for seconds in self.slept))
+        self.assertEqual(self.service.requests[0]["headers"]["Authorization"], f"Bearer {KEY}")
+
+    def test_a_lookup_that_does_not_end_before_its_deadline_is_unknown_and_shows_the_work(self) -> None:
+        client = self.serve((202, {"Retry-After": "15"}, PENDING))
+        failed = self.failure(lambda: client.lookup("8.8.8.8", deadline=20))
+        self.assertEqual((failed.kind, failed.outcome, failed.unfinished), ("deadline", "unknown", PENDING))
+        self.assertLessEqual(self.now, 20)
+
+    def test_a_refusal_is_not_repeated_and_holds_no_address(self) -> None:
+        client = self.serve((400, {}, error("invalid_ip")))
+        failed = self.failure(lambda: client.lookup("10.0.0.1"))
+        self.assertEqual(
+            (failed.kind, failed.outcome, failed.status, failed.code, failed.request_id),
+            ("answer", "refused", 400, "invalid_ip", "id-1"),
+        )
+        self.assertNotIn("10.0.0.1", str(failed))
+        self.assertEqual(len(self.service.requests), 1)
+
+    def test_reads_are_repeated_after_lost_connections_and_5xx_and_make_the_outcome_unknown(self) -> None:
+        client = self.serve(None, (503, {"Retry-After": "2"}, error("api_busy")), (200, {}, {"status": "ok"}))
+        self.assertEqual(client.health(), {"status": "ok"})
+        self.assertEqual(len(self.service.requests), 3)
+        client = self.serve(None, (400, {}, error("invalid_ip")))
+        failed = self.failure(lambda: client.request_lookup("8.8.8.8"))
+        self.assertEqual((failed.code, failed.outcome), ("invalid_ip", "unknown"))
+
+    def test_what_makes_something_new_is_repeated_after_a_429_only(self) -> None:
+        client = self.serve((429, {"Retry-After": "1"}, error("rate_limit")), (503, {}, error("service_unavailable")))
+        failed = self.failure(lambda: client.trackers.create("Site", ["https://example.com"]))
+        self.assertEqual((failed.status, failed.outcome), (503, "unknown"))
+        self.assertEqual(len(self.service.requests), 2)
+
+    def test_a_wait_of_more_than_30_seconds_is_an_error_at_once(self) -> None:
+        client = self.serve((429, {"Retry-After": "3600"}, error("enrichment_limit")))
+        failed = self.failure(lambda: client.request_lookup("8.8.8.8"))
+        self.assertEqual((failed.retry_after, self.slept), (3600, []))
+
+    def test_a_reveal_repeats_with_one_key_and_tells_it_with_every_error(self) -> None:
+        receipt = {"status": "complete", "reveal_id": "r1"}
+        client = self.serve(None, (202, {"Retry-After": "15"}, {**receipt, "status": "pending"}), (200, {}, receipt))
+        revealed = client.reveal("s1")
+        keys = {one["headers"].get("Idempotency-Key") for one in self.service.requests[:2]}
+        self.assertEqual(keys, {revealed.idempotency_key})
+        self.assertEqual(self.methods()[2], "GET /v1/reveals/r1")
+        client = self.serve((410, {}, error("session_expired")))
+        failed = self.failure(lambda: client.reveal("s1", idempotency_key="k1"))
+        self.assertEqual((failed.outcome, failed.idempotency_key), ("refused", "k1"))
+
+    def test_a_feed_moves_its_cursor_when_a_page_has_been_taken(self) -> None:
+        pages = [
+            (200, {}, {"sessions": [{"session_id": "1"}, {"session_id": "2"}], "next_cursor": "a", "has_more": True}),
+            (200, {}, {"sessions": [{"session_id": "3"}], "next_cursor": "b", "has_more": False}),
+        ]
+        client = self.serve(*pages)
+        feed = client.sessions(tracker_id="t1")
+        seen = []
+        for session in feed:
+            seen.append((session["session_id"], feed.cursor))
+        self.assertEqual(seen, [("1", None), ("2", None), ("3", "a")])
+        self.assertEqual(feed.cursor, "b")
+        self.assertEqual(self.methods()[1], "GET /v1/sessions?tracker_id=t1&cursor=a")
+
+    def test_a_redirect_is_not_followed_with_the_key(self) -> None:
+        client = self.serve((307, {"Location": "/elsewhere"}, {}))
+        failed = self.failure(lambda: client.trackers.create("Site", ["https://example.com"]))
+        self.assertEqual((failed.status, len(self.service.requests)), (307, 1))
+
+    def test_an_id_cannot_make_another_path(self) -> None:
+        client = self.serve((404, {}, error("session_not_found")))
+        for wrong in ("", ".", ".."):
+            with self.assertRaises(ValueError):
+                client.session(wrong)
+        self.failure(lambda: client.session("a/b?c"))
+        self.assertEqual(self.methods(), ["GET /v1/sessions/a%2Fb%3Fc"])
+
+    def test_an_answer_that_is_no_json_is_told_as_such(self) -> None:
+        client = self.serve((403, {}, b"<html>"))
+        failed = self.failure(client.usage)
+        self.assertEqual((failed.status, failed.code, failed.outcome), (403, None, "refused"))
+
+
+if __name__ == "__main__":
+    unittest.main()
