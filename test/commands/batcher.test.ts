@@ -63,7 +63,7 @@ const settled = async <T>(work: Promise<T>): Promise<T> => {
   return work;
 };
 
-/** Counts for ever; its snapshot never fits into an append. */
+/** Counts without end; its snapshot never fits into an append. */
 const countless = {
   schemas: {
     ...schemas,
@@ -82,7 +82,7 @@ const countless = {
 };
 type AnyEvent = { type: string; data: { id: number; padding: string } };
 
-it('a stream whose snapshot fills more than an append is not read again for that', async () => {
+it('a stream whose snapshot exceeds an append is not read again for that', async () => {
   const { store } = unsteadyStore(() => STEADY);
   let reads = 0;
   const counting: EventStore = Object.create(store);
@@ -100,7 +100,7 @@ it('a stream whose snapshot fills more than an append is not read again for that
 });
 
 describe('a batch of commands', () => {
-  it('is cut by bytes: 90 commands of 13 KB are all taken, in two appends', async () => {
+  it('is split by bytes: 90 commands of 13 KB succeed in two appends', async () => {
     const { store, take, ids } = open();
     const slots = await settled(Promise.all(Array.from({ length: 90 }, (_, id) => take(id, 13_000))));
     expect(new Set(slots)).toEqual(new Set(['taken']));
@@ -108,7 +108,7 @@ describe('a batch of commands', () => {
     expect(store.appends()).toBe(2);
   });
 
-  it('refuses a command that fills more than an append alone, and takes the others', async () => {
+  it('refuses a command that alone exceeds an append and appends the others', async () => {
     const { take, ids } = open();
     const work = Promise.all([take(1), take(2, MAX_APPEND_BYTES), take(3)]);
     const [first, tooLarge, last] = await settled(work);
@@ -125,7 +125,7 @@ describe('a batch of commands', () => {
     expect(tooLarge).toBeInstanceOf(AppendTooLarge);
   });
 
-  it('rejects a command that throws alone', async () => {
+  it('rejects only the command that throws', async () => {
     const { take, ids } = open();
     const [first, bug, last] = await settled(Promise.all([take(1), take(-1), take(3)]));
     expect([first, last]).toEqual(['taken', 'taken']);
@@ -134,7 +134,7 @@ describe('a batch of commands', () => {
   });
 });
 
-describe('a stream that others write to', () => {
+describe('a stream with concurrent writers', () => {
   it('is read again until the command fits', async () => {
     const { batcher, take, ids } = open();
     const [here, there] = [batcher(), batcher()];
@@ -144,7 +144,7 @@ describe('a stream that others write to', () => {
     expect(ids()).toEqual([1, 2, 3]);
   });
 
-  it('is StoreBusy, never a conflict, when it refuses for seconds, and no loop without timers', async () => {
+  it('ends a command as StoreBusy, never as a conflict, when it refuses for seconds, without a busy loop', async () => {
     const store = unsteadyStore(() => STEADY);
     let appends = 0;
     const refusing = {
@@ -186,7 +186,7 @@ describe('a store that hangs, fails and answers late at random', () => {
   );
   const command = fc.record({ id: ms(130), bytes: ms(200_000), process: ms(1), pauseMs: ms(200) });
 
-  it('has each event once and no more than the limit, and tells the truth about each command', async () => {
+  it("holds each event once, keeps the limit, and each command's result is true", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(command, { minLength: 1, maxLength: 150 }),
@@ -228,7 +228,7 @@ describe('a store that hangs, fails and answers late at random', () => {
   });
 });
 
-it('reads a stream that is not known yet once for all who ask at the same time', async () => {
+it('is read once for all concurrent commands on an unknown stream', async () => {
   const { store, batcher, take } = open();
   await settled(Promise.all([take(1), take(2)]));
   const readStream = vi.spyOn(store.store, 'readStream');

@@ -29,7 +29,7 @@ const entries = async () => {
 };
 const positions = async () => (await entries()).map(({ position }) => position);
 
-/** Appends, and then says so many times that nobody knows. */
+/** Appends, and then reports an unknown outcome the given number of times. */
 const forgetful = (times: number): EventStore => {
   let left = times;
   return {
@@ -44,7 +44,7 @@ const forgetful = (times: number): EventStore => {
 };
 
 describe('billing completed reveals', () => {
-  it('makes an entry for each in one append, traced to its own completion', async () => {
+  it('appends one entry for each completion in one append, traced to its own completion', async () => {
     await billReveals(stack.store, partner, [completion(5n), completion(8n)]);
     expect(await entries()).toEqual([
       { revision: 0, position: '5', cause: 'completion 5' },
@@ -52,7 +52,7 @@ describe('billing completed reveals', () => {
     ]);
   });
 
-  it('makes none again, nor for an older one', async () => {
+  it('appends no entry again, nor one for an older completion', async () => {
     const [five, eight, nine] = [completion(5n), completion(8n), completion(9n)];
     await billReveals(stack.store, partner, [five, eight]);
     await billReveals(stack.store, partner, [five, eight]);
@@ -61,17 +61,17 @@ describe('billing completed reveals', () => {
     expect(await positions()).toEqual(['5', '8', '9']);
   });
 
-  it.each([1, 3])('makes one when the answer to the append is lost %i times', async (times) => {
+  it.each([1, 3])('appends one entry when the response of the append is lost %i times', async (times) => {
     const five = completion(5n);
     const killed = await billReveals(forgetful(times), partner, [five]).catch((error: unknown) => error);
-    // As many resends as are made at once find out; after them the processor comes again.
+    // The resends of one append learn its outcome; after them the processor retries.
     if (times === 3) expect(killed).toBeInstanceOf(OutcomeUnknown);
     else expect(killed).toBeUndefined();
     await billReveals(stack.store, partner, [five, completion(6n)]);
     expect(await positions()).toEqual(['5', '6']);
   });
 
-  it('makes one when the store was away before', async () => {
+  it('appends one entry when the store was unavailable before', async () => {
     const faulty = faultyStore();
     const store = faulty.around(stack.store);
     const five = completion(5n);
@@ -82,7 +82,7 @@ describe('billing completed reveals', () => {
     expect(await positions()).toEqual(['5']);
   });
 
-  it('makes one each when several bill the same at once', async () => {
+  it('appends one entry each when several callers bill the same completions at once', async () => {
     const all = Array.from({ length: 40 }, (_, nth) => completion(BigInt(nth)));
     const leader = async (size: number) => {
       for (let at = 0; at < all.length; at += size) {
@@ -93,7 +93,7 @@ describe('billing completed reveals', () => {
     expect(await positions()).toEqual(all.map(({ reveal }) => String(reveal.position)));
   });
 
-  it('does not go on where the last entry has been removed', async () => {
+  it('stops when the last entry has been removed', async () => {
     await billReveals(stack.store, partner, [completion(5n), completion(8n)]);
     await stack.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
       billingStream(partner),

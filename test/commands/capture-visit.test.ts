@@ -19,7 +19,7 @@ import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
 let dayKeys: DayKeys;
-/** Another process's. */
+/** The commands of another process. */
 let otherStore: EventStore;
 beforeAll(async () => {
   stack = await startTestStack();
@@ -35,7 +35,7 @@ afterEach(() => {
   stack.clock.at = START;
 });
 
-/** Room in the queue of deliveries. */
+/** Whether the delivery queue has room. */
 let room = true;
 let entered = 0;
 let happened = 0;
@@ -55,10 +55,10 @@ const enterQueue = async () => {
 const partner_id = randomUUID();
 const typesOf = (events: readonly RecordedEvent[]) => events.map(({ type }) => type.split('.')[1]);
 
-/** A tab of a tracker of its own, and what its visits come to. */
+/** Creates a tab on its own tracker, and the results of its visits. */
 const aTab = (store: EventStore = stack.store) => {
   const visitor = { tracker_id: randomUUID(), token: randomUUID(), ip: '8.8.8.8', visitor_country: 'US' };
-  /** As another process would, which knows nothing of the tab. */
+  /** Captures as another process does, which has not cached the tab. */
   const fresh = (by: EventStore = store): CaptureVisit => createVisitCapture(by, dayKeys, enterQueue);
   return {
     capture: fresh(),
@@ -68,7 +68,7 @@ const aTab = (store: EventStore = stack.store) => {
         { ...visitor, partner_id, visit_id: randomUUID(), custom: {}, ...over },
         { ...stack.context(), partnerId: partner_id },
       ),
-    /** Of all streams that the tab has had. */
+    /** The events of all streams that the tab has had. */
     events: async (): Promise<RecordedEvent[]> => {
       const rows = await stack.rows(
         `select stream from eventlog.event where data->>'tracker_id' = $1 group by stream order by min(position)`,
@@ -81,7 +81,7 @@ const aTab = (store: EventStore = stack.store) => {
 };
 
 describe('a captured visit', () => {
-  it('begins a session, goes on with it and is written once', async () => {
+  it('begins a session, continues it, and is written once', async () => {
     const { capture, send, events, fresh } = aTab();
     const visit_id = randomUUID();
     expect(await send(capture, { visit_id })).toBe('session');
@@ -92,7 +92,7 @@ describe('a captured visit', () => {
     expect(typesOf(await events())).toEqual(['SessionCreated', 'SessionVisited', 'SessionVisited']);
   });
 
-  it('keeps address and first labels under the key of its day, and expires with its session', async () => {
+  it('seals address and first labels under the key of its day and expires with its session', async () => {
     const { capture, send, events } = aTab();
     await send(capture, { custom: { plan: 'secret plan' } });
     stack.clock.at += MINUTE;
@@ -110,7 +110,7 @@ describe('a captured visit', () => {
     expect(() => key?.open(Buffer.from(data.sealed, 'base64'), randomUUID())).toThrow();
   });
 
-  it('begins no session where the queue of deliveries is full, and goes on with one that there is', async () => {
+  it('begins no session while the delivery queue is full, and continues an existing one', async () => {
     const [old, fresh] = [aTab(), aTab()];
     const visit_id = randomUUID();
     await old.send(old.capture, { visit_id });
@@ -127,7 +127,7 @@ describe('a captured visit', () => {
     expect(await fresh.send(fresh.capture)).toBe('session');
   });
 
-  it('gives its place in the queue back where it began no session', async () => {
+  it('releases its slot in the queue when it began no session', async () => {
     const { capture, send, fresh } = aTab();
     const [before, happenedBefore] = [entered, happened];
     await send(capture);
@@ -149,7 +149,7 @@ describe('a captured visit', () => {
     expect(happened).toBe(happenedBefore + 1);
   });
 
-  it('of the same token on another tracker is of another tab', async () => {
+  it('with the same token on another tracker belongs to another tab', async () => {
     const { capture, send } = aTab();
     const visit_id = randomUUID();
     expect(await send(capture, { visit_id })).toBe('session');
@@ -157,7 +157,7 @@ describe('a captured visit', () => {
   });
 
   it.each(['one process', 'two processes'])(
-    'is one of fifty at once that make one session, in %s',
+    'is one of fifty concurrent ones that make one session, in %s',
     async (where) => {
       const { fresh, send, events } = aTab();
       const captures = [fresh(), where === 'one process' ? null : fresh(otherStore)] as const;
@@ -170,7 +170,7 @@ describe('a captured visit', () => {
     },
   );
 
-  it('sent fifty times at once is written once', async () => {
+  it('is written once when it is sent fifty times at once', async () => {
     const { fresh, send, events } = aTab();
     const [here, there] = [fresh(), fresh(otherStore)];
     const visit_id = randomUUID();
@@ -178,14 +178,14 @@ describe('a captured visit', () => {
     expect(await events()).toHaveLength(1);
   });
 
-  it('is decided on the end of a long stream', async () => {
+  it('is decided from the end of a long stream', async () => {
     const { capture, send, events, fresh } = aTab();
     for (let n = 0; n < 80; n += 1) await send(capture);
     expect(await send(fresh())).toBe('visit');
     expect(await events()).toHaveLength(81);
   });
 
-  it('costs one append and no read, unless another process was quicker', async () => {
+  it('costs one append and no read, unless another process appended first', async () => {
     let [appends, reads] = [0, 0];
     const counting: EventStore = {
       ...stack.store,
@@ -208,8 +208,8 @@ describe('a captured visit', () => {
   });
 });
 
-describe('on a stream whose events have expired', () => {
-  it('goes on behind those that are hidden', async () => {
+describe('a visit on a stream whose events have expired', () => {
+  it('continues behind the hidden events', async () => {
     const { capture, send, fresh, events } = aTab();
     await send(capture);
     stack.clock.at += 20 * MINUTE;
@@ -224,7 +224,7 @@ describe('on a stream whose events have expired', () => {
     expect((await events()).map(({ revision }) => revision)).toEqual([1, 3, 4]);
   });
 
-  it('goes on where all are hidden', async () => {
+  it('continues when all events are hidden', async () => {
     const { capture, send, fresh, events } = aTab();
     const visit_id = randomUUID();
     await send(capture, { visit_id });
@@ -235,7 +235,7 @@ describe('on a stream whose events have expired', () => {
     expect((await events()).map(({ revision }) => revision)).toEqual([1, 2]);
   });
 
-  it('goes on with another stream once that one was deleted', async () => {
+  it('continues in another stream once the stream was deleted', async () => {
     const { capture, send, fresh, events } = aTab();
     await send(capture);
     const [first] = await events();
@@ -252,8 +252,8 @@ describe('on a stream whose events have expired', () => {
   });
 });
 
-describe('when the store fails', () => {
-  it('an unknown outcome is told as such, and the same visit again is written once', async () => {
+describe('a visit when the store fails', () => {
+  it('reports an unknown outcome, and the same visit again is written once', async () => {
     let lost = true;
     const losing: EventStore = {
       ...stack.store,
@@ -272,7 +272,7 @@ describe('when the store fails', () => {
     expect(await events()).toHaveLength(2);
   });
 
-  it('it is told, and those who wait for the same tab have their turn', async () => {
+  it('reports the failure, and the waiting visits of the same tab proceed', async () => {
     let away = true;
     const failing: EventStore = {
       ...stack.store,

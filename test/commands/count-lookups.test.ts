@@ -36,7 +36,7 @@ const streamsOf = async (keyId: string) =>
   );
 
 describe('counting lookups', () => {
-  it('makes each durable before it resolves, many to an append', async () => {
+  it('makes each count durable before it resolves, with many counts in an append', async () => {
     const counter = createLookupCounter(stack.store, stack.clock);
     await Promise.all(Array.from({ length: 500 }, () => counter.count(one('k1'))));
     expect(await sums('k1')).toEqual({ sources: 1, requests: 500, hits: 500, us: 750_000 });
@@ -46,7 +46,7 @@ describe('counting lookups', () => {
     await counter.close();
   });
 
-  it('goes on with the next day on a stream of its own', async () => {
+  it('uses a new stream for the next day', async () => {
     const counter = createLookupCounter(stack.store, stack.clock);
     await counter.count(one('k2'));
     stack.clock.at += DAY;
@@ -55,7 +55,7 @@ describe('counting lookups', () => {
     await counter.close();
   });
 
-  it('around midnight counts each day once, though the second append fails at first', async () => {
+  it('counts each day once around midnight although the second append fails at first', async () => {
     let fail = true;
     const failing: EventStore = {
       ...stack.store,
@@ -76,7 +76,7 @@ describe('counting lookups', () => {
     await counter.close();
   });
 
-  it('that hangs is refused after four seconds, and taken back when it lands later', async () => {
+  it('refuses a count whose append hangs for four seconds and corrects it when it lands later', async () => {
     let hang = true;
     let release = (): void => undefined;
     const hanging: EventStore = {
@@ -97,7 +97,7 @@ describe('counting lookups', () => {
     expect(await sums('k3')).toMatchObject({ requests: 1, sources: 1 });
   });
 
-  it('whose outcome stays unknown is taken back, and later ones go to a new stream', async () => {
+  it('corrects a count whose outcome stays unknown and puts later counts into a new stream', async () => {
     let lose = true;
     const losing: EventStore = {
       ...stack.store,
@@ -112,7 +112,7 @@ describe('counting lookups', () => {
     lose = false;
     await counter.count(one('k4'));
     await counter.close();
-    // The row of the first stream has gone with its only count.
+    // The row of the first stream is gone with its only count.
     expect(await sums('k4')).toMatchObject({ sources: 1, requests: 1 });
   });
 });
@@ -122,7 +122,7 @@ describe('the upkeep of usage', () => {
     Array.fromAsync(stack.store.readStream(stream));
   const day = () => new Date(stack.clock.now()).toISOString().slice(0, 10);
 
-  it('closes yesterday: totals stand for the counts, and say the same', async () => {
+  it('closes yesterday with totals that equal the counts', async () => {
     const counter = createLookupCounter(stack.store, stack.clock);
     for (let n = 0; n < 5; n += 1) await counter.count(one('k5'));
     await counter.close();
@@ -138,7 +138,7 @@ describe('the upkeep of usage', () => {
     expect(await sums('k5')).toEqual(before);
   });
 
-  it('expires what is older than 400 days, and nothing else', async () => {
+  it('expires counts older than 400 days and nothing else', async () => {
     const counter = createLookupCounter(stack.store, stack.clock);
     await counter.count(one('k6'));
     await counter.close();

@@ -18,7 +18,7 @@ afterEach(() => {
 
 const lookup = (keyId: string) => ({ keyId, outcome: 'isp', cacheHit: false, durationMs: 1 }) as const;
 
-/** Counts for a key, and notes when and how it is told. */
+/** Counts for a key and records the outcome and its time. */
 const count = (counter: LookupCounter, keyId = 'k') => {
   const told: { as: 'nothing' | 'durable' | 'refused'; afterMs: number } = { as: 'nothing', afterMs: 0 };
   const began = performance.now();
@@ -32,7 +32,7 @@ const count = (counter: LookupCounter, keyId = 'k') => {
 };
 
 type Store = ReturnType<typeof unsteadyStore>;
-/** What the read model would show of a key. */
+/** What the read model would show for a key. */
 const usage = (store: Store, keyId = 'k'): number => {
   let requests = 0;
   for (const stored of store.events()) {
@@ -45,7 +45,7 @@ const usage = (store: Store, keyId = 'k'): number => {
 };
 
 describe('the group commit of counts', () => {
-  it('shares one append among the counts of a turn, and the next among those that come meanwhile', async () => {
+  it('shares one append among the counts of a turn and the next append among later counts', async () => {
     const store = unsteadyStore(() => ({ is: 'taken', landsIn: 5, answersIn: 10 }));
     const counter = createLookupCounter(store.store, clock);
     const first = [count(counter), count(counter)];
@@ -57,7 +57,7 @@ describe('the group commit of counts', () => {
     expect(usage(store)).toBe(4);
   });
 
-  it('waits up to four seconds for an append that is under way', async () => {
+  it('waits up to four seconds for a running append', async () => {
     const store = unsteadyStore(() => ({ is: 'taken', landsIn: 3_000, answersIn: 3_500 }));
     const told = count(createLookupCounter(store.store, clock));
     await vi.advanceTimersByTimeAsync(LATER);
@@ -65,7 +65,7 @@ describe('the group commit of counts', () => {
     expect(usage(store)).toBe(1);
   });
 
-  it('refuses after four seconds, and takes back what lands later', async () => {
+  it('refuses a count after four seconds and corrects it when it lands later', async () => {
     const store = unsteadyStore(() => ({ is: 'taken', landsIn: 6_000, answersIn: 6_000 }));
     const told = count(createLookupCounter(store.store, clock));
     await vi.advanceTimersByTimeAsync(4_200);
@@ -76,7 +76,7 @@ describe('the group commit of counts', () => {
     expect(usage(store)).toBe(0);
   });
 
-  it('keeps an append that was refused from landing after it', async () => {
+  it('keeps a refused append from landing later', async () => {
     let appends = 0;
     const store = unsteadyStore(() => {
       appends += 1;
@@ -89,7 +89,7 @@ describe('the group commit of counts', () => {
     expect(usage(store)).toBe(0);
   });
 
-  it('refuses after two seconds what no append has begun for, and never writes it', async () => {
+  it('refuses a count after two seconds when no append has begun for it, and never writes it', async () => {
     const store = unsteadyStore(() => ({ is: 'refused', as: 'busy' }));
     const told = count(createLookupCounter(store.store, clock));
     await vi.advanceTimersByTimeAsync(LATER);
@@ -107,7 +107,7 @@ describe('the group commit of counts', () => {
     expect(store.appends()).toBeLessThan(50);
   });
 
-  it('goes on with other counts while an append hangs for good', async () => {
+  it('continues with other counts while an append hangs for good', async () => {
     let appends = 0;
     const store = unsteadyStore(() => {
       appends += 1;
@@ -169,10 +169,10 @@ describe('a store that hangs, fails and answers late at random', () => {
       as: fc.constantFrom('busy' as const, 'unavailable' as const),
     }),
   );
-  /** Counts that come together, and the pause after them. */
+  /** Concurrent counts, and the pause after them. */
   const burst = fc.record({ counts: fc.integer({ min: 1, max: 30 }), pauseMs: ms(3_000) });
 
-  it('counts exactly the answers that were told as durable, and tells each within limits', async () => {
+  it('holds exactly the counts that were acknowledged, each acknowledged within its limit', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(burst, { minLength: 1, maxLength: 12 }),
@@ -196,7 +196,7 @@ describe('a store that hangs, fails and answers late at random', () => {
           const refused = told.filter(({ as }) => as === 'refused').map(({ afterMs }) => afterMs);
           // Counts share their limits with others of the same 100 ms.
           expect(Math.min(...refused, 2_000)).toBeGreaterThanOrEqual(1_900);
-          // Nothing is left under way.
+          // No append is still running.
           const before = store.appends();
           await vi.advanceTimersByTimeAsync(LATER);
           expect(store.appends()).toBe(before);

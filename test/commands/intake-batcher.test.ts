@@ -43,7 +43,7 @@ const ips = (count: number, from = 0) =>
   Array.from({ length: count }, (_, n) => `8.8.${(from + n) >> 8}.${(from + n) & 255}`);
 
 describe('the batcher of a partner', () => {
-  it('admits exactly the limit out of a hundred at once', async () => {
+  it('admits exactly the limit out of a hundred concurrent requests', async () => {
     const partner = randomUUID();
     const batcher = createIntakeBatcher(stack.store);
     const results = await Promise.all(ips(100).map((ip) => reserve(batcher, partner, ip, 10)));
@@ -52,7 +52,7 @@ describe('the batcher of a partner', () => {
     expect(await eventsOf(partner)).toHaveLength(10);
   });
 
-  it('admits exactly the limit over two processes that race', async () => {
+  it('admits exactly the limit over two racing processes', async () => {
     const partner = randomUUID();
     const other = createPostgresEventStore({ url: stack.url, now: () => stack.clock.now() });
     const batchers = [createIntakeBatcher(stack.store), createIntakeBatcher(other)] as const;
@@ -64,7 +64,7 @@ describe('the batcher of a partner', () => {
     await other.close();
   });
 
-  it('makes one reservation of many equal requests, and tells it to all', async () => {
+  it('makes one reservation of many equal requests and returns it to all', async () => {
     const partner = randomUUID();
     const batcher = createIntakeBatcher(stack.store);
     const results = await Promise.all(Array.from({ length: 50 }, () => reserve(batcher, partner, '8.8.8.8')));
@@ -73,7 +73,7 @@ describe('the batcher of a partner', () => {
     expect(await eventsOf(partner)).toHaveLength(1);
   });
 
-  it('sees what another process settled before it tells a limit', async () => {
+  it('reads what another process settled before it reports a full limit', async () => {
     const partner = randomUUID();
     const here = createIntakeBatcher(stack.store);
     const there = createIntakeBatcher(stack.store);
@@ -82,7 +82,7 @@ describe('the batcher of a partner', () => {
     expect(await reserve(here, partner, '8.8.4.4', 1)).toMatchObject({ ok: true });
   });
 
-  it('counts each reservation once, however many read on from the same fold at once', async () => {
+  it('counts each reservation once when many callers read on from the same fold', async () => {
     const partner = randomUUID();
     const here = createIntakeBatcher(stack.store);
     const there = createIntakeBatcher(stack.store);
@@ -107,7 +107,7 @@ describe('the batcher of a partner', () => {
     expect(used).toMatchObject({ value: { value: 2 } });
   });
 
-  it('starts from its last snapshot and comes to the same state', async () => {
+  it('starts from its last snapshot and reaches the same state', async () => {
     const partner = randomUUID();
     const batcher = createIntakeBatcher(stack.store);
     await Promise.all(ips(2_100).map((ip) => reserve(batcher, partner, ip)));
@@ -122,7 +122,7 @@ describe('the batcher of a partner', () => {
     });
   });
 
-  it('carries who asked, and when, into the events', async () => {
+  it('records the caller and the time in the events', async () => {
     const partner = randomUUID();
     const batcher = createIntakeBatcher(stack.store);
     await reserve(batcher, partner, '8.8.8.8');

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Calls at even distances, each whether or not those before have gone on. @returns how long each waited */
+/** Calls at even intervals, whether or not earlier calls have proceeded. @returns how long each waited */
 const evenly = async (linger: () => Promise<void>, calls: number, everyMs: number): Promise<number[]> => {
   const waited: number[] = [];
   for (let n = 0; n < calls; n += 1) {
@@ -22,19 +22,19 @@ const evenly = async (linger: () => Promise<void>, calls: number, everyMs: numbe
   return waited;
 };
 
-it('lets independent calls go on three at a time', async () => {
+it('lets independent calls proceed three at a time', async () => {
   const waited = await evenly(createLinger({ ms: 25, most: 3 }), 46, 10);
   expect(waited.slice(0, 16)).toEqual(Array(16).fill(0));
   expect(waited.slice(16)).toEqual(Array(10).fill([20, 10, 0]).flat());
 });
 
-it('lets calls go on at once while they come too seldom for company, and asks ever more seldom', async () => {
+it('lets calls proceed at once while they are too rare to group, and probes ever more rarely', async () => {
   const waited = await evenly(createLinger({ ms: 25, most: 3 }), 16 + 1 + 16 + 1 + 32 + 1 + 64, 100);
   const waits = waited.flatMap((ms, n) => (ms > 0 ? [n] : []));
   expect(waits).toEqual([16, 33, 66]);
 });
 
-it('costs a caller who waits for each answer one wait in ever more calls', async () => {
+it('costs a sequential caller one wait in ever more calls', async () => {
   const linger = createLinger({ ms: 25, most: 3 });
   const began = Date.now();
   const calling = (async () => {
@@ -45,7 +45,7 @@ it('costs a caller who waits for each answer one wait in ever more calls', async
   expect(Date.now() - began).toBeLessThanOrEqual(7 * 25);
 });
 
-it('holds nobody longer than its time', async () => {
+it('holds a call no longer than its time limit', async () => {
   const linger = createLinger({ ms: 25, most: 3 });
   const waited = [...(await evenly(linger, 18, 1)), ...(await evenly(linger, 500, 13))];
   expect(Math.max(...waited)).toBeLessThanOrEqual(25);

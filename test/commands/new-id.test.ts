@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { newId } from '../../commands/new-id.ts';
 
 describe('a new id', () => {
-  it('is like no other, and sorts after those of milliseconds before', async () => {
+  it('is unique and sorts after the ids of earlier milliseconds', async () => {
     const ids = Array.from({ length: 5_000 }, newId);
     expect(new Set(ids).size).toBe(ids.length);
     expect(new Set(ids.map(version))).toEqual(new Set([7]));

@@ -35,7 +35,7 @@ const last = async () => {
 };
 const now = () => stack.clock.now();
 
-describe('the domains that are left out', () => {
+describe('excluded domains', () => {
   it.each([
     ...['gmail.com', 'outlook.com', 'hotmail.co.uk', 'yahoo.com', 'icloud.com', 'gmx.de', 'web.de', 'qq.com'],
     ...[
@@ -49,7 +49,7 @@ describe('the domains that are left out', () => {
     ],
     ...['test', 'a.test', 'example', 'acme.example', 'x.invalid', 'localhost', 'a.localhost'],
     ...['example.com', 'mail.example.net', 'example.org'],
-  ])('%s', (domain) => expect(isLeftOut(domain)).toBe(true));
+  ])('include %s', (domain) => expect(isLeftOut(domain)).toBe(true));
 
   it.each([
     'acme.io',
@@ -59,11 +59,11 @@ describe('the domains that are left out', () => {
     'contest',
     'gmail.com.acme.io',
     'test.io',
-  ])('and not %s', (domain) => expect(isLeftOut(domain)).toBe(false));
+  ])('do not include %s', (domain) => expect(isLeftOut(domain)).toBe(false));
 });
 
-describe('a batch that is written down', () => {
-  it('holds neither address nor domain, site or page run in the clear, and expires 30 days after its day', async () => {
+describe('a recorded batch of signals', () => {
+  it('holds no address, domain, site or page run in the clear and expires 30 days after its day', async () => {
     const sent = signal(now(), { page_run_id: 'run-7', installation_id: 'the-installation' });
     const { batch, eventIds } = await observe([sent]);
     const stored = await last();
@@ -77,7 +77,7 @@ describe('a batch that is written down', () => {
     expect(key?.open(Buffer.from(clue?.sealed ?? '', 'base64'), clue?.domain).toString()).toBe('acme.io');
   });
 
-  it('has each name once, and of what is left out the name alone', async () => {
+  it('has each name once, and only the name of an excluded domain', async () => {
     const kept = signal(now() - 30 * DAY + 1, { event_id: 'kept' });
     const { eventIds } = await observe([
       kept,
@@ -97,7 +97,7 @@ describe('a batch that is written down', () => {
     expect((await last()).data.clues).toMatchObject([{ occurred_at: isoTime(now()) }]);
   });
 
-  it('tells alike what is alike, and apart what is not', async () => {
+  it('maps equal values to equal tokens and different values to different ones', async () => {
     await observe([
       signal(now()),
       signal(now(), { ip: '::ffff:8.8.4.4' }),
@@ -126,13 +126,13 @@ describe('a batch that is written down', () => {
     expect((await observe(most)).eventIds).toHaveLength(1_000);
   });
 
-  it('is nothing where nothing was sent', async () => {
+  it('is empty when nothing was sent', async () => {
     const before = await stack.store.head();
     expect(await observe([])).toEqual({ batch: null, eventIds: [], position: null });
     expect(await stack.store.head()).toBe(before);
   });
 
-  it('stands once in the log where an answer was lost and the same append was sent again', async () => {
+  it('stands once in the log when a response was lost and the append was sent again', async () => {
     let tries = 0;
     const store = {
       ...stack.store,

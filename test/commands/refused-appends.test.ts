@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 afterAll(() => stack.close());
 
-/** Runs the work until it has been refused and has read, then replicates what refused it. */
+/** Runs the work until it has been refused and has read, then replicates the event that refused it. */
 const replicateMeanwhile = async <T>(work: Promise<T>): Promise<T> => {
   const before = cluster.reads();
   await eventually('the work reads again', () => cluster.reads() >= before + 3);
@@ -35,10 +35,10 @@ const replicateMeanwhile = async <T>(work: Promise<T>): Promise<T> => {
 };
 const eventsOf = (stream: string) => Array.fromAsync(stack.store.readStream(stream));
 
-describe('an append that is refused on an event that is not replicated yet', () => {
+describe('an append that is refused because of an event that is not replicated yet', () => {
   const completion = (partner: string, position: bigint) => aCompletion(stack, partner, position);
 
-  it('is retried by billing, which then makes each entry once', async () => {
+  it('is retried by billing, which then appends each entry once', async () => {
     const partner = randomUUID();
     const [five, six] = [completion(partner, 5n), completion(partner, 6n)];
     cluster.hold();
@@ -48,7 +48,7 @@ describe('an append that is refused on an event that is not replicated yet', () 
     expect(entries.map(({ data }) => (data as { position: string }).position)).toEqual(['5', '6']);
   });
 
-  it('fails as StoreBusy in billing while it lasts, and is billed once later', async () => {
+  it('fails billing as StoreBusy meanwhile and is billed once later', async () => {
     const partner = randomUUID();
     const [five, six] = [completion(partner, 5n), completion(partner, 6n)];
     cluster.hold();
@@ -59,7 +59,7 @@ describe('an append that is refused on an event that is not replicated yet', () 
     expect(await eventsOf(billingStream(partner))).toHaveLength(2);
   });
 
-  it('makes no second session of a visit that another process has just captured', async () => {
+  it('starts no second session for a visit that another process has just captured', async () => {
     const visit = {
       tracker_id: randomUUID(),
       partner_id: randomUUID(),
@@ -80,8 +80,8 @@ describe('an append that is refused on an event that is not replicated yet', () 
   });
 });
 
-describe('an append that is refused on an event that is lost with its leader', () => {
-  it('is made again for the body of a webhook event, so that no delivery is without one', async () => {
+describe('an append that is refused because of an event that is lost with its leader', () => {
+  it('is repeated for the body of a webhook event, so every delivery has a body', async () => {
     const id = `evt_test_${randomUUID()}`;
     const at = new Date(stack.clock.now()).toISOString();
     cluster.refuseOnce(`payload-${id}`, 0);
@@ -99,7 +99,7 @@ describe('an append that is refused on an event that is lost with its leader', (
     expect(await eventsOf(`payload-${id}`)).toHaveLength(1);
   });
 
-  it('is made again for a part of a closed day', async () => {
+  it('is repeated for a part of a closed day', async () => {
     const stream = trackerDayStream('2026-02-01');
     cluster.refuseOnce(stream, 0);
     await closeTrackerDay(
@@ -112,7 +112,7 @@ describe('an append that is refused on an event that is lost with its leader', (
   });
 });
 
-describe('a day that is closed already', () => {
+describe('a closed day', () => {
   it('is not closed again', async () => {
     const rows = [[randomUUID(), '2026-02-02T10', 1, 0]] as const;
     for (let run = 0; run < 2; run += 1) {

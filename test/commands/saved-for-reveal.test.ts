@@ -32,7 +32,7 @@ const attempt = (n: number, round: number): EnrichmentCommand => ({
   baseMs: 15_000,
 });
 
-it('tells of a refresh to the partner alone that asked for it: under way, given up, or done', async () => {
+it('reports a refresh only to the partner that requested it: in progress, given up, or done', async () => {
   expect(await seenBy(ANNA)).toBeNull();
   await given({ type: 'Submit', ip: IP, reservation: null, at: AT - 9 * DAY });
   expect(await seenBy(ANNA)).toBeNull();

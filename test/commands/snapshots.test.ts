@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-/** A store as a new process sees it, which counts the events that are read. */
+/** The store of a new process, with a count of the events that it reads. */
 const countingStore = () => {
   let read = 0;
   const store: EventStore = Object.create(stack.store);
@@ -36,7 +36,7 @@ const countingStore = () => {
 const times = <T>(count: number, make: (nth: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, nth) => make(nth)));
 
-/** Writes about 1,100 events; gives back a command on them for another process, which changes nothing. */
+/** Writes about 1,100 events; returns a command on them for another process, which changes nothing. */
 const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown>>> = {
   'a partner’s keys': async () => {
     const made = await createPartner(stack.store, `acme ${randomUUID()}`, stack.context());
@@ -102,7 +102,7 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
     }
     return async (store) => {
       const batcher = createEndpointBatcher(store);
-      // As each test and each retry of a delivery asks.
+      // The same query as each test and each retry of a delivery makes.
       for (let nth = 0; nth < 20; nth += 1) await currentEndpoint(batcher, partner, id);
       return { ok: (await currentEndpoint(batcher, partner, id))?.name === 'hook 1099' };
     };
@@ -131,7 +131,7 @@ test.each(Object.keys(kinds))('another process reads %s from the last snapshot o
   expect(read()).toBeLessThan(300);
 });
 
-test('a snapshot in parts is folded from where all of them are there, and from before it where one is missing', async () => {
+test('a snapshot in parts is used when all parts exist, and an earlier one when a part is missing', async () => {
   interface Counted {
     readonly type: 'test.Counted.v1' | 'test.Part.v1';
     readonly data: { readonly part?: number };
@@ -166,7 +166,7 @@ test('a snapshot in parts is folded from where all of them are there, and from b
   expect(await folded('c123c1')).toBe(401);
 });
 
-test('a long stream without a snapshot is folded from its start, and not held in memory', async () => {
+test('a long stream without a snapshot is folded from its start without holding it in memory', async () => {
   const events = 50_010;
   const heldBack: number[] = [];
   const stored = (revision: number) => ({

@@ -8,10 +8,9 @@ import { reads } from './suite/reads.ts';
 import { retention } from './suite/retention.ts';
 
 /**
- * The one contract that every event store is held to (`event-store/port.ts`). It takes a log that others
- * have written to and still write to: every test has streams of its own.
- *
- * @param start brings up the server to test, once, or reaches one that runs
+ * The contract of every event store (`event-store/port.ts`). It tolerates a log with other writers, so
+ * every test uses its own streams.
+ * @param start starts the server under test once, or connects to a running one
  */
 export const describeEventStore = (name: string, start: () => Promise<TestedServer>): void => {
   describe(`the event store contract on ${name}`, () => {

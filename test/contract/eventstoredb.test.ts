@@ -15,7 +15,9 @@ const at = (host: string, port: number, settings: string, stop: () => Promise<vo
   stop,
 });
 
-/** One node without TLS, named by `EVENTSTORE_URL`: behind the proxy its certificate would not fit. */
+/**
+ * Uses one node without TLS, named by `EVENTSTORE_URL`: the proxy's address would not match a certificate.
+ */
 const named = (url: string): TestedServer => {
   const { hostname, port, pathname, search } = new URL(url);
   return at(hostname, Number(port || PORT), `${pathname}${search}`, async () => undefined);
@@ -49,7 +51,7 @@ if (EVENTSTORE_URL !== undefined) {
 } else if (await dockerAnswers()) {
   describeEventStore('EventStoreDB', startContainer);
 } else {
-  describe.skip('the event store contract on EventStoreDB: EVENTSTORE_URL is not set, no Docker engine answers', () => {
-    it('is not run');
+  describe.skip('the event store contract on EventStoreDB without EVENTSTORE_URL and Docker', () => {
+    it('is skipped');
   });
 }

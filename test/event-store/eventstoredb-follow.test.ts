@@ -54,7 +54,7 @@ it('takes events off the server while its own follower is busy', async () => {
   expect(batches).toEqual([500, 500, 500, 499]);
 });
 
-it('leaves events with the server that would be too much to hold', async () => {
+it('leaves events with the server when its buffer is full', async () => {
   const { subscription, following } = subscribed();
   const first = following.next();
   subscription.write(resolved(0));

@@ -13,7 +13,7 @@ const row = (position: number) => ({
   metadata: {},
 });
 
-/** A pool whose reads of more than so many events take too long. */
+/** A pool whose reads time out above a number of events. */
 const slowPool = (most: number) => {
   const asked: number[] = [];
   return {
@@ -27,7 +27,7 @@ const slowPool = (most: number) => {
   };
 };
 
-it('asks for less after a read that took too long, tells of it, and gets through without a gap', async () => {
+it('asks for fewer events after a read that timed out, logs it, and reaches the end without a gap', async () => {
   const pool = slowPool(40);
   const stalls: (Position | null)[] = [];
   const follower = createFollower({
@@ -46,7 +46,7 @@ it('asks for less after a read that took too long, tells of it, and gets through
   expect(seen).toEqual(Array.from({ length: EVENTS }, (_, n) => BigInt(n + 1)));
   expect(pool.asked[0]).toBe(500);
   expect(stalls.length).toBeGreaterThan(0);
-  // It grows again after each success, and so is refused about every other time at most.
+  // The size grows after each success, so at most about every second read is refused.
   expect(stalls.length).toBeLessThan(pool.asked.length / 2 + 2);
   await follower.close();
 });

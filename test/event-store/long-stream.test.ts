@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-/** Rows of the log that anybody has read so far, as PostgreSQL counts them, some moments late. */
+/** The number of log rows read so far by all connections. PostgreSQL's statistics lag by moments. */
 const rowsRead = async (): Promise<number> => {
   const { rows } = await stack.pool.query(
     `select seq_tup_read + idx_tup_fetch as n from pg_stat_user_tables where relid = 'eventlog.event'::regclass`,
@@ -30,7 +30,7 @@ const fill = (from: number, to: number) =>
     [STREAM, from, to],
   );
 
-it('reads the end of a stream that has grown without reading the rest', async () => {
+it('reads the end of a long stream without reading the rest', async () => {
   const store = createPostgresEventStore({ url: stack.url, now: () => 0 });
   const readEnd = async (): Promise<number | undefined> => {
     for await (const { revision } of store.readStream(STREAM, { direction: 'backwards', limit: 1 }))

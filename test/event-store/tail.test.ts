@@ -60,7 +60,7 @@ const opened = (log: ReturnType<typeof memoryLog>) =>
     log: pino({ level: 'silent' }),
   });
 
-/** What a follower gets until it has come to a position. */
+/** The events that a follower receives up to a position. */
 const collect = async (
   tail: ReturnType<typeof opened>,
   to: number,
@@ -92,7 +92,7 @@ it('reads the log once for all followers at its end', async () => {
   await tail.close();
 });
 
-it('lets a follower that is behind catch up apart, without a gap or a repeat, and join', async () => {
+it('lets a follower that lags catch up separately, without a gap or a repeat, and join the others', async () => {
   const log = memoryLog();
   log.append(...range(1, 4_000).map((position) => recorded(Number(position))));
   const tail = opened(log);
@@ -123,7 +123,7 @@ it('sends a follower that is slower than its memory back to the store', async ()
   await tail.close();
 });
 
-it('hands a batch of bounded bytes to a follower that merges what is remembered', async () => {
+it('hands a batch of bounded bytes to a follower that merges remembered batches', async () => {
   const log = memoryLog();
   const tail = opened(log);
   const follower = tail.follow({ after: null, signal: new AbortController().signal });
@@ -141,7 +141,7 @@ it('hands a batch of bounded bytes to a follower that merges what is remembered'
   await tail.close();
 });
 
-it('hands events by prefix, hides expired ones, and passes the positions of both', async () => {
+it('filters events by prefix, hides expired ones, and moves the position past both', async () => {
   const log = memoryLog();
   log.append(recorded(1));
   const tail = opened(log);

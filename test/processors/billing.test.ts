@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-/** Runs the processor; `name` other than its own makes a second leader beside the first. */
+/** Runs the billing processor. A `name` other than its own makes a second leader beside the first. */
 const started = (name = BILLING_PROCESSOR, store: EventStore = stack.store) => {
   let passed = -1n;
   const stopped: string[] = [];
@@ -44,7 +44,7 @@ const ledgerOf = async (partner: string) => {
 const revealsOf = async (partner: string) => (await ledgerOf(partner)).map(({ reveal_id }) => reveal_id);
 
 describe('billing completed reveals', () => {
-  it('gives each of 500 completions of several partners one entry, in the order of the log', async () => {
+  it('gives each of 500 completions of several partners one entry, in log order', async () => {
     const partners = Array.from({ length: 5 }, () => randomUUID());
     const billing = [started(), started('second leader')];
     const completed = await Promise.all(
@@ -69,7 +69,7 @@ describe('billing completed reveals', () => {
     for (const each of billing) await each.stop();
   });
 
-  it('adds nothing when all of it is delivered again, to a ledger that has gone on', async () => {
+  it('adds nothing when every completion is delivered again after the ledger has grown', async () => {
     const partner_id = randomUUID();
     const reveals = Array.from({ length: 7 }, () => completedReveal({ partner_id }));
     for (const reveal of reveals) await complete(stack.store, reveal);
@@ -86,7 +86,7 @@ describe('billing completed reveals', () => {
     expect(await revealsOf(partner_id)).toEqual([...before, late.reveal_id]);
   });
 
-  it('takes few appends to catch up with one partner', async () => {
+  it('catches up with one partner in few appends', async () => {
     const partner_id = randomUUID();
     let appends = 0;
     const counting: EventStore = {
@@ -106,7 +106,7 @@ describe('billing completed reveals', () => {
     expect(appends).toBeLessThan(10);
   });
 
-  it('bills a completion that expired while the processor stood still', async () => {
+  it('bills a completion that expired while the processor was stopped', async () => {
     const partner_id = randomUUID();
     const reveal = completedReveal({ partner_id, expires_at: '2026-03-01T12:00:01.000Z' });
     await complete(stack.store, reveal);
@@ -118,7 +118,7 @@ describe('billing completed reveals', () => {
     expect(await revealsOf(partner_id)).toEqual([reveal.reveal_id]);
   });
 
-  it('stops at a completion that it cannot read, and bills nothing of that partner past it', async () => {
+  it('stops at a completion that it cannot read and bills nothing of that partner beyond it', async () => {
     const partner_id = randomUUID();
     const [good, bad, later] = [1, 2, 3].map(() => completedReveal({ partner_id }));
     if (!good || !bad || !later) throw new Error('three of them');

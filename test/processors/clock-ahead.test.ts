@@ -1,4 +1,7 @@
-/** What a clock that was ahead by an hour or a year has recorded, once it is put right, on real PostgreSQL. */
+/**
+ * Checks what a clock that was ahead by an hour or a year recorded, after its correction, on real
+ * PostgreSQL.
+ */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
@@ -39,8 +42,8 @@ afterEach(async () => {
 describe.each([
   ['an hour', HOUR],
   ['a year', 365 * DAY],
-])('a clock that was ahead by %s and was put right', (_by, ahead) => {
-  describe('in enrichment', () => {
+])('after the correction of a clock that was ahead by %s', (_by, ahead) => {
+  describe('enrichment', () => {
     let streams: LookupStreams;
     let asked: number;
     beforeEach(() => {
@@ -81,7 +84,7 @@ describe.each([
       throw new Error('timed out');
     };
 
-    it('delays no attempt at work that was asked for, failed or was claimed under it', async () => {
+    it('attempts work on time that was requested, failed or claimed under that clock', async () => {
       const right = stack.clock.at;
       stack.clock.at += ahead;
       await submit();
@@ -109,7 +112,7 @@ describe.each([
       expect(reported).toEqual(['enrichment']);
     });
 
-    it('keeps no reservation from being submitted', async () => {
+    it('submits the reservation', async () => {
       const right = stack.clock.at;
       stack.clock.at += ahead;
       await submit({
@@ -128,7 +131,7 @@ describe.each([
       expect(reported).toContain('reservation');
     });
 
-    it('does not keep intakes from being truncated 90 days later', async () => {
+    it('truncates intakes 90 days later', async () => {
       const partner = randomUUID();
       await stack.rows('insert into read.partner (partner_id, name, created_at) values ($1, $2, $3)', [
         partner,
@@ -152,13 +155,13 @@ describe.each([
     });
   });
 
-  describe('in deliveries', () => {
+  describe('deliveries', () => {
     const prepare = () => {
       stack.project([deliveries]);
       return openDeliverer(stack);
     };
 
-    it('delays no delivery that was queued or failed under it', async () => {
+    it('attempts a delivery on time that was queued or failed under that clock', async () => {
       const deliverer = prepare();
       const endpoint = anEndpoint();
       deliverer.clock.skip(ahead);
@@ -178,7 +181,7 @@ describe.each([
       expect(reported).toContain('delivery');
     });
 
-    it('does not keep an endpoint from being probed whose breaker holds since', async () => {
+    it('probes an endpoint on time whose breaker opened under that clock', async () => {
       const deliverer = prepare();
       const endpoint = anEndpoint();
       deliverer.clock.skip(ahead);
@@ -202,7 +205,7 @@ describe.each([
       );
     });
 
-    it('keeps no slot of an endpoint for attempts of workers that have died since', async () => {
+    it("frees the endpoint's slots held by workers that have died since", async () => {
       const deliverer = prepare();
       const endpoint = anEndpoint();
       const [d] = await deliverer.queue(endpoint, 1);
@@ -221,7 +224,7 @@ describe.each([
     });
   });
 
-  it('delays no check of where a custom domain points', async () => {
+  it('checks on time where a custom domain points', async () => {
     const right = stack.clock.at;
     await stack.rows(
       `insert into work.domain_look (domain_id, hostname, looks, looked_at, due_at, recorded_at)
@@ -255,7 +258,7 @@ describe.each([
   });
 });
 
-it('times that are recorded within a minute ahead are waited for', async () => {
+it('waits until recorded times that are up to a minute ahead have passed', async () => {
   stack.project([deliveries]);
   const deliverer = openDeliverer(stack);
   const endpoint = anEndpoint();

@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(() => dns.close());
 
-describe('where a name points', () => {
+describe('the CNAME check', () => {
   test.each([
     ['straight.example.com', null],
     ['loud.example.com', null],
@@ -67,7 +67,7 @@ describe('where a name points', () => {
     expect(await lookWhere(dns.resolver, name, TARGET, AbortSignal.timeout(5_000))).toBe(expected);
   });
 
-  it('is a time-out when the look is ended', async () => {
+  it('reports a timeout when the check is aborted', async () => {
     const ended = new AbortController();
     const looked = lookWhere(dns.resolver, 'silent.example.com', TARGET, ended.signal);
     ended.abort();

@@ -31,7 +31,7 @@ const start = (...[receive, over]: Parameters<Deliverer['start']>) => {
   return worker;
 };
 const taken: Receive = () => TAKEN;
-/** What other tests have left is taken without a word. */
+/** Accepts deliveries of endpoints that other tests left. */
 const of =
   ({ webhook_id }: TestEndpoint, receive: Receive): Receive =>
   (eventId, webhookId) =>
@@ -46,8 +46,8 @@ const until = (what: string, endpoint: TestEndpoint, wanted: Record<string, numb
     20_000,
   );
 
-describe('deliveries', () => {
-  it('are made once by several workers, soon after they are queued', async () => {
+describe('delivery workers', () => {
+  it('make each delivery once, soon after it is queued', async () => {
     const endpoint = anEndpoint();
     const sent: string[] = [];
     const receive = of(endpoint, (eventId) => {
@@ -66,7 +66,7 @@ describe('deliveries', () => {
     });
   });
 
-  it('never pass 32 at once of one endpoint, though two workers are at it', async () => {
+  it('keep at most 32 attempts at once per endpoint across two workers', async () => {
     const endpoint = anEndpoint();
     let now = 0;
     let most = 0;
@@ -100,14 +100,14 @@ describe('deliveries', () => {
     await until('all are delivered', endpoint, { delivered: 500 });
     const inSecondFrom = (from: number) => starts.filter((at) => at >= from && at < from + 1_000).length;
     delays.disable();
-    // Some begin later than they were let, by as much as this process was held up.
+    // A start is observed late by as much as this process was delayed.
     const late = Math.ceil((200 * delays.max) / 1e9);
     expect(Math.max(...starts.map(inSecondFrom))).toBeLessThanOrEqual(208 + late);
     const last = starts.at(-1) ?? 0;
     expect(last - (starts[0] ?? 0)).toBeLessThan(3_500);
   });
 
-  it('to an endpoint that hangs delay no other', async () => {
+  it('deliver to other endpoints while one endpoint hangs', async () => {
     const [hanging, other] = [anEndpoint(), anEndpoint()];
     const release = Promise.withResolvers<void>();
     let waiting = 0;
@@ -127,7 +127,7 @@ describe('deliveries', () => {
     await until('its failures are written down', hanging, { pending: 100 });
   });
 
-  it('wait until all read models have what they speak of', async () => {
+  it('wait until every read model has reached the event that queued the delivery', async () => {
     await stack.rows(`insert into read.projection (name, position) values ('other', 0)`);
     const endpoint = anEndpoint();
     let sent = 0;
@@ -143,7 +143,7 @@ describe('deliveries', () => {
     await until('they are delivered', endpoint, { delivered: 3 });
   });
 
-  it('whose body is gone are not attempted', async () => {
+  it('do not attempt a delivery whose body is gone', async () => {
     const endpoint = anEndpoint();
     const [gone, there] = await deliverer.queue(endpoint, 2);
     start(taken, { bodyOf: async (id) => (id === gone?.event_id ? null : Buffer.from('x')) });
@@ -152,7 +152,7 @@ describe('deliveries', () => {
     expect(gone && (await deliverer.row(gone))).toMatchObject({ attempts: 0 });
   });
 
-  it('are written down, however often the store fails or does not say', async () => {
+  it('record every outcome although the store fails or leaves appends unknown', async () => {
     const endpoint = anEndpoint();
     const failures = [new StoreUnavailable('away'), new OutcomeUnknown('no answer')];
     let failed = 0;
@@ -176,8 +176,8 @@ describe('deliveries', () => {
   });
 });
 
-describe('a delivery that fails', () => {
-  it('is attempted again when its delay is over, not before, and has failed after twelve', async () => {
+describe('a failing delivery', () => {
+  it('is attempted again after its delay, not before, and fails after twelve attempts', async () => {
     const endpoint = anEndpoint();
     let sent = 0;
     start(
@@ -209,7 +209,7 @@ describe('a delivery that fails', () => {
     expect(last).toMatchObject({ attempts: 12, next_attempt_at: null });
   });
 
-  it('begins anew with a retry, once however often it is asked for', async () => {
+  it('starts over once with a retry, however often the retry is requested', async () => {
     const endpoint = anEndpoint();
     const [d] = await deliverer.queue(endpoint, 1);
     if (!d) throw new Error('nothing was queued');
@@ -230,7 +230,7 @@ describe('a delivery that fails', () => {
     expect(sent).toBe(2);
   });
 
-  it('has seven days, which stand still while its endpoint is paused', async () => {
+  it('has seven days, not counting the time in which its endpoint is paused', async () => {
     const [paused, going] = [anEndpoint(), anEndpoint()];
     await deliverer.append(created(paused, deliverer.clock.now()), created(going, deliverer.clock.now()));
     await deliverer.append(enabled(paused, false, deliverer.clock.now()));
@@ -250,7 +250,7 @@ describe('a delivery that fails', () => {
 });
 
 describe('an endpoint', () => {
-  it('that is paused takes nothing, until it is enabled; one that is deleted never again', async () => {
+  it('receives nothing while it is paused, everything once it is enabled, and nothing after its deletion', async () => {
     const [paused, gone] = [anEndpoint(), anEndpoint()];
     const sent: string[] = [];
     start((_event, webhookId) => {
@@ -271,7 +271,7 @@ describe('an endpoint', () => {
     expect(await deliverer.states(gone)).toEqual({ pending: 5 });
   });
 
-  it('that failed ten times is probed by one delivery at a time, also after a restart, until one succeeds', async () => {
+  it('receives one probe at a time after ten failures, also after a restart, until a probe succeeds', async () => {
     const endpoint = anEndpoint();
     let well = false;
     let now = 0;
@@ -309,7 +309,7 @@ describe('an endpoint', () => {
     workers.splice(0);
     await first.stop();
     await stack.caughtUp([deliveries]);
-    // As after a crash of the server.
+    // As after a crash of PostgreSQL.
     await stack.rows('truncate work.webhook_slot, work.delivery_claim');
     start(receive, options);
     const before = sent;
@@ -327,8 +327,8 @@ describe('an endpoint', () => {
   });
 });
 
-describe('a worker that is cut off', () => {
-  it('loses no delivery, and its late time-out takes no success back', async () => {
+describe('a worker that loses its claim or stops', () => {
+  it('loses no delivery, and its late timeout does not undo a success', async () => {
     const endpoint = anEndpoint();
     const release = Promise.withResolvers<void>();
     let began = false;
@@ -359,7 +359,7 @@ describe('a worker that is cut off', () => {
     expect(await deliverer.row(d)).toMatchObject({ state: 'delivered', attempts: 1, error: null });
   });
 
-  it('and is ended while its receiver hangs leaves the attempt to another', async () => {
+  it('leaves the attempt to another worker when it stops while the receiver hangs', async () => {
     const endpoint = anEndpoint();
     const release = Promise.withResolvers<void>();
     let began = false;

@@ -43,7 +43,7 @@ afterEach(async () => {
   dns.close();
 });
 
-/** As one process has them: with a cache of its own. */
+/** Watches domains as one process does, with its own cache. */
 const commandsOf = () =>
   createDomainCommands({
     store: stack.store,
@@ -74,7 +74,7 @@ const lookOut = (over: Partial<LookOptions> = {}) => {
     onLook: (outcome) => outcomes.push(outcome),
     ...over,
   });
-  // Nothing notifies a process of a clock that a test has moved.
+  // The clock of the test moves without a notification, so this polls.
   const nudging = setInterval(looks.nudge, 100);
   running.push({
     stop: () => {
@@ -101,7 +101,7 @@ const isIn = (status: string, last_error: string | null) =>
     () => stateOf(),
     (row) => row?.status === status && row.last_error === last_error,
   );
-/** Moves the clock, and waits for a look after that. */
+/** Moves the clock and waits for a check after it. */
 const lookAfter = async (ms: number, outcome: string) => {
   const before = outcomes.length;
   stack.clock.at += ms;
@@ -121,8 +121,8 @@ const dueIn = async (): Promise<number | null> => {
   return due ? due.getTime() - stack.clock.at : null;
 };
 
-describe('a claimed name', () => {
-  it('becomes active once it points here, and fails when it no longer has for three days', async () => {
+describe('a claimed domain', () => {
+  it('becomes active once it points to the service and fails after three days of not pointing to it', async () => {
     keep();
     lookOut();
     await claim(randomUUID());
@@ -133,7 +133,7 @@ describe('a claimed name', () => {
     await lookAfter(MINUTE, 'points_here');
     await isIn('active', null);
     await eventually('it is looked at daily', dueIn, (ms) => ms === DAY);
-    // A look that tells nothing new is no event.
+    // A check with an unchanged result appends no event.
     const before = await typesOf(domainStream(HOSTNAME));
     await lookAfter(DAY, 'points_here');
     expect(await typesOf(domainStream(HOSTNAME))).toEqual(before);
@@ -158,7 +158,7 @@ describe('a claimed name', () => {
     ]);
   });
 
-  it('fails after seven days in which it never pointed here', async () => {
+  it('fails after seven days in which it never pointed to the service', async () => {
     keep();
     lookOut();
     dns.says(HOSTNAME, []);
@@ -170,7 +170,7 @@ describe('a claimed name', () => {
     await isIn('failed', 'no_cname');
   });
 
-  it('is looked at once by however many workers there are', async () => {
+  it('is checked once by several workers', async () => {
     keep();
     for (let n = 0; n < 4; n += 1) lookOut();
     dns.says(HOSTNAME, [SERVICE_HOST]);
@@ -181,7 +181,7 @@ describe('a claimed name', () => {
     expect(dns.questions).toHaveLength(6);
   });
 
-  it('is checked while many names of another partner have DNS servers that are silent', async () => {
+  it('is checked while many domains of another partner have DNS servers that do not answer', async () => {
     const isDue = async (hostname: string, partner: string): Promise<void> => {
       await stack.pool.query(
         `insert into work.domain_look (domain_id, hostname, partner_id, due_at, recorded_at)
@@ -213,7 +213,7 @@ describe('a claimed name', () => {
     expect(asked.filter((name) => name.endsWith('.silent.example'))).toHaveLength(2);
   });
 
-  it('is looked at by another worker when the first one died', async () => {
+  it('is checked by another worker when the first one has died', async () => {
     keep();
     await claim(randomUUID());
     await eventually('a look is due', async () => (await dueIn()) !== null);
@@ -245,13 +245,13 @@ describe('a claimed name', () => {
     const { store, url } = stack;
     await rebuild({ store, url, projections: [domains] });
     expect(await all()).toEqual(before);
-    // Since when it has been missed is not forgotten either.
+    // The time since which it has been missed survives as well.
     await lookAfter(3 * DAY, 'no_such_name');
     await isIn('failed', 'no_such_name');
   });
 });
 
-describe('what takes two streams', () => {
+describe('an operation over two streams', () => {
   const takePlace = async (tracker: string, domain_id = randomUUID(), hostname = HOSTNAME) => {
     const command = { type: 'Take', tracker_id: tracker, partner_id: PARTNER, domain_id, hostname } as const;
     const at = stack.clock.at;
@@ -259,7 +259,7 @@ describe('what takes two streams', () => {
     await places.submit(domainSlotsStream(tracker), { ...command, at }, stack.context(), () => null);
     return domain_id;
   };
-  it('is completed: a place whose claim never came', async () => {
+  it('is completed when a slot was taken and the claim never followed', async () => {
     const tracker = randomUUID();
     const id = await takePlace(tracker);
     keep();
@@ -271,7 +271,7 @@ describe('what takes two streams', () => {
     expect((await claim(tracker)).domain_id).toBe(id);
   });
 
-  it('is undone: a place for a name that another tracker has', async () => {
+  it('is undone when a slot was taken for a domain that another tracker holds', async () => {
     const [owner, late] = [randomUUID(), randomUUID()];
     await claim(owner);
     await takePlace(late);
@@ -285,7 +285,7 @@ describe('what takes two streams', () => {
     expect((await stateOf())?.tracker_id).toBe(owner);
   });
 
-  it('is completed: a place that was given back without its name', async () => {
+  it('is completed when a slot was released and the domain was not', async () => {
     const tracker_id = randomUUID();
     const { domain_id } = await claim(tracker_id);
     const free = { type: 'Free', tracker_id, domain_id, at: stack.clock.at } as const;
@@ -306,7 +306,7 @@ describe('what takes two streams', () => {
     );
   });
 
-  it('is undone: a claim that came after its tracker was deleted', async () => {
+  it('is undone when the claim followed the deletion of its tracker', async () => {
     const { store } = stack;
     const ofTrackers = createTrackerCommands(store, 10);
     const wanted = { name: 'a site', origins: ['https://www.example.com'], customer_reference: null };
@@ -339,7 +339,7 @@ describe('what takes two streams', () => {
     expect(more).toEqual({ ok: false, refusal: 'tracker_deleted' });
   });
 
-  it('comes out the same when two processes claim one name, over and over, while others give it up', async () => {
+  it('leaves consistent streams when two processes claim and release one domain repeatedly', async () => {
     keep();
     const both = [commandsOf(), commandsOf()] as const;
     const both_ = [randomUUID(), randomUUID()] as const;
@@ -361,7 +361,7 @@ describe('what takes two streams', () => {
     expect(await stateOf()).toBeNull();
   });
 
-  it('keeps to ten places over two processes', async () => {
+  it('keeps to ten domains over two processes', async () => {
     const tracker_id = randomUUID();
     const both = [commandsOf(), commandsOf()];
     const claims = await Promise.all(

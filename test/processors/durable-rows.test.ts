@@ -10,14 +10,14 @@ import { completedReveal, revealAppend, revealStream } from '../support/reveals.
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 /**
- * A processor's checkpoint goes on in memory when PostgreSQL crashes. A row that it wrote about an event must not be
- * among those that the crash takes back, or nothing writes it again.
+ * A processor's checkpoint advances in memory when PostgreSQL crashes. A row that it wrote about an event
+ * must survive that crash, because no later run writes it again.
  */
 let stack: TestStack;
 let pool: pg.Pool;
 beforeAll(async () => {
   stack = await startTestStack();
-  // As the service's own pool.
+  // Configured like the service's own pool.
   pool = new pg.Pool({ connectionString: stack.url, max: 2, options: '-c synchronous_commit=off' });
   await pool.query('create table public.committed (relation text, durability text)');
   await pool.query(`
@@ -46,7 +46,7 @@ const waiting = {
   onAwaited: async () => undefined,
 };
 
-it('a reveal that waits for its result is written durably', async () => {
+it('a reveal that waits for its result is written with synchronous commit', async () => {
   const [requested] = revealAppend(reveal);
   const stored = {
     ...requested,
@@ -58,13 +58,13 @@ it('a reveal that waits for its result is written durably', async () => {
   expect(await commits()).toEqual([{ relation: 'awaited_result', durability: 'on' }]);
 });
 
-it('a reveal whose result has come is marked durably', async () => {
+it('a reveal whose result has arrived is marked with synchronous commit', async () => {
   const parts = { pool, clock: stack.clock, applied: async () => true, complete: async () => true };
   await resultIsThere(parts, 'a-digest');
   expect(await commits()).toEqual([{ relation: 'awaited_result', durability: 'on' }]);
 });
 
-it('the first check of a claimed domain is scheduled durably', async () => {
+it('the first check of a claimed domain is scheduled with synchronous commit', async () => {
   const hostname = 'visits.example.com';
   const data = { domain_id: randomUUID(), hostname, tracker_id: randomUUID(), partner_id: randomUUID() };
   const at = new Date(stack.clock.now()).toISOString();

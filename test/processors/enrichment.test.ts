@@ -60,7 +60,7 @@ const attempts = (lookup: Provider['lookup'], atOnce = 4) =>
 const company = { match_type: 'company', network: null, company: null, fresh_for_days: null } as const;
 
 describe('the attempts at an enrichment', () => {
-  it('complete it, and settle every partner who waits', async () => {
+  it('complete it and settle every partner that waits for it', async () => {
     const [anna, bert] = [randomUUID(), randomUUID()];
     await submit('8.8.1.1', anna);
     await submit('8.8.1.1', bert);
@@ -77,7 +77,7 @@ describe('the attempts at an enrichment', () => {
     await settling.stop();
   });
 
-  it('are made once by several workers, however often they look', async () => {
+  it('happen once with several polling workers', async () => {
     const partner = randomUUID();
     const asked: string[] = [];
     const lookup = async (ip: string) => {
@@ -93,7 +93,7 @@ describe('the attempts at an enrichment', () => {
     for (const worker of workers) await worker.stop();
   });
 
-  it('that fail are repeated when their delay is over, not before', async () => {
+  it('are repeated after their delay when they fail, not before', async () => {
     let asked = 0;
     const worker = attempts(async (ip) => {
       if (ip !== '8.8.3.1') return null;
@@ -116,7 +116,7 @@ describe('the attempts at an enrichment', () => {
     await worker.stop();
   });
 
-  it('whose worker died are made again after the lease, and the zombie changes nothing', async () => {
+  it('are repeated after the lease when their worker died, and the late worker changes nothing', async () => {
     await submit('8.8.4.1', randomUUID());
     await stack.caughtUp([lookups]);
     let release = (): void => undefined;
@@ -144,7 +144,7 @@ describe('the attempts at an enrichment', () => {
   });
 });
 
-describe('a reservation whose submission did not get through', () => {
+describe('a reservation whose submission failed', () => {
   const brokenAfterReservation = (): LookupStreams =>
     streamsOver({
       ...stack.store,
@@ -154,7 +154,7 @@ describe('a reservation whose submission did not get through', () => {
           : stack.store.append(stream, expected, events),
     });
 
-  it('is told as unconfirmed, and is completed by a repeat without a second one', async () => {
+  it('is reported as unconfirmed, and a repeat completes it without a second reservation', async () => {
     const partner = randomUUID();
     expect(await submit('8.8.5.1', partner, brokenAfterReservation())).toMatchObject({
       is: 'refused',
@@ -165,7 +165,7 @@ describe('a reservation whose submission did not get through', () => {
     expect(made).toHaveLength(1);
   });
 
-  it('is submitted by the sweep, once its POST has had time', async () => {
+  it('is submitted by the sweep after the time limit of its POST', async () => {
     const partner = randomUUID();
     await submit('8.8.5.2', partner, brokenAfterReservation());
     await stack.caughtUp([lookups]);
@@ -179,7 +179,7 @@ describe('a reservation whose submission did not get through', () => {
     expect(await sweep()).toBe(0);
   });
 
-  it('of an address that has been saved meanwhile is settled at once', async () => {
+  it('is settled at once when its address has been saved meanwhile', async () => {
     const [anna, bert] = [randomUUID(), randomUUID()];
     await submit('8.8.5.3', anna, brokenAfterReservation());
     await submit('8.8.5.3', bert);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 beforeEach(() => stack.pool.query('truncate read.enrichment_work, work.claim'));
 
-/** Work that is due, of addresses that begin with the network. */
+/** Due enrichments of addresses under the network prefix. */
 const ask = (askedBy: string, network: string, count: number, sinceMs: number) =>
   stack.pool.query(
     `insert into read.enrichment_work (ip, round, kind, requested_at, attempts, next_attempt_at, asked_by)
@@ -28,7 +28,7 @@ const claimed = async (limit: number): Promise<string[]> => {
   return claims.map(({ item }) => item);
 };
 
-it('takes the enrichments of each partner in turn, and of one partner the earliest first', async () => {
+it('claims the enrichments of the partners round-robin and of each partner the earliest first', async () => {
   await ask(randomUUID(), '1.0.0.', 200, 60_000);
   await ask(randomUUID(), '2.0.0.', 3, 1_000);
   expect((await claimed(6)).sort()).toEqual([
@@ -42,12 +42,12 @@ it('takes the enrichments of each partner in turn, and of one partner the earlie
   expect((await claimed(2)).sort()).toEqual(['1.0.0.4', '1.0.0.5']);
 });
 
-it('lets a partner have its turn beside a backlog of another, also where one is taken at a time', async () => {
+it("claims a partner's enrichment beside another partner's backlog, also one at a time", async () => {
   await ask(randomUUID(), '1.0.0.', 200, 60_000);
   await ask(randomUUID(), '2.0.0.', 1, 1_000);
   const taken: string[] = [];
   for (let nth = 0; nth < 40; nth += 1) taken.push(...(await claimed(1)));
   expect(taken).toHaveLength(40);
-  // By time it would be the last of 201. At random it is missing among 40 once in a million million times.
+  // Ordered by time it would be the last of 201. A random order misses it among 40 once in 10^12 runs.
   expect(taken).toContain('2.0.0.1');
 });

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-/** A batch that comes now; gives its stream. */
+/** Observes a batch at the current time and returns its stream. */
 const come = async (): Promise<string> => {
   const read = readSignals({ signals: [signal(stack.clock.now()), signal(stack.clock.now())] });
   if (!read.ok) throw new Error('wrong');
@@ -58,8 +58,8 @@ const stored = async (stream: string) =>
 const rows = async (day: string) =>
   (await stack.rows('select 1 from read.signal where day = $1', [day])).length;
 
-describe('the clues of a day', () => {
-  it('are deleted when the last of them has expired, not before, and those of the next day stay', async () => {
+describe('the signals of a day', () => {
+  it("are deleted when the last of them has expired, not before, while the next day's signals stay", async () => {
     const begun = stack.clock.at;
     const stream = await come();
     await come();
@@ -79,7 +79,7 @@ describe('the clues of a day', () => {
     expect(await stack.rows('select * from read.signal order by event_id')).toEqual(before);
   });
 
-  it('were hidden under a key that is destroyed: what somebody kept of them opens no more', async () => {
+  it('cannot be decrypted from a copy after their day key is destroyed', async () => {
     stack.clock.at = Date.parse('2026-05-01T12:00:00Z');
     const stream = await come();
     const [kept] = (await stack.rows('select data from eventlog.event where stream = $1', [stream])) as [
@@ -97,7 +97,7 @@ describe('the clues of a day', () => {
     await expect(open()).rejects.toThrow();
   });
 
-  it('are completed by the next run where one died after the stream was gone', async () => {
+  it('are deleted completely by the next run when a run died after it deleted the stream', async () => {
     stack.clock.at = Date.parse('2026-07-01T12:00:00Z');
     await run();
     const stream = await come();
@@ -108,7 +108,7 @@ describe('the clues of a day', () => {
     expect(await rows('2026-07-01')).toBe(0);
   });
 
-  it('wait for every consumer, and not in silence', async () => {
+  it('stay until every consumer has read them, and the wait is logged', async () => {
     stack.clock.at = Date.parse('2026-09-01T12:00:00Z');
     const stream = await come();
     const [{ position }] = (await stack.rows('select position from eventlog.event where stream = $1', [

@@ -10,7 +10,7 @@ beforeAll(async () => {
   expiry = await openExpiry();
 });
 afterAll(() => expiry.stack.close());
-/** What the tests before have left expires, and is gone. */
+/** Expires and removes what earlier tests left. */
 beforeEach(async () => {
   const { at, readerAt, sweepSessions, sweepReveals, warnings } = expiry;
   at(EXPIRED + 300 * DAY);
@@ -21,8 +21,8 @@ beforeEach(async () => {
   at(BEGUN);
 });
 
-describe('what has expired', () => {
-  it('leaves store and read models at that very instant, not before, and is told of once', async () => {
+describe('an expired session or reveal', () => {
+  it('leaves store and read models at that instant, not before, and is announced once', async () => {
     const { at, session, reveal, sweepSessions, sweepReveals, stored, rows, told } = expiry;
     const one = await session();
     const other = await reveal();
@@ -59,19 +59,19 @@ describe('what has expired', () => {
     }
   });
 
-  it('was sealed under a key that is destroyed: what somebody kept of it opens no more', async () => {
+  it('cannot be decrypted from a copy after its day key is destroyed', async () => {
     const { stack, master, dayKeys, at, session } = expiry;
     const { session_id, stream } = await session({ custom: { plan: 'a secret' } });
     const [kept] = (await stack.rows('select data from eventlog.event where stream = $1', [stream])) as [
       { data: { sealed: string } },
     ];
     const sealed = Buffer.from(kept.data.sealed, 'base64');
-    /** With all of the database, the master key, and a clock turned back. */
+    /** Decrypts with the whole database, the master key and a clock set back. */
     const open = async () => {
       const thief = createDayKeys({ pool: stack.pool, master, clock: { now: () => BEGUN } });
       return (await thief.of('2026-03-01'))?.open(sealed, session_id).toString('utf8');
     };
-    // The day's last session expires with the end of March 31st.
+    // The day's last session expires at the end of March 31st.
     const over = Date.parse('2026-04-01');
     at(over - 1);
     await dayKeys.destroyExpired();
@@ -81,7 +81,7 @@ describe('what has expired', () => {
     await expect(open).rejects.toThrow();
   });
 
-  it('is told of for 60 days, then that is forgotten too', async () => {
+  it('is listed as expired for 60 days and then forgotten', async () => {
     const { stack, at, options, session, reveal, sweepSessions, sweepReveals, stored, readerAt } = expiry;
     await stack.pool.query('delete from read.expired_session; delete from read.expired_reveal');
     const [one, other] = [await session(), await reveal()];
@@ -110,12 +110,12 @@ describe('what has expired', () => {
 });
 
 describe('the stream of a tab with several sessions', () => {
-  it('is cut off behind those that have expired, and deleted with the last', async () => {
+  it('is truncated behind the expired sessions and deleted with the last', async () => {
     const { at, visit, session, sweepSessions, stored, rows } = expiry;
     const first = await session();
     at(BEGUN + MINUTE);
     await visit({ ...first, ip: '9.9.9.9' });
-    // Back on the first address: the last event is of the session that expires first.
+    // Back on the first address: the last event belongs to the session that expires first.
     at(BEGUN + 2 * MINUTE);
     await visit({ ...first });
     at(EXPIRED);
@@ -129,7 +129,7 @@ describe('the stream of a tab with several sessions', () => {
     expect(await rows('expired_session', first.partner_id)).toHaveLength(2);
   });
 
-  it('is left where a session begins at that moment, and that one goes on', async () => {
+  it('stays when a session begins at that moment, and the session continues', async () => {
     const { stack, at, visit, session, sweepSessions, stored, rows, told } = expiry;
     const { store } = stack;
     const first = await session();
@@ -164,7 +164,7 @@ describe('the stream of a tab with several sessions', () => {
 });
 
 describe('deletion', () => {
-  it('waits for every consumer, and is not silent', async () => {
+  it('waits for every consumer and logs the wait', async () => {
     const { at, warnings, readerAt, session, reveal, sweepSessions, sweepReveals, stored } = expiry;
     const [one, other] = [await session(), await reveal()];
     const blocked = new Map<string, [rows: number, seconds: number]>();
@@ -186,7 +186,7 @@ describe('deletion', () => {
       { what: 'sessions', rows: 1, oldest: isoTime(EXPIRED), notPassedBy: ['processor reader'] },
       { what: 'reveals', rows: 1, oldest: isoTime(EXPIRED), notPassedBy: ['processor reader'] },
     ]);
-    // The session stands before the reveal in the log.
+    // The log holds the session before the reveal.
     await readerAt(other.position - 1n);
     expect(await sweepAll()).toEqual([0, 2]);
     await readerAt(other.position);
@@ -194,7 +194,7 @@ describe('deletion', () => {
     expect([...blocked.values()].flat()).toEqual([0, 0, 0, 0]);
   });
 
-  it('waits for what an event has stopped, or has not begun, and for nobody who runs no more', async () => {
+  it('waits for consumers that are stopped by an event or have not started, and not for removed ones', async () => {
     const { stack, at, options, session, sweepSessions, stored } = expiry;
     const { stream } = await session();
     const stopped = `(name, position, stopped_by) values ('poisoned', 0, 'an event')`;
@@ -213,7 +213,7 @@ describe('deletion', () => {
     expect(await stored(stream)).toEqual([]);
   });
 
-  it('waits until the counts of its day are written down', async () => {
+  it('waits until the counts of its day are written', async () => {
     const { at, session, reveal, sweepSessions, sweepReveals, stored } = expiry;
     const [one, other] = [await session(), await reveal()];
     at(EXPIRED);

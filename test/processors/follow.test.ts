@@ -45,7 +45,7 @@ const started = (
 };
 
 describe('a processor that follows events', () => {
-  it('handles the events of its streams in order, and passes the others', async () => {
+  it('handles the events of its streams in order and skips others', async () => {
     const seen: unknown[] = [];
     const processor = started('in-order', async (event) => {
       seen.push([event.stream, event.revision]);
@@ -62,7 +62,7 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
-  it('goes on after its checkpoint, and handles again what it may not have finished', async () => {
+  it('resumes after its checkpoint and handles again what it may not have finished', async () => {
     const seen: number[] = [];
     const first = started('taken-up', async (event) => {
       if (event.stream === 'followed-c') seen.push(event.revision);
@@ -81,7 +81,7 @@ describe('a processor that follows events', () => {
     expect(again).toEqual([0, 1]);
   });
 
-  it('saves a checkpoint again that could not be saved, though nothing more happens', async () => {
+  it('retries a failed checkpoint save although no further event arrives', async () => {
     const pool = failingOnce(stack.pool, 'save_processor_checkpoints');
     const processor = startProcessor(
       { name: 'saved-again', prefixes: ['followed-'], handle: async () => undefined },
@@ -95,7 +95,7 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
-  it('tries again while the store is away', async () => {
+  it('retries while the store is unavailable', async () => {
     let tries = 0;
     const processor = started('patient', async (event) => {
       if (event.stream !== 'followed-d') return;
@@ -109,7 +109,7 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
-  it('stops at an event that it cannot handle, says which, and does not pass it', async () => {
+  it('stops at an event that it cannot handle, reports it and does not skip it', async () => {
     const processor = started('poisoned', async (event) => {
       if ((event.data as { poison?: boolean }).poison) throw new TypeError('not foreseen');
     });
@@ -125,7 +125,7 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
-  it('tries again what fails because a name cannot be resolved at the moment', async () => {
+  it('retries a failure caused by a temporary DNS error', async () => {
     let tries = 0;
     const processor = started('without-dns', async (event) => {
       if (event.stream !== 'followed-f') return;
@@ -138,7 +138,7 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
-  it('tries the event that stopped it again, says so until then, and goes on', async () => {
+  it('retries the event that stopped it, reports it until then, and continues', async () => {
     let mended = false;
     const running: string[] = [];
     const processor = started(
@@ -164,7 +164,7 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
-  it('keeps saying what stopped it when an earlier checkpoint is saved later', async () => {
+  it('keeps reporting the event that stopped it when an earlier checkpoint is saved later', async () => {
     const processor = started(
       'kept',
       async ({ data }) => {
@@ -185,7 +185,7 @@ describe('a processor that follows events', () => {
     expect((await row())?.stopped_by).toContain('not foreseen');
   });
 
-  it('keeps the order of a lane over its streams, and hands what came together over at once', async () => {
+  it('keeps the order of a lane over its streams and hands over events that arrived together as one batch', async () => {
     const together: string[][] = [];
     const idOf = ({ data }: { data: object }) => (data as { is: string }).is;
     for (const is of ['a1', 'b1', 'a2', 'a3', 'b2']) await append(`laned-${is}`, { is });
@@ -202,7 +202,7 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
-  it('handles one by one what fails together, to find the one at fault', async () => {
+  it('handles the events of a failed batch one by one to find the failing one', async () => {
     const seen: number[] = [];
     for (const nth of [1, 2]) await append('mixed-a', { nth });
     const at = await append('mixed-a', { poison: true });
@@ -222,7 +222,7 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
-  it('is told of what has expired where it asks for it', async () => {
+  it('receives expired events when it asks for them', async () => {
     const seen: string[] = [];
     const expired = new Date(stack.clock.now()).toISOString();
     const { position } = await stack.store.append('mortal-a', 'no_stream', [
@@ -241,7 +241,7 @@ describe('a processor that follows events', () => {
     await Promise.all([late.stop(), usual.stop()]);
   });
 
-  it('runs in one process of two', async () => {
+  it('runs in one of two processes', async () => {
     const seen: string[] = [];
     const here = started('alone', async (event) => void seen.push(`here ${event.id}`), ['single-']);
     const there = started('alone', async (event) => void seen.push(`there ${event.id}`), ['single-']);

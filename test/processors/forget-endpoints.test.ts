@@ -40,7 +40,7 @@ const passed = async () => {
 const deliveriesTo = async (id: string) =>
   (await api.sql.query('select from read.webhook_delivery where webhook_id = $1', [id])).rows.length;
 
-it('endpoints leave the log and the tables 90 days after their deletion, and the others go on as they were', async () => {
+it('deleted endpoints leave the log and the tables after 90 days, and the other endpoints keep working', async () => {
   const [gone, paused, active] = [await create('gone'), await create('paused'), await create('active')];
   await call('PATCH', `/${paused}`, { enabled: false });
   await call('POST', `/${active}/rotate-secret`);

@@ -36,7 +36,7 @@ const forgetAfter = async (days: number) => {
 };
 
 describe('the name of a deleted stream', () => {
-  it('is refused for 30 days, then the stream begins again from revision 0', async () => {
+  it('is refused for 30 days, then the stream begins again at revision 0', async () => {
     const stream = await deleted(`payload-${randomUUID()}`);
     await forgetAfter(30);
     await refuses(stream);
@@ -46,7 +46,7 @@ describe('the name of a deleted stream', () => {
     expect(events.map(({ revision }) => revision)).toEqual([0]);
   });
 
-  it('refuses an append at a revision of before, once it is forgotten', async () => {
+  it('refuses an append at an earlier revision once it is forgotten', async () => {
     const stream = await deleted(`payload-${randomUUID()}`);
     await forgetAfter(31);
     await expect(append(stream, 0)).rejects.toMatchObject({ actual: null });
@@ -55,7 +55,7 @@ describe('the name of a deleted stream', () => {
     expect(await append(stream, 0)).toMatchObject({ revision: 1 });
   });
 
-  it('is kept for ever where it is that of a reveal', async () => {
+  it('is kept for ever when the stream belongs to a reveal', async () => {
     const stream = await deleted(`reveal-${randomUUID()}`);
     await forgetAfter(4_000);
     await refuses(stream);
@@ -64,7 +64,7 @@ describe('the name of a deleted stream', () => {
   it.each([
     ['tab', tabStream],
     ['enrichment', enrichmentStream],
-  ])('is kept while a later generation of the %s is there', async (_kind, streamOf) => {
+  ])('is kept while a later generation of the %s exists', async (_kind, streamOf) => {
     const id = randomUUID();
     const [first, second, third] = [streamOf(id, 0), streamOf(id, 1), streamOf(id, 2)];
     await deleted(first);
@@ -78,7 +78,7 @@ describe('the name of a deleted stream', () => {
     expect(await store.isExpired(second)).toBe(false);
   });
 
-  it('counts from the next run where an earlier version deleted the stream', async () => {
+  it('counts from the next run when an earlier version deleted the stream', async () => {
     const stream = await deleted(`payload-${randomUUID()}`);
     await stack.rows('update eventlog.stream set expired_at = null where name = $1', [stream]);
     await forgetAfter(100);
@@ -88,7 +88,7 @@ describe('the name of a deleted stream', () => {
   });
 });
 
-it('forgets no stream that is there, however old', async () => {
+it('is not forgotten while the stream exists, however old it is', async () => {
   const stream = `payload-${randomUUID()}`;
   await append(stream);
   await forgetAfter(4_000);

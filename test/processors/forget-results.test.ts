@@ -24,7 +24,7 @@ describe('a saved result', () => {
   });
   afterAll(() => api.close());
 
-  /** Until everybody's place in the log is written down. */
+  /** Waits until every consumer has saved its checkpoint. */
   const passed = async () => {
     const { pool, store } = api.runtime;
     const consumerProgress = createPassage(pool, CONSUMERS);
@@ -44,7 +44,7 @@ describe('a saved result', () => {
     await rebuild({ store, url, projections: allProjections });
     await api.caughtUp();
   };
-  /** What was noted is written within seconds of the machine's own time. */
+  /** The batch writer flushes within seconds of real time. */
   const noted = async (ip: string) => {
     const day = new Date(clock.now()).toISOString().slice(0, 10);
     await until('the use is written down', async () => {
@@ -74,7 +74,7 @@ describe('a saved result', () => {
     };
   };
 
-  it('stays readable for 400 days after it was last asked for, and is not_requested from then on', async () => {
+  it('stays readable for 400 days after its last request and is not_requested afterwards', async () => {
     const ip = '8.8.1.1';
     provider.says(ip, forever);
     await enrich(ip);
@@ -86,7 +86,7 @@ describe('a saved result', () => {
     expect(await status(ip)).toBe(200);
     await noted(ip);
     clock.advance(400 * DAY);
-    // By the clock, and not by what was swept.
+    // Depends on the clock, not on the sweep.
     expect(await status(ip)).toBe('not_requested');
     await forget();
     expect(await status(ip)).toBe('not_requested');
@@ -99,7 +99,7 @@ describe('a saved result', () => {
     expect(rows).toEqual([]);
   });
 
-  it('that was forgotten is looked up again in the next generation of its stream, by any partner', async () => {
+  it('is looked up again in the next generation of its stream, by any partner, once it is forgotten', async () => {
     const ip = '8.8.1.2';
     provider.says(ip, forever);
     await enrich(ip);
@@ -121,7 +121,7 @@ describe('a saved result', () => {
     expect((await api.get(other, ip)).json().company.name).toBe('Acme 1');
   });
 
-  it('that a reveal uses is kept by that', async () => {
+  it('is kept when only a reveal uses it', async () => {
     const ip = '8.8.1.3';
     provider.says(ip, forever);
     await enrich(ip);
@@ -147,7 +147,7 @@ describe('a saved result', () => {
     });
   });
 
-  it('that is refreshed again and again holds one event in its stream the next day, whether rounds succeed or not', async () => {
+  it('holds one event in its stream on the next day after many refreshes, whether they succeed or fail', async () => {
     const ip = '8.8.1.4';
     provider.says(ip, { ...aCompany('Acme'), fresh_for_days: 1 });
     await enrich(ip);
@@ -181,7 +181,7 @@ describe('a saved result', () => {
     expect(before).toMatchObject(after);
   });
 
-  it('takes its reservations with it after 90 days, and is shown as before', async () => {
+  it('is shown as before after its reservations are removed at 90 days', async () => {
     const ip = '8.8.1.5';
     provider.says(ip, forever);
     await enrich(ip);

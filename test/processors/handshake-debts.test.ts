@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createHandshakeDebts } from '../../processors/webhooks/handshake-debts.ts';
 
-describe('failed handshakes of a partner', () => {
-  it('leave it one attempt at a time, and then none, until they are forgiven at 50 ms a second', () => {
+describe('the failed TLS handshakes of a partner', () => {
+  it('limit it to one attempt at a time and then to none, until 50 ms a second are forgiven', () => {
     let now = 0;
     const { charge, roomOf } = createHandshakeDebts(() => now);
     charge('a', 500);
@@ -17,13 +17,13 @@ describe('failed handshakes of a partner', () => {
     expect(roomOf('a')).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('cost no other partner anything', () => {
+  it('do not limit other partners', () => {
     const { charge, roomOf } = createHandshakeDebts(() => 0);
     charge('a', 10_000);
     expect(roomOf('b')).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('that cost a millisecond each, twenty a second, slow nobody down', () => {
+  it('limit no partner at twenty a second that cost one millisecond each', () => {
     let now = 0;
     const { charge, roomOf } = createHandshakeDebts(() => now);
     for (; now < 600_000; now += 50) charge('a', 1.5);

@@ -48,7 +48,7 @@ afterEach(async () => {
   for (const journal of journals.splice(0)) await journal.close(0);
 });
 
-/** A journal over a store that answers each append as told. */
+/** A journal over a store that answers each append as given. */
 const openJournal = (answer: Answer) => {
   const state = { answer, appends: 0, written: [] as DeliveryClaim[], expired: [] as DeliveryClaim[] };
   const store = {
@@ -72,7 +72,7 @@ const openJournal = (answer: Answer) => {
   return { journal, state, add };
 };
 
-/** Whether the event loop turns so often; a loop of microtasks would never let it. */
+/** Whether the event loop turns `times` times; a loop of microtasks would prevent that. */
 const turns = async (count: number): Promise<number> => {
   for (let n = 0; n < count; n += 1) await setImmediate();
   return count;
@@ -82,7 +82,7 @@ describe('the journal of delivery outcomes', () => {
   it.each([
     ['is busy', () => Promise.reject(new StoreBusy('1001 appends are waiting'))],
     ['never says what happened', () => Promise.reject(new OutcomeUnknown('no answer'))],
-  ])('lets the event loop turn while the store %s and rejects at once', async (_, reject) => {
+  ])('yields to the event loop while the store %s and rejects at once', async (_, reject) => {
     const { state, add } = openJournal(reject);
     add();
     await turns(200);
@@ -91,7 +91,7 @@ describe('the journal of delivery outcomes', () => {
     expect(state.appends).toBeGreaterThan(0);
   });
 
-  it('writes every outcome once the store takes appends again', async () => {
+  it('writes every outcome once the store accepts appends again', async () => {
     const { state, add } = openJournal(() => Promise.reject(new StoreBusy('busy')));
     const claims = [add(), add()];
     await turns(10);
@@ -117,7 +117,7 @@ describe('the journal of delivery outcomes', () => {
     await expect(journal.close(20)).resolves.toBeUndefined();
   });
 
-  it('gives up outcomes whose stream has expired and tells so', async () => {
+  it('drops outcomes whose stream has expired and reports them', async () => {
     const gone = aClaim();
     const { journal, state, add } = openJournal((stream) =>
       stream.includes(gone.webhook_id) ? Promise.reject(new StreamExpired(stream)) : takes(stream),
@@ -130,7 +130,7 @@ describe('the journal of delivery outcomes', () => {
     expect(state.appends).toBe(2);
   });
 
-  it('is behind while more than 2,000 outcomes are not durable, whether waiting, sent or rejected', async () => {
+  it('reports backpressure while more than 2,000 outcomes are not durable, whether waiting, sent or rejected', async () => {
     const { journal, state, add } = openJournal(() => Promise.reject(new StoreBusy('busy')));
     for (let n = 0; n < 2_000; n += 1) add();
     expect(journal.isBehind()).toBe(false);

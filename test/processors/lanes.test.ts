@@ -20,7 +20,7 @@ const claimsOf = (webhook_id: string, count: number): DeliveryClaim[] =>
     ahead: false,
   }));
 
-/** Endpoints that always have more, and give their places back only when told. */
+/** Endpoints that always have due deliveries and release their slots only on request. */
 const scene = (
   partnerOf: (webhookId: string) => string = (id) => id,
   roomOfPartner?: (partnerId: string) => number,
@@ -45,8 +45,8 @@ const scene = (
 };
 const names = (count: number, prefix: string) => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
 
-describe('the places of a worker', () => {
-  it('are no more for a partner than something else allows it', () => {
+describe('the slots of a worker', () => {
+  it('are limited per partner by the given limit', () => {
     const rooms: Record<string, number> = { none: 0, one: 1 };
     const partnerOf = (webhookId: string) => webhookId.replace(/\d$/, '');
     const { lanes, running, serve } = scene(partnerOf, (id) => rooms[id] ?? Number.POSITIVE_INFINITY);
@@ -58,14 +58,14 @@ describe('the places of a worker', () => {
     expect(running.get('none1')).toBe(1);
   });
 
-  it('give each of twenty busy endpoints all that it may have', () => {
+  it('let each of twenty busy endpoints reach its own limit', () => {
     const { lanes, running, serve } = scene();
     for (const name of names(20, 'e')) lanes.look(name, NOW);
     serve();
     expect([...running.values()]).toEqual(Array(20).fill(CONCURRENCY));
   });
 
-  it('are not used up by hundreds of endpoints that hang: the next one still has some', () => {
+  it('are not used up by hundreds of endpoints that hang: the next endpoint still gets some', () => {
     for (const count of [1, 30, 100, 200, 350]) {
       const { lanes, running, serve } = scene();
       for (const name of names(count, 'hanging')) lanes.look(name, NOW);
@@ -76,7 +76,7 @@ describe('the places of a worker', () => {
     }
   });
 
-  it('nor by one partner with very many', () => {
+  it('are not used up by one partner with very many endpoints', () => {
     const { lanes, running, serve } = scene((id) => (id.startsWith('greedy') ? 'greedy' : id));
     for (const name of names(900, 'greedy')) lanes.look(name, NOW);
     serve();
@@ -99,7 +99,7 @@ describe('the places of a worker', () => {
 });
 
 describe('an endpoint', () => {
-  it('is looked at when something is due, and not before', () => {
+  it('is polled when a delivery is due, and not before', () => {
     const { lanes } = scene();
     lanes.look('a', NOW + 50);
     lanes.look('a', NOW + 500);
@@ -110,7 +110,7 @@ describe('an endpoint', () => {
     expect(lanes.nextIn(NOW)).toBe(NEVER);
   });
 
-  it('of which something is told while it is looked at is looked at again', () => {
+  it('is polled again when a notification arrives during a poll', () => {
     const { lanes } = scene();
     lanes.look('a', NOW);
     lanes.plan(NOW);
@@ -119,7 +119,7 @@ describe('an endpoint', () => {
     expect(lanes.nextIn(NOW)).toBe(0);
   });
 
-  it('waits its turn: those that were served come last', () => {
+  it('is polled after the endpoints that have not been served yet', () => {
     const { lanes } = scene();
     const all = names(100, 'e');
     for (const name of all) lanes.look(name, NOW);

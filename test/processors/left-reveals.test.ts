@@ -27,7 +27,7 @@ const leave = async (partnerId: string, count: number): Promise<void> => {
   );
 };
 
-it('asks for the reveals of each partner in turn while the intake is full', async () => {
+it('the reveal sweep requests enrichments of the partners round-robin while the intake is full', async () => {
   const [anna, ben, cleo] = [randomUUID(), randomUUID(), randomUUID()];
   await leave(anna, 150);
   await leave(ben, 2);
@@ -54,7 +54,7 @@ it('asks for the reveals of each partner in turn while the intake is full', asyn
   expect(asked).toHaveLength(153);
 });
 
-it('goes on with the reveals of other partners where the part of one is full', async () => {
+it("the reveal sweep continues with other partners when one partner's share of the intake is full", async () => {
   const [anna, ben, cleo] = [randomUUID(), randomUUID(), randomUUID()];
   for (const partner of [anna, ben, cleo]) await leave(partner, 3);
   const asked: string[] = [];
@@ -71,7 +71,7 @@ it('goes on with the reveals of other partners where the part of one is full', a
   expect([times(anna), times(ben), times(cleo)]).toEqual([1, 3, 3]);
 });
 
-it('keeps a reveal that a clock that was ahead took for expired, and asks for it once the clock is right', async () => {
+it('the reveal sweep keeps a reveal that a clock ahead took for expired and requests it after the correction', async () => {
   const partner = randomUUID();
   await leave(partner, 1);
   const [{ reveal_id } = { reveal_id: '' }] = (await stack.rows(
@@ -111,7 +111,7 @@ it('keeps a reveal that a clock that was ahead took for expired, and asks for it
   expect(asked).toHaveLength(1);
 });
 
-it('gives the reveals of each partner their own part of the intake', async () => {
+it('the reveal sweep gives each partner its own share of the intake', async () => {
   const askers: string[] = [];
   const capacity: WorkCapacity = {
     admit: async (_ip, asker) => {

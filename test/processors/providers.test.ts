@@ -34,7 +34,7 @@ describe('the directory', () => {
     ['9.0.0.1', undefined],
     ['2001:4860:7fff::1', 'six'],
     ['2001:4860:8000::1', undefined],
-  ])('says of %s: %s', (ip, name) => {
+  ])('answers for %s: %s', (ip, name) => {
     expect(directory.find(ip)?.company?.name).toBe(name);
   });
   test.each([
@@ -47,7 +47,7 @@ describe('the directory', () => {
   ])('refuses %s', (line, message) => {
     expect(() => parseDirectory(line)).toThrow(message);
   });
-  it('is read again when it changes, and keeps the last good one', async () => {
+  it('is read again when its file changes and keeps the last valid version', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'doorplate-directory-'));
     const file = join(folder, 'directory.jsonl');
     await writeFile(file, block('8.0.0.0/8', 'before'));
@@ -60,7 +60,7 @@ describe('the directory', () => {
     provider.close();
     await rm(folder, { recursive: true });
   });
-  it('that is missing stops the start with its name', async () => {
+  it('stops the start with its file name when the file is missing', async () => {
     await expect(createDirectoryProvider('/nowhere.jsonl', log)).rejects.toThrow(
       'ENRICHMENT_DIRECTORY /nowhere.jsonl',
     );
@@ -89,7 +89,7 @@ describe('an HTTP provider', () => {
   const json = (status: number, value: unknown) => (response: ServerResponse) =>
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 
-  it('asks with the address and the token, and takes the record', async () => {
+  it('sends the address and the token and maps the record', async () => {
     answer = json(200, { match_type: 'isp', network: { is_isp: true }, unknown: 1 });
     const http = provider();
     expect(await http.lookup('2600::1', never)).toMatchObject({
@@ -100,7 +100,7 @@ describe('an HTTP provider', () => {
     expect(asked.at(-1)).toEqual({ path: '/v/2600%3A%3A1?x=1', authorization: 'Bearer secret' });
     await http.close();
   });
-  it('takes 404 for an address that it does not know', async () => {
+  it('treats 404 as an unknown address', async () => {
     answer = json(404, {});
     const http = provider();
     expect(await http.lookup('8.8.8.8', never)).toBeNull();
@@ -116,13 +116,13 @@ describe('an HTTP provider', () => {
     ['a hanging answer', () => undefined, /timed out/],
     ['a hanging body', (response) => response.writeHead(200).write('{'), /timed out/],
     ['a reset', (response) => response.destroy(), /no answer/],
-  ])('fails on %s, which is never a negative match', async (_name, how, message) => {
+  ])('fails on %s, which never becomes a negative match', async (_name, how, message) => {
     answer = how;
     const http = provider();
     await expect(http.lookup('8.8.8.8', never)).rejects.toThrow(message);
     await http.close();
   });
-  it('reads a vendor of another shape through a map', () => {
+  it("reads another vendor's record through a field map", () => {
     const mapping = mappingSchema.parse({
       'company.name': '/org/0/a~1b',
       'network.is_isp': '/isp',
@@ -142,7 +142,7 @@ describe('an HTTP provider', () => {
   });
 });
 
-describe('a chain', () => {
+describe('a chain of providers', () => {
   const says = (name: string, match_type: 'company' | 'isp'): Provider => ({
     name,
     lookup: async () => ({ match_type, network: null, company: null, fresh_for_days: null }),
@@ -151,10 +151,10 @@ describe('a chain', () => {
   const fails: Provider = { name: 'fails', lookup: () => Promise.reject(new Error('timed out')) };
   const names = async (chain: Provider[]) =>
     (await askChain(chain, '8.8.8.8', never)).map((answer) => answer.provider);
-  it('ends with the first company', async () => {
+  it('ends with the first company found', async () => {
     expect(await names([says('a', 'isp'), says('b', 'company'), says('c', 'company')])).toEqual(['a', 'b']);
   });
-  it('goes on after a failure and after an unknown address', async () => {
+  it('continues after a failure and after an unknown address', async () => {
     expect(await askChain([fails, knowsNothing, says('c', 'company')], '8.8.8.8', never)).toMatchObject([
       { provider: 'fails', failure: 'timed out' },
       { provider: 'nothing', record: { match_type: 'unclassified' } },

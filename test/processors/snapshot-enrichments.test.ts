@@ -12,7 +12,7 @@ import { AT, completed, requested } from '../domain/lookup-events.ts';
 import { dyingStore, Killed } from '../support/other-stores.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
-/** When all results of the day of `AT` are due. */
+/** The time at which all results of the day of `AT` are due. */
 const DUE = Date.parse('2026-03-02T01:00:00.000Z');
 const READER = 'reader';
 
@@ -40,7 +40,7 @@ afterAll(() => stack.close());
 
 const streamOf = (ip: string) => enrichmentStream(options.digest(ip));
 let made = 0;
-/** A new address and its work. */
+/** Creates a new address and its work. */
 const enriched = async (events: (ip: string) => readonly EnrichmentEvent[]): Promise<string> => {
   made += 1;
   const ip = `5.9.${Math.floor(made / 250)}.${made % 250}`;
@@ -64,7 +64,7 @@ const stored = async (ip: string) =>
     await stack.rows('select type from eventlog.event where stream = $1 order by revision', [streamOf(ip)])
   ).map(({ type }) => String(type).split('.')[1]);
 
-describe('a run that snapshots enrichments', () => {
+describe('a snapshot run of enrichments', () => {
   it('replaces the events of a past day an hour after its end, and not before', async () => {
     const ip = await enriched(ended);
     stack.clock.at = DUE - 1;
@@ -84,7 +84,7 @@ describe('a run that snapshots enrichments', () => {
   });
 
   it.each(['before', 'after'] as const)(
-    'is completed by the next when it is killed %s any of its calls',
+    'is completed by the next run when it is killed %s any of its calls',
     async (when) => {
       stack.clock.at = DUE;
       for (let n = 0, died = true; died; n += 1) {
@@ -104,7 +104,7 @@ describe('a run that snapshots enrichments', () => {
     },
   );
 
-  it('leaves work under way alone, and what a consumer of the log has not passed', async () => {
+  it('skips enrichments in progress and events that a consumer has not read yet', async () => {
     stack.clock.at = DUE;
     const open = await enriched((ip) => [...ended(ip), round(requested(2, 'refresh'), ip)]);
     await stack.pool.query('update work.processor set position = 0 where name = $1', [READER]);
@@ -126,7 +126,7 @@ describe('a run that snapshots enrichments', () => {
     expect(await stored(open)).toEqual(['EnrichmentSnapshotted']);
   });
 
-  it('reports results that keep their exact times for two days', async () => {
+  it('keeps the exact times of reported results for two days', async () => {
     await stack.pool.query('update work.processor set position = 0 where name = $1', [READER]);
     stack.clock.at = AT + 2 * DAY + HOUR;
     const ip = await enriched(ended);

@@ -21,7 +21,7 @@ const append = async (stream: string, event: { type: string; data: object }): Pr
   return position as Position;
 };
 
-it('say at every place who took what, from wherever they begin and however often events come again', async () => {
+it('returns the subscribers at each position, from any start and after repeated events', async () => {
   const one = anEndpoint();
   const stream = `webhooks-${one.partner_id}`;
   const places: { readonly event: Position; readonly source: Position }[] = [];
@@ -51,7 +51,7 @@ it('say at every place who took what, from wherever they begin and however often
     const [first] = places;
     if (begun < 0 && first) {
       const what = { ...one, tracker_id: 'any' } as const;
-      // A batch that failed is gone through again.
+      // A failed batch is applied again.
       expect(known.subscribersOf({ ...what, type: 'session.created' }, first.source)).toEqual([
         one.webhook_id,
       ]);

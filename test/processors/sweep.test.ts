@@ -11,48 +11,54 @@ beforeAll(async () => {
 afterAll(() => expiry.stack.close());
 
 describe('a sweep', () => {
-  it.each(['before', 'after'] as const)('that is killed %s any of its calls is completed', async (when) => {
-    const { stack, at, visit, session, sweepSessions, stored, rows } = expiry;
-    /** Whether it came to its call `n`. */
-    const killedAt = async (n: number): Promise<boolean> => {
-      const dying = dyingStore(stack.store, n, when);
-      const error = await sweepSessions({ store: dying.store }).then(
-        () => null,
-        (reason: unknown) => reason,
-      );
-      expect(error instanceof Killed).toBe(dying.hasDied());
-      return dying.hasDied();
-    };
-    for (let n = 0, died = true; died; n += 1) {
-      at(BEGUN);
-      const [alone, shared] = [await session(), await session()];
-      at(BEGUN + MINUTE);
-      await visit({ ...shared, ip: '9.9.9.9' });
-      at(EXPIRED);
-      died = await killedAt(n);
-      await sweepSessions();
-      expect([await stored(alone.stream), await stored(shared.stream)], `killed at ${n}`).toEqual([[], [1]]);
-      at(EXPIRED + MINUTE);
-      died = (await killedAt(n)) || died;
-      await sweepSessions();
-      expect(await stored(shared.stream), `killed at ${n}`).toEqual([]);
-      for (const [{ partner_id }, count] of [
-        [alone, 1],
-        [shared, 2],
-      ] as const) {
-        expect(await rows('session', partner_id)).toEqual([]);
-        expect(await rows('expired_session', partner_id)).toHaveLength(count);
+  it.each(['before', 'after'] as const)(
+    'that is killed %s any of its calls is completed by the next one',
+    async (when) => {
+      const { stack, at, visit, session, sweepSessions, stored, rows } = expiry;
+      /** Whether it reached its call `n`. */
+      const killedAt = async (n: number): Promise<boolean> => {
+        const dying = dyingStore(stack.store, n, when);
+        const error = await sweepSessions({ store: dying.store }).then(
+          () => null,
+          (reason: unknown) => reason,
+        );
+        expect(error instanceof Killed).toBe(dying.hasDied());
+        return dying.hasDied();
+      };
+      for (let n = 0, died = true; died; n += 1) {
+        at(BEGUN);
+        const [alone, shared] = [await session(), await session()];
+        at(BEGUN + MINUTE);
+        await visit({ ...shared, ip: '9.9.9.9' });
+        at(EXPIRED);
+        died = await killedAt(n);
+        await sweepSessions();
+        expect([await stored(alone.stream), await stored(shared.stream)], `killed at ${n}`).toEqual([
+          [],
+          [1],
+        ]);
+        at(EXPIRED + MINUTE);
+        died = (await killedAt(n)) || died;
+        await sweepSessions();
+        expect(await stored(shared.stream), `killed at ${n}`).toEqual([]);
+        for (const [{ partner_id }, count] of [
+          [alone, 1],
+          [shared, 2],
+        ] as const) {
+          expect(await rows('session', partner_id)).toEqual([]);
+          expect(await rows('expired_session', partner_id)).toHaveLength(count);
+        }
+        if (!died) expect(n).toBeGreaterThan(5);
       }
-      if (!died) expect(n).toBeGreaterThan(5);
-    }
-  });
+    },
+  );
 
-  it('goes in small batches, few deletions at once, and ends between two of them', async () => {
+  it('works in small batches with few concurrent deletions and ends between two batches', async () => {
     const { stack, at, visit, sweepSessions, caughtUp, rows, stored } = expiry;
     const { store } = stack;
     const partner_id = randomUUID();
     at(BEGUN);
-    // Not all at once: a store on a busy machine sheds what would wait for too long.
+    // A store on a busy machine rejects requests that would wait for too long, so deletions are limited.
     for (let n = 0; n < 1_100; n += 100) {
       await Promise.all(Array.from({ length: 100 }, () => visit({ partner_id })));
     }
@@ -73,7 +79,7 @@ describe('a sweep', () => {
     };
     await sweepSessions({ store: watched, signal: stopping.signal });
     expect([await left(), most]).toEqual([600, 4]);
-    // A run whose time is over by then begins no second batch.
+    // A run whose time limit has passed begins no second batch.
     await sweepSessions({ forMs: 1 });
     expect(await left()).toBe(100);
     await sweepSessions();

@@ -55,8 +55,8 @@ const hours = async () => {
   );
 };
 
-describe('a day of trackers', () => {
-  it('is closed an hour after it is over, and not before; a day without anything too', async () => {
+describe('the daily counts of trackers', () => {
+  it('are closed an hour after the end of the day, not before, also for a day without visits', async () => {
     await session();
     await close();
     expect(await trackerDaysClosedBefore(stack)).toBeNull();
@@ -73,7 +73,7 @@ describe('a day of trackers', () => {
     ['hours', 14 * HOUR],
     ['a year', 365 * DAY],
   ])(
-    'that a clock ahead by %s has closed is open once the clock is put right, and is closed again when it is over',
+    "are open after a clock ahead by %s closed them, and are closed again after the day's end",
     async (_by, ahead) => {
       await session();
       stack.clock.at += ahead;
@@ -100,7 +100,7 @@ describe('a day of trackers', () => {
     },
   );
 
-  it('tells after thirty days, when its sessions are gone, what it told before; closing it again adds nothing', async () => {
+  it('stay the same after thirty days, when the sessions are gone; a second close adds nothing', async () => {
     await session();
     await session();
     stack.clock.at += HOUR;

@@ -31,7 +31,7 @@ const NO_RESOLVER: Resolver = {
   resolve6: () => Promise.reject(new Error('nobody is to be asked')),
 };
 
-/** Everything but networks is allowed, so that these alone are what refuses. */
+/** Allows everything except networks, so only networks can refuse. */
 const senderTo = (
   { port }: Receiver,
   allowNetworks: readonly string[],
@@ -43,7 +43,7 @@ const senderTo = (
   return sender;
 };
 
-/** Answers in turn, the last one for ever; families apart by their look. */
+/** Returns the given DNS answers one after the other and the last one for ever, split by address family. */
 const answering = (...answers: readonly (readonly string[])[]): Resolver & { asked: () => number } => {
   let asked = 0;
   const next = (answer: readonly string[], six: boolean) => {
@@ -93,7 +93,7 @@ describe('an address that is not allowed', () => {
     'a.localhost',
     'user@127.0.0.1',
     'example.com@127.0.0.1',
-  ])('is not connected to where a URL spells it %s', async (host) => {
+  ])('is not connected to when a URL spells it %s', async (host) => {
     const target = await receiver();
     const sender = senderTo(target, ['203.0.113.0/24']);
     expect(await sender.send({ ...REQUEST, url: `http://${host}:${target.port}/` })).toEqual(
@@ -114,16 +114,19 @@ describe('an address that is not allowed', () => {
     ['127.0.0.1', 'no address'],
     ['0.0.0.0'],
     ['::'],
-  ])('is not connected to, nor another beside it, where a name leads to %s %s %s', async (...answer) => {
-    const target = await receiver();
-    const second = await receiver('127.0.0.2', target.port);
-    const sender = senderTo(target, ['127.0.0.1/32'], { resolver: answering(answer) });
-    expect(await sender.send({ ...REQUEST, url: `http://hooks.example:${target.port}/` })).toEqual(
-      failed('blocked_address'),
-    );
-    expect(await target.connections()).toBe(0);
-    expect(await second.connections()).toBe(0);
-  });
+  ])(
+    'blocks the attempt, also beside an allowed address, when a name resolves to %s %s %s',
+    async (...answer) => {
+      const target = await receiver();
+      const second = await receiver('127.0.0.2', target.port);
+      const sender = senderTo(target, ['127.0.0.1/32'], { resolver: answering(answer) });
+      expect(await sender.send({ ...REQUEST, url: `http://hooks.example:${target.port}/` })).toEqual(
+        failed('blocked_address'),
+      );
+      expect(await target.connections()).toBe(0);
+      expect(await second.connections()).toBe(0);
+    },
+  );
 
   it('is not reached over a redirect', async () => {
     const target = await receiver();
@@ -141,8 +144,8 @@ describe('an address that is not allowed', () => {
   });
 });
 
-describe('an answer that changes', () => {
-  it('between the check and the connection has no effect: one question an attempt', async () => {
+describe('a changing DNS answer', () => {
+  it('between the check and the connection has no effect: an attempt makes one query', async () => {
     const target = await receiver();
     const second = await receiver('127.0.0.2', target.port);
     const resolver = answering(['127.0.0.1'], ['127.0.0.2']);
@@ -153,7 +156,7 @@ describe('an answer that changes', () => {
     expect(await second.connections()).toBe(0);
   });
 
-  it('to an address that is not allowed is refused, a connection kept alive or not', async () => {
+  it('is refused when it changes to an address that is not allowed, with or without keep-alive', async () => {
     const target = await receiver();
     const sender = senderTo(target, ['127.0.0.1/32'], { resolver: answering(['127.0.0.1'], ['10.0.0.1']) });
     const url = `http://hooks.example:${target.port}/`;
@@ -162,7 +165,7 @@ describe('an answer that changes', () => {
     expect(target.requests).toHaveLength(1);
   });
 
-  it('to another allowed address is followed', async () => {
+  it('is followed when it changes to another allowed address', async () => {
     const target = await receiver();
     const second = await receiver('127.0.0.2', target.port);
     const sender = senderTo(target, ['127.0.0.0/8'], { resolver: answering(['127.0.0.1'], ['127.0.0.2']) });
@@ -174,7 +177,7 @@ describe('an answer that changes', () => {
 });
 
 describe('a name with several addresses', () => {
-  it('is delivered to as long as one of them listens', async () => {
+  it('receives deliveries as long as one of them listens', async () => {
     const target = await receiver('127.0.0.3');
     const resolver = answering(['127.0.0.1', '127.0.0.2', '127.0.0.3']);
     const sender = senderTo(target, ['127.0.0.0/8'], { resolver });
@@ -198,7 +201,7 @@ describe('a name with several addresses', () => {
 
 describe('localhost', () => {
   test.each(['localhost', 'hooks.localhost'])(
-    '%s is the loopback that is allowed, with no DNS',
+    'as %s is the allowed loopback address and needs no DNS',
     async (name) => {
       const target = await receiver();
       const sender = senderTo(target, ['127.0.0.0/8']);
@@ -238,7 +241,7 @@ describe('DNS', () => {
   test.each([
     ['an address of one family', ['127.0.0.1'], []],
     ['no such name for the other family', ['127.0.0.1'], 'NXDOMAIN'],
-  ] as const)('may know %s', async (_, a, aaaa) => {
+  ] as const)('accepts %s', async (_, a, aaaa) => {
     const { outcome, questions } = await asked(a, aaaa);
     expect(outcome).toEqual(DELIVERED);
     expect(questions.toSorted()).toEqual(['A hooks.example', 'AAAA hooks.example']);
@@ -258,7 +261,7 @@ describe('DNS', () => {
     expect(connections).toBe(0);
   });
 
-  it('may know an address that is not allowed', async () => {
+  it('may return an address that is not allowed beside an allowed one', async () => {
     expect((await asked(['127.0.0.1'], ['::1'])).outcome).toEqual(failed('blocked_address'));
     expect((await asked(['10.0.0.1'], [])).outcome).toEqual(failed('blocked_address'));
   });

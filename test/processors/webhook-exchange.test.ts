@@ -5,7 +5,7 @@ import { exchange } from '../../processors/webhooks/exchange.ts';
 
 const POSTING = { url: new URL('https://hooks.example/'), headers: {}, body: Buffer.from('{}') };
 
-/** Answers 204 within `dispatch`, after it has kept the event loop (and so every timer) busy for `busyMs`. */
+/** Answers 204 within `dispatch`, after blocking the event loop (and so every timer) for `busyMs`. */
 const answeringAfter = (busyMs: number): Pool => {
   const dispatch: Pool['dispatch'] = (_options, handler) => {
     const controller = {
@@ -25,6 +25,6 @@ it('counts a 2xx that is handled before the deadline', async () => {
   expect(await exchange(answeringAfter(0), POSTING, 60_000)).toMatchObject({ status: 204 });
 });
 
-it('times out when the 2xx is handled after the deadline, although no timer could run', async () => {
+it('times out when the 2xx is handled after the deadline although no timer could run', async () => {
   await expect(exchange(answeringAfter(20), POSTING, 10)).rejects.toEqual(new AttemptFailure('timeout'));
 });

@@ -7,11 +7,11 @@ import { parseRetryAfter } from '../../processors/webhooks/retry-after.ts';
 import { signatureHeaders } from '../../processors/webhooks/signature.ts';
 
 const whsec = (secret: Buffer) => `whsec_${secret.toString('base64')}`;
-/** The package verifies by the real time. */
+/** The package verifies with real time. */
 const now = systemClock.now();
 
 describe('the signature', () => {
-  it('is verified with each secret that signs, and with no other', () => {
+  it('verifies with each signing secret and with no other', () => {
     const secret = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes));
     fc.assert(
       fc.property(fc.array(secret, { minLength: 1, maxLength: 2 }), fc.string(), (secrets, message) => {
@@ -32,7 +32,7 @@ describe('the signature', () => {
     );
   });
 
-  it('has the form that the spec gives it', () => {
+  it('has the form of the Standard Webhooks spec', () => {
     const two = [randomBytes(32), randomBytes(32)];
     const headers = signatureHeaders(two, 'evt_session_1', 1_773_491_400_999, Buffer.from('{}'));
     expect(headers).toEqual({
@@ -52,7 +52,7 @@ describe('the signature', () => {
     expect(headers['webhook-signature']?.split(' ')[0]).toBe(first['webhook-signature']);
   });
 
-  it('is of the bytes, whatever they are', () => {
+  it('covers the exact bytes, whatever they are', () => {
     const secret = Buffer.alloc(32, 7);
     const body = Buffer.from([0xff, 0x00, 0xc3, 0x28]);
     const headers = signatureHeaders([secret], 'evt_test_1', now, body);
@@ -78,7 +78,7 @@ describe('Retry-After', () => {
     ['Sat, 14 Mar 2026 12:00:00 GMT', 0],
     ['Sun, 06 Nov 1994 08:49:37 GMT', 0],
     ['Fri, 31 Dec 9999 23:59:59 GMT', DAY],
-  ])('of %s is %i milliseconds', (text, ms) => {
+  ])('of %s means %i milliseconds', (text, ms) => {
     expect(parseRetryAfter(text, NOON)).toBe(ms);
   });
 
@@ -102,11 +102,11 @@ describe('Retry-After', () => {
     'Saturday, 14-Mar-26 12:02:00 GMT',
     'Sat Mar 14 12:02:00 2026',
     'sat, 14 mar 2026 12:02:00 gmt',
-  ])('of %j says nothing', (text) => {
+  ])('of %j is ignored', (text) => {
     expect(parseRetryAfter(text, NOON)).toBeNull();
   });
 
-  it('may be missing, or there twice', () => {
+  it('is ignored when it is missing or repeated', () => {
     expect(parseRetryAfter(undefined, NOON)).toBeNull();
     expect(parseRetryAfter([], NOON)).toBeNull();
     expect(parseRetryAfter(['60', '120'], NOON)).toBe(60_000);

@@ -74,7 +74,7 @@ const counted = async () =>
        from webhook_delivery group by 1, 2, 3 order by 1, 2, 3`,
     )
   ).rows;
-/** All in one batch, then that again, then one by one. */
+/** Applies the events in one batch, then the batch again, then one by one. */
 const applied = async (...events: { type: string; data: object }[]) => {
   const stored = log(events);
   await deliveries.apply(stored, db);
@@ -122,7 +122,7 @@ describe('the read model of deliveries', () => {
     expect(found.health).toMatchObject([{ pending: '0', failures_in_row: 0, fanned_out_to: '42' }]);
   });
 
-  it('takes the first of what stands there twice: a late time-out takes nothing back', async () => {
+  it('keeps the first of two outcomes of one attempt: a late timeout undoes no success', async () => {
     const d = aDelivery(endpoint);
     const found = await applied(
       queued(d, AT),
@@ -149,7 +149,7 @@ describe('the read model of deliveries', () => {
     expect(found.health).toMatchObject([{ failures_in_row: 0, pending: '1' }]);
   });
 
-  it('a retry brings nothing back that has expired, and begins no second cycle of what is pending', async () => {
+  it('ignores a retry of an expired delivery and starts no second cycle of a pending one', async () => {
     const [gone, waiting] = [aDelivery(endpoint), aDelivery(endpoint)];
     const found = await applied(
       queued(gone, AT),
@@ -164,7 +164,7 @@ describe('the read model of deliveries', () => {
     ]);
   });
 
-  it('an endpoint stands still while it is paused or its breaker holds, once where both', async () => {
+  it('counts an endpoint as suspended while it is paused or its breaker is open, and once when both hold', async () => {
     const ds = Array.from({ length: 11 }, () => aDelivery(endpoint));
     const [first, last] = [ds[0], ds[10]] as [TestDelivery, TestDelivery];
     const failures = ds.slice(0, 10).map((d, n) => attempted(d, { at: AT + n, error: 'connect' }));
@@ -184,7 +184,7 @@ describe('the read model of deliveries', () => {
     expect(found.at(-1)).toMatchObject({ stood_still_ms: String(4 * MINUTE) });
   });
 
-  it('tells workers what is due and since when, and of an endpoint that goes on', async () => {
+  it('shows workers what is due and since when, and when an endpoint resumes', async () => {
     told.length = 0;
     const d = aDelivery(endpoint);
     await deliveries.apply(log([queued(d, AT), enabled(endpoint, false, AT + 1)]), db);
@@ -200,7 +200,7 @@ describe('the read model of deliveries', () => {
   });
 });
 
-describe('whatever happened, in whatever order', () => {
+describe('the read model of deliveries after random events', () => {
   const endpoints = [anEndpoint(), anEndpoint()] as [TestEndpoint, TestEndpoint];
   const ds = Array.from({ length: 6 }, (_, n) => aDelivery(endpoints[n % 2] as TestEndpoint));
   const oneOfThem = fc.constantFrom(...ds);
@@ -237,7 +237,7 @@ describe('whatever happened, in whatever order', () => {
     },
   );
 
-  it('comes out the same however the log is cut into batches, and the totals are right', async () => {
+  it('is the same however the log is cut into batches, and its totals are right', async () => {
     const history = fc.array(event, { minLength: 1, maxLength: 80 });
     const cuts = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 8 });
     await fc.assert(
@@ -266,8 +266,8 @@ describe('whatever happened, in whatever order', () => {
   });
 });
 
-describe('a rebuild', () => {
-  it('comes out as the read model in use', async () => {
+describe('a rebuild of deliveries', () => {
+  it('equals the read model in use', async () => {
     const ds = Array.from({ length: 30 }, () => aDelivery(endpoint));
     const events = [
       created(endpoint, AT),
@@ -292,8 +292,8 @@ describe('a rebuild', () => {
   });
 });
 
-describe('after 90 days', () => {
-  it('what is forgotten is what was made before a day, with its totals', async () => {
+describe('the cleanup after 90 days', () => {
+  it('removes deliveries made before the day, with their totals', async () => {
     const [old, young] = [aDelivery(endpoint), aDelivery(endpoint)];
     const later = Date.parse('2026-03-14T00:00:00.000Z');
     const events = [

@@ -18,7 +18,7 @@ const event = (type: string): RecordedEvent => ({
 });
 
 it.each(allProjections.map((one) => [one.name, one] as const))(
-  'the projection %s stops at later versions of its events, and passes over events that it does not know',
+  'the projection %s stops at later versions of its events and skips events that it does not know',
   async (_, projection) => {
     expect(relevantTo(projection, [event('later.Happened.v1'), event('later.Happened.v2')])).toEqual([]);
     for (const type of projection.types ?? []) {

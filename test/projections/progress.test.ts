@@ -10,14 +10,14 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-it('forgets how far the read models were when the server that said so is gone', async () => {
+it('drops known positions of the read models when the PostgreSQL server that reported them is gone', async () => {
   const { pool, url } = stack;
   await pool.query(`insert into read.projection (name, position) values ('model', 5)`);
   const progress = createProgress({ url, pool });
   onTestFinished(() => progress.close());
   const reached = (position: number) => progress.reached(['model'], BigInt(position) as Position, 0);
 
-  // Committed, told, and taken back by a crash: nothing of it reaches the disk here.
+  // Committed, notified, and undone by a crash: with synchronous_commit off, none of it reaches the disk.
   await eventually('what the leader tells is taken', () => {
     progress.advance({ model: 9n as Position });
     return reached(9);
@@ -31,7 +31,7 @@ it('forgets how far the read models were when the server that said so is gone', 
   expect(await progress.reached(['model'], 9n as Position, 300)).toBe(false);
 });
 
-it('tells the process that applies a read model to hurry, where another process that applies others waits for it', async () => {
+it('wakes the process that applies the awaited read model, and not one that applies others', async () => {
   const { pool, url } = stack;
   const [here, elsewhere] = [createProgress({ url, pool }), createProgress({ url, pool })];
   onTestFinished(async () => {
@@ -53,7 +53,7 @@ it('tells the process that applies a read model to hurry, where another process 
   await eventually('it is told again', () => wanted > before);
 });
 
-it('tells other processes once for all that begin to wait while it tells them', async () => {
+it('coalesces the notifications to other processes for waits that begin while it sends one', async () => {
   const { pool, url } = stack;
   const answers: PromiseWithResolvers<{ rows: never[] }>[] = [];
   const query = (text: string) => {

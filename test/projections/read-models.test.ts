@@ -54,7 +54,7 @@ const contents = async (tables: readonly string[]) => {
   return found;
 };
 
-/** Applies the events in one batch, then one by one, and demands the same rows. */
+/** Applies the events in one batch, then one by one, and expects the same rows. */
 const applied = async (projection: Projection, events: readonly RecordedEvent[]) => {
   await projection.apply(events, db);
   const atOnce = await contents(projection.tables);
@@ -65,7 +65,7 @@ const applied = async (projection: Projection, events: readonly RecordedEvent[])
 };
 
 describe('the read model of lookups', () => {
-  it('follows a first enrichment with a joiner, a failure and a completion', async () => {
+  it('follows a first enrichment with a second requester, a failure and a completion', async () => {
     const events = [
       ...recorded('intake-a', [made(1, '8.8.8.8')]),
       ...recorded('enrichment-x', [requested(), failed(1)]),
@@ -122,7 +122,7 @@ describe('the read model of lookups', () => {
     });
   });
 
-  it('knows from a snapshot what was truncated before it', async () => {
+  it('takes from a snapshot what was truncated before it', async () => {
     const snapshot = {
       type: 'lookup.IntakeSnapshotted.v1',
       data: {
@@ -151,7 +151,7 @@ describe('the read model of usage', () => {
     data: { part: 1, parts: 1, counts },
   });
 
-  it('sums counts, a stream at a time', async () => {
+  it('adds up counts, one stream at a time', async () => {
     const row = ['k', '2026-03-01T10', 'isp', 2, 1, 30];
     const events = [
       ...recorded('usage-a-2026-03-01', [counted(row), counted(row)]),
@@ -163,7 +163,7 @@ describe('the read model of usage', () => {
     });
   });
 
-  it('takes corrections off, and an hour that they empty has no row', async () => {
+  it('subtracts corrections and removes the row of an hour that they empty', async () => {
     const corrected = (...counts: unknown[]) => ({ type: 'usage.LookupsCorrected.v1', data: { counts } });
     const isp = ['k', '2026-03-01T10', 'isp', 2, 1, 30];
     const error = ['k', '2026-03-01T10', 'error', 1, 0, 5];
@@ -174,7 +174,7 @@ describe('the read model of usage', () => {
     });
   });
 
-  it('takes corrections of calls about trackers off in the same way', async () => {
+  it('subtracts corrections of calls about trackers in the same way', async () => {
     const [one, other] = [randomUUID(), randomUUID()];
     const events = [
       [
@@ -201,7 +201,7 @@ describe('the read model of usage', () => {
     ]);
   });
 
-  it('says the same from totals alone as from the counts that they stand for', async () => {
+  it('shows the same from totals alone as from the counts that they replace', async () => {
     const row = ['k', '2026-03-01T10', 'isp', 2, 1, 30];
     const total = ['k', '2026-03-01T10', 'isp', 4, 2, 60];
     const whole = await applied(

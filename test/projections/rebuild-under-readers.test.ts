@@ -33,8 +33,8 @@ const COMMENTS = `
   from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
   where c.relnamespace = 'analytics'::regnamespace order by 1, a.attnum`;
 
-describe('a view over a read model that is rebuilt', () => {
-  it('shows the new table, to the same readers, with its comments', async () => {
+describe('a view over a rebuilt read model', () => {
+  it('shows the new table to the same readers with its comments', async () => {
     const comments = await stack.rows(COMMENTS);
     await spoil();
     expect(await names()).toEqual(['Anna spoiled', 'Bert spoiled']);
@@ -43,7 +43,7 @@ describe('a view over a read model that is rebuilt', () => {
     expect(await stack.rows(COMMENTS)).toEqual(comments);
   });
 
-  it('so do all, when all are rebuilt, twice', async () => {
+  it('shows the new table when all are rebuilt, twice', async () => {
     const views = await stack.rows(
       `select viewname as name from pg_views where schemaname = 'analytics' order by 1`,
     );
@@ -63,7 +63,7 @@ describe('a view over a read model that is rebuilt', () => {
     );
   });
 
-  it('so does one that an operator has made, with its options', async () => {
+  it('shows the new table when an operator made the view, with its options', async () => {
     await stack.pool.query(
       `create view public.own with (security_barrier) as
          select p.name, k.key_id from read.partner p join read.api_key k using (partner_id)`,
@@ -79,7 +79,7 @@ describe('a view over a read model that is rebuilt', () => {
     await stack.pool.query('drop view public.own');
   });
 
-  it('may be read all the time: no read fails, and the switch gives way rather than hold others up', async () => {
+  it('stays readable during the rebuild: no read fails, and the switch yields instead of blocking others', async () => {
     let reading = true;
     const readAll = async (query: string) => {
       const reader = await analyst.connect();
@@ -94,7 +94,7 @@ describe('a view over a read model that is rebuilt', () => {
     await Promise.all(readers);
   });
 
-  it('waits for who reads in a long transaction, while others are served, and switches when that ends', async () => {
+  it('waits for a reader in a long transaction, while others are served, and switches when it ends', async () => {
     const reader = await analyst.connect();
     await reader.query('begin');
     await reader.query('select * from partners');

@@ -41,7 +41,7 @@ const completions = (reveals: readonly Completed[]): RecordedEvent[] =>
     })),
   );
 
-/** The ledger's entries for them, further on in the log. */
+/** The ledger's entries for them, later in the log. */
 const billed = (reveals: readonly Completed[]): RecordedEvent[] => {
   let state = ledger.initial;
   return reveals.map((reveal, nth) => {
@@ -81,7 +81,7 @@ const reveals = [
 ];
 
 describe('the read model of reveal units', () => {
-  it('comes out the same in one batch, one by one, and of the ledger alone', async () => {
+  it('is the same from one batch, one by one, and from the ledger alone', async () => {
     const events = [...completions(reveals), ...billed(reveals)];
     await revealUnits.apply(events, client);
     const atOnce = await rows();
@@ -97,7 +97,7 @@ describe('the read model of reveal units', () => {
     }
   });
 
-  it('knows a reveal before its entry, and keeps to the first of two entries', async () => {
+  it('has a reveal before its entry and keeps the first of two entries', async () => {
     await revealUnits.apply(completions(reveals), client);
     expect(await rows()).toMatchObject([
       { ledger_number: null },
@@ -112,11 +112,11 @@ describe('the read model of reveal units', () => {
   });
 });
 
-describe('what usage reads of it', () => {
+describe('the usage queries on reveal units', () => {
   const hour = (reveal: Partial<Completed>, hasData = true) =>
     completedReveal({ partner_id: ANNA, ...reveal }, hasData);
 
-  it('sums by hour, of a key, a user or a tracker, from inclusive to exclusive', async () => {
+  it('add up by hour, for a key, a user or a tracker, from inclusive to exclusive', async () => {
     const tracker_id = randomUUID();
     const all = [
       hour({ completed_at: '2026-03-01T09:59:59.999Z' }),
@@ -143,7 +143,7 @@ describe('what usage reads of it', () => {
     expect(await readRevealHours(db, { key_id: 'key_of_nobody' }, ...range)).toEqual([]);
   });
 
-  it("counts a partner's units, in a month or ever", async () => {
+  it("count a partner's units in a month or in total", async () => {
     const others = hour({ partner_id: BERT });
     const next = hour({ completed_at: '2026-03-31T23:59:59.999Z' });
     await revealUnits.apply(completions([...reveals, others, next]), client);
@@ -154,7 +154,7 @@ describe('what usage reads of it', () => {
     expect(await countUnits(db, ANNA, undefined, 11n)).toEqual({ units: 1, completed: 2 });
   });
 
-  it('reads the rows of a partner in the order of the log', async () => {
+  it('return the rows of a partner in log order', async () => {
     await revealUnits.apply(completions([...reveals, hour({ partner_id: BERT })]), client);
     expect((await readUnitRows(db, ANNA, 11n)).map(({ position }) => position)).toEqual([1n, 11n]);
     expect((await readUnitRows(db, ANNA, 99n)).map(({ reveal_id }) => reveal_id)).toEqual(

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-/** Counts events a stream; refuses the event that says `poison` to this projection. */
+/** Counts events per stream; fails on an event with the content `poison` for this projection. */
 const tallyOf = (name: string): Projection => ({
   name,
   tables: [name],
@@ -60,7 +60,7 @@ const headSaved = async () => {
 };
 
 describe('the projections', () => {
-  it('apply every event once, whatever was there before they started', async () => {
+  it('apply every event once, whatever was stored before they started', async () => {
     await append('before', 5);
     const runner = stack.project([tally]);
     await append('after', 5);
@@ -69,7 +69,7 @@ describe('the projections', () => {
     await runner.stop();
   });
 
-  it('are led by another process when the first gives its lease back, and lose nothing', async () => {
+  it('are led by another process when the first releases its lease, and lose nothing', async () => {
     const first = stack.project([tally]);
     await append('taken over', 1);
     await stack.caughtUp([tally]);
@@ -83,11 +83,11 @@ describe('the projections', () => {
     await second.stop();
   });
 
-  it('apply nothing twice when two believe that they lead', async () => {
+  it('apply nothing twice when two processes believe that they lead', async () => {
     const runner = stack.project([tally]);
     await append('twice', 3);
     await stack.caughtUp([tally]);
-    // What a second leader would have done meanwhile: the checkpoint is further on than the first one thinks.
+    // Simulates a second leader: the checkpoint is beyond the position that the first one holds.
     const { position } = await stack.store.append('twice', 'stream_exists', [
       {
         id: randomUUID(),
@@ -106,7 +106,7 @@ describe('the projections', () => {
     await runner.stop();
   });
 
-  it('stop alone at an event that they cannot apply, and say which', async () => {
+  it('stop alone at an event that they cannot apply and report it', async () => {
     const runner = stack.project([tally, other]);
     await append('healthy', 2);
     await append('poisoned', 1, { poison: 'other' });
@@ -119,7 +119,7 @@ describe('the projections', () => {
     });
     expect(await countIn('other', 'healthy')).toBe(2);
     expect(stoppedBy).toContain('test.Happened.v1 at revision 0 of poisoned');
-    // The event goes, the read model is rebuilt: it runs again without a restart.
+    // The event is deleted and the read model rebuilt: it runs again without a restart.
     await stack.store.expire('poisoned', 0);
     await rebuild({ store: stack.store, url: stack.url, projections: [other] });
     await append('healthy', 1);
@@ -130,7 +130,7 @@ describe('the projections', () => {
     await runner.stop();
   });
 
-  it('try the event that stopped one of them again, and go on with it when that succeeds', async () => {
+  it('retry the event that stopped one of them and continue when that succeeds', async () => {
     let mended = false;
     const flaky: Projection = {
       ...tally,
@@ -158,7 +158,7 @@ describe('the projections', () => {
     await runner.stop();
   });
 
-  it('are not held up by one that is behind, which joins them when it has caught up', async () => {
+  it('are not held up by one that lags, which joins them when it has caught up', async () => {
     await append('long ago', 30);
     const first = stack.project([tally, other]);
     await stack.caughtUp([tally, other]);
@@ -187,7 +187,7 @@ describe('the projections', () => {
     await runner.stop();
   });
 
-  it('count as up to date past events that none of them applies', async () => {
+  it('count as up to date beyond events that none of them applies', async () => {
     const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], stack);
     await append('irrelevant', 3);
     await stack.caughtUp([tally]);
@@ -196,7 +196,7 @@ describe('the projections', () => {
     await runner.stop();
   });
 
-  it('save a position again that could not be saved, though nothing more happens', async () => {
+  it('retry a failed save of a position although no further event arrives', async () => {
     const pool = failingOnce(stack.pool, 'save_passed');
     const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], { ...stack, pool });
     await append('irrelevant', 1);
@@ -204,7 +204,7 @@ describe('the projections', () => {
     await runner.stop();
   });
 
-  it('are rebuilt beside the ones in use, which go on from there', async () => {
+  it('are rebuilt beside the ones in use, which continue from there', async () => {
     const runner = stack.project([tally]);
     await stack.caughtUp([tally]);
     await stack.pool.query(`update read.tally set n = 1000 where stream = 'before'`);
@@ -222,7 +222,7 @@ describe('the projections', () => {
   });
 });
 
-it('projections end soon after their lease, though the database does not answer them', async () => {
+it('projections stop soon after their lease although the database does not answer', async () => {
   const { proxy, url } = await startDatabaseProxy(stack.url);
   const lease = { name: 'cut off', number: '1', processId: randomUUID() };
   await stack.pool.query('insert into work.lease (name, number, process_id) values ($1, $2, $3)', [

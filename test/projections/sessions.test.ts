@@ -60,7 +60,9 @@ const rows = async () => ({
   sessions: (await db.query('select * from session order by position')).rows,
   expired: (await db.query('select * from expired_session order by session_id')).rows,
 });
-/** All in one batch, then one by one, then in two batches of which the second comes twice. */
+/**
+ * Applies all events in one batch, then one by one, then in two batches of which the second comes twice.
+ */
 const applied = async (events: readonly RecordedEvent[]) => {
   await sessions.apply(events, db);
   const atOnce = await rows();
@@ -96,14 +98,14 @@ describe('the read model of sessions', () => {
     ]);
   });
 
-  it('never turns back when a clock was slow', async () => {
+  it('never moves a time back when a clock was slow', async () => {
     const a = session();
     const late = AT + 20 * MINUTE;
     const { sessions: found } = await applied(log(created(a), visited(a, late), visited(a, AT - MINUTE)));
     expect(found).toMatchObject([{ last_seen_at: new Date(late), last_revision: 2, last_position: '102' }]);
   });
 
-  it('keeps of what expired its id alone', async () => {
+  it('keeps only the id of an expired session', async () => {
     const [a, b] = [session(), session()];
     const found = await applied(log(created(a), created(b), visited(a, AT + MINUTE), expired(a)));
     expect(found).toMatchObject({
@@ -112,14 +114,14 @@ describe('the read model of sessions', () => {
     });
   });
 
-  it('knows what expired also where nothing else is left of it', async () => {
+  it('lists an expired session of which nothing else is left', async () => {
     const [a, b] = [session(), session()];
     expect(await applied(log(expired(a, b), expired(a)))).toMatchObject({ sessions: [], expired: [{}, {}] });
   });
 });
 
 describe('a page of the feed', () => {
-  /** Half of them of one tracker among many. */
+  /** Half of the sessions belong to one tracker, the others to many. */
   const fill = (count: number, of: Session) =>
     db.query(
       `insert into session select gen_random_uuid(), case when n % 100 = 0 then gen_random_uuid() else $2::uuid end,
@@ -128,7 +130,7 @@ describe('a page of the feed', () => {
       [count, partner_id, of.tracker_id, of.first_seen_at, of.expires_at],
     );
 
-  it('is found by its place, however many sessions there are', async () => {
+  it('is found by its cursor, however many sessions there are', async () => {
     const of = session();
     await fill(20_000, of);
     await db.query('analyze session');

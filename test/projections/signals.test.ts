@@ -58,7 +58,7 @@ const kept = async () =>
 const log = async (stream: string): Promise<RecordedEvent[]> =>
   Array.fromAsync(stack.store.readStream(stream));
 
-describe('clues', () => {
+describe('signals', () => {
   it('count once: in a batch, in the next, in one of another day, and delivered twice', async () => {
     const first = await append(observed('2026-03-01', [clue('a'), clue('b')], ['left']));
     const second = await append(observed('2026-03-01', [clue('b', { domain: 'other' }), clue('c')], ['a']));
@@ -89,7 +89,7 @@ describe('clues', () => {
     expect(await contents()).toEqual(before);
   });
 
-  it('come out the same when they are built anew', async () => {
+  it('are the same after a rebuild', async () => {
     await append(observed('2026-03-03', [clue('again'), clue('again'), clue('d', { page_run: 'run' })]));
     await saved('9.9.9.9', { name: 'Acme', website: 'https://acme.io' });
     const before = await contents();
@@ -97,7 +97,7 @@ describe('clues', () => {
     expect(await contents()).toEqual(before);
   });
 
-  it('of a day are forgotten with it, and others are not', async () => {
+  it('of a day are deleted with it, and others are not', async () => {
     await append(observed('2026-01-01', [clue('old')]));
     await contents();
     await forgetSignalsOf(stack.pool, '2026-01-01');
@@ -108,8 +108,8 @@ describe('clues', () => {
   });
 });
 
-describe('very many clues of one address', () => {
-  it('are counted to a ceiling, the newest days first', async () => {
+describe('very many signals of one address', () => {
+  it('are counted up to a limit, the newest days first', async () => {
     await stack.pool.query(
       `insert into read.signal
        select 'many-' || v || n, gen_random_uuid(), '2026-02-01', v, v || n % 2, 'site', n::text, true,
@@ -175,7 +175,7 @@ describe('profiles', () => {
     expect(Object.keys(await match('acme.io', 'www.acme.io', 'mail.acme.io', 'io'))).toEqual(['acme.io']);
   });
 
-  it('of one company are one, however many addresses it has; the newest result tells', async () => {
+  it('of one company are one for all its addresses and take the newest result', async () => {
     const at = stack.clock.now();
     await saved('9.0.1.1', { name: 'Acme', website: 'acme.io', city: 'Old' }, at);
     await saved('9.0.1.3', { name: 'ACME ', website: 'http://acme.io', city: 'New' }, at + 2_000);
@@ -184,7 +184,7 @@ describe('profiles', () => {
     expect(await match('acme.io')).toMatchObject({ 'acme.io': { city: 'New' } });
   });
 
-  it('are several where companies share a website, and one again when that ends', async () => {
+  it('are separate for companies that share a website and merge when that ends', async () => {
     await saved('9.0.2.1', { name: 'Acme', website: 'acme.io' });
     await saved('9.0.2.2', { name: 'Acme Holding', website: 'acme.io' });
     expect(await match('acme.io')).toEqual({ 'acme.io': 'several' });
@@ -198,7 +198,7 @@ describe('profiles', () => {
     expect(await match('acme.io', 'holding.io')).toEqual({});
   });
 
-  it('without a name are matched where nothing else is known', async () => {
+  it('without a website are matched by name', async () => {
     await saved('9.0.3.1', { website: 'acme.io', city: 'Somewhere' });
     expect(await match('acme.io')).toMatchObject({ 'acme.io': { name: null, city: 'Somewhere' } });
   });

@@ -98,7 +98,7 @@ const rows = async () => ({
     ],
   ),
 });
-/** All in one batch, then again, then one by one with each delivered twice, then all once more. */
+/** Applies all in one batch, then again, then one by one with each delivered twice, then all once more. */
 const applied = async (...events: WebhookEvent[]) => {
   const stored = log(...events);
   await webhooks.apply(stored, db);
@@ -114,7 +114,7 @@ const applied = async (...events: WebhookEvent[]) => {
 };
 
 describe('the read model of webhook endpoints', () => {
-  it('has endpoints as they are, with their secrets', async () => {
+  it('has the current endpoints with their secrets', async () => {
     const { endpoints } = await applied(
       created(A),
       created(B),
@@ -152,7 +152,7 @@ describe('the read model of webhook endpoints', () => {
     ]);
   });
 
-  it('takes up secrets that are sealed anew, and forgets those of a deleted endpoint', async () => {
+  it('applies resealed secrets and drops those of a deleted endpoint', async () => {
     const { endpoints } = await applied(
       created(A),
       rotated(A),
@@ -167,7 +167,7 @@ describe('the read model of webhook endpoints', () => {
     ]);
   });
 
-  it('knows by position when each was enabled with which events', async () => {
+  it('has the position at which each was enabled with which events', async () => {
     const { spans } = await applied(
       created(A),
       created(B),

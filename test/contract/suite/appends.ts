@@ -13,7 +13,7 @@ export const appends = ({ open }: SuiteContext): void => {
       expect((await all(store.readStream(stream))).map(({ revision }) => revision)).toEqual([0, 1, 2, 3]);
     });
 
-    it('answers with the position of its last event, and positions rise', async () => {
+    it('returns the position of its last event, and positions rise', async () => {
       const store = open();
       const stream = unique();
       const first = await store.append(stream, 'no_stream', events(3));
@@ -25,7 +25,7 @@ export const appends = ({ open }: SuiteContext): void => {
       expect(new Set(positions).size).toBe(5);
     });
 
-    it('that wants no stream is refused with the head where there is one', async () => {
+    it('that expects no stream is refused with the current revision where one exists', async () => {
       const store = open();
       const stream = unique();
       await store.append(stream, 'no_stream', events(3));
@@ -34,15 +34,18 @@ export const appends = ({ open }: SuiteContext): void => {
       expect(error).toMatchObject({ stream, actual: 2 });
     });
 
-    it.each([0, 1, 3, 100])('at revision %i is refused with the head where that is 2', async (expected) => {
-      const store = open();
-      const stream = unique();
-      await store.append(stream, 'no_stream', events(3));
-      const error = await refusal(store.append(stream, expected, [event()]));
-      expect(error).toBeInstanceOf(WrongExpectedRevision);
-      expect(error).toMatchObject({ stream, actual: 2 });
-      expect(await all(store.readStream(stream))).toHaveLength(3);
-    });
+    it.each([0, 1, 3, 100])(
+      'at revision %i is refused with the current revision where that is 2',
+      async (expected) => {
+        const store = open();
+        const stream = unique();
+        await store.append(stream, 'no_stream', events(3));
+        const error = await refusal(store.append(stream, expected, [event()]));
+        expect(error).toBeInstanceOf(WrongExpectedRevision);
+        expect(error).toMatchObject({ stream, actual: 2 });
+        expect(await all(store.readStream(stream))).toHaveLength(3);
+      },
+    );
 
     it.each([0, 5, 'stream_exists' as const])(
       'at %s is refused where there is no stream',
@@ -55,7 +58,7 @@ export const appends = ({ open }: SuiteContext): void => {
       },
     );
 
-    it('that wants any stream, or one that exists, goes on wherever that is', async () => {
+    it('that expects any stream, or an existing one, continues at its current revision', async () => {
       const store = open();
       const stream = unique();
       expect(await store.append(stream, 'any', events(2))).toMatchObject({ revision: 1 });
@@ -63,7 +66,7 @@ export const appends = ({ open }: SuiteContext): void => {
       expect(await store.append(stream, 'stream_exists', [event()])).toMatchObject({ revision: 4 });
     });
 
-    it('at one revision succeeds for one of many writers, and the others learn the head', async () => {
+    it('at one revision succeeds for one of many writers, and the others receive the current revision', async () => {
       const stores = [open(), open()];
       const stream = unique();
       await stores[0]?.append(stream, 'no_stream', [event()]);
@@ -74,7 +77,7 @@ export const appends = ({ open }: SuiteContext): void => {
       for (const { reason } of refused) expect(reason).toMatchObject({ name: 'Error', stream, actual: 1 });
     });
 
-    it('of many events to one stream from several callers keeps each append whole and in order', async () => {
+    it('of many events to one stream from several callers stays whole and in order', async () => {
       const store = open();
       const stream = unique();
       const lots = Array.from({ length: 12 }, () => events(25));
@@ -99,22 +102,19 @@ export const appends = ({ open }: SuiteContext): void => {
   });
 
   describe('a resend', () => {
-    it.each(['no_stream' as const, 2])(
-      'at the expectation %s is answered as the first time',
-      async (expected) => {
-        const store = open();
-        const stream = unique();
-        if (expected === 2) await store.append(stream, 'no_stream', events(3));
-        const lot = events(3);
-        const first = await store.append(stream, expected, lot);
-        const again = await store.append(stream, expected, lot);
-        expect(again.revision).toBe(first.revision);
-        expect([null, first.position]).toContain(again.position);
-        expect(ids(await all(store.readStream(stream))).slice(-3)).toEqual(ids(lot));
-      },
-    );
+    it.each(['no_stream' as const, 2])('at the expectation %s returns the first result', async (expected) => {
+      const store = open();
+      const stream = unique();
+      if (expected === 2) await store.append(stream, 'no_stream', events(3));
+      const lot = events(3);
+      const first = await store.append(stream, expected, lot);
+      const again = await store.append(stream, expected, lot);
+      expect(again.revision).toBe(first.revision);
+      expect([null, first.position]).toContain(again.position);
+      expect(ids(await all(store.readStream(stream))).slice(-3)).toEqual(ids(lot));
+    });
 
-    it('is harmless from another process and after others have gone on', async () => {
+    it('is idempotent from another process and after others have appended', async () => {
       const stream = unique();
       const lot = events(2);
       const first = await open().append(stream, 'no_stream', lot);
@@ -124,7 +124,7 @@ export const appends = ({ open }: SuiteContext): void => {
       expect(await all(open().readStream(stream))).toHaveLength(6);
     });
 
-    it('while the first try is under way stores the events once', async () => {
+    it('during the first try stores the events once', async () => {
       const store = open();
       const stream = unique();
       const lot = events(3);
@@ -133,7 +133,7 @@ export const appends = ({ open }: SuiteContext): void => {
       expect(ids(await all(store.readStream(stream)))).toEqual(ids(lot));
     });
 
-    it('of which only a part has been stored is refused', async () => {
+    it('is refused when only a part of it has been stored', async () => {
       const store = open();
       const stream = unique();
       const [known, fresh] = [event(), event()];
@@ -148,7 +148,7 @@ export const appends = ({ open }: SuiteContext): void => {
     });
   });
 
-  describe('what no append may be', () => {
+  describe('an append that is never valid', () => {
     it('is over 1 MiB, counted over all its events; up to that it is stored', async () => {
       const store = open();
       const stream = unique();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { all, event, eventsIn, followUntil, type SuiteContext, unique } from './context.ts';
 
 export const contents = ({ open }: SuiteContext): void => {
-  describe('an event comes back as it went in', () => {
+  describe('an event is read as it was appended', () => {
     it.each<[string, object]>([
       ['key order', { zebra: 1, alpha: { y: 1, x: 2, 'k-1': 3 }, Middle: [{ b: 1, a: 2 }] }],
       [
@@ -22,7 +22,7 @@ export const contents = ({ open }: SuiteContext): void => {
       expect(JSON.stringify(read?.data)).toBe(JSON.stringify(data));
     });
 
-    it('with its id, type and metadata, correlation and cause among them, read or followed', async () => {
+    it('with its id, type and metadata, including correlation and cause, read or followed', async () => {
       const store = open();
       const stream = unique();
       const sent = event({

@@ -21,15 +21,15 @@ export interface OpenOptions {
 export interface TestedServer {
   /** Where the server listens: a host and port, or the path of a Unix socket. */
   readonly address: NetConnectOpts;
-  /** A store all of whose connections go to this port of 127.0.0.1 or, without one, to the server itself. */
+  /** Opens a store that connects to this port of 127.0.0.1 or, without one, to the server itself. */
   open(options: Required<OpenOptions> & { readonly proxyPort?: number }): EventStore;
   stop(): Promise<void>;
 }
 
 export interface SuiteContext {
-  /** A store of its own, closed after the test. */
+  /** Opens a store that is closed after the test. */
   open(options?: OpenOptions): EventStore;
-  /** A store behind a proxy that can break its connections; both are closed after the test. */
+  /** Opens a store behind a proxy that can break its connections; both are closed after the test. */
   openBehindProxy(options?: OpenOptions): Promise<{ store: EventStore; proxy: TcpProxy }>;
 }
 
@@ -68,10 +68,10 @@ export const suiteContext = (start: () => Promise<TestedServer>): SuiteContext =
   };
 };
 
-/** A stream name or prefix that no other test and no other run has. */
+/** Returns a stream name or prefix that no other test or run uses. */
 export const unique = (kind = 'contract'): string => `${kind}-${randomUUID()}`;
 
-/** An event that nothing distinguishes but its id and what is given. */
+/** Returns an event with a new id and the given fields. */
 export const event = (
   given: { data?: object; metadata?: object; id?: string; type?: string } = {},
 ): NewEvent => ({
@@ -97,7 +97,10 @@ export const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
 
 export const ids = (list: readonly { readonly id: string }[]): string[] => list.map(({ id }) => id);
 
-/** Follows until the condition holds of all batches so far, and returns these. The test's time limit bounds it. */
+/**
+ * Follows until the condition holds for all batches so far and returns them. The test's time limit bounds
+ * it.
+ */
 export const followUntil = async (
   store: EventStore,
   options: Omit<FollowOptions, 'signal'>,
@@ -115,7 +118,7 @@ export const followUntil = async (
 export const eventsIn = (batches: readonly Batch[]): RecordedEvent[] =>
   batches.flatMap((batch) => batch.events);
 
-/** That positions rise strictly, over events and batches alike, from the given one. */
+/** Expects positions to rise strictly, over events and batches, from the given one. */
 export const expectRising = (batches: readonly Batch[], after: Position | null): void => {
   let last = after ?? -1n;
   for (const { events: batch, position } of batches) {
@@ -128,7 +131,7 @@ export const expectRising = (batches: readonly Batch[], after: Position | null):
   }
 };
 
-/** The error that the work is refused with. */
+/** Returns the error that the work rejects with. */
 export const refusal = async (work: Promise<unknown>): Promise<Error> => {
   const outcome = await work.then(
     () => null,

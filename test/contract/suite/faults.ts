@@ -15,14 +15,14 @@ import {
 import { expectAll, write } from './follows.ts';
 
 const DEADLINE_MS = 3_000;
-/** What a busy machine may add to a deadline. */
+/** How far a busy machine may exceed a deadline. */
 const GRACE_MS = 1_500;
 
-/** Resolves when the client has sent something since. */
+/** Resolves when the client has sent something since the call. */
 const underWay = (proxy: TcpProxy, before: number): Promise<void> =>
   vi.waitFor(() => expect(proxy.sent()).toBeGreaterThan(before + 100), { timeout: 5_000, interval: 5 });
 
-/** Opens the connections that reads and appends use, so that it is they that break. */
+/** Opens the connections that reads and appends use, so that these break. */
 const warmUp = async (store: EventStore): Promise<void> => {
   await store.append(unique('warm'), 'no_stream', [event()]);
   await store.head();
@@ -30,7 +30,7 @@ const warmUp = async (store: EventStore): Promise<void> => {
 
 export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
   describe('when connections break', () => {
-    it('who follows misses nothing and sees nothing twice', async () => {
+    it('a follower misses no event and sees none twice', async () => {
       const { store, proxy } = await openBehindProxy();
       const prefix = unique();
       const after = await store.head();
@@ -48,7 +48,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
       expectAll(batches, await writing, after);
     }, 60_000);
 
-    it('an append under way is made once, at an exact expectation, and the answer found again', async () => {
+    it('an append in progress is stored once at an exact expectation, and its result is found again', async () => {
       const { store, proxy } = await openBehindProxy();
       await warmUp(store);
       const stream = unique();
@@ -60,14 +60,14 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
       await vi.waitFor(async () => expect(await all(open().readStream(stream))).toHaveLength(3), 3_000);
       proxy.thaw();
       proxy.cut();
-      // Either the store has found out by itself, or the caller resends; the stream is the same.
+      // Either the store finds out by itself, or the caller resends; the stream is the same.
       const outcome = await appending.catch((error: unknown) => error);
       if (outcome instanceof Error) expect(outcome).toBeInstanceOf(OutcomeUnknown);
       expect(await store.append(stream, 'no_stream', lot)).toMatchObject({ revision: 2 });
       expect(ids(await all(open().readStream(stream)))).toEqual(ids(lot));
     }, 20_000);
 
-    it('an append under way without an exact expectation is never repeated', async () => {
+    it('an append in progress without an exact expectation is never repeated', async () => {
       const { store, proxy } = await openBehindProxy({ deadlineMs: DEADLINE_MS });
       await warmUp(store);
       const stream = unique();
@@ -85,7 +85,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
     }, 20_000);
 
     it.each(['no_stream', 'any'] as const)(
-      'an append at %s whose answer is lost, with the server gone, is an unknown outcome and no refusal',
+      'an append at %s whose response is lost with the server is an unknown outcome and no refusal',
       async (expected) => {
         const { store, proxy } = await openBehindProxy({ deadlineMs: DEADLINE_MS });
         await warmUp(store);
@@ -107,7 +107,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
       20_000,
     );
 
-    it('many appends under load are each made once or not at all, and those answered are there', async () => {
+    it('many appends under load are each stored once or not at all, and acknowledged ones are stored', async () => {
       const { store, proxy } = await openBehindProxy();
       const witness = open();
       await warmUp(store);
@@ -135,7 +135,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
   });
 
   describe('when the server hangs', () => {
-    it('an append is an unknown outcome within the deadline, a read fails, and later all goes on', async () => {
+    it('an append has an unknown outcome within the deadline, a read fails, and both work later', async () => {
       const { store, proxy } = await openBehindProxy({ deadlineMs: DEADLINE_MS });
       await warmUp(store);
       const stream = unique();
@@ -156,7 +156,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
       expect(await all(store.readStream(stream))).toHaveLength(3);
     }, 30_000);
 
-    it('closes, whatever is under way', async () => {
+    it('the store closes, whatever is in progress', async () => {
       const { store, proxy } = await openBehindProxy({ deadlineMs: 60_000 });
       await warmUp(store);
       const following = new AbortController();
@@ -177,7 +177,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
       expect(await followed).toEqual([]);
     }, 20_000);
 
-    it('who follows goes on afterwards', async () => {
+    it('a follower continues afterwards', async () => {
       const { store, proxy } = await openBehindProxy();
       const prefix = unique();
       const after = await store.head();
@@ -199,7 +199,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
   });
 
   describe('when the server cannot be reached', () => {
-    it('nothing is written, everything says so, and all goes on when it is back', async () => {
+    it('nothing is written, every call fails, and every call works once the server is back', async () => {
       const { store, proxy } = await openBehindProxy({ deadlineMs: DEADLINE_MS });
       await proxy.refuse();
       const stream = unique();
@@ -218,7 +218,7 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
       expect(await all(store.readStream(stream))).toHaveLength(2);
     }, 30_000);
 
-    it('who follows waits for it', async () => {
+    it('a follower waits for it', async () => {
       const { store, proxy } = await openBehindProxy();
       const stream = unique();
       const after = await store.head();

@@ -13,7 +13,10 @@ import {
   unique,
 } from './context.ts';
 
-/** Appends of one to three events each, from several callers to streams of their own; returns the ids in stream order. */
+/**
+ * Appends one to three events at a time from several callers to separate streams; returns the ids in stream
+ * order.
+ */
 export const write = async (
   stores: readonly EventStore[],
   prefix: string,
@@ -36,7 +39,7 @@ export const write = async (
   return written;
 };
 
-/** That these batches hold exactly what was written, each stream in its order, without a repeat. */
+/** Expects the batches to hold exactly what was written, each stream in its order, without a repeat. */
 export const expectAll = (
   batches: readonly Batch[],
   written: Map<string, string[]>,
@@ -55,7 +58,7 @@ const reaches =
 
 export const follows = ({ open }: SuiteContext): void => {
   describe('following the log', () => {
-    it('begins strictly after a position, in the middle of an append too', async () => {
+    it('begins strictly after a position, also in the middle of an append', async () => {
       const store = open();
       const prefix = unique();
       const lot = events(5);
@@ -69,7 +72,7 @@ export const follows = ({ open }: SuiteContext): void => {
       expect(ids([...eventsIn(first), ...eventsIn(rest)])).toEqual(ids(lot));
     });
 
-    it('hands out batches of at most the size asked for', async () => {
+    it('returns batches of at most the requested size', async () => {
       const store = open();
       const prefix = unique();
       const after = await store.head();
@@ -81,7 +84,7 @@ export const follows = ({ open }: SuiteContext): void => {
       expectRising(batches, after);
     });
 
-    it('hands out batches of bounded bytes', async () => {
+    it('returns batches of bounded bytes', async () => {
       const store = open();
       const prefix = unique();
       const after = await store.head();
@@ -101,7 +104,7 @@ export const follows = ({ open }: SuiteContext): void => {
       expectRising(batches, after);
     }, 60_000);
 
-    it('from the beginning reaches the head', async () => {
+    it('reaches the head from the beginning', async () => {
       const store = open();
       const stream = unique();
       const { position } = await store.append(stream, 'no_stream', [event()]);
@@ -109,7 +112,7 @@ export const follows = ({ open }: SuiteContext): void => {
       expect(eventsIn(batches)).toHaveLength(1);
     }, 60_000);
 
-    it('passes over other streams, but its position goes on with them', async () => {
+    it('skips other streams and moves its position past them', async () => {
       const store = open();
       const wanted = unique('wanted');
       const after = await store.head();
@@ -121,7 +124,7 @@ export const follows = ({ open }: SuiteContext): void => {
       for (const batch of batches) expect(batch.position).toBeGreaterThan(after ?? -1n);
     });
 
-    it("reaches the head also when the log's last entries are the server's own", async () => {
+    it("reaches the head when the log's last entries are the server's own", async () => {
       const store = open();
       const stream = unique();
       const other = unique();
@@ -135,7 +138,7 @@ export const follows = ({ open }: SuiteContext): void => {
       expect(eventsIn(batches).at(-1)?.position).toBe(position);
     }, 60_000);
 
-    it('goes from catching up to live without a gap, with several writers and followers', async () => {
+    it('changes from catching up to live without a gap, with several writers and followers', async () => {
       const writers = [open(), open(), open()];
       const store = open();
       const prefix = unique();
@@ -153,7 +156,7 @@ export const follows = ({ open }: SuiteContext): void => {
       followers.push(follow(after, 50));
       for (const [stream, list] of await write(writers, `${prefix}-b`, 6, 40)) written.set(stream, list);
       last = (await store.append(unique(), 'no_stream', [event()])).position;
-      // The event may have been seen before its answer was: one more makes sure of a batch to look at.
+      // The event may arrive before the append returns: one more event ensures a batch to look at.
       await store.append(unique(), 'no_stream', [event()]);
       for (const batches of await Promise.all(followers)) expectAll(batches, written, after);
     }, 60_000);
@@ -166,7 +169,7 @@ export const follows = ({ open }: SuiteContext): void => {
       const writing = write([open(), open()], prefix, 4, 250).finally(() => {
         finished = true;
       });
-      // The consumer takes one batch, then stands still until the writers are done, then takes the rest.
+      // The consumer takes one batch, waits until the writers are done, then takes the rest.
       const batches = await followUntil(
         store,
         { after, prefixes: [prefix], batchSize: 50 },
@@ -179,7 +182,7 @@ export const follows = ({ open }: SuiteContext): void => {
       expectAll(batches, await writing, after);
     }, 60_000);
 
-    it('that begins again and again, where the last run ended, sees each event once', async () => {
+    it('that restarts repeatedly where the last run ended sees each event once', async () => {
       const store = open();
       const prefix = unique();
       const first = await store.head();
@@ -197,7 +200,7 @@ export const follows = ({ open }: SuiteContext): void => {
       expectAll(batches, await writing, first);
     }, 60_000);
 
-    it('ends without an error when it is told to, whether it waits, works or has not begun', async () => {
+    it('ends without an error when it is aborted while waiting, working or before its start', async () => {
       const store = open();
       const head = await store.head();
       expect(await all(store.follow({ after: null, signal: AbortSignal.abort() }))).toEqual([]);

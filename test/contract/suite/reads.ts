@@ -7,7 +7,7 @@ export const reads = ({ open }: SuiteContext): void => {
     (await all(store.readStream(stream, options))).map(({ revision }) => revision);
 
   describe('reading a stream', () => {
-    it('that is not there returns nothing', async () => {
+    it('returns nothing when the stream does not exist', async () => {
       const store = open();
       expect(await all(store.readStream(unique()))).toEqual([]);
       expect(await all(store.readStream(unique(), { direction: 'backwards', limit: 1 }))).toEqual([]);
@@ -33,7 +33,7 @@ export const reads = ({ open }: SuiteContext): void => {
       expect(await revisions(store, stream, options)).toEqual(expected);
     });
 
-    it('of many events returns all, both ways', async () => {
+    it('of many events returns all, in both directions', async () => {
       const store = open();
       const stream = unique();
       const lot = events(2_300);
@@ -47,7 +47,7 @@ export const reads = ({ open }: SuiteContext): void => {
       expect(await all(store.readStream(stream, { limit: 1_700 }))).toHaveLength(1_700);
     });
 
-    it('sees every append that was answered, and may be left in the middle any number of times', async () => {
+    it('sees every acknowledged append and may be aborted in the middle any number of times', async () => {
       const store = open();
       const stream = unique();
       await store.append(stream, 'no_stream', events(1_000));

@@ -7,7 +7,7 @@ const mortal = () => event({ metadata: { expires_at: new Date(NOON).toISOString(
 
 export const retention = ({ open }: SuiteContext): void => {
   describe('a stream', () => {
-    it('is expired once it is deleted for ever, and neither before nor because all of it is hidden or dropped', async () => {
+    it('counts as expired once it is deleted for ever, and not while it is only hidden or truncated', async () => {
       const store = open({ now: () => NOON });
       const [missing, hidden, dropped, deleted] = [unique(), unique(), unique(), unique()];
       await store.append(hidden, 'no_stream', [mortal()]);
@@ -22,7 +22,7 @@ export const retention = ({ open }: SuiteContext): void => {
       expect(are).toEqual([false, false, false, true]);
     });
 
-    it('whose name is forgotten begins again at revision 0, on a store that cannot forget it is refused as before', async () => {
+    it('begins again at revision 0 once its name is forgotten; a store that cannot forget still refuses it', async () => {
       let now = NOON;
       const store = open({ now: () => now });
       const stream = unique();
@@ -42,7 +42,7 @@ export const retention = ({ open }: SuiteContext): void => {
   });
 
   describe('an event past its expires_at', () => {
-    it('is hidden from that instant on, by the clock of who reads', async () => {
+    it("is hidden from that instant on, by the reader's clock", async () => {
       let now = NOON - 1;
       const store = open({ now: () => now });
       const stream = unique();
@@ -52,7 +52,7 @@ export const retention = ({ open }: SuiteContext): void => {
       expect((await all(store.readStream(stream))).map(({ revision }) => revision)).toEqual([1]);
     });
 
-    it('still counts: the stream numbers on and refuses as before', async () => {
+    it("still counts: the stream's revisions and refusals include it", async () => {
       const store = open({ now: () => NOON });
       const stream = unique();
       await store.append(stream, 'no_stream', [mortal(), mortal()]);
@@ -72,7 +72,7 @@ export const retention = ({ open }: SuiteContext): void => {
       ]);
     });
 
-    it('is passed over by who follows, whose position goes on', async () => {
+    it('is skipped by a follower, whose position moves past it', async () => {
       const store = open({ now: () => NOON });
       const stream = unique();
       const after = await store.head();
@@ -83,7 +83,7 @@ export const retention = ({ open }: SuiteContext): void => {
       expect(eventsIn(batches).map(({ revision }) => revision)).toEqual([0]);
     });
 
-    it('is read with the expired ones, in either direction', async () => {
+    it('is read when expired events are requested, in either direction', async () => {
       const store = open({ now: () => NOON });
       const stream = unique();
       await store.append(stream, 'no_stream', [mortal(), event(), mortal()]);
@@ -94,7 +94,7 @@ export const retention = ({ open }: SuiteContext): void => {
       expect(await read({ from: 2, limit: 1 })).toEqual([2]);
     });
 
-    it('comes to who follows with the expired ones, as long as it is there', async () => {
+    it('reaches a follower that requests expired events, as long as it exists', async () => {
       const store = open({ now: () => NOON });
       const stream = unique();
       const after = await store.head();
@@ -121,7 +121,7 @@ export const retention = ({ open }: SuiteContext): void => {
       }
     });
 
-    it('may be expired again, and so may one that never was', async () => {
+    it('may be expired again, and so may a stream that never existed', async () => {
       const store = open();
       const stream = unique();
       await store.append(stream, 'no_stream', events(2));
@@ -131,7 +131,7 @@ export const retention = ({ open }: SuiteContext): void => {
       await store.expire(unique(), 7);
     });
 
-    it('is none when the stream has gone on past what was meant', async () => {
+    it('is not expired when the stream has grown beyond the given revision', async () => {
       const store = open();
       const stream = unique();
       await store.append(stream, 'no_stream', events(3));
@@ -141,12 +141,12 @@ export const retention = ({ open }: SuiteContext): void => {
       expect(await store.append(stream, 2, [event()])).toMatchObject({ revision: 3 });
     });
 
-    it('either has what is appended at the same moment, and stays, or refuses it', async () => {
+    it('either contains a concurrent append and stays, or refuses it', async () => {
       const [store, other] = [open(), open()];
       for (let round = 0; round < 5; round += 1) {
         const streams = Array.from({ length: 400 }, () => unique());
         await Promise.all(streams.map((stream) => store.append(stream, 'no_stream', [event()])));
-        // In different orders, so that they come upon each other in every way.
+        // In different orders, so that they race in every way.
         const expiring = Promise.allSettled(streams.toReversed().map((stream) => other.expire(stream, 0)));
         const appending = Promise.allSettled(streams.map((stream) => store.append(stream, 0, [event()])));
         const expired = (await expiring).toReversed();
@@ -155,7 +155,7 @@ export const retention = ({ open }: SuiteContext): void => {
       }
     });
 
-    it('leaves the streams beside it as they are', async () => {
+    it('leaves neighbouring streams as they are', async () => {
       const store = open();
       const stream = unique();
       await store.append(stream, 'no_stream', [event()]);
@@ -166,7 +166,7 @@ export const retention = ({ open }: SuiteContext): void => {
   });
 
   describe('a truncated stream', () => {
-    it('has lost what was before, and goes on', async () => {
+    it('has lost its earlier events and continues', async () => {
       const store = open();
       const stream = unique();
       await store.append(stream, 'no_stream', events(5));
@@ -179,7 +179,7 @@ export const retention = ({ open }: SuiteContext): void => {
       expect(await refusal(store.append(stream, 'no_stream', [event()]))).toMatchObject({ actual: 5 });
     });
 
-    it('never gets back what it has lost', async () => {
+    it('never recovers truncated events', async () => {
       const store = open();
       const stream = unique();
       await store.append(stream, 'no_stream', events(5));
@@ -189,7 +189,7 @@ export const retention = ({ open }: SuiteContext): void => {
       expect((await all(store.readStream(stream))).map(({ revision }) => revision)).toEqual([4]);
     });
 
-    it('may have lost everything, and shows what comes later', async () => {
+    it('may have lost every event, and shows later ones', async () => {
       const store = open();
       const stream = unique();
       await store.append(stream, 'no_stream', events(3));
