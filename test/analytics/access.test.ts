@@ -37,7 +37,7 @@ const relations = async () =>
   )) as { schema: string; name: string }[];
 
 describe('an analyst', () => {
-  it('reads every view, all partners, and finds no address and no secret in any', async () => {
+  it('reads every view, for all partners, and finds no address and no secret in any', async () => {
     const views = (await relations()).filter(({ schema }) => schema === 'analytics');
     expect(views.length).toBeGreaterThan(10);
     for (const { name } of views) {
@@ -51,7 +51,7 @@ describe('an analyst', () => {
     ]);
   });
 
-  it('is shown what it should see: the examples do hold addresses and secrets', async () => {
+  it('is tested with data that contain addresses and secrets', async () => {
     const tables = (await relations()).filter(({ schema }) => schema === 'read');
     const all = [];
     for (const { name } of tables) all.push(await stack.rows(`select * from ${name}`));
@@ -66,7 +66,7 @@ describe('an analyst', () => {
     for (const { name } of others) expect(await codeOf(`select 1 from ${name}`), name).toBe(REFUSED);
   });
 
-  it('is refused every function of ours but the one that its views ask', async () => {
+  it('is refused every function of ours except the one that its views use', async () => {
     const functions = await stack.rows(
       `select p.oid::regprocedure::text as name from pg_proc p join pg_namespace n on n.oid = pronamespace
        where ${OURS} and has_schema_privilege($1, n.oid, 'usage') and has_function_privilege($1, p.oid, 'execute')`,
@@ -76,7 +76,7 @@ describe('an analyst', () => {
     expect(await codeOf(`select work.take_rate('x', 1, 1, 1, 1, 0, 0)`)).toBe(REFUSED);
   });
 
-  it('writes nothing, not even once it has left its read-only default', async () => {
+  it('writes nothing, not even after it turns off its read-only default', async () => {
     const writes = [
       `insert into partners (name) values ('x')`,
       'delete from sessions',
@@ -100,7 +100,7 @@ describe('an analyst', () => {
     }
   });
 
-  it('has limits, of which it cannot take off those of time, temporary files and connections', async () => {
+  it('cannot remove its limits of time, temporary files and connections', async () => {
     const db = await analyst.connect();
     const setting = async (name: string) => (await db.query(`show ${name}`)).rows[0]?.[name];
     expect(await setting('statement_timeout')).toBe('1min');

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { csvFile } from '../../analytics/csv-file.ts';
 import type { View } from '../../analytics/view.ts';
 
-it('defuses texts that a spreadsheet would take for formulas, and leaves numbers as they are', async () => {
+it('escapes texts that a spreadsheet would treat as formulas, and leaves numbers unchanged', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'doorplate-csv-'));
   const path = join(folder, 'x.csv');
   const file = await csvFile(path, { columns: [{ name: 'name' }, { name: 'n' }] } as unknown as View);

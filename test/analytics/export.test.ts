@@ -33,7 +33,7 @@ const readBack = async (path: string) => {
   const file = await asyncBufferFromFile(path);
   return { metadata: await parquetMetadataAsync(file), rows: await parquetReadObjects({ file }) };
 };
-/** As the database has them, by the views' own comments and types. */
+/** From the database, with the views' own comments and types. */
 const inDatabase = (view: string) => stack.rows(`select * from analytics.${view}`);
 
 const sorted = (rows: readonly object[]): string[] => rows.map((row) => JSON.stringify(row, plain)).sort();
@@ -41,7 +41,7 @@ const plain = (_name: string, value: unknown): unknown =>
   typeof value === 'bigint' ? value.toString() : value;
 
 describe('an export to Parquet', () => {
-  it('holds, of every view, what the database holds', async () => {
+  it('contains the rows of every view', async () => {
     const views = await stack.rows(
       `select viewname as name from pg_views where schemaname = 'analytics' order by 1`,
     );
@@ -92,14 +92,14 @@ describe('an export to Parquet', () => {
     expect(totals.rows[0]).toMatchObject({ day: new Date('2026-03-01') });
   });
 
-  it('of nothing is a file all the same', async () => {
+  it('is a valid file when there are no rows', async () => {
     const { out } = await export_('sessions', { format: 'parquet', to: '2020-01-01T00:00:00Z' });
     expect((await readBack(out)).rows).toEqual([]);
   });
 });
 
 describe('an export to CSV', () => {
-  it('tells null from the empty text, quotes, and writes times and booleans plainly', async () => {
+  it('distinguishes null from the empty text, quotes, and writes times and booleans in plain form', async () => {
     await stack.pool.query(
       `insert into read.tracker (tracker_id, partner_id, name, origins, created_at, disabled_at)
        values ('cccccccc-0000-4000-8000-000000000001', 'cccccccc-0000-4000-8000-000000000002',
@@ -119,7 +119,7 @@ describe('an export to CSV', () => {
     expect(readFileSync((await export_('delivery_totals')).out, 'utf8')).toMatch(/\n2026-03-01,/);
   });
 
-  it('is in the order of its first time, bounded by it, and by a limit', async () => {
+  it('is ordered by its first time column, bounded by it, and limited', async () => {
     const lines = async (over: Partial<ExportOptions>) =>
       readFileSync((await export_('usage_hours', over)).out, 'utf8')
         .trim()
@@ -136,10 +136,10 @@ describe('an export to CSV', () => {
   });
 });
 
-describe('an export that goes wrong', () => {
+describe('a failing export', () => {
   const files = () => readdirSync(folder).filter((name) => name.includes('broken'));
 
-  it('leaves no file, and the one before as it was', async () => {
+  it('leaves no file, and the previous file unchanged', async () => {
     const out = join(folder, 'broken.csv');
     const stopped = AbortSignal.abort(new Error('stopped'));
     await expect(export_('units', { out, signal: stopped })).rejects.toThrow('stopped');
@@ -162,7 +162,7 @@ describe('an export that goes wrong', () => {
 });
 
 describe('a large export', () => {
-  it('is whole, though rows come meanwhile', async () => {
+  it('is complete although rows are added meanwhile', async () => {
     await stack.pool.query(
       `insert into read.usage_hour
        select 'key_' || n % 1000, timestamptz '2025-01-01Z' + n / 1000 * interval '1 hour', 'company', 's', n, 1, n * 1000

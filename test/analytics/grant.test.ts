@@ -41,7 +41,7 @@ const existing = async (options: string): Promise<string> => {
 };
 
 describe('granting', () => {
-  it('makes a user who logs in with the password that is shown once, and does so again without another', async () => {
+  it('creates a user that logs in with a password shown once, and keeps it when repeated', async () => {
     const name = user();
     const { granted } = await grant(name);
     expect(granted).toMatchObject({ user: name, database: new URL(database.url).pathname.slice(1) });
@@ -53,7 +53,7 @@ describe('granting', () => {
     expect((await grant(name)).granted.password).toBeNull();
   });
 
-  it('gives an existing user the same, and leaves its password alone', async () => {
+  it('gives an existing user the same rights and keeps its password', async () => {
     const name = await existing(`login password 'its own'`);
     expect((await grant(name)).granted.password).toBeNull();
     const client = clientOf({ ...(await grant(name)).granted, password: 'its own' });
@@ -62,14 +62,14 @@ describe('granting', () => {
     await client.end();
   });
 
-  it('says what a user sees beside', async () => {
+  it('reports what else a user can see', async () => {
     const name = await existing('login');
     await db.query(`grant usage on schema read to ${name}`);
     expect((await grant(name)).notes).toContainEqual(expect.stringContaining('may read more than analytics'));
     await db.query(`revoke usage on schema read from ${name}`);
   });
 
-  it('refuses who sees everything, the group itself, and names that are none', async () => {
+  it('refuses superusers, the group itself, and invalid names', async () => {
     const { granted } = await grant(user());
     for (const name of [
       await existing('superuser'),
@@ -83,13 +83,13 @@ describe('granting', () => {
     }
   });
 
-  it('may be done by several at once', async () => {
+  it('may run several times at once', async () => {
     const names = [user(), user(), user(), user()];
     const made = await Promise.all(names.map(grant));
     expect(new Set(made.map(({ granted }) => granted.role)).size).toBe(1);
   });
 
-  it('reaches what a later version adds', async () => {
+  it('includes views that a later version adds', async () => {
     const { granted } = await grant(user());
     await db.query('create view analytics.later as select 1 as n where analytics.time_is_limited()');
     const client = clientOf(granted);
@@ -176,7 +176,7 @@ describe('an analyst', () => {
     await client.query('rollback');
     await expect(client.query('select from eventlog.writer for update')).rejects.toThrow(/permission denied/);
     await expect(client.query('select eventlog.lock_writer()')).rejects.toThrow(/permission denied/);
-    // Another login, which may take advisory locks, holds up nothing with them.
+    // Another login, which may take advisory locks, blocks nothing with them.
     const other = await existing(`login password 'its own'`);
     const holder = clientOf({ ...granted, user: other, password: 'its own' });
     await db.query(`grant connect on database "${granted.database}" to ${other};
@@ -190,7 +190,7 @@ describe('an analyst', () => {
     await db.query(`set statement_timeout = '5s'`);
     expect((await db.query(append)).rows).toEqual([{ outcome: 'appended' }]);
     await db.query('reset statement_timeout');
-    // The migrations of a start wait for none of them either.
+    // The migrations of a start do not wait for them either.
     expect(await migrate(database.url)).toEqual([]);
     await holder.end();
     await client.end();
@@ -198,7 +198,7 @@ describe('an analyst', () => {
 });
 
 describe('revoking', () => {
-  it('refuses open sessions from their next statement on, and drops the user that was made', async () => {
+  it('refuses open sessions from their next statement on, and drops the created user', async () => {
     const { granted } = await grant(user());
     const client = clientOf(granted);
     await client.connect();
@@ -209,7 +209,7 @@ describe('revoking', () => {
     await expect(revokeAnalyst(database.url, granted.user)).rejects.toThrow('analyst_not_found');
   });
 
-  it('keeps a user that was there before, with its own settings', async () => {
+  it('keeps a user that existed before, with its own settings', async () => {
     const name = await existing(`login password 'its own'`);
     const { granted } = await grant(name);
     expect(await revokeAnalyst(database.url, name)).toEqual({ user: name, dropped: false });
@@ -221,7 +221,10 @@ describe('revoking', () => {
   });
 });
 
-/** What docs/analytics.md has a superuser run, but for the database `postgres`, which all tests share. */
+/**
+ * The commands of docs/analytics.md for a superuser, except for the database `postgres`, which all tests
+ * share.
+ */
 const statementsOfTheDocs = (): string => {
   const page = readFileSync(new URL('../../docs/analytics.md', import.meta.url), 'utf8');
   const [, sql = ''] = /```sql\nrevoke connect[^\n]*\n(.*?)```/s.exec(page) ?? [];
@@ -230,7 +233,7 @@ const statementsOfTheDocs = (): string => {
 };
 
 describe('where the service is no superuser', () => {
-  it('the migrations run; granting names what a superuser can run instead, and works once roles may be made', async () => {
+  it('the migrations run, granting prints commands for a superuser, and granting works once roles may be created', async () => {
     const { adminUrl, prefix } = inject('testServer');
     const owner = user();
     const name = `${prefix}${owner}`;
@@ -275,9 +278,10 @@ describe('where the service is no superuser', () => {
   });
 });
 
-describe('what PostgreSQL keeps of a password', () => {
-  it('is made as RFC 5802 says', () => {
-    // The server's own account of it: a login with the password, above. Here: another password makes another one.
+describe("PostgreSQL's password verifier", () => {
+  it('is computed as RFC 5802 defines', () => {
+    // The test above logs in with the password, so the server accepts it. Here: another password gives
+    // another verifier.
     const salt = Buffer.alloc(16, 1);
     expect(scramVerifier('pencil', salt)).toBe(scramVerifier('pencil', salt));
     expect(scramVerifier('pencil', salt)).not.toBe(scramVerifier('pen', salt));

@@ -8,7 +8,7 @@ import { startApi, type TestApi } from '../support/api.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
-/** The least that PostgreSQL takes. */
+/** PostgreSQL's minimum. */
 const SMALL_QUEUE = ['max_notify_queue_pages=64'];
 
 const folder = makeDataFolder();
@@ -31,7 +31,7 @@ afterAll(async () => {
   await removeDataFolder(folder);
 });
 
-it('a login that fills the queue of notifications stops no read model and no enrichment', async () => {
+it('a login that fills the notification queue stops no read model and no enrichment', async () => {
   api = await startApi({ database: { url: postgres.url, drop: async () => {} } });
   const key = await api.key();
   const { granted } = await grantAnalyst(postgres.url, 'alice');

@@ -20,8 +20,8 @@ afterAll(() => original.drop());
 
 const found = (...how: Tampering) => foundIn(original, ...how);
 
-describe('an audit of the books', () => {
-  it('finds nothing where nothing is wrong, and tells units and head digest by month', async () => {
+describe('a billing audit', () => {
+  it('finds no difference in a correct ledger and lists units and head digest by month', async () => {
     const { report, verified } = await found(async () => {});
     const digest = expect.stringMatching(/^[0-9a-f]{64}$/);
     expect(report).toEqual({
@@ -37,7 +37,7 @@ describe('an audit of the books', () => {
     expect(verified).toEqual({ code: 0, stdout: '2026-01 1\n2026-02 3\n2026-03 1\nOK\n' });
   });
 
-  it('lists one month where one is named, and knows the heads of all as anchors', async () => {
+  it('lists the given month alone, and accepts the heads of all months as anchors', async () => {
     const { report } = await found(async () => {});
     const anchor = report.months[0]?.head_digest ?? '';
     const january = await found(async () => {}, { month: '2026-02', digest: anchor });
@@ -54,7 +54,7 @@ describe('an audit of the books', () => {
     });
   });
 
-  it('says how many receipts are no longer kept', async () => {
+  it('counts the receipts that have expired', async () => {
     const fixture = await openBillingFixture(await copyDatabase(original.url));
     const { notes } = await fixture.audit();
     expect(notes).toEqual([
@@ -65,7 +65,7 @@ describe('an audit of the books', () => {
     await fixture.close();
   });
 
-  it('is empty and right for a partner without a reveal', async () => {
+  it('is empty and correct for a partner without a reveal', async () => {
     const fixture = await openBillingFixture(await copyDatabase(original.url));
     const partnerId = randomUUID();
     const { report } = await fixture.audit({ partnerId });
@@ -74,7 +74,7 @@ describe('an audit of the books', () => {
     await fixture.close();
   });
 
-  it('does not report what completes while it runs', async () => {
+  it('does not report reveals that complete while it runs', async () => {
     const fixture = await openBillingFixture(await copyDatabase(original.url));
     let busy = true;
     const completing = Promise.all(

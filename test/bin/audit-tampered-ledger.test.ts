@@ -21,7 +21,7 @@ const inLedger = (revision: number, set: string) => (stack: TestStack) =>
 
 type Entry = Parameters<typeof digestOf>[1];
 
-/** Writes the ledger anew from an entry on, with every digest right: what only an anchor can tell. */
+/** Rewrites the ledger from an entry on with every digest correct: only an anchor can detect it. */
 const rewritten = (from: number, change: (data: Entry) => object) => async (stack: TestStack) => {
   let previous: string | null = null;
   for (let number = from; ; number += 1) {
@@ -37,7 +37,7 @@ const rewritten = (from: number, change: (data: Entry) => object) => async (stac
   }
 };
 
-describe('an audit of a copy with a row of the ledger', () => {
+describe('an audit finds a ledger row', () => {
   it('whose unit was changed', async () => {
     const { told, verified } = await found(inLedger(5, '{"units": 1}'));
     expect(told).toEqual([
@@ -80,7 +80,7 @@ describe('an audit of a copy with a row of the ledger', () => {
     );
   });
 
-  it('that nobody can read any more', async () => {
+  it('that cannot be decoded', async () => {
     const { told, verified } = await found(inLedger(2, '{"units": 7}'));
     expect(told).toEqual([
       'unreadable_entry 2',
@@ -92,7 +92,7 @@ describe('an audit of a copy with a row of the ledger', () => {
     expect(verified.stdout).toBe('unreadable_entry at entry 2\n');
   });
 
-  it("that is no entry, or not even an object, or speaks of a time that isn't", async () => {
+  it('that is not an entry, or not an object, or has an invalid time', async () => {
     const type = await found((stack) =>
       stack.pool.query(`update eventlog.event set type = 'x.Y.v1' where stream = $1 and revision = 2`, [
         LEDGER,
@@ -123,7 +123,7 @@ describe('an audit of a copy with a row of the ledger', () => {
     expect(verified.stdout).toBe('number_gap at entry 4\n');
   });
 
-  it('that was removed, the others numbered anew', async () => {
+  it('that was removed while the others were renumbered', async () => {
     const { told, verified } = await found(async (stack) => {
       await stack.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]);
       for (const revision of [4, 5, 6]) {
@@ -146,7 +146,7 @@ describe('an audit of a copy with a row of the ledger', () => {
     expect(told).toEqual(['missing_entry of 6', 'read_model_mismatch 6', 'usage_mismatch', 'usage_mismatch']);
   });
 
-  it('that stands there twice', async () => {
+  it('that was duplicated', async () => {
     const { told, verified } = await found((stack) =>
       stack.pool.query(
         `insert into eventlog.event (stream, revision, id, type, data, metadata)
@@ -178,7 +178,7 @@ describe('an audit of a copy with a row of the ledger', () => {
     }
   });
 
-  it('that was changed long ago, and everything after it made to fit', async () => {
+  it('that was changed long ago while all later digests were recomputed', async () => {
     const head = (await found(async () => {})).report.months[0]?.head_digest ?? '';
     const rows = (stack: TestStack) =>
       stack.pool.query('update read.reveal_unit set units = 1 where reveal_id = $1', [reveal(1).reveal_id]);

@@ -19,8 +19,8 @@ const inReceipt = (number: number, set: string) => (stack: TestStack) =>
     [revealStream(reveal(number).reveal_id), set],
   );
 
-describe('an audit of a copy with a receipt', () => {
-  it('that no longer says that it is billable', async () => {
+describe('an audit finds a receipt', () => {
+  it('that is no longer marked as billable', async () => {
     const { told } = await found(inReceipt(2, '{"billable": false}'));
     expect(told).toEqual(['unit_mismatch of 2', 'unit_mismatch 2']);
   });
@@ -40,7 +40,7 @@ describe('an audit of a copy with a receipt', () => {
     expect((await found(inReceipt(2, '{"key_id": "key_x"}'))).told).toEqual(['receipt_mismatch 2']);
   });
 
-  it('that nobody can read any more', async () => {
+  it('that cannot be decoded', async () => {
     const { told } = await found(inReceipt(2, '{"tracker_id": 7}'));
     expect(told).toEqual(['unreadable_receipt of 2', 'unknown_reveal 2']);
   });
@@ -54,7 +54,7 @@ describe('an audit of a copy with a receipt', () => {
     expect(told).toEqual(['unknown_reveal 2', 'missing_completion of 2']);
   });
 
-  it('whose completion stands there twice, and was billed twice', async () => {
+  it('whose completion was duplicated and billed twice', async () => {
     const { told } = await found((stack) =>
       stack.pool.query(
         `insert into eventlog.event (stream, revision, id, type, data, metadata)
@@ -67,7 +67,7 @@ describe('an audit of a copy with a receipt', () => {
   });
 });
 
-describe('an audit of a copy with a row of the read model', () => {
+describe('an audit finds a read model row', () => {
   const row = (set: string) => (stack: TestStack) =>
     stack.pool.query(`update read.reveal_unit set ${set} where reveal_id = $1`, [reveal(2).reveal_id]);
 
@@ -98,7 +98,7 @@ describe('an audit of a copy with a row of the read model', () => {
     expect((await found(tamper)).told).toEqual(expected);
   });
 
-  it('that was removed, or made up', async () => {
+  it('that was removed or invented', async () => {
     const removed = await found((stack) =>
       stack.pool.query('delete from read.reveal_unit where reveal_id = $1', [reveal(2).reveal_id]),
     );

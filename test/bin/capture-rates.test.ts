@@ -4,7 +4,7 @@ import { createLocalLimiter } from '../../platform/rate-limit.ts';
 
 const RATES = { CAPTURES_PER_SECOND: 20, CAPTURES_PER_SECOND_PER_TRACKER: 10 };
 
-/** Captures by tracker, evenly over each second; what is admitted in the last of so many. */
+/** Captures by tracker, evenly over each second; returns the admitted captures of the last second. */
 const admittedOf = async (perSecond: Readonly<Record<string, number>>, seconds: number) => {
   const clock = { ms: 60_000, now: () => clock.ms };
   const admit = createCaptureRates(RATES, createLocalLimiter(clock), clock, null);
@@ -21,10 +21,10 @@ const admittedOf = async (perSecond: Readonly<Record<string, number>>, seconds: 
   return admitted;
 };
 
-it('admits captures of a partner beside another whose trackers take more than the rate of all', async () => {
+it("admits a partner's captures while another partner's trackers exceed the total rate", async () => {
   expect(await admittedOf({ 'anna 1': 100, 'anna 2': 100, 'ben 1': 5 }, 10)).toMatchObject({ 'ben 1': 5 });
 });
 
-it('lets the trackers of one partner take the rate of all while nobody else is refused', async () => {
+it('lets the trackers of one partner use the total rate while no other partner is refused', async () => {
   expect(await admittedOf({ 'anna 1': 100, 'anna 2': 100 }, 10)).toEqual({ 'anna 1': 10, 'anna 2': 10 });
 });

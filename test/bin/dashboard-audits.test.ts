@@ -23,7 +23,7 @@ const auditsOf = (runtime: Runtime) => {
   return audits;
 };
 
-/** A store whose head is not told before `open`, and how often it was asked. */
+/** A store whose head is withheld until `open`, and how often it was requested. */
 const heldUp = () => {
   const gate = Promise.withResolvers<void>();
   let asked = 0;
@@ -36,7 +36,7 @@ const heldUp = () => {
   return { runtime, open: gate.resolve, asked: () => asked };
 };
 
-it('of the audits of two processes the later one’s verdict stands, whichever ends first', async () => {
+it("of two concurrent audits in two processes the later one's result is kept, whichever ends first", async () => {
   const { partner_id } = await api.key();
   const gate = Promise.withResolvers<never>();
   const stuck = { ...api.runtime.store, head: () => gate.promise };
@@ -55,7 +55,7 @@ it('of the audits of two processes the later one’s verdict stands, whichever e
   expect(await quick.verdict(partner_id)).toEqual(verdict);
 });
 
-it('runs the audits of different partners one after the other', async () => {
+it('audits of different partners run one after the other', async () => {
   const partners = [(await api.key()).partner_id, (await api.key()).partner_id];
   const { runtime, open, asked } = heldUp();
   const audits = auditsOf(runtime);
@@ -70,7 +70,7 @@ it('runs the audits of different partners one after the other', async () => {
   expect(asked()).toBeGreaterThan(1);
 });
 
-it('begins no other audit of a partner for ten minutes, nor for ten times as long as the last one took', async () => {
+it("a partner's next audit starts after ten minutes, or ten times the last audit's duration, at the earliest", async () => {
   const { partner_id } = await api.key();
   const { runtime, open } = heldUp();
   const audits = auditsOf(runtime);

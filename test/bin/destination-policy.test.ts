@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { destinationPolicy } from '../../bin/destination-policy.ts';
 import { loadConfig } from '../../platform/config.ts';
 
-describe('where webhooks may go', () => {
-  it('is public HTTPS on its own port, and never where the service is', () => {
+describe('the destination policy of webhooks', () => {
+  it('allows public HTTPS on its own port, and never the service itself', () => {
     expect(destinationPolicy(loadConfig({ PUBLIC_URL: 'https://doorplate.example/' }))).toEqual({
       allowHttp: false,
       allowPorts: [],
@@ -13,7 +13,7 @@ describe('where webhooks may go', () => {
     });
   });
 
-  it('is wider for development', () => {
+  it('allows more for development', () => {
     const env = {
       WEBHOOK_ALLOW_HTTP: '1',
       WEBHOOK_ALLOW_PORTS: '9000,9001',
@@ -26,7 +26,7 @@ describe('where webhooks may go', () => {
     });
   });
 
-  it('is none of the addresses of a machine that the service listens at all of', () => {
+  it('refuses every address of a machine on which the service listens on all addresses', () => {
     for (const HOST of ['0.0.0.0', '::']) {
       const { ownOrigins } = destinationPolicy(loadConfig({ HOST, PORT: '8080' }));
       expect(ownOrigins).toContain('http://127.0.0.1:8080');

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-it('a process that does not lead a group any more says of no part that it is stopped', async () => {
+it("a process that lost its lease of a group no longer reports the group's parts as stopped", async () => {
   await stack.pool.query(`insert into work.processor (name, stopped_by) values ('poisoned', 'an event')`);
   const stopped = new Set<string>();
   const led: { run?: (lease: Lease, signal: AbortSignal) => Promise<void> } = {};

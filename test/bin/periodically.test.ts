@@ -9,7 +9,7 @@ afterEach(() => vi.useRealTimers());
 it.each([
   ['set back', -1],
   ['set ahead', 1],
-])('a clock that is %s by a year delays no job, and runs none more often', async (_how, sign) => {
+])('a clock that is %s by a year neither delays a job nor runs it more often', async (_how, sign) => {
   const ending = new AbortController();
   let runs = 0;
   const done = periodically(ending.signal, log, [
@@ -31,7 +31,7 @@ it.each([
   await done;
 });
 
-it('never runs a job twice at once, and ends without waiting for it', async () => {
+it('a job never runs twice at once, and the stop does not wait for it', async () => {
   const ending = new AbortController();
   let begun = 0;
   const done = periodically(ending.signal, log, [

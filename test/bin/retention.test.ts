@@ -40,7 +40,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     const headers = { 'idempotency-key': randomUUID() };
     reveals.push((await api.inject(key, { method: 'POST', url, headers })).json().reveal_id);
   };
-  /** Every day that is over, as a worker does. */
+  /** Closes every day that is over, as a worker does. */
   const closeDays = async () => {
     await api.caughtUp();
     await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
@@ -51,7 +51,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     await rebuild({ store, url, projections: allProjections });
     await api.caughtUp();
   };
-  /** What partners are told, and an auditor. */
+  /** The answers for partners and for an auditor. */
   const answers = async () => {
     const status = async (url: string) => `${(await get(url)).statusCode} ${url}`;
     const told = [];
@@ -62,7 +62,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     const ofTracker = (await get(`/v1/trackers/${tracker}/usage${range}`)).json();
     const own = (await get(`/v1/usage${range}`)).json();
     const { report } = await auditBilling(api.runtime, { partnerId: key.partner_id, patienceMs: 10_000 });
-    // Calls are counted on: this asks once more each time.
+    // Calls are counted, so each comparison adds one.
     const {
       totals: { api_requests: _, completed_responses: __, company_responses: ___, ...counts },
     } = ofTracker;
@@ -100,12 +100,12 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
   });
   afterAll(() => api.close());
 
-  it('who follows the log is who may hold up deletion', async () => {
+  it('lets every follower of the log block deletion', async () => {
     const { rows } = await api.sql.query('select name from work.processor order by name');
     expect(rows.map(({ name }) => name)).toEqual(CONSUMERS.processors.toSorted());
   });
 
-  it('are told of alike before the sweep, after it and after a rebuild at any time', async () => {
+  it('give the same answers before the sweep, after it and after a rebuild at any time', async () => {
     clock.set(NOON + 30 * DAY + 10 * MINUTE);
     const expired = await answers();
     expect(expired.told.map((line) => line.slice(0, 3))).toEqual(Array(5).fill('410'));
@@ -121,7 +121,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     await sweepToEnd(api.runtime);
     await api.caughtUp();
     expect([await rowsOf('session'), await rowsOf('expired_session')]).toEqual([0, 2]);
-    // The third waits for the end of its day.
+    // The third session waits for the end of its day.
     expect([await rowsOf('reveal'), await rowsOf('expired_reveal')]).toEqual([1, 2]);
     expect(await answers()).toEqual(expired);
     await rebuildAll();
@@ -140,7 +140,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     }
   });
 
-  it('are told of as gone for 60 days, and are unknown then', async () => {
+  it('are reported as expired for 60 days and as unknown afterwards', async () => {
     clock.set(NOON + 90 * DAY - 1);
     const statuses = async () => (await answers()).told.map((line) => line.slice(0, 3));
     expect(await statuses()).toEqual(Array(5).fill('410'));
@@ -159,7 +159,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     expect(after.counts).toEqual({ sessions: 2, reveals: 3, billable_reveals: 3, capture_requests: 2 });
   });
 
-  it('have left the store, or would be hidden from whoever reads it', async () => {
+  it('have left the store or are hidden from readers', async () => {
     const left: string[] = [];
     for (const prefix of ['tab-', 'reveal-', 'expired-']) {
       const streams = await api.sql.query('select name from eventlog.stream where name ^@ $1', [prefix]);

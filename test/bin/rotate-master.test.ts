@@ -47,7 +47,7 @@ afterEach(async () => {
 });
 
 const KEYS = ['address-digest', 'cursor'];
-/** What everything opens to. */
+/** All decrypted values. */
 const opened = async (runtime: Runtime) => {
   const secretsOf = createSigningSecrets(runtime);
   const { pool, master } = runtime;
@@ -56,7 +56,7 @@ const opened = async (runtime: Runtime) => {
     keys: await Promise.all(KEYS.map((name) => serviceKey(pool, master, name))),
   };
 };
-/** The same, as a process sees it that starts now. */
+/** All decrypted values in a process that starts now. */
 const openedAnew = async (env: Readonly<Record<string, string>> = {}) => {
   const { config, log, clock } = api.runtime;
   const runtime = await openRuntime({ ...config, ...env }, log, 'join', { clock });
@@ -83,7 +83,7 @@ const partsOf = (over: Partial<RotationDeps> = {}): RotationDeps => ({
 });
 const keyLines = async () => (await readFile(keyFileIn(folder), 'utf8')).trimEnd().split('\n');
 
-/** As earlier versions kept the keys of the service. */
+/** As earlier versions stored the keys of the service. */
 const sealWithoutNames = async (): Promise<void> => {
   const { pool, master } = api.runtime;
   const { rows } = await pool.query<{ name: string }>('select name from work.keyring');
@@ -97,7 +97,7 @@ const sealWithoutNames = async (): Promise<void> => {
   }
 };
 
-/** Dies when its n-th effect, counted from 0, is done: a call of the store, a query, or a key written. */
+/** Dies after its n-th effect, counted from 0: a store call, a query, or a written key. */
 const dying = (n: number) => {
   let effects = 0;
   const done = <T>(result: T): T => {
@@ -131,7 +131,7 @@ const dying = (n: number) => {
 };
 
 describe("a change of the data folder's master key", () => {
-  it('seals everything under a new key, and leaves what is sealed as it was to those who open it', async () => {
+  it('seals everything under a new key, and values sealed before stay readable', async () => {
     await open({ MASTER_KEY: '' });
     const before = await opened(api.runtime);
     expect(before.secrets.map(({ length }) => length)).toEqual([1, 2]);
@@ -146,7 +146,7 @@ describe("a change of the data folder's master key", () => {
     expect(await openedAnew()).toEqual(before);
   });
 
-  it('may be killed after any of its steps, and is taken up again', async () => {
+  it('may be killed after any of its steps and is resumed', async () => {
     await open({ MASTER_KEY: '' });
     const before = await opened(api.runtime);
     await sealWithoutNames();
@@ -169,7 +169,7 @@ describe("a change of the data folder's master key", () => {
     expect(steps).toBeGreaterThan(12);
   }, 120_000);
 
-  it('takes what a process seals under the key before until it has ended', async () => {
+  it('accepts values that a process seals under the previous key until the change has ended', async () => {
     await open({ MASTER_KEY: '' });
     const old = masterKeyFrom(Buffer.from((await keyLines())[0] ?? '', 'base64'));
     const rotating = rotateMaster(partsOf({ settleMs: 2_000 }), context);
@@ -182,7 +182,7 @@ describe("a change of the data folder's master key", () => {
     expect(await serviceKey(api.runtime.pool, api.runtime.master, 'late')).toEqual(late);
   });
 
-  it('is one at a time', async () => {
+  it('runs once at a time', async () => {
     await open({ MASTER_KEY: '' });
     const other = new pg.Client({ connectionString: api.runtime.databaseUrl });
     await other.connect();
@@ -192,7 +192,7 @@ describe("a change of the data folder's master key", () => {
     await other.end();
   });
 
-  it('ends nowhere, with both keys, where something is sealed under a third', async () => {
+  it('stops and keeps both keys when a value is sealed under a third key', async () => {
     await open({ MASTER_KEY: '' });
     await serviceKey(api.runtime.pool, masterKeyFrom(randomBytes(32)), 'foreign');
     await expect(rotateMaster(partsOf(), context)).rejects.toThrow('MASTER_KEY is not the one');
@@ -212,7 +212,7 @@ describe('the first start after an upgrade', () => {
 });
 
 describe('a change of the configured master key', () => {
-  it('lets processes run that have either key, as long as they know the other', async () => {
+  it('lets processes with either key run, as long as they know the other', async () => {
     const [MASTER_KEY, NEXT] = [randomBytes(32), randomBytes(32)].map((key) => key.toString('base64')) as [
       string,
       string,

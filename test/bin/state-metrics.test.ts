@@ -4,7 +4,7 @@ import { watchState } from '../../bin/state-metrics.ts';
 
 afterEach(() => void vi.useRealTimers());
 
-it('/metrics tells of stores that do not answer, long before a scrape is given up', async () => {
+it('/metrics reports stores that do not answer, well before the scrape times out', async () => {
   vi.useFakeTimers();
   const never = () => new Promise<never>(() => undefined);
   const registry = new Registry();

@@ -20,7 +20,7 @@ let api: TestApi;
 let key: Key;
 let reveal: string;
 let session: unknown;
-/** Names the calls of the store at which the sweep dies: `expire reveal-` before the deletion and so on. */
+/** Names the store calls at which the sweep dies: `expire reveal-` before the deletion and so on. */
 let dies: (call: string) => boolean;
 
 const dying = (store: EventStore): EventStore => ({
@@ -72,7 +72,7 @@ const statuses = async () => {
 };
 
 it.each(['expire reveal-', 'expired reveal-', 'append expired-', 'appended expired-', 'expired tab-'])(
-  'leaves no difference to the audit, and no id untold, when it died at "%s" and a rebuild followed',
+  'leaves no difference to the audit and every id recorded when it died at "%s" and a rebuild followed',
   async (step) => {
     let deaths = 0;
     dies = (call) => {

@@ -1,4 +1,4 @@
-/** Ten years of a partner: what is kept has the size of the last months, and not of the years. */
+/** Ten years of a partner: stored data has the size of the last months, not of the years. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
 import { describeOnStores } from '../support/stores.ts';
@@ -11,7 +11,7 @@ describeOnStores('ten years', (env) => {
   });
   afterAll(() => years.api.close());
 
-  /** Rows by table; of the log and of its streams' names, by the kind of the stream. */
+  /** Rows by table; for the log and its stream names, by the kind of the stream. */
   const sizes = async (): Promise<Map<string, number>> => {
     const { sql } = years.api;
     const { rows: tables } = await sql.query<{ name: string }>(
@@ -31,10 +31,10 @@ describeOnStores('ten years', (env) => {
     return counted;
   };
 
-  /** What lives for ever: the ledger, a unit and a name for each reveal. */
+  /** Data that is kept for ever: the ledger, and a unit and a name for each reveal. */
   const FOR_EVER = ['events of billing', 'read.reveal_unit', 'names of reveal'];
 
-  it('ten years of a partner leave what the last months leave, apart from the ledger', async () => {
+  it('ten years of a partner leave as many rows as the last months, except for the ledger', async () => {
     const grown: string[] = [];
     let before = new Map<string, number>();
     for (let period = 0; period < 12; period += 1) {

@@ -37,7 +37,7 @@ describeOnStores('unlinking', (env) => {
     visits.push({ session, reveal, ip });
   };
 
-  /** All ways from a visit to its address. */
+  /** All joins from a visit to its address. */
   const joins = async () => {
     await api.caughtUp();
     const { digest } = api.runtime;
@@ -55,7 +55,7 @@ describeOnStores('unlinking', (env) => {
   const snapshot = async () => {
     await processed();
     const run = { signal: new AbortController().signal, forMs: 60_000, onBlocked: () => undefined };
-    // Places of consumers are saved now and then, and nothing is removed that one of them may still read.
+    // Consumers save checkpoints periodically, and an event stays until all checkpoints are past it.
     await until('all are snapshots', async () => {
       await snapshotOldEnrichments(api.runtime, run);
       await api.caughtUp();
@@ -94,8 +94,8 @@ describeOnStores('unlinking', (env) => {
     });
   };
 
-  describe('a visit that was revealed', () => {
-    it('leads to its address by times and positions on the same day', async () => {
+  describe('a revealed visit', () => {
+    it('can be joined to its address by times and positions on the same day', async () => {
       await processed();
       const found = await joins();
       // Another store's log is in no table.
@@ -106,7 +106,7 @@ describeOnStores('unlinking', (env) => {
       expect(found).toContain('time read.reveal_unit.completed_at equal time read.saved_lookup.enriched_at');
     });
 
-    it('leads nowhere in any table after its session has expired', async () => {
+    it('cannot be joined to its address in any table after its session has expired', async () => {
       clock.set(NOON + 31 * DAY);
       await api.caughtUp();
       await sweptAll();
@@ -119,7 +119,7 @@ describeOnStores('unlinking', (env) => {
       }
     });
 
-    it('leaves what is saved of its address, its unit and a ledger without differences, also after a rebuild', async () => {
+    it('leaves the saved result, its unit and a correct ledger behind, also after a rebuild', async () => {
       const [before, report] = [await lookups(), await audit()];
       expect(before).toMatchObject(
         visits.map(({ ip }) => ({

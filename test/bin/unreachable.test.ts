@@ -38,7 +38,7 @@ const listening = async (server: Server): Promise<number> => {
 };
 
 describe('a command whose event store cannot be used names variable, address and cause, and exits with 1', () => {
-  it('when nobody listens there', async () => {
+  it('when nothing listens there', async () => {
     const { code, stderr } = await listPartners({
       EVENTSTORE_URL: `esdb://admin:s3cret@127.0.0.1:${nobody}?tls=false&maxDiscoverAttempts=1`,
     });
@@ -52,7 +52,7 @@ describe('a command whose event store cannot be used names variable, address and
     expect(code).toBe(1);
   });
 
-  it('when its certificate is of an unknown authority, with what to set', async () => {
+  it('when its certificate is from an unknown authority, with the variable to set', async () => {
     const authority = await makeAuthority();
     const { key, cert } = await authority.issue(['127.0.0.1']);
     const server = createTlsServer({ key, cert, ALPNProtocols: ['h2'] }).on(
@@ -70,7 +70,7 @@ describe('a command whose event store cannot be used names variable, address and
 });
 
 describe('a command whose database cannot be used names variable, address and cause, and exits with 1', () => {
-  it('when nobody listens there', async () => {
+  it('when nothing listens there', async () => {
     const { code, stderr } = await listPartners({
       DATABASE_URL: `postgres://doorplate:s3cret@127.0.0.1:${nobody}/doorplate`,
     });
@@ -80,7 +80,7 @@ describe('a command whose database cannot be used names variable, address and ca
     expect(code).toBe(1);
   });
 
-  it('when what listens there never answers', async () => {
+  it('when the server there never answers', async () => {
     const silent = createTcpServer();
     const port = await listening(silent);
     const { code, stderr } = await listPartners({
@@ -104,7 +104,7 @@ describe('a command whose database cannot be used names variable, address and ca
   });
 });
 
-it('a server whose event store cannot be reached says so before it listens', async () => {
+it('a server whose event store cannot be reached reports it before it listens', async () => {
   const url = `esdb://admin:s3cret@127.0.0.1:${nobody}?tls=false&maxDiscoverAttempts=1`;
   const ports = { PORT: String(await freePort()), OPS_PORT: String(await freePort()) };
   const server = startDoorplate(['serve', '--role', 'api'], environment({ EVENTSTORE_URL: url, ...ports }));
@@ -124,6 +124,6 @@ it.each([
     'postgres:///doorplate?host=/run/pg',
   ],
   ['postgresql://h/doorplate', 'postgresql://h/doorplate'],
-])('the address of %s is told without credentials', (url, address) => {
+])('the address of %s is printed without credentials', (url, address) => {
   expect(addressOf(url)).toBe(address);
 });

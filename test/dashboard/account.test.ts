@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { type AccountDeps, accountPages } from '../../dashboard/pages/account.ts';
 import type { Visit } from '../../dashboard/visit.ts';
 
-/** The status of a change of password, and the lengths of the passwords that were checked for weakness. */
+/** The status of a password change, and the lengths of the passwords that were checked for weakness. */
 const changeTo = async (password: string) => {
   const checked: number[] = [];
   const deps: AccountDeps = {
@@ -28,7 +28,7 @@ const changeTo = async (password: string) => {
 };
 
 it('checks the strength only of passwords of an allowed length, so that a form of 64 KiB costs nothing', async () => {
-  // 60,001 characters took over a second, in which nobody else got an answer.
+  // 60,001 characters blocked the event loop for over a second.
   expect(await changeTo(`${'a'.repeat(30_000)}b${'a'.repeat(30_000)}`)).toEqual({ status: 400, checked: [] });
   expect(await changeTo('a'.repeat(201))).toEqual({ status: 400, checked: [] });
   expect(await changeTo('correct horse battery staple')).toEqual({ status: 303, checked: [28] });

@@ -15,7 +15,7 @@ const compose = parse(fileOf('docker-compose.yml'), { merge: true }) as {
 const services = Object.entries(compose.services);
 
 describe('docker-compose.yml', () => {
-  it('publishes the operations listener of no service', () => {
+  it('publishes no operations listener', () => {
     for (const [name, { ports = [] }] of services) {
       expect(
         ports.filter((port) => port.endsWith(':3001')),
@@ -25,14 +25,14 @@ describe('docker-compose.yml', () => {
     expect(fileOf('Dockerfile')).toMatch(/^EXPOSE 3000$/m);
   });
 
-  it('publishes nothing but the edge to other machines', () => {
+  it('publishes only the edge to other machines', () => {
     const open = services.filter(([, { ports = [] }]) =>
       ports.some((port) => !port.startsWith('127.0.0.1:')),
     );
     expect(open.map(([name]) => name)).toEqual(['edge']);
   });
 
-  it('asks for every password and key instead of having a default', () => {
+  it('requires every password and key instead of a default', () => {
     const secrets = fileOf('docker-compose.yml').match(/\$\{[A-Z_]*(PASSWORD|MASTER_KEY)\b[^}]*\}/g) ?? [];
     expect(secrets.length).toBeGreaterThan(3);
     for (const secret of secrets) expect(secret).toMatch(/^\$\{[A-Z_]+:\?/);
@@ -50,7 +50,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('tells the operations listener under which names it is called', () => {
+  it('configures the host names under which the operations listener is called', () => {
     for (const name of ['api', 'workers', 'api-cluster', 'workers-cluster']) {
       expect(compose.services[name]?.environment?.OPS_HOSTS?.split(',')).toContain(name);
     }

@@ -24,14 +24,14 @@ interface Panel {
 const panels: Panel[] = JSON.parse(file('deploy/grafana/doorplate.json')).panels;
 const runbook = file('docs/operations.md');
 
-/** What Prometheus adds to every series, and what it makes itself. */
+/** The labels that Prometheus adds to every series, and the series that it makes itself. */
 const ADDED = ['instance', 'job', 'le'];
 const OWN: Readonly<Record<string, readonly string[]>> = {
   up: [],
   ALERTS: ['alertname', 'alertstate', 'severity'],
 };
 
-/** Series as an exposition shows them: labels by metric. */
+/** The series of an exposition: labels by metric. */
 type Shown = Map<string, Readonly<Record<string, string>>[]>;
 const shownIn = (exposition: string): Shown => {
   const shown: Shown = new Map(
@@ -45,7 +45,7 @@ const shownIn = (exposition: string): Shown => {
   return shown;
 };
 
-/** What an expression asks for: metrics with the labels that must be so, and labels that it groups by. */
+/** The metrics of an expression with the labels that they must have and the labels that it groups by. */
 const askedIn = (expression: string) => {
   const text = expression.replaceAll('$__rate_interval', '5m');
   const metrics: { name: string; matchers: { label: string; equal: string | null }[] }[] = [];
@@ -104,7 +104,7 @@ const labelsOf = (metric: string): string[] => [
   ...new Set((shown.get(metric) ?? []).flatMap((series) => Object.keys(series))),
 ];
 
-/** What in an expression is not there; [] where all is. */
+/** The unknown parts of an expression; [] when all are known. */
 const missingIn = (expression: string): string[] => {
   const { metrics, grouped } = askedIn(expression);
   const known = [...ADDED, ...metrics.flatMap(({ name }) => labelsOf(name))];
@@ -129,14 +129,14 @@ const labelsIn = (template: string, pattern: RegExp): string[] =>
   [...template.matchAll(pattern)].map(([, label]) => label as string);
 const hasLabels = (expression: string, labels: readonly string[]): boolean => {
   const { grouped, metrics } = askedIn(expression);
-  // What is summed up has the labels that it is grouped by.
+  // A summed series keeps the labels that it is grouped by.
   const aggregated = /^(sum|max|min|count|histogram_quantile)\b/.test(expression);
   const known = aggregated ? grouped : [...ADDED, ...metrics.flatMap(({ name }) => labelsOf(name))];
   return labels.every((label) => known.includes(label));
 };
 
-describe('what this test asks by', () => {
-  it('finds what is not there', () => {
+describe('the expression check of this test', () => {
+  it('finds unknown metrics and labels', () => {
     expect(missingIn('sum(rate(doorplate_nothing_total[5m])) > 1')).toEqual(['doorplate_nothing_total']);
     expect(missingIn('max by (nome) (doorplate_led{nime="x"})')).toHaveLength(3);
     expect(missingIn('doorplate_webhook_endpoints{state="asleep"}')).toHaveLength(1);
@@ -146,7 +146,7 @@ describe('what this test asks by', () => {
 });
 
 describe('deploy/prometheus/alerts.yml', () => {
-  it.each(alerts)('$alert asks for what the operations listener shows', ({ expr, annotations }) => {
+  it.each(alerts)('$alert uses metrics that the operations listener shows', ({ expr, annotations }) => {
     expect(missingIn(expr)).toEqual([]);
     for (const text of [annotations.summary, annotations.description]) {
       const labels = labelsIn(text, /\$labels\.(\w+)/g);
@@ -155,7 +155,7 @@ describe('deploy/prometheus/alerts.yml', () => {
   });
 
   it.each(alerts)(
-    '$alert says what is the matter, how bad, and where to read on',
+    '$alert names the problem, its severity, and the page to read',
     ({ alert, labels, annotations }) => {
       expect(['critical', 'warning', 'info']).toContain(labels.severity);
       expect(annotations.summary.length).toBeGreaterThan(10);
@@ -167,7 +167,7 @@ describe('deploy/prometheus/alerts.yml', () => {
     },
   );
 
-  it('names each alert once, and the runbook no others', () => {
+  it('names each alert once, and the runbook lists the same alerts', () => {
     const names = alerts.map(({ alert }) => alert);
     expect(new Set(names).size).toBe(names.length);
     expect([...runbook.matchAll(/<a id="[\w-]+"><\/a>`(\w+)`/g)].map(([, name]) => name).toSorted()).toEqual(
@@ -177,7 +177,7 @@ describe('deploy/prometheus/alerts.yml', () => {
 });
 
 describe('deploy/prometheus/prometheus.yml', () => {
-  it('misses an api that is gone, and finds however many processes there are of the rest', () => {
+  it('finds a missing api and any number of other processes', () => {
     const { services } = parse(file('docker-compose.yml'), { merge: true });
     const [{ static_configs, dns_sd_configs }] = parse(
       file('deploy/prometheus/prometheus.yml'),
@@ -190,7 +190,7 @@ describe('deploy/prometheus/prometheus.yml', () => {
 });
 
 describe('deploy/grafana/doorplate.json', () => {
-  it.each(panels)('$title shows what the operations listener shows', ({ targets }) => {
+  it.each(panels)('$title shows metrics of the operations listener', ({ targets }) => {
     expect(targets.length).toBeGreaterThan(0);
     for (const { expr, legendFormat } of targets) {
       expect(missingIn(expr)).toEqual([]);

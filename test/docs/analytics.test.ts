@@ -11,7 +11,7 @@ const questions = [...page.matchAll(/^### (\d+)\. .+?```sql\n(.+?)```/gms)].map(
   sql: sql ?? '',
 }));
 
-/** By the number of the question; whole numbers of PostgreSQL come as text. */
+/** By the number of the question; PostgreSQL's whole numbers arrive as text. */
 const ANSWERS: Readonly<Record<number, object[]>> = {
   1: [
     { name: 'Anna', requests: '24', saved_percent: '66.7' },
@@ -81,11 +81,11 @@ afterAll(async () => {
 });
 
 describe('the questions of docs/analytics.md', () => {
-  it('are ten', () => {
+  it('number ten', () => {
     expect(questions.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
-  it.each(questions)('number $number is answered, to an analyst', async ({ number, sql }) => {
+  it.each(questions)('number $number returns its answer to an analyst', async ({ number, sql }) => {
     expect(await analyst.rows(sql)).toEqual(ANSWERS[number]);
   });
 });

@@ -17,7 +17,7 @@ type Entry = BillingEvent['data'];
 type Numbered = Entry & { readonly number: number };
 
 describe('docs/auditing.md', () => {
-  it('defines the digest that the ledger has, by an example', async () => {
+  it("defines the ledger's digest by a correct example", async () => {
     const { number, ...entry }: Numbered = JSON.parse(block('json'));
     expect(createHash('sha256').update(block('text'), 'utf8').digest('hex')).toBe(entry.digest);
     expect(digestOf(number, entry)).toBe(entry.digest);
@@ -27,7 +27,7 @@ describe('docs/auditing.md', () => {
     });
   });
 
-  it('tells of every difference that an audit can name', async () => {
+  it('lists every difference that an audit can report', async () => {
     const source = await readFile(
       fileURLToPath(new URL('../../domain/billing/audit-chain.ts', import.meta.url)),
       'utf8',
@@ -100,7 +100,7 @@ const set = fc.constantFrom<Partial<Entry>>(
   { previous: '1'.repeat(64) },
   { digest: '1'.repeat(64) },
 );
-/** What somebody may do to a ledger; `mended`: the entry's own digest is made to fit again. */
+/** Manipulations of a ledger; `mended`: the entry's own digest is recomputed. */
 const tampering = fc.record({
   what: fc.constantFrom('set', 'set', 'set', 'set', 'remove', 'close up', 'double', 'swap'),
   at,
@@ -132,12 +132,12 @@ const tampered = (how: Tampering): Numbered[] => {
 };
 
 describe('the independent verifier', () => {
-  it('agrees with the audit on a good ledger', async () => {
+  it('agrees with the audit on a correct ledger', async () => {
     expect(audited(good)).toBe('OK\n');
     expect(await verify(ANNA, good)).toEqual({ code: 0, stdout: '2026-01 1\n2026-02 1\n2026-03 1\nOK\n' });
   });
 
-  it('names the same first difference as the audit in a ledger that was tampered with', async () => {
+  it('reports the same first difference as the audit in a manipulated ledger', async () => {
     await fc.assert(
       fc.asyncProperty(tampering, async (how) => {
         const entries = tampered(how);

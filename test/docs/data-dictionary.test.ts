@@ -26,7 +26,7 @@ const COLUMNS = `
   order by n.nspname collate "C", c.relname collate "C", a.attnum`;
 
 describe('docs/data-dictionary.md', () => {
-  it('describes every view and table as the migrations make it', async () => {
+  it('describes every view and table as the migrations create it', async () => {
     const { rows } = await client.query(COLUMNS);
     const tables = [...Map.groupBy(rows, (row) => `${row.schema}.${row.table}`)].map(([name, columns]) => {
       const lines = columns.map(
@@ -46,13 +46,13 @@ ${tables.join('\n\n')}
     await expect(page).toMatchFileSnapshot('../../docs/data-dictionary.md');
   });
 
-  it('has a comment on every view for analysts and each of its columns', async () => {
+  it('has a comment on every analyst view and each of its columns', async () => {
     const { rows } = await client.query(`select * from (${COLUMNS}) c where schema = 'analytics'`);
     expect(rows.length).toBeGreaterThan(100);
     expect(rows.filter(({ about, comment }) => !about || !comment)).toEqual([]);
   });
 
-  it('knows of each read model which projection writes it', async () => {
+  it('names the projection that writes each read model', async () => {
     const { rows } = await client.query(
       `select c.relname as table from pg_class c where c.relnamespace = 'read'::regnamespace and c.relkind = 'r'`,
     );

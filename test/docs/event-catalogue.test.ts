@@ -3,11 +3,12 @@ import { eventCatalogue } from '../../domain/event-catalogue.ts';
 import { fieldTable } from './field-table.ts';
 
 /**
- * The stored names and shapes are a storage format: this test fails when one changes. A new shape is a new version of
- * the event, and old ones are read for ever; then `npx vitest run test/docs -u` writes the page anew.
+ * The stored names and shapes are a storage format: this test fails when one changes. A new shape is a new
+ * version of the event, and old versions are read for ever; `npx vitest run test/docs -u` then rewrites the
+ * page.
  */
 describe('docs/events.md', () => {
-  it('lists every stored event as the code has it', async () => {
+  it('lists every stored event as the code defines it', async () => {
     const streams = eventCatalogue.map(({ stream, about, lives, events }) => {
       const shapes = Object.entries(events).map(([name, schema]) => `### ${name}\n\n${fieldTable(schema)}`);
       return `## \`${stream}\`\n\n${about} Lives: ${lives}.\n\n${shapes.join('\n\n')}`;
@@ -26,7 +27,7 @@ ${streams.join('\n\n')}
     await expect(page).toMatchFileSnapshot('../../docs/events.md');
   });
 
-  it('gives every event a name of its own, with its context and version', () => {
+  it('lists every event under a unique name with its context and version', () => {
     const names = eventCatalogue.flatMap(({ events }) => Object.keys(events));
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(name).toMatch(/^[a-z]+\.[A-Z][A-Za-z]+\.v\d+$/);

@@ -1,9 +1,9 @@
-/** JSON Schema as the rows of a table, a field each; fields within fields have dotted names. */
+/** JSON Schema as table rows, one per field; nested fields have dotted names. */
 import { z } from 'zod';
 
 type Schema = z.core.JSONSchema.BaseSchema;
 
-/** The fields of a stored event's data, as a Markdown table. */
+/** Renders the fields of a stored event's data as a Markdown table. */
 export const fieldTable = (schema: z.ZodType): string => {
   const rows = fieldsOf('', z.toJSONSchema(schema, { io: 'input', reused: 'inline' }));
   return ['| field | type |', '|---|---|', ...rows.map(([name, type]) => `| ${name} | ${type} |`)].join('\n');
@@ -19,7 +19,7 @@ const fieldsOf = (prefix: string, schema: Schema): Row[] =>
     return [[`\`${path}\``, `${typeOf(schemaOfField)}${optional}`] as const, ...within(path, schemaOfField)];
   });
 
-/** The fields of an object, of an array's items, or of the alternatives that are objects. */
+/** The fields of an object, of an array's items, or of alternative objects. */
 const within = (path: string, schema: Schema): Row[] => {
   if (schema.items) return within(`${path}[]`, schema.items as Schema);
   if (typeof schema.additionalProperties === 'object')

@@ -24,7 +24,7 @@ import { aCompany } from '../support/providers.ts';
 import { collect, feed } from '../support/tracking.ts';
 import { verified } from '../support/webhook-sink.ts';
 
-// The command has no clock but the machine's.
+// The command uses the machine's clock.
 const clock = manualClock(Date.now());
 
 let around: Surroundings;
@@ -34,7 +34,7 @@ let restored: TestApi;
 
 const isOne = (some: readonly unknown[]) => some.length === 1;
 
-/** As the page says: a database with nothing in it, the program's own tables, the files, and all read models. */
+/** As the page says: an empty database, the program's own tables, the files, and all read models. */
 const restoredFrom = async (files: Files): Promise<TestApi> => {
   const database = await testDatabase();
   const own = { DATABASE_URL: database.url, MASTER_KEY };
@@ -49,7 +49,7 @@ const restoredFrom = async (files: Files): Promise<TestApi> => {
   return startApi({ clock, providers: [around.provider], env: around.env, database });
 };
 
-/** After the backup, so that the log gives their positions out again. */
+/** After the backup, so that the log assigns their positions again. */
 const LOST_VISITS = 5;
 let cursorOfLost: string;
 let before: Awaited<ReturnType<typeof answersOf>>;
@@ -72,7 +72,7 @@ afterAll(async () => {
 });
 
 describe('docs/operations.md, on backups', () => {
-  it('names every table that is no read model, as kept or as made again', async () => {
+  it('lists every table that is no read model, as backed up or as recreated', async () => {
     const { rows } = await restored.sql.query(
       `select n.nspname || '.' || c.relname as table from pg_class c join pg_namespace n on n.oid = c.relnamespace
        where c.relkind in ('r', 'p', 'm') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'`,
@@ -85,7 +85,7 @@ describe('docs/operations.md, on backups', () => {
   });
 });
 
-describe('a product that was restored from what it says to keep', () => {
+describe('a product restored by the documented steps', () => {
   it('answers as before', async () => {
     await settled(restored);
     await eventually('the domain was looked at', async () => {
@@ -96,7 +96,7 @@ describe('a product that was restored from what it says to keep', () => {
     expect(await answersOf(restored, used)).toEqual(before);
   });
 
-  it('lets users of the dashboard in with the passwords that they had, and nobody else', async () => {
+  it('lets dashboard users log in with their passwords, and nobody else', async () => {
     expect((await logIn(restored, used.user.name)).statusCode).toBe(303);
     expect((await logIn(restored, used.user.name, 'not the password')).statusCode).toBe(401);
   });
@@ -113,7 +113,7 @@ describe('a product that was restored from what it says to keep', () => {
     await eventually('the receiver is told', () => around.received('session.created').slice(told), isOne);
   });
 
-  it('does nothing twice, and knows what callers repeat', async () => {
+  it('repeats no side effect and recognizes repeated requests', async () => {
     const told = around.received().length;
     const visits = (await feed(restored, used.key)).sessions;
     expect((await collect(restored, used.tracker, { ip: COMPANY, body: used.visit })).statusCode).toBe(204);
@@ -125,7 +125,7 @@ describe('a product that was restored from what it says to keep', () => {
     expect(around.received()).toHaveLength(told);
   });
 
-  it('goes on: what waited is completed, told with the secret of before, and billed in the same chain', async () => {
+  it('completes what waited, notifies with the old secret, and bills in the same chain', async () => {
     const told = around.received('reveal.completed').length;
     around.provider.says(PENDING, aCompany('Late'));
     clock.advance(MINUTE);

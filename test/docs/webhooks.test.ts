@@ -73,13 +73,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-describe('what docs/webhooks.md verifies with', () => {
-  test.each(CASES)('in TypeScript: %s', async (_, headers, body, genuine) => {
+describe('the verification example of docs/webhooks.md', () => {
+  test.each(CASES)('verifies in TypeScript: %s', async (_, headers, body, genuine) => {
     const { verify } = await import(pathToFileURL(join(folder, 'verify.ts')).href);
     expect(verify(WHSEC, headers, body)).toEqual(genuine ? JSON.parse(body.toString()) : null);
   });
 
-  it.skipIf(!python)('in Python: the same', async () => {
+  it.skipIf(!python)('verifies the same in Python', async () => {
     const script = `
 import base64, json, sys
 from verify import verify
@@ -93,14 +93,14 @@ print(json.dumps([verify("${WHSEC}", h, base64.b64decode(b)) for h, b in json.lo
 });
 
 describe('docs/webhooks.md', () => {
-  it('tells of every error that a delivery can have', () => {
+  it('lists every delivery error', () => {
     const table = page.slice(page.indexOf('| `error` |'));
     for (const error of deliveryErrorSchema.options) expect(table).toContain(`\`${error}\``);
   });
 });
 
 describe('docs/webhook-receiver.mjs', () => {
-  it('does not begin without a secret, by which everything would be genuine', () => {
+  it('does not start without a secret, which would accept every signature', () => {
     const env = { PATH: process.env.PATH, PORT: '0' };
     const { status, stderr } = spawnSync(process.execPath, [docs('webhook-receiver.mjs')], {
       env,
@@ -111,7 +111,7 @@ describe('docs/webhook-receiver.mjs', () => {
     expect(stderr).toContain('WEBHOOK_SECRET');
   });
 
-  it('takes what is genuine, knows it again, and refuses the rest', async () => {
+  it('accepts genuine requests, recognizes repeats, and refuses the rest', async () => {
     const child = spawn(process.execPath, [docs('webhook-receiver.mjs')], {
       env: { PATH: process.env.PATH, WEBHOOK_SECRET: WHSEC, PORT: '0' },
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { parsePublicAddress } from '../../domain/kernel/address.ts';
 
-/** Blocks of IANA's IPv4 and IPv6 special-purpose registries, multicast, and what is outside 2000::/3. */
+/**
+ * Blocks of IANA's IPv4 and IPv6 special-purpose registries, multicast, and everything outside 2000::/3.
+ */
 const NOT_PUBLIC = [
   '0.0.0.0',
   '0.255.255.255',
@@ -104,7 +106,7 @@ const NOT_AN_ADDRESS = [
   '1'.repeat(46),
 ];
 
-describe('a public address', () => {
+describe("parsing a visitor's address", () => {
   test.each([
     ['8.8.8.8', '8.8.8.8'],
     ['::ffff:8.8.8.8', '8.8.8.8'],
@@ -120,19 +122,19 @@ describe('a public address', () => {
     ['192.0.1.1', '192.0.1.1'],
     ['100.63.255.255', '100.63.255.255'],
     ['2001:200::1', '2001:200::1'],
-  ])('%s is read as %s', (text, canonical) => {
+  ])('reads %s as %s', (text, canonical) => {
     expect(parsePublicAddress(text)).toBe(canonical);
   });
 
-  test.each(NOT_PUBLIC)('%s is not public', (text) => {
+  test.each(NOT_PUBLIC)('rejects %s as not public', (text) => {
     expect(parsePublicAddress(text)).toBeNull();
   });
 
-  test.each(NOT_AN_ADDRESS)('%j is no usual spelling', (text) => {
+  test.each(NOT_AN_ADDRESS)('rejects the unusual spelling %j', (text) => {
     expect(parsePublicAddress(text)).toBeNull();
   });
 
-  it('has one canonical form, which is read as itself', () => {
+  it('returns one canonical form that parses to itself', () => {
     const group = fc.integer({ min: 0, max: 0xffff }).map((value) => value.toString(16));
     const ipv6 = fc
       .array(group, { minLength: 7, maxLength: 7 })

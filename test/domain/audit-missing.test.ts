@@ -57,23 +57,23 @@ const check = ({ entries = [], receipts = [], rows = [], expired = [] }: Given) 
 };
 
 describe('an entry without a receipt', () => {
-  it('is a difference while nothing says that the receipt has expired', () => {
+  it('is a difference while nothing shows that the receipt has expired', () => {
     expect(check({ entries: [entry()] }).found).toEqual(['missing_receipt billing']);
   });
-  it('is a difference for 59 days after its completion, and untraceable after that', () => {
+  it('is a difference for 59 days after its completion and untraceable afterwards', () => {
     const completedBefore = (days: number) =>
       check({ entries: [entry({ completed_at: isoTime(NOW - days * DAY) })] });
     expect(completedBefore(58.9).found).toEqual(['missing_receipt billing']);
     expect(completedBefore(59)).toMatchObject({ expired: 0, untraceable: 1, found: [] });
   });
-  it('is right where its id stands among the expired', () => {
+  it('is correct when its id is listed as expired', () => {
     expect(check({ entries: [entry()], expired: [REVEAL] })).toMatchObject({
       expired: 1,
       untraceable: 0,
       found: [],
     });
   });
-  it('is right while a sweep that deleted the receipt has not written its id down', () => {
+  it('is correct while a sweep has deleted the receipt and not yet recorded its id', () => {
     const swept = row({ expires_at: isoTime(NOW) });
     expect(check({ entries: [entry()], rows: [swept] })).toMatchObject({
       expired: 1,
@@ -81,40 +81,40 @@ describe('an entry without a receipt', () => {
       found: [],
     });
   });
-  it('is left to the next audit where its reveal completed after the audited part of the log', () => {
+  it('is left to the next audit when its reveal completed after the audited part of the log', () => {
     expect(check({ entries: [entry({ position: 101n })] }).found).toEqual([]);
   });
 });
 
 describe('a request without a completion', () => {
-  it('is a difference where the read model has no row or a complete one', () => {
+  it('is a difference when the read model has no row or a complete one', () => {
     expect(check({ receipts: [receipt()] }).found).toEqual(['missing_completion reveal']);
     expect(check({ receipts: [receipt()], rows: [row()] }).found).toEqual(['missing_completion reveal']);
   });
-  it('is right where the reveal is pending, or completed after the audited part of the log', () => {
+  it('is correct when the reveal is pending, or completed after the audited part of the log', () => {
     expect(check({ receipts: [receipt()], rows: [row({ pending: true })] }).found).toEqual([]);
     expect(check({ receipts: [receipt()], rows: [row({ last_position: 101n })] }).found).toEqual([]);
   });
-  it('is listed as pending where the read model has it as pending, until it expires', () => {
+  it('is listed as pending when the read model has it as pending, until it expires', () => {
     const pending = row({ pending: true });
     expect(check({ receipts: [receipt()], rows: [pending] }).pending).toEqual([REVEAL]);
     expect(check({ receipts: [receipt()], rows: [row({ last_position: 101n })] }).pending).toEqual([]);
     const expired = { ...pending, expires_at: isoTime(NOW) };
     expect(check({ receipts: [receipt()], rows: [expired] }).pending).toEqual([]);
   });
-  it('is right where the reveal has expired', () => {
+  it('is correct when the reveal has expired', () => {
     const expired = receipt({ requested: { ...requested, expires_at: isoTime(NOW) } });
     expect(check({ receipts: [expired] }).found).toEqual([]);
     expect(check({ receipts: [receipt()], expired: [REVEAL] }).found).toEqual([]);
   });
 });
 
-describe('a row of the read model of receipts', () => {
-  it('is a difference where the store has no such reveal', () => {
+describe("a row of the receipts' read model", () => {
+  it('is a difference when the store has no such reveal', () => {
     expect(check({ rows: [row()] }).found).toEqual(['missing_receipt reveal']);
     expect(check({ rows: [row({ pending: true })] }).found).toEqual(['missing_receipt reveal']);
   });
-  it('is right where the reveal has expired, or came after the audited part of the log', () => {
+  it('is correct when the reveal has expired or came after the audited part of the log', () => {
     expect(check({ rows: [row({ expires_at: isoTime(NOW) })] }).found).toEqual([]);
     expect(check({ rows: [row({ last_position: 101n })] }).found).toEqual([]);
   });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { parseCustom } from '../../domain/sessions/custom.ts';
 
-/** As it comes: a text that was parsed. */
+/** Parses the text as the request parser does. */
 const parsed = (text: string) => parseCustom(JSON.parse(text));
 const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`l${n}`, n]));
 const ofBytes = (bytes: number) => {
@@ -20,7 +20,7 @@ describe('labels', () => {
     ['32 of them', many(32)],
     ['512 characters outside the basic plane', { a: '😀'.repeat(500) }],
     ['2,048 bytes', ofBytes(2_048)],
-  ])('are taken: %s', (_what, labels) => {
+  ])('are accepted: %s', (_what, labels) => {
     expect(parseCustom(labels)).toEqual(labels);
   });
 
@@ -51,14 +51,14 @@ describe('labels', () => {
     expect(parseCustom(labels)).toBeNull();
   });
 
-  it('are refused for what only a text can say', () => {
+  it('are refused for JSON text that has no equal as an object', () => {
     expect(parsed('{"__proto__":1}')).toBeNull();
     expect(parsed('{"__proto__":{"a":1}}')).toBeNull();
     expect(parsed('{"a":1e999}')).toBeNull();
     expect(parsed('{"a":1,"a":2}')).toEqual({ a: 2 });
   });
 
-  it('come back as they were, or not at all', () => {
+  it('are returned unchanged or refused', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const labels = parseCustom(value);

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Decider } from '../../domain/kernel/decider.ts';
 
-/** Given events, when a command is decided, then these events (or this refusal) come of it. */
+/** Given events, when a command is decided, then these events (or this refusal) follow. */
 export const given = <State, Command, Event, Refusal extends string>(
   decider: Decider<State, Command, Event, Refusal>,
   events: readonly Event[],
@@ -14,7 +14,7 @@ export const given = <State, Command, Event, Refusal extends string>(
         thenEvents: (expected: readonly unknown[]) => {
           expect(decision).toEqual({ ok: true, value: expected });
           if (!decision.ok) return;
-          // The same command once more, on what it led to, changes nothing.
+          // Repeating the command on the resulting state must change nothing.
           const after = decision.value.reduce(decider.evolve, state);
           expect(decider.decide(command, after)).toEqual({ ok: true, value: [] });
         },

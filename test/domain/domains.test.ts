@@ -71,9 +71,9 @@ const bertsChanged = (error: string, after: number): DomainEvent => ({
   data: { ...ids(2), error, looked_at: time(after) },
 });
 
-describe('a claim that a clock ahead by a year has recorded', () => {
+describe('a claim that a clock ahead by a year recorded', () => {
   const YEAR = 365 * DAY;
-  it('is checked once the clock is put right, and fails seven days after the first check', () => {
+  it("is checked after the clock's correction and fails seven days after the first check", () => {
     given(domain, [claimed(1, YEAR)])
       .when(look(null, 0))
       .thenEvents([activated(0)]);
@@ -84,7 +84,7 @@ describe('a claim that a clock ahead by a year has recorded', () => {
       .when(look('no_cname', 7 * DAY))
       .thenEvents([failed('no_cname', 7 * DAY)]);
   });
-  it('fails three days after the first check that found it pointing elsewhere', () => {
+  it('fails three days after the first check that finds it pointing elsewhere', () => {
     const before = [claimed(), activated(1), changed('no_cname', YEAR)];
     given(domain, before)
       .when(look('no_cname', 5))
@@ -93,7 +93,7 @@ describe('a claim that a clock ahead by a year has recorded', () => {
       .when(look('no_cname', 5 + 3 * DAY))
       .thenEvents([failed('no_cname', 5 + 3 * DAY)]);
   });
-  it('stays active while it points here', () => {
+  it('stays active while it points to the service', () => {
     given(domain, [claimed(1, YEAR), activated(YEAR)])
       .when(look(null, 5))
       .thenEvents([changed(null, 5)]);
@@ -126,13 +126,13 @@ describe('a host name that two partners claim', () => {
     given(domain, both)
       .when(look(null, 5, 2, true))
       .thenEvents([bertsActivated(5)]);
-    // Nor by the token alone.
+    // The token alone does not activate it either.
     given(domain, both)
       .when(look('no_cname', 5, 2, true))
       .thenEvents([bertsChanged('no_cname', 5)]);
   });
 
-  it('is activated by its CNAME once the other claim has failed or is given up', () => {
+  it('is activated by its CNAME once the other claim has failed or is released', () => {
     for (const over of [failed('no_cname', 4), released(1, 4)]) {
       given(domain, [claimed(), bertsClaim(), over])
         .when(look(null, 5, 2))
@@ -140,7 +140,7 @@ describe('a host name that two partners claim', () => {
     }
   });
 
-  it('changes hands when the CNAME of the proven claim is seen, and the former claim has failed', () => {
+  it('changes hands when the CNAME of the proven claim is seen, and the former claim fails', () => {
     given(domain, [claimed(), activated(1), bertsClaim(2)])
       .when(look(null, 5, 2, true))
       .thenEvents([failed('claimed_elsewhere', 5), bertsActivated(5)]);
@@ -154,7 +154,7 @@ describe('a host name that two partners claim', () => {
     given(domain, left)
       .when(look(null, 5, 2, true))
       .thenEvents([bertsActivated(5)]);
-    // The partner that had it needs none.
+    // The partner that had it needs no proof.
     given(domain, [claimed(), activated(1), released(1, 2), claimed(3, 3)])
       .when(look(null, 5, 3))
       .thenEvents([{ type: 'domains.DomainActivated.v1', data: { ...ids(3), activated_at: time(5) } }]);
@@ -183,7 +183,7 @@ describe('a host name', () => {
       .thenEvents([claimed(2)]);
   });
 
-  it('stays as it is when its owner claims it again, unless it has failed', () => {
+  it('keeps its state when its owner claims it again, unless it has failed', () => {
     given(domain, [claimed()]).when(claim(1, 5)).thenEvents([]);
     given(domain, [claimed(), activated(1)])
       .when(claim(1, 5))
@@ -193,7 +193,7 @@ describe('a host name', () => {
       .thenEvents([claimed(1, 8 * DAY)]);
   });
 
-  it('has seven days again after it was claimed anew, and keeps when it was made', () => {
+  it('gets seven new days when it is claimed again after a failure, and keeps its creation time', () => {
     const anew = [claimed(), failed('no_cname', 7 * DAY), claimed(1, 8 * DAY)];
     given(domain, anew)
       .when(look('no_cname', 14 * DAY))
@@ -206,13 +206,13 @@ describe('a host name', () => {
     });
   });
 
-  it('is active once it points here', () => {
+  it('is active once it points to the service', () => {
     given(domain, [claimed(), changed('no_cname', 1)])
       .when(look(null, 2))
       .thenEvents([activated(2)]);
   });
 
-  it('has an event for a look that tells something new, and for no other', () => {
+  it('gets an event for a check with a new result and for no other', () => {
     given(domain, [claimed()])
       .when(look('dns_timeout', 1))
       .thenEvents([changed('dns_timeout', 1)]);
@@ -255,13 +255,13 @@ describe('a host name', () => {
     given(domain, missed)
       .when(look(error, 12 * DAY))
       .thenEvents([failed(error, 12 * DAY)]);
-    // Another reason is no new beginning.
+    // Another error does not restart the three days.
     given(domain, [...missed, changed('no_cname', 11 * DAY)])
       .when(look(error, 12 * DAY))
       .thenEvents([failed(error, 12 * DAY)]);
   });
 
-  it('has three days anew after it pointed here again', () => {
+  it('gets three new days after it has pointed to the service again', () => {
     const back = [claimed(), activated(1), changed('no_cname', DAY), changed(null, 3 * DAY)];
     given(domain, back)
       .when(look('no_cname', 5 * DAY))
@@ -271,7 +271,7 @@ describe('a host name', () => {
       .thenEvents([]);
   });
 
-  it('takes no notice of a look that began before the last event, or of another owner’s', () => {
+  it('ignores a check that began before the last event, or for another owner', () => {
     given(domain, [claimed(), activated(10)])
       .when(look('dns_timeout', 9))
       .thenEvents([]);
@@ -286,7 +286,7 @@ describe('a host name', () => {
       .thenEvents([]);
   });
 
-  it('is given up in any state, once', () => {
+  it('is released in any state, once', () => {
     for (const since of [[], [activated(1)], [failed('no_cname', 1)]]) {
       given(domain, [claimed(), ...since])
         .when(release(1, 5))
@@ -295,7 +295,7 @@ describe('a host name', () => {
     given(domain, []).when(release()).thenEvents([]);
   });
 
-  it('is looked for soon, then slower, then daily, and at the end in time', () => {
+  it('is checked soon, then more slowly, then daily, and always before its deadline', () => {
     const wait = (events: DomainEvent[], at: number) => {
       const mine = events.reduce(domain.evolve, domain.initial).claims.get(id(1));
       const next = mine ? nextCheck(mine, AT + at) : null;
@@ -342,8 +342,8 @@ const take = (nth: number, domainId = id(nth)) =>
 const free = (nth: number) => ({ type: 'Free', tracker_id: TRACKER, domain_id: id(nth), at: AT }) as const;
 const ten = Array.from({ length: 10 }, (_, nth) => taken(nth));
 
-describe('the places of a tracker', () => {
-  it('are ten, of which free ones count for nothing', () => {
+describe('the domain slots of a tracker', () => {
+  it('number ten, and released ones do not count', () => {
     given(slots, ten.slice(1))
       .when(take(0))
       .thenEvents([taken(0)]);
@@ -352,12 +352,12 @@ describe('the places of a tracker', () => {
       .when(take(10))
       .thenEvents([taken(10)]);
   });
-  it('are held for a name once, also when there are ten', () => {
+  it('are taken for a name once, also when all ten are taken', () => {
     given(slots, ten)
       .when(take(3, id(99)))
       .thenEvents([]);
   });
-  it('are freed once', () => {
+  it('are released once', () => {
     given(slots, ten)
       .when(free(3))
       .thenEvents([freed(3)]);
@@ -373,7 +373,7 @@ describe('the places of a tracker', () => {
   });
 });
 
-describe('a custom domain’s name', () => {
+describe("a custom domain's name", () => {
   test.each([
     'visits.example.com',
     'a.b',
@@ -381,7 +381,7 @@ describe('a custom domain’s name', () => {
     'xn--bcher-kva.example',
     '1.example',
     `${'a'.repeat(63)}.com`,
-  ])('%s may be one', (name) => {
+  ])('may be %s', (name) => {
     expect(isDomainName(name, 'doorplate.example')).toBe(true);
   });
   test.each([
@@ -413,7 +413,7 @@ describe('a custom domain’s name', () => {
     'visits\uff0eexample.com',
     `${'a'.repeat(64)}.com`,
     `${'a.'.repeat(126)}com`,
-  ])('%j may not', (name) => {
+  ])('may not be %j', (name) => {
     expect(isDomainName(name, 'doorplate.example')).toBe(false);
   });
 });

@@ -33,7 +33,7 @@ const complete = (attempt: number, round = 1) =>
   ({ type: 'Complete', round, attempt, result: result() }) as const;
 
 describe('submitting an address', () => {
-  it('begins the first round where nothing is known', () => {
+  it('starts the first round when nothing is saved', () => {
     given(enrichment, []).when(submit()).thenEvents([requested()]);
   });
   it('joins the round of another partner', () => {
@@ -41,27 +41,27 @@ describe('submitting an address', () => {
       .when(submit(reservation(BERT)))
       .thenEvents([joined(reservation(BERT))]);
   });
-  it('changes nothing where the partner waits already, with whichever reservation', () => {
+  it('changes nothing when the partner waits already, whatever the reservation', () => {
     given(enrichment, [requested()])
       .when(submit(reservation(ANNA, 2)))
       .thenEvents([]);
   });
-  it('changes nothing where a fresh result is saved', () => {
+  it('changes nothing when a fresh result is saved', () => {
     given(enrichment, [requested(), completed()])
       .when(submit(reservation(BERT)))
       .thenEvents([]);
   });
-  it('asks for a refresh of a stale result', () => {
+  it('requests a refresh of a stale result', () => {
     given(enrichment, [requested(), completed(STALE)])
       .when(submit(reservation(ANNA, 2)))
       .thenEvents([requested(2, 'refresh', reservation(ANNA, 2))]);
   });
-  it('asks for the rest of an incomplete result', () => {
+  it('requests the missing part of an incomplete result', () => {
     given(enrichment, [requested(), completed({ match_type: 'isp', needs_company_enrichment: true })])
       .when(submit(reservation(ANNA, 2)))
       .thenEvents([requested(2, 'completion', reservation(ANNA, 2))]);
   });
-  it('changes nothing for a reservation that has been settled, however late it comes', () => {
+  it('changes nothing for a reservation that is settled already, however late it arrives', () => {
     given(enrichment, [requested(), completed(STALE)])
       .when(submit())
       .thenEvents([]);
@@ -101,17 +101,17 @@ const gaveUp = (round = 2): EnrichmentEvent => ({
 
 describe('a snapshot', () => {
   const snapshot = { type: 'Snapshot', before: MIDNIGHT, at: MIDNIGHT } as const;
-  it('stands for all that ended, with the times of the result cut to their UTC days', () => {
+  it("replaces all ended rounds and cuts the result's times to their UTC days", () => {
     given(enrichment, [requested(), failed(1), completed({}, { attempt: 2 })])
       .when(snapshot)
       .thenEvents([snapshotted()]);
   });
-  it('keeps when the last round was given up', () => {
+  it('keeps the time at which the last round was given up', () => {
     given(enrichment, [requested(), completed(), requested(2, 'refresh'), gaveUp()])
       .when(snapshot)
       .thenEvents([snapshotted(new Date(AT).toISOString(), 2)]);
   });
-  it('is not made of a result of the day, of work under way, or where nothing is saved', () => {
+  it("is not made of today's result, of a round in progress, or without a saved result", () => {
     given(enrichment, [requested(), completed({ enriched_at: '2026-03-02T00:00:00.000Z' })])
       .when(snapshot)
       .thenEvents([]);
@@ -120,12 +120,12 @@ describe('a snapshot', () => {
       .thenEvents([]);
     given(enrichment, [requested()]).when(snapshot).thenEvents([]);
   });
-  it('is made at once of a result that was found by a clock that was ahead', () => {
+  it('is made at once of a result that a clock ahead recorded', () => {
     given(enrichment, [requested(), completed()])
       .when({ type: 'Snapshot', before: MIDNIGHT - 365 * DAY, at: MIDNIGHT - 364 * DAY })
       .thenEvents([snapshotted()]);
   });
-  it('leads to the same state as the events that it stands for, but for the times of the result', () => {
+  it("folds to the same state as the events that it replaces, except for the result's times", () => {
     const fold = (events: readonly EnrichmentEvent[]) => events.reduce(enrichment.evolve, enrichment.initial);
     for (const events of [
       [requested(), completed()],
@@ -139,7 +139,7 @@ describe('a snapshot', () => {
       expect({ ...others, saved: { ...saved, enriched_at, fresh_until } }).toEqual(before);
     }
   });
-  it('is followed by further rounds, of which another snapshot can be made', () => {
+  it('is followed by further rounds, which another snapshot can replace', () => {
     given(enrichment, [snapshotted(), requested(2, 'refresh'), completed({}, { round: 2 })])
       .when(snapshot)
       .thenEvents([snapshotted(null, 2)]);
@@ -147,7 +147,7 @@ describe('a snapshot', () => {
 });
 
 describe('an attempt', () => {
-  it('that succeeds settles all who wait', () => {
+  it('that succeeds settles every waiting partner', () => {
     given(enrichment, [requested(), joined(reservation(BERT))])
       .when(complete(1))
       .thenEvents([completed({}, { settles: [reservation(), reservation(BERT)] })]);
@@ -157,7 +157,7 @@ describe('an attempt', () => {
       .when(fail(1))
       .thenEvents([failed(1)]);
   });
-  it('that comes late, or twice, changes nothing', () => {
+  it('that is late or repeated changes nothing', () => {
     given(enrichment, [requested(), failed(1)])
       .when(complete(1))
       .thenEvents([]);
@@ -169,7 +169,7 @@ describe('an attempt', () => {
       .when(complete(1, 1))
       .thenEvents([]);
   });
-  it('of a first enrichment is made until it succeeds', () => {
+  it('of a first enrichment is repeated until it succeeds', () => {
     const tries = [1, 2, 3, 4, 5, 6, 7].map((attempt) => failed(attempt));
     const decision = enrichment.decide(
       fail(8),
@@ -179,7 +179,7 @@ describe('an attempt', () => {
       value: [{ type: 'lookup.EnrichmentAttemptFailed.v1', data: { attempt: 8 } }],
     });
   });
-  it('of a refresh is the last one when it is the fifth', () => {
+  it('of a refresh is not repeated after the fifth failure', () => {
     const tries = [1, 2, 3, 4].map((attempt) => failed(attempt, 2));
     const state = [requested(), completed(STALE), requested(2, 'refresh'), ...tries];
     given(enrichment, state)
@@ -199,7 +199,7 @@ describe('an attempt', () => {
         },
       ]);
   });
-  it('of a completion that is given up leaves the result complete until it is stale', () => {
+  it('of an abandoned completion leaves the result complete until it is stale', () => {
     const tries = [1, 2, 3, 4].map((attempt) => failed(attempt, 2));
     const before = [
       requested(),
@@ -215,7 +215,7 @@ describe('an attempt', () => {
 });
 
 describe('the delay between attempts', () => {
-  it('doubles from 15 s to at most an hour, give or take a fifth', () => {
+  it('doubles from 15 s to at most an hour, with 20 % jitter', () => {
     expect([1, 2, 3, 8, 9, 20].map((attempt) => retryDelayMs(attempt, 0.5, 15_000))).toEqual([
       15_000, 30_000, 60_000, 1_920_000, 3_600_000, 3_600_000,
     ]);
@@ -224,7 +224,7 @@ describe('the delay between attempts', () => {
   });
 });
 
-describe('a result that nobody has asked for in a long time', () => {
+describe('a result that has not been requested for a long time', () => {
   const forget = { type: 'Forget', at: AT } as const;
   const forgotten = {
     type: 'lookup.ResultForgotten.v1',
@@ -233,14 +233,14 @@ describe('a result that nobody has asked for in a long time', () => {
   it('is forgotten once', () => {
     given(enrichment, [requested(), completed()]).when(forget).thenEvents([forgotten]);
   });
-  it('stays while work on it is under way, and where nothing is saved there is nothing to forget', () => {
+  it('stays while a round is in progress, and cannot be forgotten where nothing is saved', () => {
     given(enrichment, [requested(), completed(STALE), requested(2, 'refresh')])
       .when(forget)
       .thenEvents([]);
     given(enrichment, [requested()]).when(forget).thenEvents([]);
     given(enrichment, []).when(forget).thenEvents([]);
   });
-  it('has ended its stream: whatever is asked of it belongs into the next generation', () => {
+  it('ends its stream: later commands go to the next generation', () => {
     const ended = [requested(), completed(), forgotten];
     given(enrichment, ended).when(submit()).thenRefused('result_forgotten');
     given(enrichment, ended).when(fail(1, 2)).thenRefused('result_forgotten');

@@ -30,24 +30,24 @@ describe('an epoch', () => {
 describe('a reader', () => {
   const log = given(begun(FIRST, 40), begun(SECOND, 70));
 
-  it('of the last epoch goes on where it was', () => {
+  it('of the last epoch keeps its position', () => {
     expect(resumeAt(log, 90n, is(SECOND))).toBe(90n);
   });
 
-  it('of an earlier epoch goes on no later than where the next one began', () => {
+  it('of an earlier epoch resumes no later than the start of the next one', () => {
     expect(resumeAt(log, 90n, is(FIRST))).toBe(70n);
     expect(resumeAt(log, 60n, is(FIRST))).toBe(60n);
     expect(resumeAt(log, 90n, null)).toBe(40n);
     expect(resumeAt(log, 30n, null)).toBe(30n);
   });
 
-  it('of an epoch that was lost goes on no later than where any epoch began', () => {
+  it('of a lost epoch resumes no later than the start of any epoch', () => {
     expect(resumeAt(log, 90n, is('lost'))).toBe(40n);
     expect(resumeAt(log, 30n, is('lost'))).toBe(30n);
     expect(resumeAt([], 30n, is('lost'))).toBe(0n);
   });
 
-  it('of a log that was never restored goes on where it was', () => {
+  it('of a log that was never restored keeps its position', () => {
     expect(resumeAt([], 90n, null)).toBe(90n);
   });
 });

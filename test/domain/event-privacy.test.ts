@@ -14,7 +14,7 @@ interface Shape {
   readonly anyOf?: readonly Shape[];
 }
 
-/** The paths of everything that is no object and no list. */
+/** The paths of all values that are neither object nor list. */
 const leaves = (shape: Shape, path: readonly string[] = []): string[] => {
   const { properties, additionalProperties, items, prefixItems, anyOf } = shape;
   if (anyOf) return anyOf.flatMap((one) => (one.type === 'null' ? [] : leaves(one, path)));
@@ -30,12 +30,12 @@ const schemas = eventCatalogue.flatMap(({ events }) => Object.entries(events));
 const at = (rules: ReturnType<typeof rulesOf>, path: string) =>
   path.split('.').reduce((left, name) => into(left, name), rules);
 
-describe('who may see what of events', () => {
-  it('is said of every stored event and of no other', () => {
+describe('the privacy classes of event fields', () => {
+  it('cover every stored event and no other', () => {
     expect(Object.keys(eventPrivacy).toSorted()).toEqual(schemas.map(([name]) => name).toSorted());
   });
 
-  it.each(schemas)('is said once of every field of %s, and of no other field', (name, schema) => {
+  it.each(schemas)('cover every field of %s once, and no other field', (name, schema) => {
     const rules = rulesOf(eventPrivacy[name]);
     const fields = [...new Set(leaves(z.toJSONSchema(schema, { io: 'input', reused: 'inline' }) as Shape))];
     for (const field of fields) {
@@ -50,7 +50,7 @@ describe('who may see what of events', () => {
     }
   });
 
-  it('is said of every field of the metadata: ids and times', () => {
+  it('cover every field of the metadata: ids and times', () => {
     const fields: Record<keyof Required<EventMetadata>, 'shown'> = {
       $correlationId: 'shown',
       $causationId: 'shown',
@@ -79,12 +79,12 @@ describe('a masked event', () => {
     made_at: 't',
   };
 
-  it('hides what is personal unless it is asked for', () => {
+  it('hides personal values unless they are requested', () => {
     expect(masked('lookup.ReservationMade.v1', made)).toEqual({ ...made, ip: '(masked)' });
     expect(masked('lookup.ReservationMade.v1', made, true)).toEqual(made);
   });
 
-  it('hides what is secret, whoever asks', () => {
+  it('hides secrets always', () => {
     const created = { webhook_id: 'w', url: 'https://x/token', secret: { master_key_id: 'm', sealed: 's' } };
     const secret = { master_key_id: '(secret)', sealed: '(secret)' };
     expect(masked('webhooks.EndpointCreated.v1', created)).toEqual({
@@ -96,7 +96,7 @@ describe('a masked event', () => {
     expect(masked('partners.KeyCreated.v1', { hash: 'h' }, true)).toEqual({ hash: '(secret)' });
   });
 
-  it('hides what it does not know: types, fields, and other shapes than it knows', () => {
+  it('hides unknown types, unknown fields and unexpected shapes', () => {
     expect(masked('new.Thing.v1', made, true)).toBe('(secret)');
     expect(masked('toString', made, true)).toBe('(secret)');
     expect(masked('lookup.ReservationMade.v1', { kind: { deep: 'x' }, more: [1], none: null }, true)).toEqual(
@@ -108,7 +108,7 @@ describe('a masked event', () => {
     );
   });
 
-  it('goes into lists, lists within lists, and objects of any name', () => {
+  it('is masked inside lists, nested lists and objects of any name', () => {
     const snapshot = { day: 'd', used_today: { key_a: 1 }, keys: ['key_a'], open: [['r', '8.8.8.8', 0, 1]] };
     expect(masked('lookup.IntakeSnapshotted.v1', snapshot)).toEqual({
       ...snapshot,
@@ -121,7 +121,7 @@ describe('a masked event', () => {
     });
   });
 
-  it('hides what it does not know of metadata', () => {
+  it('hides unknown metadata', () => {
     const metadata = { at: 't', $correlationId: 'c', more: 'x' };
     expect(maskEvent({ type: 'x', data: {}, metadata }, true).metadata).toEqual({
       ...metadata,

@@ -26,7 +26,7 @@ const limits: KeyLimits = {
 const ofPartner = { partner_id: ANNA, at: AT };
 const secret = { master_key_id: 'k', sealed: 's' };
 
-/** Runs the commands that `nth` item has, for so many items, and folds what comes of them. */
+/** Decides the commands of each item for the given number of items and folds the events. */
 const run = <State, Command, Event, R extends string>(
   decider: Decider<State, Command, Event, R>,
   commandsOf: (nth: number) => readonly Command[],
@@ -227,7 +227,7 @@ describe('a fold of ten times the events', () => {
     const many = kinds[name]?.(2_000);
     if (!few || !many) throw new Error(name);
     expect(many.events / few.events).toBeGreaterThan(9);
-    // A persistent map is a level deeper by then; a map copied for every event would come to a hundred times.
+    // A persistent map is a level deeper by then; a map copied for every event would reach a hundred times.
     expect(many.slots / few.slots).toBeLessThan(20);
   });
 });
@@ -269,7 +269,7 @@ describe('a snapshot', () => {
     expect(snapshotTrackers(state).reduce(trackers.evolve, trackers.initial)).toEqual(state);
   });
 
-  it('of many trackers with many origins is in parts that each fit into an append, and change nothing in that state', () => {
+  it('of many trackers with many origins has parts that each fit into an append and fold to the same state', () => {
     let state = trackers.initial;
     const created_at = new Date(AT).toISOString();
     const origins = Array.from({ length: 50 }, (_, nth) => `https://${'x'.repeat(60)}${nth}.example`);
@@ -289,7 +289,7 @@ describe('a snapshot', () => {
     expect(snapshot.slice(0, 2).reduce(trackers.evolve, state)).toEqual(state);
   });
 
-  it('of trackers fits into an append, however many were made and deleted', () => {
+  it('of trackers fits into an append, however many were created and deleted', () => {
     let state = trackers.initial;
     const created_at = new Date(AT).toISOString();
     for (let nth = 0; nth < 30_000; nth += 1) {
@@ -310,7 +310,7 @@ describe('a snapshot', () => {
     expect(state.byId.size).toBe(1);
   });
 
-  it('of webhook endpoints folds to the same state, with no more than a hundred deleted ones', () => {
+  it('of webhook endpoints folds to the same state and keeps at most a hundred deleted ones', () => {
     const { state } = run(
       endpoints,
       (nth): EndpointCommand[] => [
@@ -340,7 +340,7 @@ describe('a snapshot', () => {
     expect(endpoints.decide(remove(3), state)).toMatchObject({ refusal: 'webhook_not_found' });
   });
 
-  it('of a tracker’s places folds to the same state, and has no more than ten freed ones', () => {
+  it("of a tracker's domain slots folds to the same state and keeps at most ten released ones", () => {
     const { state } = run(
       slots,
       (nth): SlotCommand[] => {

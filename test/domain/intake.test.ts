@@ -21,17 +21,17 @@ const reserve = (nth: number, ip: string, over: Partial<Extract<IntakeCommand, {
   }) as const;
 
 describe('reserving', () => {
-  it('is written down', () => {
+  it('appends the reservation', () => {
     given(intake, [])
       .when(reserve(1, '8.8.8.8'))
       .thenEvents([made(1, '8.8.8.8')]);
   });
-  it('changes nothing while the address is reserved already', () => {
+  it('changes nothing while the address is already reserved', () => {
     given(intake, [made(1, '8.8.8.8')])
       .when(reserve(2, '8.8.8.8', { pendingLimit: 0, dailyAllowance: 0 }))
       .thenEvents([]);
   });
-  it('is refused at the daily allowance of the key, joined and settled ones counted', () => {
+  it("is refused at the key's daily allowance, which counts joined and settled reservations", () => {
     const before = [made(1, '8.8.8.8'), settled(1), made(2, '8.8.4.4')];
     given(intake, before)
       .when(reserve(3, '1.1.1.1', { dailyAllowance: 2 }))
@@ -48,7 +48,7 @@ describe('reserving', () => {
       .when(reserve(2, '1.1.1.1', { dailyAllowance: 1, at: AT + DAY }))
       .thenEvents([made(2, '1.1.1.1', AT + DAY)]);
   });
-  it('counts what comes up to a minute late into the day that has begun', () => {
+  it('counts a reservation that is up to a minute late for the day that has begun', () => {
     const midnight = Date.parse('2026-03-02T00:00:00.000Z');
     const next = [made(1, '8.8.8.8', midnight), made(2, '8.8.4.4', midnight)];
     const late = midnight - MINUTE;
@@ -62,7 +62,7 @@ describe('reserving', () => {
   it.each([
     ['an hour', '2026-03-01T23:30:00.000Z', HOUR],
     ['a year', '2026-03-01T12:00:00.000Z', 365 * DAY],
-  ])('has what was left of its allowance once a clock that was ahead by %s is put right', (_by, now, ms) => {
+  ])('has the rest of its allowance after the correction of a clock ahead by %s', (_by, now, ms) => {
     const at = Date.parse(now);
     const before = [made(1, '8.8.8.8', at), made(2, '8.8.4.4', at + ms), made(3, '9.9.9.9', at + ms)];
     given(intake, before)
@@ -75,7 +75,7 @@ describe('reserving', () => {
     given(intake, after)
       .when(reserve(5, '1.0.0.1', { dailyAllowance: 2, at }))
       .thenRefused('enrichment_limit');
-    // The day that the wrong clock had begun comes with nothing used of it.
+    // The day that the wrong clock started begins with nothing used.
     given(intake, after)
       .when(reserve(5, '1.0.0.1', { dailyAllowance: 1, at: at + ms }))
       .thenEvents([made(5, '1.0.0.1', at + ms)]);
@@ -85,7 +85,7 @@ describe('reserving', () => {
       .when(reserve(1, '8.8.8.8', { dailyAllowance: 0 }))
       .thenRefused('enrichment_limit');
   });
-  it('is refused at the pending limit of the calling key, until something is settled', () => {
+  it("is refused at the key's pending limit until a reservation is settled", () => {
     const before = [made(1, '8.8.8.8'), made(2, '8.8.4.4')];
     given(intake, before)
       .when(reserve(3, '1.1.1.1', { pendingLimit: 2 }))
@@ -94,7 +94,7 @@ describe('reserving', () => {
       .when(reserve(3, '1.1.1.1', { pendingLimit: 2 }))
       .thenEvents([made(3, '1.1.1.1')]);
   });
-  it('anew for an address whose work has ended settles the old one in the same append', () => {
+  it('again for an address whose work has ended settles the old reservation in the same append', () => {
     const finished = reservation(ANNA, 1).reservation_id;
     given(intake, [made(1, '8.8.8.8')])
       .when(reserve(2, '8.8.8.8', { finished, pendingLimit: 1 }))
@@ -103,7 +103,7 @@ describe('reserving', () => {
 });
 
 describe('settling', () => {
-  it('counts once, and only what is open', () => {
+  it('counts once, and only for open reservations', () => {
     const reservation_ids = [1, 2].map((nth) => reservation(ANNA, nth).reservation_id);
     given(intake, [made(1, '8.8.8.8')])
       .when({ type: 'Settle', partner_id: ANNA, reservation_ids, at: AT })
@@ -112,7 +112,7 @@ describe('settling', () => {
 });
 
 describe('a snapshot', () => {
-  it('stands for all that came before it', () => {
+  it('replaces all earlier events', () => {
     const step = fc.record({
       nth: fc.integer({ min: 1, max: 30 }),
       settle: fc.boolean(),
@@ -137,7 +137,7 @@ describe('a snapshot', () => {
       }),
     );
   });
-  it('leaves a state as it was when another goes on from it', () => {
+  it('does not change a state from which another one continues', () => {
     const before = [made(1, '8.8.8.8')].reduce(intake.evolve, intake.initial);
     [made(2, '8.8.4.4'), settled(1)].reduce(intake.evolve, before);
     expect(before.open.size).toBe(1);

@@ -54,30 +54,30 @@ describe("a partner's ledger", () => {
     given(ledger, []).when(bill(1, 10n)).thenEvents([first]);
   });
 
-  it('goes on with the digest of the entry before', () => {
+  it('continues with the digest of the previous entry', () => {
     given(ledger, [first])
       .when(bill(2, 11n))
       .thenEvents([entry(2, 1, 11n, first.data.digest)]);
   });
 
-  it('has an entry of no unit for a reveal that is not billable', () => {
+  it('has an entry of zero units for a reveal that is not billable', () => {
     given(ledger, [first])
       .when(bill(2, 11n, { billable: false }))
       .thenEvents([entry(2, 1, 11n, first.data.digest, 0)]);
   });
 
-  it('takes nothing at or before the position of its last entry', () => {
+  it('ignores completions at or before the position of its last entry', () => {
     given(ledger, [first]).when(bill(1, 10n)).thenEvents([]);
     given(ledger, [first]).when(bill(2, 9n)).thenEvents([]);
   });
 
-  it('goes on from its last entry alone as from all of them', () => {
+  it('continues from its last entry alone as from all entries', () => {
     const second = entry(2, 1, 11n, first.data.digest);
     const all = [first, second].reduce(ledger.evolve, ledger.initial);
     expect(ledgerAfter(1, second)).toEqual(all);
   });
 
-  it('tells a key from a user of the same name, and null from every name', () => {
+  it('distinguishes a key from a user of the same name, and null from every name', () => {
     const digest = (over: Partial<Billable>) => {
       const decision = ledger.decide(bill(1, 10n, over), ledger.initial);
       return decision.ok && decision.value[0]?.data.digest;
@@ -95,7 +95,7 @@ describe("a partner's ledger", () => {
     }
   });
 
-  it('has one entry for each completion in the order of the log, however often and late they come again', () => {
+  it('has one entry for each completion in log order, however often and late they are delivered', () => {
     const deliveries = fc.array(fc.integer({ min: 1, max: 12 }), { maxLength: 60 });
     fc.assert(
       fc.property(deliveries, (order) => {

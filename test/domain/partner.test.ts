@@ -66,7 +66,7 @@ describe('a key', () => {
       .when(createKey('k1', 'one'))
       .thenEvents([keyMade('k1', 'one')]);
   });
-  it('has a name that no other live key of the partner has', () => {
+  it('has a name that no other active key of the partner has', () => {
     given(partner, [created, keyMade('k1', 'one')])
       .when(createKey('k2', 'one'))
       .thenRefused('key_name_taken');
@@ -74,7 +74,7 @@ describe('a key', () => {
       .when(createKey('k2', 'one'))
       .thenEvents([keyMade('k2', 'one')]);
   });
-  it('is changed in what is named and in nothing else', () => {
+  it('changes only in the given fields', () => {
     given(partner, [created, keyMade('k1', 'one')])
       .when({
         type: 'UpdateKey',
@@ -119,7 +119,7 @@ describe('a ceiling', () => {
     return { ...event, data: { ...event.data, ...over } } as PartnerEvent;
   };
 
-  it('is set with the partner, and changed alone', () => {
+  it('is set with the partner and changed separately', () => {
     const create = {
       type: 'CreatePartner',
       partner_id: ANNA,
@@ -153,7 +153,7 @@ describe('a ceiling', () => {
     expect(partner.decide(made, before.reduce(partner.evolve, partner.initial))).toMatchObject({ ok: true });
   });
 
-  it('lets a user change the rest of a key that the operator has put above it', () => {
+  it('lets a user change other fields of a key that the operator has set above it', () => {
     const over = { requests_per_second: 5_000, company_signals: true };
     given(partner, [created, strong('k1', over)])
       .when(updateByUser({ ...limits, ...over, pending_enrichments: 1 }))
@@ -182,7 +182,7 @@ describe('a ceiling', () => {
     given(partner, [...two, revoked('k3'), strong('k1', expired)])
       .when(byUser({}))
       .thenEvents([keyMade('k9', 'k9')]);
-    // An expired key that is given more time is one more.
+    // An expired key that gets more time counts again.
     given(partner, [...two, strong('k1', expired)])
       .when(updateByUser({ expires_at: null }))
       .thenRefused('ceiling_keys');

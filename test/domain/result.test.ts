@@ -26,8 +26,8 @@ const combine = (answers: ProviderAnswer[], earlier = null as Parameters<typeof 
   combineAnswers(IP, answers, earlier, AT);
 const inDays = (days: number) => new Date(AT + days * 86_400_000).toISOString();
 
-describe('the answers of a chain', () => {
-  it('that knows nothing make a completed unclassified result without any field', () => {
+describe('the answers of a provider chain', () => {
+  it('make a completed unclassified result without fields when no provider knows the address', () => {
     expect(combine([says('a', {}), says('b', {})])).toEqual({
       outcome: 'result',
       result: {
@@ -72,12 +72,12 @@ describe('the answers of a chain', () => {
       result: { match_type: 'isp', fresh_until: inDays(7), company: { name: 'X' } },
     });
   });
-  it('take the term of the provider whose match leads', () => {
+  it('take the freshness of the provider with the leading match', () => {
     expect(combine([says('a', { match_type: 'company', fresh_for_days: 3 })])).toMatchObject({
       result: { fresh_until: inDays(3) },
     });
   });
-  it('with a failure beside data are saved and incomplete', () => {
+  it('with a failure and data are saved as incomplete', () => {
     expect(combine([says('a', { match_type: 'isp' }), fails('b')])).toMatchObject({
       result: { match_type: 'isp', needs_company_enrichment: true },
     });
@@ -106,7 +106,7 @@ describe('a refresh', () => {
       result: { match_type: 'isp', company: null },
     });
   });
-  it('never makes it poorer when one did not', () => {
+  it('never removes data when a provider failed', () => {
     expect(combine([says('a', { match_type: 'isp' }), fails('b')], earlier)).toMatchObject({
       outcome: 'failed',
     });

@@ -34,15 +34,15 @@ const LATER = AT + 60_000;
 const later = new Date(LATER).toISOString();
 
 describe('a reveal', () => {
-  it('without a result is asked for, and that is all', () => {
+  it('without a result is only requested', () => {
     given(reveal, []).when(request()).thenEvents([requested]);
   });
-  it('with one is complete in the same append', () => {
+  it('with a result is requested and completed in the same append', () => {
     given(reveal, [])
       .when(request({ result: found }))
       .thenEvents([requested, completed(found, '2026-03-14T12:00:00.000Z')]);
   });
-  it('that is repeated keeps its time, and completes where it now can', () => {
+  it('that is repeated keeps its time, and completes when it now can', () => {
     given(reveal, [requested])
       .when(request({ at: LATER }))
       .thenEvents([]);
@@ -50,7 +50,7 @@ describe('a reveal', () => {
       .when(request({ result: found, at: LATER }))
       .thenEvents([completed(found, later)]);
   });
-  it('that is complete stays as it was', () => {
+  it('that is complete does not change', () => {
     const done = [requested, completed(EMPTY_RESULT, later)];
     given(reveal, done)
       .when(request({ result: found }))
@@ -62,7 +62,7 @@ describe('a reveal', () => {
       .when(request({ reveal: { ...ids, session_id: ids.tracker_id } }))
       .thenRefused('idempotency_conflict');
   });
-  it('is completed only after it was asked for', () => {
+  it('is completed only after its request', () => {
     given(reveal, []).when({ type: 'Complete', result: found, at: AT }).thenEvents([]);
     given(reveal, [requested])
       .when({ type: 'Complete', result: EMPTY_RESULT, at: LATER })
@@ -70,7 +70,7 @@ describe('a reveal', () => {
   });
 });
 
-it('a unit is for any field that is known, false and zero included', () => {
+it('costs a unit for any known field, including false and zero', () => {
   expect(isNonempty(EMPTY_RESULT)).toBe(false);
   expect(isNonempty(found)).toBe(true);
   expect(isNonempty({ ...EMPTY_RESULT, network: { ...EMPTY_RESULT.network, is_isp: true } })).toBe(true);

@@ -16,7 +16,7 @@ describe('a host name', () => {
     ['bücher.de', 'xn--bcher-kva.de'],
     ['xn--bcher-kva.de', 'xn--bcher-kva.de'],
     [`${'a'.repeat(63)}.de`, `${'a'.repeat(63)}.de`],
-  ])('is %s: %s', (text, name) => expect(hostName(text)).toBe(name));
+  ])('is normalized from %s: %s', (text, name) => expect(hostName(text)).toBe(name));
 
   it.each([
     ...['', '.', 'acme.io.', '.acme.io', 'acme..io', '-acme.io', 'acme-.io', 'ac_me.io', 'acme.io:443'],
@@ -35,18 +35,18 @@ describe("a company's website", () => {
     ['https://www.www.acme.io', 'www.acme.io'],
     ['https://www.com', 'www.com'],
     ['https://bücher.de', 'xn--bcher-kva.de'],
-  ])('%s is at %s', (website, host) => expect(websiteHost(website)).toBe(host));
+  ])('%s has the host name %s', (website, host) => expect(websiteHost(website)).toBe(host));
 
   it.each([null, '', 'n/a ?', 'https://1.2.3.4/', 'https://', 'mailto:info@acme.io'])(
-    '%s tells no host name',
+    '%s has no host name',
     (website) => expect(websiteHost(website)).toBeNull(),
   );
 });
 
-describe('a batch of clues', () => {
+describe('a batch of signals', () => {
   const wrong = (entry: unknown) => readSignals({ signals: [signal(AT), entry] });
 
-  it('is read as it was sent, in the form that things are compared in', () => {
+  it('is read as it was sent, in the form used for comparisons', () => {
     const sent = signal(AT, { ip: '::ffff:8.8.4.4', email_domain: 'ACME.io', page_run_id: null });
     expect(readSignals({ signals: [sent] })).toEqual({
       ok: true,
@@ -84,26 +84,26 @@ describe('a batch of clues', () => {
     expect(wrong(without)).toEqual({ ok: false, index: 1, field: null });
   });
 
-  it('is refused for an entry with more than is asked for, or that is none', () => {
+  it('is refused for an entry with unknown fields or of the wrong type', () => {
     for (const entry of [{ ...signal(AT), email: 'someone@acme.io' }, null, [], 'x', 7]) {
       expect(wrong(entry)).toEqual({ ok: false, index: 1, field: null });
     }
   });
 
-  it('is refused as a whole where it is no batch', () => {
+  it('is refused as a whole when it is not a batch', () => {
     for (const body of [null, [], 'x', {}, { signals: {} }, { signals: [], more: 1 }, [signal(AT)]]) {
       expect(readSignals(body)).toEqual({ ok: false, index: null, field: null });
     }
     expect(readSignals({ signals: [] })).toEqual({ ok: true, value: [] });
   });
 
-  it('has at most a thousand', () => {
+  it('has at most a thousand entries', () => {
     const most = Array.from({ length: 1_000 }, () => signal(AT));
     expect(readSignals({ signals: most }).ok).toBe(true);
     expect(readSignals({ signals: [...most, signal(AT)] })).toEqual({ ok: false, index: 1_000, field: null });
   });
 
-  it('never lets a value with an @ through, whatever is sent, and names the first wrong entry', () => {
+  it('never accepts a value with an @ and reports the first invalid entry', () => {
     const field = fc.constantFrom(...Object.keys(signal(AT)));
     const value = fc.oneof(
       ...[fc.anything(), fc.string({ unit: 'binary' }), fc.emailAddress(), fc.domain(), fc.ipV4(), fc.ipV6()],
@@ -144,7 +144,7 @@ describe('a candidate', () => {
   const flags = (over: Partial<SeenDomain>, profile: typeof acme | 'several' | null) =>
     candidateOf({ ...seen, ...over }, profile, null).flags;
 
-  it('tells what was seen, and the company that its domain is of', () => {
+  it('contains what was observed and the company of its domain', () => {
     expect(candidateOf(seen, acme, null)).toEqual({
       ...seen,
       company: acme,
@@ -155,7 +155,7 @@ describe('a candidate', () => {
     expect(candidateOf(seen, 'several', null).company).toBeNull();
   });
 
-  it('says what to be careful about', () => {
+  it('contains the warnings', () => {
     expect(flags({ submitted_observations: 0 }, acme)).toEqual(['field_only']);
     expect(candidateOf({ ...seen, submitted_observations: 0 }, acme, null).evidence).toBe('field_only');
     expect(flags({}, null)).toEqual(['unmatched_domain']);
@@ -168,7 +168,7 @@ describe('a candidate', () => {
     ]);
   });
 
-  it('differs from the lookup where both know a company, and it is another', () => {
+  it('differs from the lookup when both name a company and the companies differ', () => {
     const found = (name: string | null, host: string | null) => ({
       company: { name, brand_name: null },
       host,

@@ -15,18 +15,18 @@ describe('a stored event', () => {
     expect([readEvent(schemas, old), readEvent(schemas, later)]).toEqual([old, later]);
   });
 
-  it('gets the default of a field that it was written without, and loses one that is not known', () => {
+  it('gets the default of a missing field and loses an unknown field', () => {
     const event = readEvent(schemas, { type: 'visits.Left.v1', data: { page: '/', device: 'phone' } });
     expect(event?.data).toEqual({ page: '/', seconds: 0 });
   });
 
-  it('is passed over when its name is not known', () => {
+  it('is skipped when its name is unknown', () => {
     expect(readEvent(schemas, { type: 'visits.Returned.v1', data: {} })).toBeNull();
     expect(readEvent(schemas, { type: 'visits.Returned.v2', data: {} })).toBeNull();
     expect(readEvent(schemas, { type: 'toString', data: {} })).toBeNull();
   });
 
-  it('is not passed over when only its version is not known', () => {
+  it('is not skipped when only its version is unknown', () => {
     const later = { type: 'visits.Visited.v3', data: { page: '/', urls: [] } };
     expect(() => readEvent(schemas, later)).toThrow(LaterVersion);
     expect(() => readEvent(schemas, later)).toThrow(/wrote visits.Visited.v3: upgrade this one/);

@@ -8,7 +8,7 @@ import { ANNA, AT } from './lookup-events.ts';
 
 const TRACKER = '33333333-3333-4333-8333-333333333333';
 const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
-/** What a key of a day makes of an address here. */
+/** The digest of an address under a day's key. */
 const digest = (day: string, ip: string) => `${ip} on ${day}`;
 
 interface Told {
@@ -16,7 +16,7 @@ interface Told {
   readonly ip?: string;
   readonly country?: string | null;
   readonly at?: number;
-  /** Days whose keys are gone. */
+  /** Days whose keys are destroyed. */
   readonly gone?: readonly string[];
 }
 
@@ -44,7 +44,7 @@ const created = (told: Told): SessionEvent => ({
   type: 'sessions.SessionCreated.v1',
   data: { ...identity(told), visit_id: id(told.nth), sealed: `sealed by visit ${told.nth}` },
 });
-/** A visit of the session that another one began. */
+/** A visit in the session that another visit began. */
 const visited = (nth: number, began: Told, at: number): SessionEvent => ({
   type: 'sessions.SessionVisited.v1',
   data: { ...identity(began), visit_id: id(nth), seen_at: isoTime(at) },
@@ -58,13 +58,13 @@ describe('a visit', () => {
       .when(visit(first))
       .thenEvents([created(first)]);
   });
-  it('goes on with the session of the same address and country, up to 30 minutes later', () => {
+  it('continues the session of the same address and country up to 30 minutes later', () => {
     const at = AT + 30 * MINUTE;
     given(tab, [created(first)])
       .when(visit({ nth: 2, at }))
       .thenEvents([visited(2, first, at)]);
   });
-  it('begins another after more than 30 minutes, counted from the last visit', () => {
+  it('begins another session more than 30 minutes after the last visit', () => {
     const late = { nth: 3, at: AT + 50 * MINUTE + 1 };
     given(tab, [created(first)])
       .when(visit(late))
@@ -80,12 +80,12 @@ describe('a visit', () => {
     ['address', { nth: 2, ip: 'b' }],
     ['country', { nth: 2, country: 'FR' }],
     ['country, now unknown', { nth: 2, country: null }],
-  ])('begins another on a change of %s', (_what, changed) => {
+  ])('begins another session on a change of %s', (_what, changed) => {
     given(tab, [created(first)])
       .when(visit(changed))
       .thenEvents([created(changed)]);
   });
-  it('back on an earlier address goes on with that session, but not after 30 minutes', () => {
+  it('from an earlier address continues that session within 30 minutes, and not after', () => {
     const other = { nth: 2, ip: 'b', at: AT + 20 * MINUTE };
     given(tab, [created(first), created(other)])
       .when(visit({ nth: 3, at: AT + 30 * MINUTE }))
@@ -95,7 +95,7 @@ describe('a visit', () => {
       .when(visit(late))
       .thenEvents([created(late)]);
   });
-  it('never goes on with a session that has expired', () => {
+  it('never continues an expired session', () => {
     const end = AT + 30 * DAY;
     const before = visited(2, first, end - MINUTE);
     given(tab, [created(first), before])
@@ -106,7 +106,7 @@ describe('a visit', () => {
       .when(visit(after))
       .thenEvents([created(after)]);
   });
-  it('is known across midnight, by the key of the day on which its session began', () => {
+  it('is matched across midnight by the key of the day on which its session began', () => {
     const eve = { nth: 1, at: Date.parse('2026-03-01T23:59:00.000Z') };
     const at = eve.at + 2 * MINUTE;
     given(tab, [created(eve)])
@@ -116,12 +116,12 @@ describe('a visit', () => {
       .when(visit({ nth: 2, at, gone: ['2026-03-01'] }))
       .thenEvents([created({ nth: 2, at })]);
   });
-  it('is written once', () => {
+  it('is appended once', () => {
     given(tab, [created(first)])
       .when(visit({ nth: 1, ip: 'b', at: AT + DAY }))
       .thenEvents([]);
   });
-  it('by a slow clock goes on, and does not turn the session back', () => {
+  it('by a slow clock continues the session and does not move its time back', () => {
     const slow = AT - MINUTE;
     given(tab, [created(first)])
       .when(visit({ nth: 2, at: slow }))
@@ -131,7 +131,7 @@ describe('a visit', () => {
       .when(visit({ nth: 3, at }))
       .thenEvents([visited(3, first, at)]);
   });
-  it('goes on with the session that a clock ahead by a year has seen, until half an hour after the clock was put right', () => {
+  it('continues the session that a clock ahead by a year saw, until half an hour after the correction', () => {
     const ahead = { nth: 1, at: AT + 365 * DAY };
     given(tab, [created(ahead)])
       .when(visit({ nth: 2, at: AT }))
@@ -141,7 +141,7 @@ describe('a visit', () => {
       .when(visit({ nth: 3, at }))
       .thenEvents([created({ nth: 3, at })]);
   });
-  it('is known from a later visit of the session alone, as the end of a stream has it', () => {
+  it('is matched from a later visit of the session alone, as at the end of a stream', () => {
     given(tab, [visited(5, first, AT + DAY)])
       .when(visit({ nth: 6, at: AT + DAY }))
       .thenEvents([visited(6, first, AT + DAY)]);
@@ -166,7 +166,7 @@ describe('a tab', () => {
     return { state, events };
   };
 
-  it('takes the same visit again as nothing, whatever came before', () => {
+  it('ignores a repeated visit, whatever came before', () => {
     fc.assert(
       fc.property(fc.array(told, { maxLength: 40 }), told, (before, one) => {
         const { state } = having([...before, one]);
@@ -174,7 +174,7 @@ describe('a tab', () => {
       }),
     );
   });
-  it('writes each visit once, and visits only of what it began', () => {
+  it('records each visit once, and visits only in sessions that it began', () => {
     fc.assert(
       fc.property(fc.array(told, { maxLength: 60 }), (visits) => {
         const { events } = having(visits);
@@ -188,12 +188,12 @@ describe('a tab', () => {
       }),
     );
   });
-  it('remembers so much and no more', () => {
+  it('remembers a limited number of visits', () => {
     const many = Array.from({ length: 200 }, (_, nth) => ({ nth, ip: `ip ${nth}` }));
     const { state } = having(many);
     expect([state.sessions.length, state.visits.length]).toEqual([REMEMBERED, REMEMBERED]);
   });
-  it('has a stream, and after that has expired another', () => {
+  it('has a stream, and another one after that has expired', () => {
     expect([tabStream('x', 0), tabStream('x', 2)]).toEqual(['tab-x', 'tab-x-2']);
   });
 });

@@ -10,10 +10,12 @@ import { ANNA, AT } from './lookup-events.ts';
 const ID = '00000001-0000-4000-8000-000000000000';
 
 test.each(['a\nb', 'a\tb', 'a\u007fb', 'a\u0085b', '\u001b[31m', 'a\u0000', '\ud800', '', 'a'.repeat(11)])(
-  '%j is no name',
+  '%j is not a valid name',
   (name) => expect(isName(name, 10)).toBe(false),
 );
-test.each(['a', 'Köln 1', '日本語', '😀'])('%j is a name', (name) => expect(isName(name, 10)).toBe(true));
+test.each(['a', 'Köln 1', '日本語', '😀'])('%j is a valid name', (name) =>
+  expect(isName(name, 10)).toBe(true),
+);
 
 test('trackers and webhook endpoints refuse a name with a control character', () => {
   given(trackers, [])
@@ -46,8 +48,8 @@ test('trackers and webhook endpoints refuse a name with a control character', ()
     .thenRefused('invalid_webhook');
 });
 
-test('composes the letters of names and passwords, and of no text that is longer than those', async () => {
-  // The marks of a form of 64 KiB took 0.4 s to put in order, before any rate was asked, and nobody got an answer.
+test('names and passwords are Unicode-normalized up to their allowed length and longer text is not', async () => {
+  // Normalizing the marks of a form of 64 KiB blocked the event loop for 0.4 s before the rate limit.
   const marks = '\u0300'.repeat(16_000) + '\u0316'.repeat(16_000);
   const normalize = vi.spyOn(String.prototype, 'normalize');
   try {

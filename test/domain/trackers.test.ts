@@ -46,7 +46,7 @@ const aim = (type: 'Disable' | 'Enable' | 'Delete', nth: number) =>
   ({ type, partner_id: ANNA, tracker_id: id(nth), at: AT }) as const;
 
 describe('a tracker', () => {
-  it('is created below the limit, of which deleted ones take nothing', () => {
+  it('is created below the limit, which does not count deleted trackers', () => {
     given(trackers, [])
       .when(create(1))
       .thenEvents([created(1)]);
@@ -79,7 +79,7 @@ describe('a tracker', () => {
     }
     expect(trackers.decide(create(1, { origins: many(50) }), trackers.initial).ok).toBe(true);
   });
-  it('is disabled and enabled, repeat-safe', () => {
+  it('is disabled and enabled idempotently', () => {
     given(trackers, [created(1)])
       .when(aim('Disable', 1))
       .thenEvents([disabled(1)]);
@@ -122,7 +122,7 @@ describe('an origin', () => {
     'http://127.0.0.1:8080',
     'http://[::1]:3000',
     'https://localhost',
-  ])('%s is one', (text) => {
+  ])('may be %s', (text) => {
     expect(isOrigin(text)).toBe(true);
   });
   test.each([
@@ -156,7 +156,7 @@ describe('an origin', () => {
     'ftp://example.com',
     ' https://example.com',
     'https://exa\nmple.com',
-  ])('%j is none', (text) => {
+  ])('may not be %j', (text) => {
     expect(isOrigin(text)).toBe(false);
   });
 
@@ -187,13 +187,13 @@ describe('an origin', () => {
     ['https://9.9.9.9', ['https://9.9.9.9']],
     ['http://localhost:3000', ['http://localhost:3000']],
     ['null', ['null']],
-  ])('%s may be listed as so many', (page, origins) => {
+  ])('%s may be listed in this number', (page, origins) => {
     expect(originsMatching(page)).toEqual(origins);
     for (const origin of origins) expect(originMatches([origin], page)).toBe(true);
   });
 });
 
-test('an origin that is longer than any is refused before it is parsed as a URL', () => {
+test('is refused before it is parsed as a URL when it is too long', () => {
   // The parser took 46 ms for 5,200 different letters: one key could keep a core busy.
   const letters = Array.from({ length: 5_200 }, (_, at) => String.fromCodePoint(0x4e00 + at)).join('');
   const canParse = vi.spyOn(URL, 'canParse');

@@ -17,8 +17,8 @@ const totalUntilDone = (events: readonly UsageEvent[]): UsageEvent[] => {
   }
 };
 
-describe('closing the books of a usage stream', () => {
-  it('sums by key, hour and outcome', () => {
+describe('closing a usage stream', () => {
+  it('adds up by key, hour and outcome', () => {
     const totals = totalUntilDone([
       counted(['k1', '2026-03-01T10', 'company', 2, 2, 100], ['k1', '2026-03-01T10', 'error', 1, 0, 5]),
       counted(['k1', '2026-03-01T10', 'company', 3, 3, 50], ['k2', '2026-03-01T11', 'isp', 1, 1, 7]),
@@ -38,7 +38,7 @@ describe('closing the books of a usage stream', () => {
       },
     ]);
   });
-  it('takes corrections off, and leaves out what they have emptied', () => {
+  it('subtracts corrections and omits rows that they empty', () => {
     const totals = totalUntilDone([
       counted(['k1', '2026-03-01T10', 'company', 5, 4, 100], ['k1', '2026-03-01T10', 'error', 1, 0, 5]),
       {
@@ -55,7 +55,7 @@ describe('closing the books of a usage stream', () => {
       [['k1', '2026-03-01T10', 'company', 3, 3, 70]],
     ]);
   });
-  it('totals again what was corrected after it', () => {
+  it('adds up again what was corrected after it', () => {
     const before = [counted(['k1', '2026-03-01T10', 'company', 5, 4, 100])];
     const totals = totalUntilDone(before);
     const late: UsageEvent = {
@@ -66,7 +66,7 @@ describe('closing the books of a usage stream', () => {
       { data: { counts: [['k1', '2026-03-01T10', 'company', 4, 3, 90]] } },
     ]);
   });
-  it('goes on where it was killed between two parts, and the totals alone say the same as all', () => {
+  it('resumes when it was killed between two parts, and the totals alone equal all events', () => {
     const many = Array.from(
       { length: 12_000 },
       (_, n): LookupCount => [`k${n}`, '2026-03-01T10', 'isp', 1, 1, n],
@@ -79,7 +79,7 @@ describe('closing the books of a usage stream', () => {
     const all = events.reduce(usageTotals.evolve, usageTotals.initial);
     expect(alone.counts).toEqual(all.counts);
   });
-  it('has nothing to write for an empty stream', () => {
+  it('appends nothing for an empty stream', () => {
     expect(totalUntilDone([])).toEqual([]);
   });
 });

@@ -13,12 +13,12 @@ const create = (name = 'Ada') => ({ type: 'CreateUser', user_id, partner_id: ANN
 const change = (type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser') =>
   ({ type, user_id, at: AT }) as const;
 
-describe('a user of the dashboard', () => {
-  it.each(['', ' Ada', 'a'.repeat(101), 'A\u0000da'])('has no name like %j', (name) => {
+describe('a dashboard user', () => {
+  it.each(['', ' Ada', 'a'.repeat(101), 'A\u0000da'])('may not have the name %j', (name) => {
     given(user, []).when(create(name)).thenRefused('invalid_name');
   });
 
-  it('has a name that is given once, also after the end of the user', () => {
+  it("has a name that is never given again, also after the user's removal", () => {
     given(user, [made]).when(create()).thenRefused('user_exists');
     given(user, [made, removed]).when(create()).thenRefused('user_exists');
   });
@@ -28,13 +28,13 @@ describe('a user of the dashboard', () => {
   });
 
   it.each(['ResetPassword', 'ChangePassword', 'RemoveUser'] as const)(
-    'is not there for %s before it is made',
+    'does not exist for %s before its creation',
     (type) => {
       given(user, []).when(change(type)).thenRefused('user_not_found');
     },
   );
 
-  it('has no password any more once it is removed', () => {
+  it('has no password once it is removed', () => {
     given(user, [made, removed]).when(change('ResetPassword')).thenRefused('user_not_found');
     given(user, [made, removed]).when(change('ChangePassword')).thenRefused('user_not_found');
   });

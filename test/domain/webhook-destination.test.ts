@@ -23,7 +23,7 @@ const LOOPBACK: DestinationPolicy = {
 
 const accepts = (url: string, policy = PUBLIC_ONLY): boolean => parseDestination(url, policy).ok;
 
-/** IANA's special-purpose registries, multicast, and what is not allocated, as CIDR blocks. */
+/** IANA's special-purpose registries, multicast and unallocated blocks, as CIDR. */
 const SPECIAL_IPV4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -89,14 +89,14 @@ const full = (bytes: Bytes) =>
     .map((group) => group.padStart(4, '0'))
     .join(':');
 
-/** Ways to write an IPv4 address within IPv6 that lead to it. */
+/** Spellings of an IPv4 address within IPv6 that lead to it. */
 const MAPPED: readonly ((bytes: Bytes) => string)[] = [
   (bytes) => `::ffff:${dotted(bytes)}`,
   (bytes) => `0:0:0:0:0:FFFF:${dotted(bytes)}`,
   ([a, b, c, d]) => `::ffff:${hex16(a, b)}:${hex16(c, d)}`,
   ([a, b, c, d]) => `0000:0000:0000:0000:0000:ffff:${hex16(a, b)}:${hex16(c, d)}`,
 ];
-/** And ways that lead to it through a gateway or a tunnel: never allowed, whatever is within. */
+/** Spellings that lead to it through a gateway or a tunnel: never allowed, whatever the IPv4 address. */
 const TUNNELS: readonly ((bytes: Bytes) => string)[] = [
   (bytes) => `::${dotted(bytes)}`,
   (bytes) => `64:ff9b::${dotted(bytes)}`,
@@ -105,7 +105,7 @@ const TUNNELS: readonly ((bytes: Bytes) => string)[] = [
   ([a = 0, b = 0, c = 0, d = 0]) =>
     `2001:0:4136:e378:8000:63bf:${hex16(255 - a, 255 - b)}:${hex16(255 - c, 255 - d)}`,
 ];
-/** What `inet_aton` and `new URL` take for an IPv4 address. */
+/** What `inet_aton` and `new URL` accept as an IPv4 address. */
 const ODD_IPV4: readonly ((bytes: Bytes) => string)[] = [
   ([a = 0, b = 0, c = 0, d = 0]) => String(((a * 256 + b) * 256 + c) * 256 + d),
   ([a = 0, b = 0, c = 0, d = 0]) => `0x${(((a * 256 + b) * 256 + c) * 256 + d).toString(16)}`,
@@ -131,8 +131,8 @@ const spelled = (spellings: readonly ((bytes: Bytes) => string)[], bytes: fc.Arb
 const bracketed = (ip: string) => (ip.includes(':') ? `[${ip}]` : ip);
 const RUNS = { numRuns: 3_000 };
 
-describe('an address that webhooks may go to', () => {
-  it('is none of the special-purpose blocks, as itself or mapped', () => {
+describe('an address for webhooks', () => {
+  it('is not in a special-purpose block, as itself or mapped', () => {
     const ipv4 = inBlocks(SPECIAL_IPV4);
     const special = fc.oneof(
       ipv4.map(dotted),
@@ -148,7 +148,7 @@ describe('an address that webhooks may go to', () => {
     );
   });
 
-  it('is reached through no gateway or tunnel, whatever is behind that', () => {
+  it('is not behind a gateway or tunnel, whatever the embedded address', () => {
     const any = fc.oneof(inBlocks(SPECIAL_IPV4), inBlocks(PUBLIC_IPV4));
     fc.assert(
       fc.property(spelled(TUNNELS, any), (ip) => {
@@ -159,7 +159,7 @@ describe('an address that webhooks may go to', () => {
     );
   });
 
-  it('is a public one, in each usual spelling', () => {
+  it('may be a public one in each usual spelling', () => {
     const ipv4 = inBlocks(PUBLIC_IPV4);
     const open = fc.oneof(
       ipv4.map(dotted),
@@ -175,7 +175,7 @@ describe('an address that webhooks may go to', () => {
     );
   });
 
-  it('has no odd spelling, public or not, allowed or not', () => {
+  it('may not have an unusual spelling, public or not, allowed or not', () => {
     const any = fc.oneof(inBlocks(SPECIAL_IPV4), inBlocks(PUBLIC_IPV4), inBlock('127.0.0.0/8'));
     const odd = spelled(ODD_IPV4, any);
     fc.assert(
@@ -187,12 +187,12 @@ describe('an address that webhooks may go to', () => {
     );
   });
 
-  it('is never one with a zone', () => {
+  it('may not have a zone', () => {
     expect(isAllowedAddress('2606:4700::1%eth0', PUBLIC_ONLY)).toBe(false);
     expect(isAllowedAddress('fe80::1%1', { ...PUBLIC_ONLY, allowNetworks: ['fe80::/10'] })).toBe(false);
   });
 
-  it('may be one of the networks that are added, and of no other', () => {
+  it('may be in one of the networks that are added, and in no other special one', () => {
     fc.assert(
       fc.property(inBlock('127.0.0.0/8'), (bytes) => {
         for (const ip of [dotted(bytes), ...MAPPED.map((spell) => spell(bytes))]) {
@@ -268,7 +268,7 @@ describe('the URL of an endpoint', () => {
     ["the service's own origin", 'https://doorplate.example/hook'],
     ["the service's own origin", 'https://DOORPLATE.example:443/'],
     ['2,049 characters', `https://example.com/${'a'.repeat(2_049 - 'https://example.com/'.length)}`],
-  ])('has %s in vain', (_, url) => {
+  ])('is refused for %s', (_, url) => {
     expect(parseDestination(url, PUBLIC_ONLY)).toEqual({ ok: false, refusal: 'invalid_webhook_url' });
   });
 
@@ -298,13 +298,13 @@ describe('the URL of an endpoint', () => {
     expect(accepts(url, LOOPBACK)).toBe(false);
   });
 
-  it("is the service's own by its name, whatever port that listens on", () => {
+  it("is the service's own by its name, on any port", () => {
     const policy = { ...PUBLIC_ONLY, allowPorts: [9000], ownOrigins: ['http://doorplate.example:8080'] };
     expect(accepts('https://doorplate.example/', policy)).toBe(false);
     expect(accepts('https://doorplate.example:9000/', policy)).toBe(true);
   });
 
-  it('comes out as it went in, or not at all', () => {
+  it('is returned unchanged or refused', () => {
     const text = fc.oneof(
       fc.webUrl({ withFragments: true, withQueryParameters: true }),
       fc.string({ unit: 'binary' }).map((rest) => `https://${rest}`),
@@ -331,7 +331,7 @@ describe('the URL of an endpoint', () => {
   });
 });
 
-describe('an address that a name has led to', () => {
+describe('a resolved address', () => {
   test.each([
     ['127.0.0.1', 3000, true],
     ['::1', 3000, true],

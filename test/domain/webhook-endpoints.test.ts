@@ -102,7 +102,7 @@ const fold = (...events: WebhookEvent[]): Endpoints => events.reduce(endpoints.e
 const one = (...events: WebhookEvent[]): Endpoint | undefined => fold(...events).byId.get(id(1));
 
 describe('a webhook endpoint', () => {
-  it('is created below the limit, of which deleted ones take nothing and paused ones do', () => {
+  it('is created below the limit, which counts paused endpoints and not deleted ones', () => {
     given(endpoints, [])
       .when(create(1))
       .thenEvents([created(1)]);
@@ -128,7 +128,7 @@ describe('a webhook endpoint', () => {
     }
   });
 
-  it('subscribes to one or both of two events, none of them twice', () => {
+  it('subscribes to one or both of two events, without repeats', () => {
     for (const events of [['reveal.completed'], ['reveal.completed', 'session.created']]) {
       given(endpoints, [])
         .when(create(1, { events }))
@@ -147,7 +147,7 @@ describe('a webhook endpoint', () => {
     }
   });
 
-  it('goes to a public place, and is of a tracker that is there', () => {
+  it('has a public destination and an existing tracker', () => {
     given(endpoints, [])
       .when(create(1, { url: 'http://hooks.example.com/' }))
       .thenRefused('invalid_webhook_url');
@@ -159,7 +159,7 @@ describe('a webhook endpoint', () => {
       .thenEvents([{ ...created(1), data: { ...created(1).data, tracker_id: TRACKER } }]);
   });
 
-  it('is refused for what stands in its fields before anything else', () => {
+  it('is refused for invalid fields before any other reason', () => {
     const wrong = { tracker_id: TRACKER, limit: 0 };
     given(endpoints, [])
       .when(create(1, { ...wrong, url: 'x', name: '' }))
@@ -173,7 +173,7 @@ describe('a webhook endpoint', () => {
       .thenRefused('invalid_webhook');
   });
 
-  it('changes in what is given, and not at all where nothing is, or nothing new', () => {
+  it('changes in the given fields, and gets no event without a change', () => {
     given(endpoints, [created(1)])
       .when(update(1, { enabled: false }))
       .thenEvents([updated(1, { enabled: false })]);
@@ -191,7 +191,7 @@ describe('a webhook endpoint', () => {
       .thenEvents([updated(1, { enabled: true })]);
   });
 
-  it('is deleted once, paused or not, and answers to nothing else from then on', () => {
+  it('is deleted once, paused or not, and refuses every later command', () => {
     given(endpoints, [created(1), updated(1, { enabled: false })])
       .when(remove(1))
       .thenEvents([deleted(1)]);
@@ -220,7 +220,7 @@ describe('a webhook endpoint', () => {
 });
 
 describe("a webhook endpoint's secret", () => {
-  it('is replaced, paused or not, and signs on for 24 hours', () => {
+  it('is replaced, paused or not, and the old one signs for 24 more hours', () => {
     given(endpoints, [created(1), updated(1, { enabled: false })])
       .when(rotate(1, 'second'))
       .thenEvents([rotated(1, 'second')]);
@@ -231,7 +231,7 @@ describe("a webhook endpoint's secret", () => {
     });
   });
 
-  it('is not replaced again before the overlap is over', () => {
+  it('is not replaced again before the overlap has ended', () => {
     const events = [created(1), rotated(1, 'second')];
     given(endpoints, events)
       .when(rotate(1, 'third', AT + DAY - 1))
@@ -242,7 +242,7 @@ describe("a webhook endpoint's secret", () => {
     expect(one(...events, rotated(1, 'third', AT + DAY))?.previous).toEqual(secret('second'));
   });
 
-  it('is sealed anew as it was read, and not where it was replaced since', () => {
+  it('is resealed as it was read, and not when it was replaced meanwhile', () => {
     const resealed = { secret: secret('second anew', 'new'), previous: secret('first anew', 'new') };
     const reseal = (of: string): Of<'Reseal'> => ({
       type: 'Reseal',
@@ -270,9 +270,9 @@ describe("a webhook endpoint's secret", () => {
   });
 });
 
-describe('endpoints that were deleted 90 days ago', () => {
+describe('endpoints deleted 90 days ago', () => {
   const forget = (days: number) => ({ type: 'Forget', partner_id: ANNA, at: AT + days * DAY }) as const;
-  it('are forgotten by a snapshot of the others, once', () => {
+  it('are removed once by a snapshot of the others', () => {
     const before = [created(1), created(2), created(3), deleted(2)];
     given(endpoints, before).when(forget(89)).thenEvents([]);
     const kept = [created(1), created(3)].reduce(endpoints.evolve, endpoints.initial);

@@ -29,7 +29,7 @@ describe('after an attempt', () => {
     [6, 15_000 * 4 ** 5],
     [7, 6 * HOUR],
     [11, 6 * HOUR],
-  ])('number %d that failed, it waits for %d ms', (attempt, delayMs) => {
+  ])('number %d that failed, the delivery waits for %d ms', (attempt, delayMs) => {
     expect(outcomeOf({ attempt })).toEqual({ state: 'pending', delayMs });
   });
 
@@ -39,17 +39,17 @@ describe('after an attempt', () => {
     expect(outcomeOf({ attempt: 9 }, 1).delayMs).toBe(6 * HOUR * 1.2);
   });
 
-  it('a longer wish of the receiver is followed, up to a day; a shorter one is not', () => {
+  it('a longer Retry-After is followed up to a day, and a shorter one is ignored', () => {
     expect(outcomeOf({ retryAfterMs: 90_000 }).delayMs).toBe(90_000);
     expect(outcomeOf({ retryAfterMs: 30 * DAY }).delayMs).toBe(DAY);
     expect(outcomeOf({ retryAfterMs: 1_000 }).delayMs).toBe(15_000);
   });
 
-  it('number twelve that failed, it has failed', () => {
+  it('number twelve that failed, the delivery has failed', () => {
     expect(outcomeOf({ attempt: 12, retryAfterMs: 5 })).toEqual({ state: 'failed', delayMs: null });
   });
 
-  it('that leaves no time for another within seven days, it has failed', () => {
+  it('that leaves no time for another within seven days, the delivery has failed', () => {
     expect(outcomeOf({ attempt: 8, ranMs: 7 * DAY - 6 * HOUR }).state).toBe('pending');
     expect(outcomeOf({ attempt: 8, ranMs: 7 * DAY - 6 * HOUR + 1 })).toEqual({
       state: 'failed',
@@ -58,7 +58,7 @@ describe('after an attempt', () => {
     expect(outcomeOf({ ranMs: 6 * DAY + 1, retryAfterMs: DAY }).state).toBe('failed');
   });
 
-  it('it never waits for more than a day, and never for less than its base less a fifth', () => {
+  it('the delivery waits at most a day and at least its base delay less a fifth', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 11 }),
@@ -74,8 +74,8 @@ describe('after an attempt', () => {
   });
 });
 
-describe('the probes of an endpoint whose breaker holds', () => {
-  it('are a minute apart, or less where retries are quicker', () => {
+describe('the probes of an endpoint with an open breaker', () => {
+  it('are a minute apart, or less when retries are quicker', () => {
     expect(probeEveryMs(15_000)).toBe(60_000);
     expect(probeEveryMs(60_000)).toBe(60_000);
     expect(probeEveryMs(100)).toBe(400);

@@ -56,25 +56,25 @@ describe('the configuration', () => {
     ['WEBHOOK_ALLOW_PORTS', '8080,0'],
     ['WEBHOOK_ALLOW_PORTS', '65536'],
     ['WEBHOOK_EXTRA_CA_FILE', '/nowhere/at/all'],
-  ])('names %s when it is %j', (name, value) => {
+  ])('reports %s when it is %j', (name, value) => {
     const lines = linesOf({ [name]: value });
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatch(new RegExp(`^${name} `));
   });
 
-  it('names all that is wrong at once', () => {
+  it('reports all errors at once', () => {
     expect(linesOf({ PORT: 'x', LOG_LEVEL: 'y' })).toHaveLength(2);
   });
 
-  it('takes an empty variable for an unset one', () => {
+  it('treats an empty variable as unset', () => {
     expect(loadConfig({ PORT: '', DATABASE_URL: '' }).PORT).toBe(3000);
   });
 
-  it('misses the URL of a provider that it is told to ask', () => {
+  it('reports the missing URL of an enabled provider', () => {
     expect(linesOf({ ENRICHMENT_PROVIDERS: 'http' })[0]).toMatch(/^ENRICHMENT_HTTP_URL /);
   });
 
-  it('says what is for tests alone', () => {
+  it('lists the settings for tests alone', () => {
     expect(loadConfig({ RETRY_BASE_SECONDS: '0.05' }).unsafe).toEqual(['RETRY_BASE_SECONDS']);
     const dns = loadConfig({ DNS_SERVERS: '127.0.0.1:5353, 9.9.9.9,::1,[2620:fe::fe]:53' });
     expect(dns.DNS_SERVERS).toEqual(['127.0.0.1:5353', '9.9.9.9', '::1', '[2620:fe::fe]:53']);

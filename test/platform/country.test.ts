@@ -29,7 +29,7 @@ describe('the country of a visitor', () => {
     expect(countryOf(ip)).toBe(country);
   });
 
-  it('cannot be told from a file that is none, which the start says by its name', async () => {
+  it('cannot be read from an invalid file, and the start names the file', async () => {
     const file = join(folder, 'no.mmdb');
     expect(() => loadConfig({ COUNTRY_MMDB: file })).toThrow(
       `COUNTRY_MMDB names a file that cannot be read: ${file}`,

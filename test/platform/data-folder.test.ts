@@ -23,7 +23,7 @@ afterEach(() => {
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
 describe('the data folder', () => {
-  it('is made without a right of others to write, and its key for its owner alone, under umask 000', () => {
+  it('is created writable only by its owner, and its key readable only by its owner, under umask 000', () => {
     expect(openDataFolder(folder)).toBe(folder);
     ensureKeyFile(folder);
     expect(modeOf(folder)).toBe(isRoot ? 0o755 : 0o700);
@@ -32,7 +32,7 @@ describe('the data folder', () => {
     expect(openDataFolder(folder)).toBe(folder);
   });
 
-  it.each([0o777, 0o775, 0o757])('is refused by name where its mode is %o', (mode) => {
+  it.each([0o777, 0o775, 0o757])('is refused by name when its mode is %o', (mode) => {
     mkdirSync(folder, { recursive: true });
     chmodSync(folder, mode);
     expect(() => openDataFolder(folder)).toThrow(
@@ -41,7 +41,7 @@ describe('the data folder', () => {
     );
   });
 
-  it.each(['master.key', 'demo.env'])('is refused where others may read its %s, which is named', (name) => {
+  it.each(['master.key', 'demo.env'])('is refused when others may read its %s, which is named', (name) => {
     openDataFolder(folder);
     const file = join(folder, name);
     writeFileSync(file, '', { mode: 0o640 });
@@ -52,14 +52,14 @@ describe('the data folder', () => {
     expect(openDataFolder(folder)).toBe(folder);
   });
 
-  it('is refused where others may write the file that says where PostgreSQL keeps its data', () => {
+  it('is refused when others may write the file that says where PostgreSQL keeps its data', () => {
     openDataFolder(folder);
     const file = join(folder, 'postgres.location');
     writeFileSync(file, '', { mode: 0o664 });
     expect(() => openDataFolder(folder)).toThrow(`others than its owner may write it: ${file}`);
   });
 
-  it.skipIf(!isRoot)('is refused where a file in it belongs to another user (needs root)', () => {
+  it.skipIf(!isRoot)('is refused when a file in it belongs to another user (needs root)', () => {
     openDataFolder(folder);
     const file = join(folder, 'master.key');
     writeFileSync(file, '', { mode: 0o600 });

@@ -21,7 +21,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The keys as a process with this clock has them; it asks for them anew each time. */
+/** The keys of a process with this clock, without a cache. */
 const inProcess = (clock = { at: NOON }): DayKeys =>
   createDayKeys({ pool, master, clock: { now: () => clock.at }, recheckMs: 0 });
 const today = async (keys: DayKeys): Promise<DayKey> => {
@@ -30,7 +30,7 @@ const today = async (keys: DayKeys): Promise<DayKey> => {
   return key;
 };
 
-describe('the key of a day that another process destroyed while its clock was ahead', () => {
+describe('a day key that another process destroyed while its clock was ahead', () => {
   const destroyed = async (): Promise<DayKeys> => {
     const clock = { at: NOON + 365 * DAY };
     const keys = inProcess(clock);
@@ -47,7 +47,7 @@ describe('the key of a day that another process destroyed while its clock was ah
     expect((await today(putRight)).open(sealed).toString()).toBe('a label');
   });
 
-  it('gives way to the key that was made for the day since', async () => {
+  it('is replaced by the key that was made for the day since', async () => {
     const running = inProcess();
     await today(running);
     const made = await today(await destroyed());
@@ -66,7 +66,7 @@ describe('the key of a day that another process destroyed while its clock was ah
   });
 });
 
-it('serves on from memory while PostgreSQL cannot be reached', async () => {
+it('is served from memory while PostgreSQL cannot be reached', async () => {
   const gone = new pg.Pool({ connectionString: database.url });
   const keys = createDayKeys({ pool: gone, master, clock: { now: () => NOON }, recheckMs: 0 });
   await keys.of(TODAY);

@@ -52,8 +52,8 @@ async function answers(url: string): Promise<boolean> {
 
 const uidOf = (pid: number) => statSync(`/proc/${pid}`).uid;
 
-describe.skipIf(!isRoot)('as root', () => {
-  it('runs PostgreSQL as another user', async () => {
+describe.skipIf(!isRoot)('embedded PostgreSQL as root', () => {
+  it('runs as another user', async () => {
     const { child, line, ended } = await server(join(folder, 'data'));
     expect(uidOf(line.pid)).not.toBe(0);
     expect(await answers(line.url)).toBe(true);
@@ -61,7 +61,7 @@ describe.skipIf(!isRoot)('as root', () => {
     await ended;
   });
 
-  it('keeps the data elsewhere where that user cannot reach the data folder, and finds them again', async () => {
+  it('keeps the data elsewhere when that user cannot reach the data folder, and finds them again', async () => {
     const home = closedFolder('home');
     const dataDir = join(home, 'data');
     const first = await server(dataDir);
@@ -77,7 +77,7 @@ describe.skipIf(!isRoot)('as root', () => {
     await second.ended;
   });
 
-  it('begins anew when the data folder was removed, wherever the earlier data lie', async () => {
+  it('starts with new data when the data folder was removed, wherever the earlier data are', async () => {
     const dataDir = join(closedFolder('home'), 'data');
     const first = await server(dataDir);
     first.child.stdin?.end();
@@ -89,7 +89,7 @@ describe.skipIf(!isRoot)('as root', () => {
     await second.ended;
   });
 
-  it('says so when the way to earlier data was closed, rather than beginning anew', async () => {
+  it('reports that the path to earlier data is closed instead of starting with new data', async () => {
     const home = join(folder, 'home');
     mkdirSync(home);
     const first = await server(join(home, 'data'));
@@ -133,7 +133,7 @@ describe.skipIf(!asNobody)('as a user that root can become (needs root and an op
     await again.ended;
   });
 
-  it('says in one line that it may not use a data folder', async () => {
+  it('reports in one line that it may not use a data folder', async () => {
     const dataDir = join(closedFolder('home'), 'data');
     const { line } = await server(dataDir, NOBODY);
     expect(line.error).toBe(
@@ -143,7 +143,7 @@ describe.skipIf(!asNobody)('as a user that root can become (needs root and an op
 });
 
 describe.skipIf(isRoot)('as a normal user', () => {
-  it('says in one line that it may not use a data folder', async () => {
+  it('reports in one line that it may not use a data folder', async () => {
     const dataDir = join(folder, 'data');
     mkdirSync(dataDir, { mode: 0o500 });
     await expect(startEmbeddedPostgres({ dataDir, log: quiet })).rejects.toThrow(
@@ -164,18 +164,18 @@ describe('the system user for PostgreSQL', () => {
     return run;
   };
 
-  it('is postgres where there is one', () => {
+  it('is postgres where that user exists', () => {
     const user = findSystemUser(machine({ postgres: 101, doorplate: 997 }, []));
     expect(user).toEqual({ name: 'postgres', uid: 101, gid: 101 });
   });
 
-  it('is doorplate else, created by whatever program the machine has', () => {
+  it('is doorplate otherwise, created with any program that the machine has', () => {
     for (const program of ['useradd', 'adduser']) {
       expect(findSystemUser(machine({}, [program]))).toEqual({ name: 'doorplate', uid: 997, gid: 997 });
     }
   });
 
-  it('is asked for in one line where none can be created', () => {
+  it('is requested in one line when none can be created', () => {
     expect(() => findSystemUser(machine({}, []))).toThrow(
       /^PostgreSQL does not run as root and no user "doorplate" could be created.*set DATABASE_URL$/,
     );
@@ -188,7 +188,7 @@ function closedFolder(name: string): string {
   return closed;
 }
 
-/** The supervisor, and the packages that it imports with all that these import. */
+/** The supervisor, and the packages that it imports, directly or not. */
 function copyWhatItNeeds(clone: string): void {
   for (const part of ['platform/embedded', 'platform/data-folder.ts', 'test/support', 'package.json']) {
     cpSync(join(CHECKOUT, part), join(clone, part), { recursive: true });

@@ -53,7 +53,7 @@ async function query(url: string, sql: string): Promise<Record<string, unknown>[
   }
 }
 
-/** Until the end of the test. */
+/** Runs it until the end of the test. */
 function overwrite(name: string, content: string): void {
   const file = join(folder, 'postgres/cluster', name);
   const before = readFileSync(file);
@@ -64,7 +64,7 @@ function overwrite(name: string, content: string): void {
 const isGone = (pid: number) => vi.waitFor(() => expect(identify(pid)).toBeNull(), 10_000);
 
 describe('the embedded PostgreSQL', () => {
-  it('starts, stops, and takes up its data at the next start', async () => {
+  it('starts, stops, and uses its data at the next start', async () => {
     const first = await start();
     await query(first.url, 'CREATE TABLE visit AS SELECT 7 AS id');
     await first.stop();
@@ -75,7 +75,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(second.url, 'SELECT id FROM visit')).toEqual([{ id: 7 }]);
   });
 
-  it('is set up for Unicode, small machines and safe commits', async () => {
+  it('is configured for Unicode, small machines and durable commits', async () => {
     const { url } = await start({ durable: true });
     const rows = await query(
       url,
@@ -87,7 +87,7 @@ describe('the embedded PostgreSQL', () => {
       fsync: 'on',
       jit: 'off',
       max_connections: '100',
-      // Of 8 KB each: what a login may fill of the disk.
+      // In blocks of 8 KB: the disk space that a login may fill.
       max_notify_queue_pages: '16384',
       server_encoding: 'UTF8',
       shared_buffers: '16384',
@@ -96,14 +96,14 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(url, `SELECT lower('ÄÖÜ') AS low`)).toEqual([{ low: 'äöü' }]);
   });
 
-  it('runs in a session of its own, which Ctrl-C in the terminal does not reach', async () => {
+  it('runs in its own session, so Ctrl-C in the terminal does not reach it', async () => {
     const { pid } = await start();
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const [, , , session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     expect(Number(session)).toBe(pid);
   });
 
-  it('keeps its password from others', async () => {
+  it('keeps its password from other users', async () => {
     const { url } = await start();
     expect(statSync(join(folder, 'postgres/password')).mode & 0o777).toBe(0o600);
     const wrong = new URL(url);
@@ -111,14 +111,14 @@ describe('the embedded PostgreSQL', () => {
     await expect(query(wrong.href, 'SELECT 1')).rejects.toThrow(/password authentication failed/);
   });
 
-  it('serves on loopback, always at the same port, where the path is too long for a Unix socket', async () => {
+  it('serves on loopback, always on the same port, when the path is too long for a Unix socket', async () => {
     const first = await start({ dataDir: longFolder });
     expect(first.url).toContain('@127.0.0.1:');
     await first.stop();
     expect((await start({ dataDir: longFolder })).url).toBe(first.url);
   });
 
-  it('takes another port where some other program has taken its own', async () => {
+  it('takes another port when another program has taken its port', async () => {
     const first = await start({ dataDir: longFolder });
     await first.stop();
     const thief = createServer();
@@ -129,7 +129,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(second.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
-  it('goes on after a kill -9 of its server, and the next start takes it over', async () => {
+  it('survives a kill -9 of its server process, and the next start takes it over', async () => {
     const { child, line, ended } = await server();
     child.kill('SIGKILL');
     await ended;
@@ -142,7 +142,7 @@ describe('the embedded PostgreSQL', () => {
     await isGone(heir.pid);
   });
 
-  it('starts over a note whose process id belongs to some other program by now', async () => {
+  it('starts over a pid file whose process id now belongs to another program', async () => {
     const first = await start();
     await first.stop();
     const note = `${process.pid}\n${folder}/postgres/cluster\n1\n5432\n\n\n0 0\nready\n`;
@@ -150,7 +150,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
-  it('comes back at the same URL when it is killed under a living server', async () => {
+  it('restarts at the same URL when it is killed under a running server', async () => {
     const postgres = await start();
     const before = postgres.pid;
     process.kill(before, 'SIGKILL');
@@ -158,14 +158,14 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(postgres.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
-  it('refuses data of another version with both named', async () => {
+  it('refuses data of another version and names both versions', async () => {
     const first = await start();
     await first.stop();
     overwrite('PG_VERSION', '15\n');
     await expect(start()).rejects.toThrow(/are PostgreSQL 15's and this is 18/);
   });
 
-  it('tells in one line what PostgreSQL itself had to complain about', async () => {
+  it("reports PostgreSQL's own error in one line", async () => {
     const first = await start();
     await first.stop();
     overwrite('postgresql.conf', 'no_such_setting = 1\n');
@@ -185,7 +185,7 @@ describe('several processes on one data folder', () => {
     await ended;
   });
 
-  it('lets a command join a running server and leaves that running', async () => {
+  it('let a command join a running server and leave it running', async () => {
     const { child, line, ended } = await server();
     const command = await start({ mode: 'join' });
     expect(command).toMatchObject(line);
@@ -196,14 +196,14 @@ describe('several processes on one data folder', () => {
     await isGone(line.pid);
   });
 
-  it('starts and stops for a command alone', async () => {
+  it('start and stop it for a command alone', async () => {
     const command = await start({ mode: 'join' });
     expect(await query(command.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     await command.stop();
     expect(identify(command.pid)).toBeNull();
   });
 
-  it('ends with the last of those who use it', async () => {
+  it('end it with the last process that uses it', async () => {
     const { child, line, ended } = await server();
     const command = await start({ mode: 'join' });
     child.stdin?.end();
@@ -213,7 +213,7 @@ describe('several processes on one data folder', () => {
     expect(identify(line.pid)).toBeNull();
   });
 
-  it('lets one of two servers that start at once win', async () => {
+  it('let one of two servers win that start at once', async () => {
     const both = await Promise.all([server(), server()]);
     const errors = both.flatMap(({ line }) => line.error ?? []);
     expect(errors).toEqual([expect.stringMatching(/is in use by process \d+$/)]);

@@ -5,18 +5,18 @@ import { createLocalLimiter } from '../../platform/rate-limit.ts';
 
 const MINUTE = 60_000;
 
-/** An intake of 90 a minute, and a clock that is moved by hand. */
+/** A rate of 90 a minute on a manual clock. */
 const anIntake = () => {
   const clock = { ms: MINUTE, now: () => clock.ms };
   const { admit } = createLocalLimiter(clock);
   const intake = createFairRate({
     ceiling: 90,
-    // Exact, which PostgreSQL's is too; by ceiling, as that of a part changes.
+    // Exact, as PostgreSQL's is; kept by ceiling, because a share's ceiling changes.
     admit: (name, ceiling) => admit(`${name} ${ceiling}`, ceiling, MINUTE),
     keptOut: createKeptOut({ windowMs: MINUTE, now: clock.now, shared: null }),
   });
   const isAdmitted = async (asker: string) => (await intake(asker)) === null;
-  /** How many of so many tries a second are admitted within a minute, by asker. */
+  /** The admitted tries within a minute by partner, for the given tries a second. */
   const minuteOf = async (tries: Readonly<Record<string, number>>) => {
     const admitted: Record<string, number> = {};
     for (let second = 0; second < 60; second += 1) {
@@ -32,23 +32,23 @@ const anIntake = () => {
   return { minuteOf };
 };
 
-it('lets one partner that asks alone take all of the intake', async () => {
+it('a partner that asks alone gets the whole rate', async () => {
   const { minuteOf } = anIntake();
   expect(await minuteOf({ anna: 50 })).toEqual({ anna: 90 });
   expect(await minuteOf({ anna: 50 })).toEqual({ anna: 90 });
 });
 
-it('admits what others ask for beside a partner that asks for more than there is', async () => {
+it('partners with few requests are admitted beside a partner that exceeds the rate', async () => {
   const { minuteOf } = anIntake();
   await minuteOf({ anna: 50 });
   await minuteOf({ anna: 50, ben: 1 });
   const { anna = 0, ben = 0 } = await minuteOf({ anna: 50, ben: 1 });
-  // Without parts, the first of 51 tries takes each place that comes free.
+  // Without shares, the first of 51 tries takes each slot that becomes free.
   expect(ben).toBeGreaterThan(30);
   expect(anna + ben).toBeGreaterThan(70);
 });
 
-it('lets a partner take all again a minute after nobody else found the intake full', async () => {
+it('a partner gets the whole rate again a minute after the last refusal of another partner', async () => {
   const { minuteOf } = anIntake();
   await minuteOf({ anna: 50, ben: 50 });
   await minuteOf({ anna: 50 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createGate, WorkRefused } from '../../platform/gate.ts';
 
-it('runs as much work at once as it may, queues a bounded rest in order and refuses more', async () => {
+it('runs work up to its limit, queues a bounded number in order and refuses more', async () => {
   const run = createGate({ room: 2, waiting: 2 }).enter;
   const begun: number[] = [];
   const ends: (() => void)[] = [];
@@ -28,7 +28,7 @@ it('runs as much work at once as it may, queues a bounded rest in order and refu
   await sixth;
 });
 
-it('goes on after work that fails', async () => {
+it('continues after work that fails', async () => {
   const run = createGate({ room: 1, waiting: 1 }).enter;
   const failing = run(() => Promise.reject(new Error('broken')));
   const next = run(async () => 'done');

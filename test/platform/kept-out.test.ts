@@ -21,8 +21,8 @@ afterAll(async () => {
 const aProcess = (shared: SharedNotes, clock = { ms: NOW }) =>
   createKeptOut({ windowMs: MINUTE, now: () => clock.ms, shared });
 
-describe('for whom a rate was full', () => {
-  it('is known to every process', async () => {
+describe('the list of refused partners', () => {
+  it('is shared by all processes', async () => {
     const [first, second] = [1, 2].map(() => aProcess(sharedNotes(pool, 'known', MINUTE))) as [
       ReturnType<typeof aProcess>,
       ReturnType<typeof aProcess>,
@@ -33,7 +33,7 @@ describe('for whom a rate was full', () => {
     expect(second.others('anna')).toBe(1);
   });
 
-  it('is what a process found itself where PostgreSQL does not answer, and for a window', () => {
+  it("is the process's own list, for one window, when PostgreSQL does not answer", () => {
     const away = () => Promise.reject(new Error('away'));
     const clock = { ms: NOW };
     const keptOut = aProcess({ tell: away, refresh: away }, clock);
@@ -45,8 +45,8 @@ describe('for whom a rate was full', () => {
   });
 });
 
-describe('notes in PostgreSQL', () => {
-  it('are of one rate, and neither old nor of a clock that was ahead', async () => {
+describe('the rows in PostgreSQL', () => {
+  it('are used for one rate, and only while they are neither old nor from a clock that was ahead', async () => {
     const notes = sharedNotes(pool, 'one', MINUTE);
     await sharedNotes(pool, 'another', MINUTE).tell('anna', NOW);
     await notes.tell('ahead', NOW + 60 * MINUTE);

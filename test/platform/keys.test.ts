@@ -27,7 +27,7 @@ const newKey = () => randomBytes(32);
 const base64 = (key: Buffer) => key.toString('base64');
 
 describe('the master key', () => {
-  it('opens what it sealed, and nothing that was changed, is of something else or is under another key', () => {
+  it('opens what it sealed, and nothing that was changed, has another purpose or is under another key', () => {
     const key = masterKeyFrom(newKey());
     const sealed = key.seal(Buffer.from('secret'), 'mine');
     expect(key.open(sealed, 'mine').toString()).toBe('secret');
@@ -39,7 +39,7 @@ describe('the master key', () => {
     expect(() => masterKeyFrom(newKey()).open(sealed, 'mine')).toThrow(/^MASTER_KEY is not/);
   });
 
-  it('opens what the key before sealed, and seals under itself', () => {
+  it('opens what the previous key sealed, and seals under itself', () => {
     const [old, young] = [newKey(), newKey()];
     const sealed = masterKeyFrom(old).seal(Buffer.from('secret'));
     const configured = { MASTER_KEY: base64(young), MASTER_KEY_PREVIOUS: base64(old) };
@@ -50,7 +50,7 @@ describe('the master key', () => {
     expect(masterKeyFrom(young).open(again).toString()).toBe('secret');
   });
 
-  it('is made once, for its owner alone, and found again', async () => {
+  it('is created once, for its owner alone, and found again', async () => {
     const made = [loadMasterKey({}, folder), loadMasterKey({}, folder)].map((key) => key.currentId());
     expect(made[0]).toBe(made[1]);
     expect((await stat(keyFileIn(folder))).mode & 0o777).toBe(0o600);
@@ -58,7 +58,7 @@ describe('the master key', () => {
     expect(loadMasterKey({ MASTER_KEY: base64(newKey()) }, folder).currentId()).not.toBe(made[0]);
   });
 
-  it('is changed in the data folder under those who use it, who open what was sealed before until the end', async () => {
+  it('changes in the data folder while processes use it, and they open earlier values until the end', async () => {
     const user = loadMasterKey({}, folder);
     const [before, id] = [user.seal(Buffer.from('secret')), user.currentId()];
     beginKeyChange(keyFileIn(folder));
@@ -66,7 +66,7 @@ describe('the master key', () => {
     expect(user.seal(Buffer.from('x')).master_key_id).toBe(other.currentId());
     expect(other.currentId()).not.toBe(id);
     expect(other.open(before).toString()).toBe('secret');
-    // Begun again, it goes on with the same keys.
+    // Started again, it continues with the same keys.
     beginKeyChange(keyFileIn(folder));
     expect(loadMasterKey({}, folder).currentId()).toBe(other.currentId());
     endKeyChange(keyFileIn(folder));
@@ -77,7 +77,7 @@ describe('the master key', () => {
     expect(await readdir(folder)).toEqual(['master.key']);
   });
 
-  it('opens, in a process that runs for longer, what was sealed after a change', () => {
+  it('lets a running process open what was sealed after a change', () => {
     const user = loadMasterKey({}, folder);
     user.seal(Buffer.from('x'));
     beginKeyChange(keyFileIn(folder));
@@ -86,7 +86,7 @@ describe('the master key', () => {
     endKeyChange(keyFileIn(folder));
   });
 
-  it('is nothing that a file of other things holds', async () => {
+  it('is refused from a file with other content', async () => {
     const other = await mkdtemp(join(tmpdir(), 'doorplate-keys-'));
     for (const text of ['', 'c2hvcnQ=\n', `${base64(newKey())}\nnonsense\n`]) {
       await writeFile(keyFileIn(other), text);
@@ -110,14 +110,14 @@ describe('a key of the service', () => {
     expect(keyedDigest(here)('8.8.8.8')).not.toBe(keyedDigest(here)('8.8.8.9'));
   });
 
-  it('cannot be had with another master key', async () => {
+  it('cannot be opened with another master key', async () => {
     await serviceKey(pool, masterKeyFrom(randomBytes(32)), 'two');
     await expect(serviceKey(pool, masterKeyFrom(randomBytes(32)), 'two')).rejects.toThrow(
       /^MASTER_KEY is not/,
     );
   });
 
-  it('is sealed anew under the master key in use, once, and stays the same', async () => {
+  it('is resealed once under the current master key, and stays the same', async () => {
     const [old, young] = [newKey(), newKey()];
     const keys = ['three', 'four'];
     await pool.query('delete from work.keyring');

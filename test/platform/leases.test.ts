@@ -31,7 +31,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A process that leads groups, and what it said of them. */
+/** A process that leads groups, and its log of them. */
 const startHolder = (groups: string) => {
   const script = new URL('../support/lease-holder.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [script, database.url, groups], {
@@ -66,7 +66,7 @@ describe('a group', () => {
     expect(Number(second.led.get('a'))).toBeGreaterThan(Number(first.led.get('a')));
   });
 
-  it('is led by another process within 10 s when its leader is frozen, which leads it no more when it wakes', async () => {
+  it('is led by another process within 10 s when its leader is frozen, which no longer leads it when it wakes', async () => {
     const first = startHolder('b');
     await until('the first leads', () => first.led.has('b'));
     const second = startHolder('b');
@@ -95,7 +95,7 @@ describe('a group', () => {
 });
 
 describe('groups', () => {
-  it('are shared out to a process that comes later', async () => {
+  it('are divided when another process starts', async () => {
     const first = startHolder('a,b,c,d');
     await until('the first leads all', () => first.led.size === 4);
     const second = startHolder('a,b,c,d');
@@ -103,7 +103,7 @@ describe('groups', () => {
     expect(new Set([...first.led.keys(), ...second.led.keys()]).size).toBe(4);
   });
 
-  it('are started once each by a process that gives some of them to another', async () => {
+  it('start once each in a process that hands some of them to another', async () => {
     const first = await enterLeases({ url: database.url, role: 'workers', clock: systemClock, log });
     let starts = 0;
     const led = new Set<string>();
@@ -121,7 +121,7 @@ describe('groups', () => {
     await first.stop();
   });
 
-  it('are given up by a command when a worker enters', async () => {
+  it('are released by a command when a worker starts', async () => {
     const command = await enterLeases({ url: database.url, role: 'command', clock: systemClock, log });
     let leads = false;
     command.lead('a', async (_lease, signal) => {
@@ -137,7 +137,7 @@ describe('groups', () => {
   });
 });
 
-it('a session that is cut does not take the lead from a process that lives', async () => {
+it('a process whose session is cut keeps its lease against other processes', async () => {
   const first = startHolder('d');
   await until('the first leads', () => first.led.has('d'));
   const { rows } = await pool.query('select process_id from work.process');
@@ -150,7 +150,7 @@ it('a session that is cut does not take the lead from a process that lives', asy
   expect(first.led.get('d')).toBe('1');
 });
 
-it('a group is not ended where the database takes most of a second to answer a heartbeat', async () => {
+it('a group is not ended when the database takes most of a second to answer a heartbeat', async () => {
   const { proxy, url } = await startDatabaseProxy(database.url);
   const leases = await enterLeases({ url, role: 'workers', clock: systemClock, log });
   let starts = 0;
@@ -168,7 +168,7 @@ it('a group is not ended where the database takes most of a second to answer a h
   await proxy.close();
 });
 
-it('a process whose heartbeat session is cut connects again before the others miss it', async () => {
+it('a process whose heartbeat session is cut reconnects before the others miss it', async () => {
   const first = startHolder('f');
   await until('the first leads', () => first.led.has('f'));
   const { rows } = await pool.query('select process_id from work.process');
@@ -189,7 +189,7 @@ it('a process whose heartbeat session is cut connects again before the others mi
   expect(first.led.get('f')).toBe(number);
 });
 
-it('groups are ended at once by a stop, though a heartbeat is not answered', async () => {
+it('groups end at once at a stop although a heartbeat is not answered', async () => {
   const { proxy, url } = await startDatabaseProxy(database.url);
   const leases = await enterLeases({ url, role: 'workers', clock: systemClock, log });
   let leading: AbortSignal | null = null;

@@ -6,7 +6,7 @@ import { createListener } from '../../platform/listener.ts';
 import { testDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
 
-it('what somebody says that means nothing ends neither the process nor the listening', async () => {
+it('an unknown notification ends neither the process nor the listener', async () => {
   const { url, drop } = await testDatabase();
   const heard: unknown[] = [];
   const listener = createListener({
@@ -27,7 +27,7 @@ it('what somebody says that means nothing ends neither the process nor the liste
   await drop();
 });
 
-it('connects again when a server takes the connection and never answers', async () => {
+it('the listener reconnects when a server accepts the connection and never answers', async () => {
   let connections = 0;
   const silent = createServer(() => {
     connections += 1;

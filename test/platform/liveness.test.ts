@@ -3,7 +3,7 @@ import { createLiveness } from '../../platform/liveness.ts';
 
 const other = (beats: number, connected = true) => [{ process_id: 'other', beats: String(beats), connected }];
 
-it('takes a process for alive while its heartbeats go on, whatever its clock says', () => {
+it('a process counts as alive while its heartbeats continue, whatever its clock says', () => {
   const liveness = createLiveness();
   for (let n = 0; n < 10; n += 1) {
     liveness.observe(other(n), n * 1_250);
@@ -11,7 +11,7 @@ it('takes a process for alive while its heartbeats go on, whatever its clock say
   }
 });
 
-it('takes a process whose count stands still for gone, after three sightings over three seconds', () => {
+it('a process counts as dead when its heartbeat count is unchanged in three checks over three seconds', () => {
   const liveness = createLiveness();
   const goneAt = [0, 1_250, 2_500, 3_750].map((ms) => {
     liveness.observe(other(7), ms);
@@ -20,14 +20,14 @@ it('takes a process whose count stands still for gone, after three sightings ove
   expect(goneAt).toEqual([false, false, false, true]);
 });
 
-it('does not take a process for gone that could not be seen because the database was away', () => {
+it('a process does not count as dead when the database was unavailable for the checks', () => {
   const liveness = createLiveness();
   liveness.observe(other(7), 0);
   liveness.observe(other(7), 60_000);
   expect(liveness.isGone('other')).toBe(false);
 });
 
-it('takes a process without a session for gone at the second sighting, and looks again soon', () => {
+it('a process without a session counts as dead at the second check, which follows soon', () => {
   const liveness = createLiveness();
   liveness.observe(other(7, false), 0);
   expect([liveness.isGone('other'), liveness.hasDoubt()]).toEqual([false, true]);
@@ -35,13 +35,13 @@ it('takes a process without a session for gone at the second sighting, and looks
   expect([liveness.isGone('other'), liveness.hasDoubt()]).toEqual([true, false]);
 });
 
-it('takes a process that has connected again for alive', () => {
+it('a process that has reconnected counts as alive', () => {
   const liveness = createLiveness();
   liveness.observe(other(7, false), 0);
   liveness.observe(other(8, true), 250);
   expect(liveness.isGone('other')).toBe(false);
 });
 
-it('takes a process without a row for gone', () => {
+it('a process without a row counts as dead', () => {
   expect(createLiveness().isGone('other')).toBe(true);
 });

@@ -21,7 +21,7 @@ describe('the logger', () => {
     });
   });
 
-  it('shows no secret by its name', () => {
+  it('masks secrets by their field names', () => {
     const { log, lines } = capture();
     log.info({ req: { headers: { authorization: 'Basic SECRET', cookie: 'SECRET' } } });
     log.info({
@@ -34,7 +34,7 @@ describe('the logger', () => {
     expect(lines.join()).toContain('[redacted]');
   });
 
-  it('shows no secret inside a text', () => {
+  it('masks secrets inside a text', () => {
     const { log, lines } = capture();
     log.info('sent Authorization: Bearer SECRET.abc-1 to them');
     log.info({ where: 'postgresql://doorplate:SECRET@127.0.0.1:5432/doorplate' });
@@ -50,7 +50,7 @@ describe('maskAddress', () => {
     ['::ffff:8.8.4.4', '8.8.x.x'],
     ['2001:4860:4860::8888', '2001:4860::/32'],
     ['not an address', 'invalid'],
-  ])('shows %s as %s', (address, masked) => {
+  ])('masks %s as %s', (address, masked) => {
     expect(maskAddress(address)).toBe(masked);
   });
 });

@@ -29,7 +29,7 @@ const waiting = async (): Promise<boolean> => {
   return rows.length > 0;
 };
 
-it('a login that was on its way when the password was reset does not begin', async () => {
+it('a login in progress does not begin when the password was reset meanwhile', async () => {
   const userId = await aUser();
   const logins = createLogins({ pool, clock });
   await setPassword(pool, passwordOf(userId, 'new'));
@@ -40,7 +40,7 @@ it('a login that was on its way when the password was reset does not begin', asy
   expect(await logins.count(userId)).toBe(0);
 });
 
-it('a login that begins while the password is being reset ends with it', async () => {
+it('a login that begins during a password reset ends with it', async () => {
   const userId = await aUser();
   const logins = createLogins({ pool, clock });
   const client = await pool.connect();
@@ -58,7 +58,7 @@ it('a login that begins while the password is being reset ends with it', async (
   expect(await logins.count(userId)).toBe(0);
 });
 
-it('a change of the password does not undo a reset, nor end the logins after it', async () => {
+it('a password change neither undoes a reset nor ends later logins', async () => {
   const userId = await aUser();
   const logins = createLogins({ pool, clock });
   await setPassword(pool, passwordOf(userId, 'reset'));
@@ -73,7 +73,7 @@ it.each([
   ['an hour', 3_600_000],
   ['a year', 365 * 86_400_000],
 ])(
-  'a login that a clock ahead by %s has begun ends twelve idle hours after the clock is put right',
+  'a login that a clock ahead by %s began ends twelve idle hours after the correction',
   async (_by, ahead) => {
     const right = 1_000_000;
     const moved = { at: right + ahead, now: () => moved.at };

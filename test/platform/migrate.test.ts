@@ -33,7 +33,7 @@ describe('migrate', () => {
 
   const write = (name: string, sql: string) => writeFileSync(join(directory, name), sql);
 
-  it('runs numbered SQL files in order, each once, and takes functions and several statements', async () => {
+  it('runs numbered SQL files in order, each once, including functions and several statements', async () => {
     write('README.md', 'not a migration');
     write('0002_visit_place.sql', 'ALTER TABLE visit ADD place text;');
     write(
@@ -45,13 +45,13 @@ describe('migrate', () => {
     await client.query('SELECT id, place, one() FROM visit');
   });
 
-  it('lets many processes start at once: one does the work', async () => {
+  it('lets many processes start at once: one runs the migrations', async () => {
     write('0001_visit.sql', 'CREATE TABLE visit (id int);');
     const runs = await Promise.all(Array.from({ length: 8 }, () => migrate(database.url, { directory })));
     expect(runs.flat()).toEqual(['0001_visit']);
   });
 
-  it('keeps nothing of a migration that fails, names it, and keeps those before it', async () => {
+  it('rolls back a migration that fails, names it, and keeps the earlier ones', async () => {
     write('0001_visit.sql', 'CREATE TABLE visit (id int);');
     write('0002_gate.sql', 'CREATE TABLE gate (id int);\nALTER TABLE gate ADD name nonsense;');
     const failure = await migrate(database.url, { directory }).catch((error: unknown) => error);
@@ -65,7 +65,7 @@ describe('migrate', () => {
     expect(await migrate(database.url, { directory })).toEqual(['0002_gate']);
   });
 
-  it('gives a table back to others while another session holds its lock, and tries again', async () => {
+  it('releases its table lock while another session holds one, and retries', async () => {
     write('0001_visit.sql', 'CREATE TABLE visit (id int);');
     await migrate(database.url, { directory });
     write('0002_visit.sql', 'ALTER TABLE visit ADD place text;');
@@ -82,7 +82,7 @@ describe('migrate', () => {
     await reader.end();
   });
 
-  it('says what to do when another session never gives the lock back', async () => {
+  it('names the remedy when another session never releases the lock', async () => {
     write('0001_visit.sql', 'CREATE TABLE visit (id int);');
     await migrate(database.url, { directory });
     write('0002_visit.sql', 'ALTER TABLE visit ADD place text;');
@@ -92,7 +92,7 @@ describe('migrate', () => {
     await client.query('COMMIT');
   });
 
-  it('builds an index beside writers from a file without a transaction, also after one that was cut short', async () => {
+  it('builds an index beside writers from a file without a transaction, also after an interrupted run', async () => {
     write('0001_visit.sql', 'CREATE TABLE visit (id int);\nINSERT INTO visit VALUES (1), (1);');
     await migrate(database.url, { directory });
     const index = (unique: string) =>
@@ -116,7 +116,7 @@ describe('migrate', () => {
     expect(await migrate(database.url, { directory, release: '0.3.0' })).toEqual([]);
   });
 
-  it('refuses a database whose migrations need a later release, and says which', async () => {
+  it('refuses a database whose migrations need a later release, and names the release', async () => {
     write('0001_visit_needs-0.10.0.sql', 'CREATE TABLE visit (id int);');
     await migrate(database.url, { directory, release: '0.10.0' });
     await expect(migrate(database.url, { directory, release: '0.9.1' })).rejects.toThrow(
@@ -124,7 +124,7 @@ describe('migrate', () => {
     );
   });
 
-  it('runs no migration beside a running process that is older than it allows', async () => {
+  it('runs no migration beside a running process that is older than the migration allows', async () => {
     write('0001_visit_needs-9.0.0.sql', 'CREATE TABLE visit (id int);');
     const log = pino({ level: 'silent' });
     const old = await enterLeases({ url: database.url, role: 'workers', clock: systemClock, log });
@@ -142,7 +142,7 @@ describe('migrate', () => {
     await expect(migrate(database.url, { directory })).rejects.toThrow(/0001_gate is preceding already run/);
   });
 
-  it('refuses a folder that is not there', async () => {
+  it('refuses a folder that does not exist', async () => {
     await expect(migrate(database.url, { directory: join(directory, 'gone') })).rejects.toThrow(
       MigrationError,
     );

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { AnotherRuns, onlyOne } from '../../platform/only-one.ts';
 import { testDatabase } from '../support/database.ts';
 
-it('keeps its lock for as long as the work takes, whatever the server does with idle transactions', async () => {
+it("the lock is held for as long as the work takes, whatever the server's limit for idle transactions", async () => {
   const database = await testDatabase();
   onTestFinished(database.drop);
   const url = new URL(database.url);

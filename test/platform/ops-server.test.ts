@@ -30,7 +30,7 @@ describe('the operations listener', () => {
   });
   afterAll(() => server.close());
 
-  it('shows the metrics that were passed in', async () => {
+  it('shows the given metrics', async () => {
     const answer = await at('/metrics');
     expect(answer.headers.get('content-type')).toMatch('text/plain; version=0.0.4');
     expect(await answer.text()).toContain('visits_total 3');
@@ -61,12 +61,12 @@ describe('the operations listener', () => {
     expect(answer.headers['x-content-type-options']).toBe('nosniff');
   });
 
-  it('lives', async () => {
+  it('answers the liveness check', async () => {
     expect((await at('/livez')).status).toBe(200);
     expect((await at('/livez', { method: 'HEAD' })).status).toBe(200);
   });
 
-  it('is ready, or says with a 503 why not', async () => {
+  it('is ready, or answers 503 with the reason', async () => {
     readiness = () => ({ ready: true, problems: [] });
     const ready = await at('/readyz');
     expect([ready.status, await ready.json()]).toEqual([200, { ready: true, problems: [] }]);
@@ -100,12 +100,12 @@ describe('the operations listener', () => {
     ]);
   });
 
-  it('takes further handlers', async () => {
+  it('serves additional handlers', async () => {
     const answer = await at('/signals?site=example.com', { method: 'POST', body: '{}' });
     expect([answer.status, await answer.json()]).toEqual([202, { site: 'example.com' }]);
   });
 
-  it('answers 404, 405 with Allow, and 500 with a line in the log', async () => {
+  it('answers 404, 405 with Allow, and 500 with a log line', async () => {
     expect((await at('/nothing')).status).toBe(404);
     const wrong = await at('/signals');
     expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST']);
@@ -116,7 +116,7 @@ describe('the operations listener', () => {
     );
   });
 
-  it('tells when its port is taken', async () => {
+  it('reports that its port is in use', async () => {
     const options = { host: '127.0.0.1', port: server.port, registry, readiness, log };
     await expect(startOpsServer(options)).rejects.toThrow(/EADDRINUSE/);
   });

@@ -15,6 +15,6 @@ test.each([
   ['three wise words', null],
   ['correct horse battery staple', null],
   ['abcd-efgh-jkmn-pqrs', null],
-])('%j is weak as %s', (password, weakness) => {
+])('the password %j is weak as %s', (password, weakness) => {
   expect(weaknessOf(password, 'anna.schmidt')).toBe(weakness);
 });

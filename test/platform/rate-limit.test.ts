@@ -59,7 +59,7 @@ describe('a limit in one process', () => {
     );
   });
 
-  it('keeps names apart, and takes a changed ceiling', () => {
+  it('limits names separately and applies a changed ceiling', () => {
     const limiter = createLocalLimiter(manual());
     expect([limiter.admit('a', 1), limiter.admit('b', 1)]).toEqual([null, null]);
     expect(limiter.admit('a', 1)).not.toBeNull();
@@ -79,17 +79,17 @@ describe('a limit over several processes', () => {
     return verdicts.filter((verdict) => verdict === null).length;
   };
 
-  it('is exact where it is small', async () => {
+  it('is exact when its ceiling is small', async () => {
     expect(await count('small', 5, 60, two())).toBe(5);
   });
 
-  it('is never passed and hardly missed where it is leased in blocks', async () => {
+  it('is never exceeded and almost fully used when it is leased in blocks', async () => {
     const admitted = await count('large', 400, 1_000, two());
     expect(admitted).toBeLessThanOrEqual(400);
     expect(admitted).toBeGreaterThanOrEqual(360);
   });
 
-  it('holds in every window while time goes on', async () => {
+  it('holds in every window while time passes', async () => {
     const processes = two();
     const admitted: [at: number, count: number][] = [];
     for (let step = 0; step < 40; step += 1) {
@@ -104,7 +104,7 @@ describe('a limit over several processes', () => {
     expect(all).toBeGreaterThanOrEqual(0.85 * 20 * 5.2);
   });
 
-  it('refuses nobody far below the ceiling, however many processes there are', async () => {
+  it('refuses nothing far below the ceiling, however many processes there are', async () => {
     const clock = manual();
     const limiters = Array.from({ length: 4 }, () => createRateLimiter({ pool, clock, alone: () => false }));
     let refused = 0;
@@ -117,14 +117,14 @@ describe('a limit over several processes', () => {
     expect(refused).toBe(0);
   });
 
-  it('outlives a process where its window is longer than a second', async () => {
+  it('outlives a process when its window is longer than a second', async () => {
     const clock = manual();
     const admit = () => createRateLimiter({ pool, clock, alone: () => true }).admit('intake', 2, 60_000);
     expect([await admit(), await admit()]).toEqual([null, null]);
     expect(await admit()).not.toBeNull();
   });
 
-  it('tells how long to wait', async () => {
+  it('reports how long to wait', async () => {
     const processes = two();
     await processes.both[0].admit('waiting', 1, 60_000);
     const verdict = await processes.both[1].admit('waiting', 1, 60_000);
@@ -136,8 +136,8 @@ describe('a limit over several processes', () => {
 describe.each([
   ['an hour', 3_600_000],
   ['a year', 365 * 86_400_000],
-])('a rate that a clock ahead by %s has spent', (by, ahead) => {
-  it.each([1_000, 60_000])('is free a window of %i ms after the clock is put right', async (windowMs) => {
+])('a rate that a clock ahead by %s used up', (by, ahead) => {
+  it.each([1_000, 60_000])('is free a window of %i ms after the correction', async (windowMs) => {
     const clock = manual(Date.UTC(2026, 2, 1));
     const limiter = createRateLimiter({ pool, clock, alone: () => false });
     const spend = () => limiter.admit(`spent ${by} ${windowMs}`, 2, windowMs);
@@ -152,7 +152,7 @@ describe.each([
     expect(await spend()).not.toBeNull();
   });
 
-  it('is forgotten', async () => {
+  it('is deleted', async () => {
     const clock = manual(Date.UTC(2026, 2, 1));
     const limiter = createRateLimiter({ pool, clock, alone: () => false });
     clock.at += ahead;
@@ -163,8 +163,8 @@ describe.each([
   });
 });
 
-describe('rates that nobody has spent for a while', () => {
-  it('are forgotten, by what their names begin with', async () => {
+describe('rates without recent use', () => {
+  it('are deleted by the prefix of their names', async () => {
     const clock = manual();
     const limiter = createRateLimiter({ pool, clock, alone: () => false });
     await limiter.admit('swept a', 10);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
 import { shareNext } from '../../platform/share-next.ts';
 
-/** A store whose answers a test gives one by one. */
+/** A store whose answers the test gives one by one. */
 const aStore = () => {
   const asked: PromiseWithResolvers<Position | null>[] = [];
   const head = () => {
@@ -13,7 +13,7 @@ const aStore = () => {
   return { head, asked };
 };
 
-it('asks once for all callers that come during a question, and only after it has ended', async () => {
+it('asks once for all callers that arrive during a query, and only after it has ended', async () => {
   const store = aStore();
   const head = shareNext(store.head);
   const first = head();
@@ -23,12 +23,12 @@ it('asks once for all callers that come during a question, and only after it has
   expect(await first).toBe(1n);
   expect(store.asked).toHaveLength(2);
   store.asked[1]?.resolve(2n as Position);
-  // An event may have been appended after the first question left.
+  // An event may have been appended after the first query left.
   expect(new Set(await Promise.all(others))).toEqual(new Set([2n]));
   expect(store.asked).toHaveLength(2);
 });
 
-it('asks again after a question has failed, which fails its own callers alone', async () => {
+it('asks again after a failed query, which fails only its own callers', async () => {
   const store = aStore();
   const head = shareNext(store.head);
   const first = head();

@@ -55,7 +55,7 @@ it('ends the other parts when one hangs, and the process with 1', async () => {
   expect(log.error.mock.calls[0]?.[0]).toMatch(/^"listener" did not end within 0.02 s/);
 });
 
-it('gives up on a second signal and names the part that hangs', async () => {
+it('aborts on a second signal and names the part that hangs', async () => {
   const { shutdown, signals, ended, log } = process_();
   shutdown.register('listener', never);
   signals.emit('SIGTERM');
@@ -66,7 +66,7 @@ it('gives up on a second signal and names the part that hangs', async () => {
   ]);
 });
 
-it('gives up when the time has run out', async () => {
+it('aborts when the time limit has passed', async () => {
   vi.useFakeTimers();
   const { shutdown, signals, ended, log } = process_();
   shutdown.register('listener', never);

@@ -21,7 +21,7 @@ it('a projection that has been stopped for days does not hide another that falls
     async () => state,
     () => now,
   );
-  // Looks are shared for a second of the machine's own time.
+  // Queries are shared for a second of real time.
   vi.spyOn(performance, 'now').mockImplementation(() => now);
   const scrape = (head: bigint, other: bigint): Promise<string> => {
     now += SCRAPE;

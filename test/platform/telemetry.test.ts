@@ -21,7 +21,7 @@ afterAll(async () => {
 const traceOf = (cause: string): Promise<string | undefined> =>
   telemetry.inSpan({ name: 'work', causes: [cause] }, async () => telemetry.traceparent()?.split('-')[1]);
 
-it.each([VALID, `${VALID.replace('00-', '01-')}-more`])('goes on with %s', async (cause) => {
+it.each([VALID, `${VALID.replace('00-', '01-')}-more`])('continues a trace with %s', async (cause) => {
   expect(await traceOf(cause)).toBe(TRACE);
 });
 
@@ -32,6 +32,6 @@ it.each([
   ['capital letters', VALID.toUpperCase()],
   ['something after it', `${VALID}0`],
   ['a long text', 'x'.repeat(16_000)],
-])('goes on with nothing where there is %s', async (_, cause) => {
+])('starts a new trace when there is %s', async (_, cause) => {
   expect(await traceOf(cause)).toBeUndefined();
 });

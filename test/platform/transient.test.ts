@@ -16,7 +16,7 @@ const withCode = (code: string, more: object = {}): Error =>
   Object.assign(new Error('an error'), { code, ...more });
 const sqlState = (code: string): Error => withCode(code, { severity: 'ERROR' });
 
-describe('an error that the moment is to blame for', () => {
+describe('a transient error', () => {
   it.each([
     ...[
       'ENOTFOUND',
@@ -49,22 +49,22 @@ describe('an error that the moment is to blame for', () => {
     new StoreUnavailable(),
     new OutcomeUnknown(),
     new WrongExpectedRevision('a stream', 1),
-  ])('is the store’s %o', (error) => expect(isTransient(error)).toBe(true));
+  ])("is the store's %o", (error) => expect(isTransient(error)).toBe(true));
 
-  it('is the cause of another', () => {
+  it('may be the cause of another error', () => {
     expect(isTransient(new Error('reading failed', { cause: withCode('ENOTFOUND') }))).toBe(true);
   });
 
-  it('is one of those with which all addresses of a host failed', () => {
+  it('may be among the errors of all addresses of a host', () => {
     expect(isTransient(new AggregateError([withCode('ECONNREFUSED'), withCode('EHOSTUNREACH')]))).toBe(true);
   });
 
-  it('is what Node says of a name that is not there', async () => {
+  it("is Node's error for a name that does not resolve", async () => {
     const error = await lookup('no-such-host.invalid').catch((reason: unknown) => reason);
     expect(isTransient(error)).toBe(true);
   });
 
-  it('is what pg says of a pool that cannot connect in time, and of a refused connection', async () => {
+  it("is pg's error for a pool timeout and for a refused connection", async () => {
     const pool = new pg.Pool({
       connectionString: 'postgresql://127.0.0.1:1/none',
       connectionTimeoutMillis: 500,
@@ -75,12 +75,12 @@ describe('an error that the moment is to blame for', () => {
   });
 });
 
-describe('an error that what was asked is to blame for', () => {
+describe('a permanent error', () => {
   it.each(['23505', '22P02', '42703', '22003', '54000', 'XX000'])('has the SQLSTATE %s', (code) =>
     expect(isTransient(sqlState(code))).toBe(false),
   );
 
-  it('is a schema’s refusal, also of a field named timeout', () => {
+  it("is a schema's refusal, also of a field named timeout", () => {
     const refused = z.object({ timeout: z.number() }).safeParse({ timeout: 'ECONNRESET 57P01' });
     expect(isTransient(refused.error)).toBe(false);
   });
@@ -91,10 +91,10 @@ describe('an error that what was asked is to blame for', () => {
     new AppendTooLarge(),
   ])('is %o', (error) => expect(isTransient(error)).toBe(false));
 
-  it('is a file that is not there', () => {
+  it('is a missing file', () => {
     expect(isTransient(withCode('ENOENT', { syscall: 'open' }))).toBe(false);
     expect(isTransient(withCode('ENOENT', { syscall: 'connect' }))).toBe(true);
   });
 
-  it('is nothing that was thrown and is no error', () => expect(isTransient('ECONNRESET')).toBe(false));
+  it('is a thrown value that is not an error', () => expect(isTransient('ECONNRESET')).toBe(false));
 });

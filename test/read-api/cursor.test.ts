@@ -9,7 +9,7 @@ const inLog = (epochs: readonly Epoch[], later = epochs) =>
 const cursors = inLog([]);
 const epoch = (after: bigint): Epoch => ({ epoch_id: randomUUID(), after });
 
-/** As cursors were before: the position in the clear, and a digest of it. */
+/** Cursors of earlier versions: the position in the clear, and a digest of it. */
 const oldCursor = (place: bigint, of: string): string => {
   const bytes = Buffer.alloc(8);
   bytes.writeBigInt64BE(place);
@@ -47,7 +47,7 @@ describe.each([
     expect(new Set(bytes.map((one) => one[0])).size).toBeGreaterThan(50);
   });
 
-  it('of before is still good', async () => {
+  it('of an earlier version is still valid', async () => {
     for (const place of [0n, 1n, 4711n, 2n ** 62n]) {
       expect(await cursors.open(oldCursor(place, 'mine'), 'mine')).toBe(place);
       expect(await cursors.open(oldCursor(place, 'mine'), 'yours')).toBeNull();
@@ -58,19 +58,19 @@ describe.each([
 describe('a feed whose log was restored from an older backup', () => {
   const [first, second] = [epoch(40n), epoch(70n)];
 
-  it('goes on from the end of the backup with a cursor of before', async () => {
+  it('continues at the end of the backup with a cursor from before the restore', async () => {
     const text = await cursors.seal(90n, 'mine');
     expect(await inLog([first]).resume(text, 'mine')).toBe(40n);
     const later = await inLog([first]).seal(90n, 'mine');
     expect(await inLog([first, second]).resume(later, 'mine')).toBe(70n);
   });
 
-  it('goes on where it was with a cursor of now, also in a process that has not heard of the epoch', async () => {
+  it('keeps the position of a cursor from after the restore, also in a process that does not know the epoch', async () => {
     const text = await inLog([first, second]).seal(90n, 'mine');
     expect(await inLog([first], [first, second]).resume(text, 'mine')).toBe(90n);
   });
 
-  it('goes on from the earlier backup with a cursor of an epoch that was lost with a later one', async () => {
+  it('continues at the earlier backup with a cursor of an epoch that a later restore lost', async () => {
     const lost = await inLog([first, second]).seal(90n, 'mine');
     expect(await inLog([first]).resume(lost, 'mine')).toBe(40n);
     expect(await cursors.resume(lost, 'mine')).toBe(0n);

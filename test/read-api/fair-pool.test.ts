@@ -7,7 +7,7 @@ import { fairPool } from '../../read-api/fair-pool.ts';
 const ANNA = 'partner anna';
 const BEN = 'partner ben';
 
-/** A pool whose queries end when they are told to. */
+/** A pool whose queries end when the test says so. */
 const slowPool = (share: Parameters<typeof fairPool>[1]) => {
   const running: { partner: string; end: (failure?: Error) => void }[] = [];
   const query = (partner: string) =>
@@ -25,10 +25,10 @@ const slowPool = (share: Parameters<typeof fairPool>[1]) => {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-it("lets a partner's queries wait for each other, and not those of other partners", async () => {
+it("a partner's queries wait for each other, and not for those of other partners", async () => {
   const { running, ask, of, db } = slowPool({ atOnce: 2, waiting: 10, waitMs: 10_000 });
   const asked = [ask(ANNA), ask(ANNA), ask(ANNA), ask(BEN)];
-  // For no partner: the service's own.
+  // Without a partner: the service's own query.
   asked.push(db.any('itself' as unknown as ReturnType<typeof sql.unsafe>) as Promise<never>);
   await turn();
   expect(of().sort()).toEqual(['itself', ANNA, ANNA, BEN].sort());
@@ -39,7 +39,7 @@ it("lets a partner's queries wait for each other, and not those of other partner
   await Promise.all(asked);
 });
 
-it('goes on after a query that fails', async () => {
+it('a failed query does not block later ones', async () => {
   const { running, ask } = slowPool({ atOnce: 1, waiting: 10, waitMs: 10_000 });
   const first = ask(ANNA);
   const second = ask(ANNA);
@@ -52,7 +52,7 @@ it('goes on after a query that fails', async () => {
   expect(running).toHaveLength(2);
 });
 
-it('refuses queries of a partner that has too many waiting, or that have waited too long', async () => {
+it("a partner's queries are refused when too many wait, or when they have waited too long", async () => {
   const { running, ask } = slowPool({ atOnce: 1, waiting: 1, waitMs: 20 });
   const first = ask(ANNA);
   const second = ask(ANNA);

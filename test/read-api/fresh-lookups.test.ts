@@ -7,14 +7,14 @@ import { AT, IP, result } from '../domain/lookup-events.ts';
 const request = (receivedAt: number) => ({ id: 'a-request', receivedAt }) as ApiRequest;
 
 describe('a fresh result in memory', () => {
-  it('answers for an hour, so that a result whose times are cut to days is soon read again', () => {
+  it('is used for an hour, so that a result whose times were cut to days is soon read again', () => {
     const fresh = createFreshLookups({ note: () => undefined });
     fresh.keep(IP, result(), AT);
     expect(fresh.answer(request(AT + HOUR - 1), IP)?.status).toBe(200);
     expect(fresh.answer(request(AT + HOUR), IP)).toBeNull();
   });
 
-  it('answers no longer than the result is fresh', () => {
+  it('is used no longer than it is fresh', () => {
     const fresh = createFreshLookups({ note: () => undefined });
     fresh.keep(IP, result({ fresh_until: new Date(AT + 1_000).toISOString() }), AT);
     expect(fresh.answer(request(AT + 999), IP)?.status).toBe(200);

@@ -18,14 +18,14 @@ interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-/** Rows of a table that a plan has looked at. */
+/** The rows of a table that a plan has read. */
 const rowsRead = (plan: Plan, table: string): number => {
   const { 'Actual Rows': rows = 0, 'Actual Loops': loops = 0, 'Rows Removed by Filter': removed = 0 } = plan;
   const own = plan['Relation Name'] === table ? (rows + removed) * loops : 0;
   return (plan.Plans ?? []).reduce((sum, below) => sum + rowsRead(below, table), own);
 };
 
-it('reads no session of a tracker that is not the partner’s own', async () => {
+it("the query of recent sessions reads only sessions of the partner's own trackers", async () => {
   const { pool } = stack;
   const [owner, stranger, tracker] = [randomUUID(), randomUUID(), randomUUID()];
   const now = stack.clock.now();

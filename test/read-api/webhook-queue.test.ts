@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A queue whose partner has one endpoint, told of new sessions of one tracker. */
+/** A queue whose partner has one endpoint, subscribed to new sessions of one tracker. */
 const aQueue = () => {
   const endpoints = [{ webhook_id: 'one', tracker_id: 'told', events: ['session.created'] }];
   const pool = {
@@ -37,7 +37,7 @@ const aQueue = () => {
   return { happens, hurried: () => hurried };
 };
 
-it('makes deliveries hurry when something happened that an endpoint is told of', async () => {
+it('an event with a subscriber wakes the delivery queue', async () => {
   const { happens, hurried } = aQueue();
   await happens('a', 'untold');
   expect(hurried()).toBe(0);
@@ -45,7 +45,7 @@ it('makes deliveries hurry when something happened that an endpoint is told of',
   expect(hurried()).toBe(1);
 });
 
-it('leaves it at that while one follows another', async () => {
+it('events in quick succession wake the delivery queue once', async () => {
   const { happens, hurried } = aQueue();
   for (let n = 0; n < 20; n += 1) {
     await happens(`event ${n}`, 'told');
