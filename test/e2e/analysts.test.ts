@@ -28,7 +28,7 @@ const lines = (text: string) =>
     .split('\n')
     .map((line) => JSON.parse(line));
 
-/** A visit, its session in the feed, and a lookup. */
+/** Makes a visit, its session in the feed, and a lookup. */
 beforeAll(async () => {
   service = await startService();
   key = service.demoKey();
@@ -56,7 +56,7 @@ beforeAll(async () => {
 afterAll(() => service.remove());
 
 describe('doorplate analytics', () => {
-  it('grants a user who reads the views over the socket that it prints, and takes that back', async () => {
+  it('grants a user who reads the views over the printed socket, and revokes the grant', async () => {
     const granted = await json('analytics', 'grant', 'alice');
     expect(granted).toMatchObject({ user: 'alice', role: 'doorplate_analyst', database: 'doorplate' });
     expect(granted.connect).toBe(`psql "host=${granted.host} port=5432 dbname=doorplate user=alice"`);
@@ -88,7 +88,7 @@ describe('doorplate export', () => {
     expect(rows).toMatchObject([{ session_id: session.session_id }]);
   });
 
-  it('refuses what there is not', async () => {
+  it('refuses an unknown view or option', async () => {
     const out = join(service.dataDir, 'none.csv');
     const unknown = await service.cli('export', 'secrets', '--format', 'csv', '--out', out);
     expect(unknown.code).toBe(1);
@@ -112,7 +112,7 @@ describe('doorplate events show', () => {
     return String(all[0].stream);
   };
 
-  it('prints a stream, personal data masked unless asked for', async () => {
+  it('prints a stream, personal data masked unless requested', async () => {
     const stream = await tab();
     const [created] = lines((await service.cli('events', 'show', stream, '--json')).stdout);
     expect(created).toMatchObject({
@@ -134,7 +134,7 @@ describe('doorplate events show', () => {
     expect(stdout).not.toContain('"metadata":"(secret)"');
   });
 
-  it('begins, ends and turns round where it is told to', async () => {
+  it('starts, ends and reverses as requested', async () => {
     const revisions = async (...options: string[]) =>
       lines((await service.cli('events', 'show', `partner-${partner}`, '--json', ...options)).stdout).map(
         ({ revision }) => revision,
@@ -144,7 +144,7 @@ describe('doorplate events show', () => {
     expect(await revisions('--from', '1', '--backwards')).toEqual([1, 0]);
   });
 
-  it('says that there is no such stream', async () => {
+  it('reports an unknown stream', async () => {
     for (const stream of ['tab-none', '$all']) {
       expect(await service.cli('events', 'show', stream)).toEqual({
         code: 1,
@@ -156,7 +156,7 @@ describe('doorplate events show', () => {
   });
 });
 
-/** Runs the command until it has printed so many lines, then ends it as Ctrl-C does. */
+/** Runs the command until it has printed the given number of lines, then sends SIGINT as Ctrl-C does. */
 const untilPrinted = async (args: string[], count: number, meanwhile?: () => Promise<unknown>) => {
   const running = startDoorplate(args, service.env);
   const printed = () => running.stdout().split('\n').length - 1;
@@ -173,7 +173,7 @@ const untilPrinted = async (args: string[], count: number, meanwhile?: () => Pro
 };
 
 describe('doorplate events tail', () => {
-  it('follows what happens after a place in the log, until Ctrl-C', async () => {
+  it('follows new events after a position in the log until Ctrl-C', async () => {
     const before = lines(
       (await service.cli('events', 'show', `partner-${partner}`, '--json', '--backwards')).stdout,
     );
@@ -186,7 +186,7 @@ describe('doorplate events tail', () => {
     expect((await service.cli('events', 'tail', '--from', '1', '--from-start')).code).toBe(2);
   });
 
-  it('does not mind when nobody reads any more', async () => {
+  it('exits cleanly when the reader of its output has gone', async () => {
     const running = startDoorplate(['events', 'tail', '--from-start', '--json'], service.env);
     running.child.stdout?.once('data', () => running.child.stdout?.destroy());
     for (const name of ['unread', 'unread too']) await json('partner', 'create', name);

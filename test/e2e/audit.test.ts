@@ -38,7 +38,7 @@ afterAll(async () => {
 const audit = (...args: string[]) => doorplate(['audit', 'billing', ...args], env);
 
 describe('doorplate audit billing', () => {
-  it('bills what has completed where no server runs, and finds nothing wrong', async () => {
+  it('bills completed reveals without a running server and finds no difference', async () => {
     const { code, stdout, stderr } = await audit('--partner', 'acme', '--json');
     expect(code, stderr).toBe(0);
     expect(JSON.parse(stdout)).toEqual({
@@ -54,7 +54,7 @@ describe('doorplate audit billing', () => {
     );
   });
 
-  it('prints a table, and CSV, and the month that is asked for', async () => {
+  it('prints a table or CSV, for the given month', async () => {
     const table = await audit('--partner', partner);
     expect(table.stdout).toMatch(/^month +entries +units +head_digest\n2026-03 +3 +2 +[0-9a-f]{64}\n/);
     expect(table.stdout).toMatch(/^differences +0$/m);
@@ -62,7 +62,7 @@ describe('doorplate audit billing', () => {
     expect(csv.stdout).toBe('month,entries,units,head_digest\n2026-02,0,0,\n');
   });
 
-  it('prints entries that the independent verifier agrees with', async () => {
+  it('prints entries that the independent verifier confirms', async () => {
     const { code, stdout } = await audit('--partner', 'acme', '--entries');
     expect(code).toBe(0);
     const entries = stdout
@@ -79,7 +79,7 @@ describe('doorplate audit billing', () => {
     expect((await audit('--partner', 'acme', '--anchor', anchor.toUpperCase())).code).toBe(0);
   });
 
-  it('exits 1 and names what it found', async () => {
+  it('exits with 1 and names the differences', async () => {
     const anchor = 'f'.repeat(64);
     const client = new pg.Client({ connectionString: database.url });
     await client.connect();
@@ -108,13 +108,13 @@ describe('doorplate audit billing', () => {
     expect((await audit('--partner', 'acme')).stdout).toMatch(/^digest_mismatch +billing-/m);
   });
 
-  it('makes no anchor of a ledger whose chain is broken', async () => {
+  it('issues no anchor for a ledger whose chain is broken', async () => {
     const { code, stdout, stderr } = await doorplate(['audit', 'anchor', '--partner', 'acme'], env);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(`doorplate: ledger_differs: partner ${partner}`);
   });
 
-  it('refuses a file without an anchor of the partner, and one that holds something else', async () => {
+  it('refuses a file without an anchor of the partner, and one with other content', async () => {
     const file = join(folder, 'anchors.jsonl');
     await writeFile(file, '\n');
     const empty = await audit('--partner', 'acme', '--anchor', file);
@@ -126,7 +126,7 @@ describe('doorplate audit billing', () => {
     expect(other.stderr).toContain('line 2 of the file is not an anchor');
   });
 
-  it('refuses a partner that there is not', async () => {
+  it('refuses an unknown partner', async () => {
     const { code, stdout, stderr } = await audit('--partner', randomUUID());
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('doorplate: partner_not_found: ');
@@ -138,7 +138,7 @@ describe('doorplate audit billing', () => {
     ['with an anchor that is neither a digest nor a file', ['--partner', 'acme', '--anchor', 'abc']],
     ['with two forms of report', ['--partner', 'acme', '--json', '--csv']],
     ['with entries and a month', ['--partner', 'acme', '--entries', '--month', '2026-03']],
-  ])('exits 2 %s', async (_how, args) => {
+  ])('exits with 2 %s', async (_how, args) => {
     const { code, stdout, stderr } = await audit(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).not.toBe('');

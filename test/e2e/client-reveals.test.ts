@@ -43,7 +43,7 @@ describe('a reveal', () => {
   };
   const reveals = async () => (await partner.client().trackers.usage(trackerId)).totals.reveals;
 
-  it('whose answer is lost is the same reveal when it is asked for again, and one unit', async () => {
+  it('whose response is lost is the same reveal when it is requested again, and one unit', async () => {
     const session = await sessionFrom(GOOGLE);
     const [made, units] = [await reveals(), await partner.units()];
     partner.waits.length = 0;
@@ -62,7 +62,7 @@ describe('a reveal', () => {
     expect([await reveals(), await partner.units()]).toEqual([made + 1, units + 1]);
   });
 
-  it('that nobody answers is not told as failed, and is taken up by its key', async () => {
+  it('without any response has an unknown outcome, and resumes by its key', async () => {
     const session = await sessionFrom(GOOGLE);
     const [made, units] = [await reveals(), await partner.units()];
     proxy.freeze('answers');
@@ -83,7 +83,7 @@ describe('a reveal', () => {
     expect(Math.min(...partner.waits)).toBeGreaterThanOrEqual(15_000);
   });
 
-  it('that is refused says so, and keeps its key', async () => {
+  it('that is refused reports the reason and keeps its key', async () => {
     const idempotencyKey = randomUUID();
     const error = await failureOf(partner.client().reveal(randomUUID(), { idempotencyKey }));
     expect(error).toMatchObject({ code: 'session_not_found', outcome: 'refused', idempotencyKey });
@@ -114,7 +114,7 @@ describe('webhooks', () => {
     await receiver?.ended;
   });
 
-  it('are received and verified by the example, and told of in the history', async () => {
+  it('are received and verified by the example and listed in the history', async () => {
     const { client, makeTracker, visit } = partner;
     const { webhooks } = client();
     const hook = await webhooks.create({

@@ -4,9 +4,9 @@ import type { ProgramRun } from '../support/packed-client.ts';
 import { CLOUDFLARE, failureOf, GOOGLE, type Partner, startPartner } from './partner.ts';
 
 let partner: Partner;
-/** What the compilers say. */
+/** The output of the compilers. */
 let said: string;
-/** It waits for as long as the service asks: the other tests go on meanwhile. */
+/** Concurrent, because it waits for as long as the service asks. */
 let lookingUp: ProgramRun;
 
 beforeAll(async () => {
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => partner?.remove());
 
 describe('the packed client', () => {
-  it('holds what a partner needs, and installs without a registry and with nothing besides', () => {
+  it('contains what a partner needs and installs without a registry or dependencies', () => {
     const { files, installed } = partner.project;
     const expected = ['LICENSE', 'README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts'];
     expect(files).toEqual(expect.arrayContaining(expected));
@@ -26,12 +26,12 @@ describe('the packed client', () => {
     expect(installed).toEqual(['doorplate-client']);
   });
 
-  it('has types that the examples and the README keep to, with an old and a new compiler', () => {
+  it('has types that accept the examples and the README, with an old and a new compiler', () => {
     expect(said).toBe('');
   });
 });
 
-describe('a lookup', () => {
+describe('a lookup by the client', () => {
   it('of a new address polls to its result, and of a saved one does not wait', async () => {
     const { client, waits } = partner;
     waits.length = 0;
@@ -46,7 +46,7 @@ describe('a lookup', () => {
     expect(waits).toEqual([]);
   });
 
-  it('that is refused says why', async () => {
+  it('that is refused reports the reason', async () => {
     const { client, project } = partner;
     const error = await failureOf(client().lookup('10.0.0.1'));
     expect(error).toBeInstanceOf(project.client.DoorplateError);
@@ -78,7 +78,7 @@ describe('a lookup', () => {
     expect(await failureOf(call(partner))).toMatchObject({ status, code, outcome: 'refused' });
   });
 
-  it('or any other call beyond the rate of the key waits and goes on', async () => {
+  it("or any other call beyond the key's rate waits and continues", async () => {
     const { service, project } = partner;
     const slow = await service.newKey(['--requests-per-second', '1']);
     const client = project.client.createClient({ baseUrl: service.url, apiKey: slow.api_key, retries: 10 });
@@ -90,7 +90,7 @@ describe('a lookup', () => {
 });
 
 describe('the feed of sessions', () => {
-  it('is read over pages, gone on from, and followed', async () => {
+  it('is read over pages, resumed, and followed', async () => {
     const { client, makeTracker, visit } = partner;
     const { id: trackerId } = await makeTracker();
     for (const n of [1, 2, 3, 4, 5]) await visit(trackerId, `5.9.1.${n}`);
@@ -119,7 +119,7 @@ describe('the feed of sessions', () => {
 });
 
 describe('the example', () => {
-  it('waits as the service asks, and prints the company', async () => {
+  it('waits as the service asks and prints the company', async () => {
     expect(await lookingUp.ended).toEqual({ code: 0, stderr: '' });
     expect(lookingUp.lines()).toEqual([
       { ip: GOOGLE, match_type: 'company', company_found: true, name: expect.stringContaining('Google') },

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.remove());
 
-/** Runs the command beside the service and gives what it prints with `--json`. */
+/** Runs the command beside the service and returns the output of `--json`. */
 const json = async (...args: string[]) => {
   const { code, stdout, stderr } = await service.cli(...args, '--json');
   expect(code, stderr).toBe(0);
@@ -28,7 +28,7 @@ const refused = async (...args: string[]) => {
 const statusWith = async (key: string) => (await service.call('GET', '/v1/usage', { key })).status;
 
 describe('doorplate, beside a running server', () => {
-  it('makes a partner once, and lists it', async () => {
+  it('creates a partner once and lists it', async () => {
     const acme = await json('partner', 'create', 'acme');
     expect(Object.keys(acme)).toEqual(['partner_id', 'name']);
     expect(await json('partner', 'list')).toContainEqual(expect.objectContaining(acme));
@@ -38,7 +38,7 @@ describe('doorplate, beside a running server', () => {
     });
   });
 
-  it('makes a partner with ceilings, and changes what is named of them', async () => {
+  it('creates a partner with ceilings and changes only the given ones', async () => {
     const usual = await json('partner', 'create', 'usual');
     expect(await json('partner', 'list')).toContainEqual(
       expect.objectContaining({
@@ -65,7 +65,7 @@ describe('doorplate, beside a running server', () => {
     expect(await refused('partner', 'update', 'nobody')).toMatchObject({ code: 1 });
   });
 
-  it('makes a key that works at once, shows it this once, and takes up changed limits', async () => {
+  it('creates a key that works at once, shows it once, and applies changed limits', async () => {
     const { partner_id } = await json('partner', 'create', 'limits');
     const limits = ['--requests-per-second', '7', '--new-enrichments-per-day', '0'];
     const made = await json('key', 'create', '--partner', 'limits', '--name', 'one', ...limits);
@@ -111,7 +111,7 @@ describe('doorplate, beside a running server', () => {
     });
   });
 
-  it('tells what is saved of an address, with its sources, and that nothing is', async () => {
+  it('prints the saved result of an address with its sources, or that none is saved', async () => {
     const key = service.demoKey();
     await service.call('POST', '/v1/lookup', { key, body: { ip: '8.8.4.4' } });
     const saved = () => service.cli('lookup', '8.8.4.4', '--json');
@@ -128,7 +128,7 @@ describe('doorplate, beside a running server', () => {
     });
   });
 
-  it('lists the read models and builds them anew while the service answers', async () => {
+  it('lists the read models and rebuilds them while the service answers', async () => {
     const key = service.demoKey();
     const names = (await json('projection', 'list')).map(({ name }: { name: string }) => name);
     expect(names).toEqual(expect.arrayContaining(['partners', 'lookups', 'usage']));
@@ -151,7 +151,7 @@ describe('doorplate, beside a running server', () => {
     ['without a required option', ['key', 'create', '--name', 'n']],
     ['with a limit that is no number', ['key', 'update', 'key_1', '--pending-enrichments', 'many']],
     ['with neither a projection nor --all', ['projection', 'rebuild']],
-  ])('exits 2 %s', async (_how, args) => {
+  ])('exits with 2 %s', async (_how, args) => {
     const { code, stderr } = await service.cli(...args);
     expect(code).toBe(2);
     expect(stderr).not.toBe('');
@@ -160,7 +160,7 @@ describe('doorplate, beside a running server', () => {
   it.each([
     [['--help'], 'serve'],
     [['key', 'create', '--help'], '--expires-at'],
-  ])('explains itself: %s', async (args, named) => {
+  ])('prints its help: %s', async (args, named) => {
     const { code, stdout } = await service.cli(...args);
     expect(code).toBe(0);
     expect(stdout).toContain(named);
@@ -168,7 +168,7 @@ describe('doorplate, beside a running server', () => {
 });
 
 describe('doorplate, without a server', () => {
-  it('starts PostgreSQL for itself, finds its work again, and leaves nothing running', async () => {
+  it('starts PostgreSQL for itself, keeps its data, and leaves no process running', async () => {
     const folder = makeDataFolder();
     reap({ folder });
     const env = { DATA_DIR: folder };

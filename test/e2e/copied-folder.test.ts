@@ -9,7 +9,7 @@ import { reap } from '../support/reaped.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const PAGE = 'https://www.example.com';
-/** Of the sample directory. */
+/** An address of the sample directory. */
 const VISITOR = '8.8.8.8';
 
 let service: Service;
@@ -25,7 +25,7 @@ afterAll(async () => {
   await removeDataFolder(backup);
 });
 
-it('a copy of the data folder, made as docs/operations.md says, is the whole product', async () => {
+it('a copy of the data folder, made by the steps of docs/operations.md, contains the whole product', async () => {
   const key = service.demoKey();
   const tracker = await service.call('POST', '/v1/trackers', {
     key,

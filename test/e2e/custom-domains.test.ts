@@ -17,11 +17,11 @@ const STORES = [
 ] as const;
 const PAGE = 'https://www.example.com';
 const SERVICE = 'doorplate.example';
-/** A change holds in every process within a second; this much more for a machine that is busy. */
+/** A change applies in every process within a second; the rest is for a busy machine. */
 const SOON_MS = 3_000;
 
 describe.each(STORES.filter(({ runs }) => !runs))('custom domains on $store', () => {
-  it.skip('were not run', () => {});
+  it.skip('are skipped', () => {});
 });
 
 describe.each(STORES.filter(({ runs }) => runs))('custom domains over processes on $store', ({ env }) => {
@@ -54,7 +54,7 @@ describe.each(STORES.filter(({ runs }) => runs))('custom domains over processes 
   };
   const tlsAllowed = async ({ env: { OPS_PORT } }: Service, hostname: string): Promise<number> =>
     (await fetch(`http://127.0.0.1:${OPS_PORT}/tls-allowed?domain=${hostname}`)).status;
-  /** A visit, sent to a node as the edge hands it on. */
+  /** A visit, sent to a node as the edge forwards it. */
   const visit = (node: Service, host: string, tracker_id: string): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
       const headers = { host, origin: PAGE, 'content-type': 'text/plain', 'x-forwarded-for': '8.8.8.8' };
@@ -77,7 +77,7 @@ describe.each(STORES.filter(({ runs }) => runs))('custom domains over processes 
       ),
     );
 
-  it('are claimed on one node by one of two, activated by a worker, and collect on every node', async () => {
+  it('are claimed on one node by one of two partners, activated by a worker, and collect on every node', async () => {
     const hostname = 'visits.example.com';
     dns.says(hostname, ['alias.example.net']);
     dns.says('alias.example.net', [`${SERVICE}.`]);
@@ -112,7 +112,7 @@ describe.each(STORES.filter(({ runs }) => runs))('custom domains over processes 
     await onAll('nor has it a certificate', (node) => tlsAllowed(node, hostname), 404);
   });
 
-  it('go on where a killed worker left them, and with their tracker', async () => {
+  it('continue after a worker is killed, and end with their tracker', async () => {
     const hostname = 'late.example.com';
     const tracker = await makeTracker();
     await workers.kill();
@@ -138,7 +138,7 @@ describe.each(STORES.filter(({ runs }) => runs))('custom domains over processes 
     );
   }, 60_000);
 
-  it('are told loudly to ask other servers', () => {
+  it('cause a loud warning when other DNS servers are configured', () => {
     expect(workers.stderr()).toContain('DNS_SERVERS is set: it is for development and tests alone');
   });
 });

@@ -7,12 +7,12 @@ import type { BrowserContext, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-/** Where screenshots are kept, and when they are made anew. */
+/** The folder of the screenshots, if they are to be made again. */
 const SCREENSHOTS = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
 const KEEP = process.env.DOORPLATE_SCREENSHOTS === '1';
 
 const LOOKS = [
-  // What axe-core looks at is on a phone too, in the same colours.
+  // axe-core gives the same result on a phone, where the colours are the same.
   { name: 'light', axe: false, colorScheme: 'light', viewport: { width: 1280, height: 800 } },
   { name: 'dark', axe: true, colorScheme: 'dark', viewport: { width: 1280, height: 800 } },
   { name: 'phone', axe: true, colorScheme: 'light', viewport: { width: 390, height: 844 } },
@@ -24,7 +24,7 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** What axe-core calls serious or worse on a page. */
+/** The violations that axe-core rates as serious or worse on a page. */
 const seriousFindings = async (page: Page): Promise<string[]> => {
   await page.evaluate(AXE);
   const violations = (await page.evaluate(
@@ -35,7 +35,7 @@ const seriousFindings = async (page: Page): Promise<string[]> => {
     .map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`);
 };
 
-/** Opens a page beside the others, turns it light, dark and narrow, and holds it to what every page must be. */
+/** Opens a page in a second tab, in light, dark and narrow form, and checks what every page must fulfil. */
 export const inspect = async (context: BrowserContext, url: string, name: string) => {
   const page = await context.newPage();
   const said: string[] = [];
@@ -47,7 +47,7 @@ export const inspect = async (context: BrowserContext, url: string, name: string
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(viewport);
     if (axe) expect(await seriousFindings(page), `${name}, ${look}`).toEqual([]);
-    // Nothing is cut off: what is wide scrolls by itself.
+    // Nothing is cut off: wide parts have their own scroll bar.
     const width = await page.evaluate('document.documentElement.scrollWidth');
     expect(width, `${name} is no wider than the screen`).toBeLessThanOrEqual(viewport.width);
     if (KEEP) {
@@ -59,7 +59,7 @@ export const inspect = async (context: BrowserContext, url: string, name: string
   await page.close();
 };
 
-/** Fills a form of the page and sends it by its button. */
+/** Fills a form of the page and submits it with its button. */
 export const fill = async (
   page: Page,
   values: Readonly<Record<string, string>>,
@@ -70,7 +70,7 @@ export const fill = async (
   await press(page, button);
 };
 
-/** Presses a button and waits for the page that comes. */
+/** Presses a button and waits for the next page. */
 export const press = async (page: Page, button: string): Promise<void> => {
   const loaded = page.waitForEvent('load');
   await page.getByRole('button', { name: button, exact: true }).click();
@@ -87,10 +87,10 @@ export const follow = async (page: Page, link: string): Promise<void> => {
 /** The title of the page. */
 export const titleOf = (page: Page): Promise<string | null> => page.locator('h1').textContent();
 
-/** What the page tells of what was done. */
+/** The message about the last change. */
 export const saidOn = (page: Page): Promise<string | null> =>
   page.locator('[role=status]').first().textContent();
 
-/** What can be copied, by its label. */
+/** A text that can be copied, by its label. */
 export const copied = (page: Page, label: string): Promise<string | null> =>
   page.getByLabel(label, { exact: true }).textContent();

@@ -17,7 +17,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
   let context: BrowserContext;
   let page: Page;
   let complaints: ReturnType<typeof complaintsOf>;
-  /** What the receiver answers. */
+  /** The receiver's answer. */
   let answer = 204;
   let first: { name: string; password: string; partner_id: string };
   let tracker = '';
@@ -47,7 +47,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     });
     complaints = complaintsOf(context);
     context.on('console', (message) => {
-      // What the server refuses on purpose, a browser calls an error.
+      // Browsers log expected 4xx responses as errors.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
         complaints.errors.push(message.text());
       }
@@ -71,7 +71,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(captured.status).toBe(204);
   };
 
-  it('lets its user in with the first password, which must be changed', async () => {
+  it('lets its user log in with the first password, which must be changed', async () => {
     await open('/keys');
     expect(await titleOf(page)).toBe('Log in');
     await looksRight('/login', 'login');
@@ -89,7 +89,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     await looksRight('/password', 'password');
   });
 
-  it('says on empty pages what to do next', async () => {
+  it('shows the next step on empty pages', async () => {
     const empty = [
       ['', 'Nothing has happened yet'],
       ['/sessions', 'No sessions yet'],
@@ -104,7 +104,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     }
   });
 
-  it('creates a tracker, with a snippet to copy and a check that it is installed', async () => {
+  it('creates a tracker, with a snippet to copy and a check of its installation', async () => {
     await open('/trackers');
     await fill(
       page,
@@ -126,7 +126,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await page.locator('main').textContent()).toContain('Installed: 2 visits');
   });
 
-  it('shows who visited, and reveals the company for one unit', async () => {
+  it('shows sessions and reveals the company for one unit', async () => {
     await open(`/sessions?tracker_id=${tracker}`);
     const row = page.locator('tbody tr', { hasText: 'plan: pro' });
     await row.getByRole('link').click();
@@ -203,7 +203,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await titleOf(page)).toBe('My servers');
   });
 
-  it('adds a domain and gives it up', async () => {
+  it('adds a domain and removes it', async () => {
     await open(`/domains?tracker_id=${tracker}`);
     await fill(page, { 'Host name': 'visits.customer.example' }, 'Add the domain');
     expect(await titleOf(page)).toBe('visits.customer.example');
@@ -214,7 +214,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
       .replace(/\?.*$/, '');
   });
 
-  it('proves what is billed', async () => {
+  it('proves the billed units', async () => {
     await open('/billing');
     await press(page, 'Audit now');
     const verdict = async () => {
@@ -230,7 +230,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(csv).toMatch(/^month,completed_reveals,units\r\n\d{4}-\d\d,1,1\r\n$/);
   });
 
-  it('draws what the keys did', async () => {
+  it('draws the calls of the keys', async () => {
     const key = service.demoKey();
     for (const ip of ['8.8.8.8', '8.8.8.8', '1.1.1.1', 'no address']) {
       await service.call('POST', '/v1/lookup', { key, body: { ip } });
@@ -259,18 +259,18 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     ['domain-delete', () => `${domain}/delete`],
     ['billing', () => '/billing'],
     ['account', () => '/account'],
-  ])('is readable, calm and whole in light, dark and on a phone: %s', async (name, path) => {
+  ])('is accessible and fits the screen in light, dark and on a phone: %s', async (name, path) => {
     await looksRight(path(), name);
   });
 
-  it('names the source of countries wherever one shows', async () => {
+  it('names the source of countries wherever it shows one', async () => {
     for (const path of ['/sessions', `/sessions/${session}`, `/reveals/${receipt}`]) {
       await open(path);
       expect(await page.locator('footer').textContent(), path).toContain('DB-IP');
     }
   });
 
-  it('works by keyboard alone, with a way past the navigation', async () => {
+  it('works by keyboard alone, with a skip link past the navigation', async () => {
     await open('/keys');
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
@@ -284,7 +284,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await titleOf(page)).toBe('Your new key');
   });
 
-  it('takes back what can be taken back, after it was asked', async () => {
+  it('revokes and deletes only after a confirmation', async () => {
     await open(`${domain}/delete`);
     await press(page, 'Give the domain up');
     expect(await saidOn(page)).toContain('given up');
@@ -304,7 +304,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await page.locator('.empty').count()).toBe(1);
   });
 
-  it('ends every login of its user, and has said nothing to the console', async () => {
+  it('ends every login of its user and leaves the browser console empty', async () => {
     await open('/account');
     await press(page, 'Log out everywhere');
     expect(await titleOf(page)).toBe('Log in');

@@ -24,7 +24,7 @@ const listPartners = () => doorplate(['partner', 'list', '--json'], { DATA_DIR: 
 const everythingIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name));
 
-it('lets no other user write into the data folder under umask 000, in first and later starts', async () => {
+it('the data folder is not writable for other users under umask 000, in the first and later starts', async () => {
   for (const start of ['first', 'second']) {
     const { code, stderr } = await listPartners();
     expect(code, `${start} start: ${stderr}`).toBe(0);
@@ -38,7 +38,7 @@ it('lets no other user write into the data folder under umask 000, in first and 
 }, 60_000);
 
 it.each(['.', 'master.key', 'postgres', 'postgres/password', 'postgres/in-use.json'])(
-  'refuses to start when others may write %s, in one line that names it',
+  'the service refuses to start when others may write %s, in one line that names it',
   async (name) => {
     const path = join(dataDir, name);
     const { mode } = statSync(path);

@@ -7,7 +7,7 @@ import { type Service, startService } from '../support/service.ts';
 
 let service: Service;
 
-/** The longest that a killed process holds an attempt, and some more. */
+/** The longest lease of a killed process, with a margin. */
 const LEASE_MS = 25_000;
 
 beforeAll(async () => {
@@ -17,20 +17,20 @@ afterAll(() => service.remove());
 
 const lookup = (ip: string) => service.call('GET', `/v1/lookup?ip=${ip}`, { key: service.demoKey() });
 
-describe('the first start, with nothing set', () => {
-  it('makes the partner demo with a key in demo.env, which its owner alone may read', async () => {
+describe('the first start without configuration', () => {
+  it('creates the partner demo with a key in demo.env, which only its owner may read', async () => {
     expect(statSync(join(service.dataDir, 'demo.env')).mode & 0o777).toBe(0o600);
     expect(service.demoKey()).toMatch(/^dp_[\w-]{40,}$/);
     const { stdout } = await service.cli('partner', 'list', '--json');
     expect(JSON.parse(stdout)).toMatchObject([{ name: 'demo' }]);
   });
 
-  it('prints a request to try, with the key', () => {
+  it('prints an example request with the key', () => {
     expect(service.stdout()).toContain(`curl -sS -X POST ${service.url}/v1/lookup`);
     expect(service.stdout()).toContain(service.demoKey());
   });
 
-  it('keeps the master key to its owner and every key out of the log', () => {
+  it('keeps the master key readable by its owner only and every key out of the log', () => {
     expect(statSync(join(service.dataDir, 'master.key')).mode & 0o777).toBe(0o600);
     expect(service.stderr()).not.toContain(service.demoKey());
   });
@@ -57,7 +57,7 @@ describe('the first start, with nothing set', () => {
 });
 
 describe('the second start', () => {
-  it('takes up where the first one ended: key, results and usage', async () => {
+  it('keeps key, results and usage of the first one', async () => {
     const key = service.demoKey();
     const before = await service.call('GET', '/v1/usage', { key });
     expect(await service.terminate()).toBe(0);
@@ -69,7 +69,7 @@ describe('the second start', () => {
     expect(after.body.totals.requests).toBe(before.body.totals.requests + 1);
   });
 
-  it('takes up where a killed one ended too', async () => {
+  it('keeps them after a kill too', async () => {
     const key = service.demoKey();
     const posted = await service.call('POST', '/v1/lookup', { key, body: { ip: '1.1.1.1' } });
     expect(posted.status).toBe(202);
@@ -102,7 +102,7 @@ describe('a wrong configuration', () => {
     expect(stderr).toMatch(new RegExp(`^doorplate: ${name} .+\\n$`));
   });
 
-  it('names every variable at fault at once', async () => {
+  it('reports every invalid variable at once', async () => {
     const wrong = {
       PORT: '65536',
       OPS_PORT: '-1',
@@ -121,13 +121,13 @@ describe('a wrong configuration', () => {
     expect(named).toEqual(Object.keys(wrong));
   });
 
-  it('says that the HTTP provider has no URL', async () => {
+  it('reports that the HTTP provider has no URL', async () => {
     const { code, stderr } = await doorplate(['serve'], { ...service.env, ENRICHMENT_PROVIDERS: 'http' });
     expect(code).toBe(2);
     expect(stderr).toContain('ENRICHMENT_HTTP_URL');
   });
 
-  it('says that the port is taken', async () => {
+  it('reports that the port is in use', async () => {
     const other = { ...service.env, DATA_DIR: `${service.dataDir}/other`, OPS_PORT: '0' };
     const { code, stderr } = await doorplate(['serve'], other);
     expect(code).toBe(1);

@@ -4,18 +4,18 @@ import { type Killable, nextIp, STORES, startKillable } from './killable.ts';
 import { verifyCompleted, verifyTold } from './told-of-tracking.ts';
 import { type Customer, startVisitors } from './visitors.ts';
 
-/** More by hand: a hundred take a while. */
+/** The rounds; a hundred are run by hand, because they take long. */
 const ROUNDS = Number(process.env.DOORPLATE_KILL_ROUNDS ?? 5);
 const TEST_MS = 120_000 + ROUNDS * 30_000;
 const RECOVERED_MS = 30_000;
 
 const soon = (): number => 200 + Math.floor(Math.random() * 600);
 
-describe.each(STORES.filter(({ runs }) => !runs))('tracking, killed, on $store', () => {
-  it.skip('was not run', () => {});
+describe.each(STORES.filter(({ runs }) => !runs))('kills during tracking on $store', () => {
+  it.skip('are skipped', () => {});
 });
 
-describe.each(STORES.filter(({ runs }) => runs))('tracking, killed under load, on $store', ({ url }) => {
+describe.each(STORES.filter(({ runs }) => runs))('kills under tracking load on $store', ({ url }) => {
   let killable: Killable;
   let customers: readonly Customer[];
   let stopVisitors = async (): Promise<void> => {};
@@ -45,7 +45,7 @@ describe.each(STORES.filter(({ runs }) => runs))('tracking, killed under load, o
   };
 
   it(
-    `keeps what customers were told when server, PostgreSQL or both are killed, ${ROUNDS} times`,
+    `lose nothing that was acknowledged when server, PostgreSQL or both are killed ${ROUNDS} times`,
     async () => {
       const { service, store, kill } = killable;
       const kills = [kill.server, kill.postgres, kill.both];

@@ -21,31 +21,31 @@ import { type Customer, follow, startVisitors } from './visitors.ts';
 const EVENTS = Number(process.env.DOORPLATE_KILL_EVENTS ?? 300);
 const TEST_MS = 180_000 + EVENTS * 60;
 const RECOVERED_MS = 40_000;
-/** A killed process's claims, of deliveries and of enrichments, end half a minute later. */
+/** A killed process's claims of deliveries and enrichments end half a minute later. */
 const TOLD_MS = 90_000;
 const SELDOM_MS = 250;
-/** So many requests from one kill to the next. */
+/** The requests between two kills. */
 const soon = (): number => EVENTS / 50 + Math.floor(Math.random() * 150);
 
 interface Told extends Customer {
   readonly hook: TestWebhook;
   readonly webhooks: PartnerWebhooks;
-  /** The bodies that came, by event id. */
+  /** The received bodies, by event id. */
   readonly bodies: Map<string, string>;
-  /** The events that its receiver took. */
+  /** The events that its receiver accepted. */
   readonly taken: Set<string>;
 }
 
-describe.each(STORES.filter(({ runs }) => !runs))('webhooks, killed, on $store', () => {
-  it.skip('was not run', () => {});
+describe.each(STORES.filter(({ runs }) => !runs))('kills during webhook deliveries on $store', () => {
+  it.skip('are skipped', () => {});
 });
 
-describe.each(STORES.filter(({ runs }) => runs))('webhooks, killed under load, on $store', ({ url }) => {
+describe.each(STORES.filter(({ runs }) => runs))('kills under webhook load on $store', ({ url }) => {
   let allowed: AllowedReceivers;
   let sink: Receiver;
   let killable: Killable;
   let customers: readonly Told[] = [];
-  /** Whether the receiver fails now and then. */
+  /** Whether the receiver fails at random. */
   let fails = true;
   /** What no receiver may get. */
   const unexpected: string[] = [];
@@ -85,7 +85,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks, killed under load, o
     allowed?.remove();
   });
 
-  /** What a customer must hear of: every session that there is, and every reveal that was asked for. */
+  /** The events that a customer must receive: one for every session and one for every requested reveal. */
   const happened = async (customer: Told): Promise<string[]> => {
     const { told, partner_id } = customer;
     await eventually(
@@ -101,7 +101,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks, killed under load, o
     ];
   };
 
-  /** Each is signed, and has the same bytes whenever it comes. */
+  /** Each is signed and has the same bytes each time. */
   const note = ({ hook, bodies }: Told, request: Received): void => {
     try {
       const { id } = verified(request, hook.signing_secret);
@@ -150,7 +150,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks, killed under load, o
   };
 
   it(
-    `tells customers of everything, in ${EVENTS} events, when server, PostgreSQL or both are killed`,
+    `lose no notification in ${EVENTS} events when server, PostgreSQL or both are killed`,
     async () => {
       const { service, store, kill } = killable;
       const requestsAfter = async (more: number): Promise<void> => {
@@ -158,7 +158,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks, killed under load, o
         await eventually(`${more} more requests`, () => sink.requests.length > enough, Boolean, RECOVERED_MS);
       };
       stopVisitors = startVisitors(service, customers, nextIp);
-      // At the last PostgreSQL: it forgets claims as it recovers, and nobody waits for the end of leases.
+      // Finally PostgreSQL: its recovery drops the claims, so no lease has to end first.
       const kills = [kill.server, kill.both, kill.postgres];
       do {
         for (const killOne of kills) {
@@ -169,7 +169,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks, killed under load, o
       await requestsAfter(soon());
       await stopVisitors();
       fails = false;
-      // Before anybody reads a receipt: pending reveals complete by themselves.
+      // Before any receipt is read: pending reveals complete without a request.
       await Promise.all(customers.map(verifyHeard));
       await Promise.all(
         customers.map(async (customer) => {

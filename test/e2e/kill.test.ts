@@ -26,7 +26,7 @@ const STORES = [
 ];
 
 let serial = Math.floor(Math.random() * 2 ** 24);
-/** An address that nobody has asked for, also not in an earlier run on the same event store. */
+/** An address that was never requested, also not in an earlier run on the same event store. */
 const nextIp = (): string => {
   serial = (serial + 1) % 2 ** 24;
   return `${20 + (Date.now() % 60)}.${serial >> 16}.${(serial >> 8) & 255}.${serial & 255}`;
@@ -34,11 +34,11 @@ const nextIp = (): string => {
 const soon = (): number => 50 + Math.floor(Math.random() * 150);
 const SELDOM_MS = 250;
 
-describe.each(STORES.filter(({ runs }) => !runs))('killed, on $store', () => {
-  it.skip('was not run', () => {});
+describe.each(STORES.filter(({ runs }) => !runs))('kills during lookups on $store', () => {
+  it.skip('are skipped', () => {});
 });
 
-describe.each(STORES.filter(({ runs }) => runs))('killed under load, on $store', ({ url }) => {
+describe.each(STORES.filter(({ runs }) => runs))('kills under lookup load on $store', ({ url }) => {
   let service: Service;
   let provider: TestProvider;
   let callers: readonly Caller[];
@@ -89,7 +89,7 @@ describe.each(STORES.filter(({ runs }) => runs))('killed under load, on $store',
   };
   const usageOf = async (key: string) => (await get(key, '/v1/usage')).body;
 
-  /** Looks up each address of which the caller was told that it is known. */
+  /** Looks up each address that was acknowledged. */
   const eachAcknowledged = async (
     { key, partner_id }: Caller,
     check: (answer: Called, ip: string) => void,
@@ -105,7 +105,7 @@ describe.each(STORES.filter(({ runs }) => runs))('killed under load, on $store',
     await Promise.all(Array.from({ length: 8 }, checkLeft));
   };
 
-  /** All that callers were told, from the beginning, holds. */
+  /** Expects everything that was acknowledged since the beginning. */
   const verify = async (): Promise<void> => {
     expect(told.unexpected).toEqual([]);
     for (const { key, partner_id } of callers) {
@@ -126,7 +126,7 @@ describe.each(STORES.filter(({ runs }) => runs))('killed under load, on $store',
     expect(onePerPartner.size).toBe(rows.length);
   };
 
-  /** Every submission has completed, and every reservation has been settled, once. */
+  /** Expects every submission to be completed and every reservation settled once. */
   const verifyEnd = async (): Promise<void> => {
     for (const { key } of callers) {
       await eventually(
@@ -165,7 +165,7 @@ describe.each(STORES.filter(({ runs }) => runs))('killed under load, on $store',
   };
 
   it(
-    `keeps what callers were told when the server is killed ${ROUNDS} times`,
+    `lose nothing that was acknowledged when the server is killed ${ROUNDS} times`,
     async () => {
       for (let round = 0; round < ROUNDS; round += 1) {
         await underLoad(async () => {
@@ -179,7 +179,7 @@ describe.each(STORES.filter(({ runs }) => runs))('killed under load, on $store',
   );
 
   it(
-    'keeps what callers were told when PostgreSQL is killed under a living server',
+    'lose nothing that was acknowledged when PostgreSQL is killed under a running server',
     async () => {
       const { pid } = service;
       await underLoad(async () => service.killPostgres());

@@ -1,4 +1,4 @@
-/** The product with everything that works for its customers, to be killed under load: server, PostgreSQL or both. */
+/** The whole product, to be killed under load: server, PostgreSQL or both. */
 import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
@@ -29,10 +29,10 @@ const ROOMY = {
 
 export interface Killable {
   readonly service: Service;
-  /** The service's own, read by the test. */
+  /** The service's own record, read by the test. */
   readonly store: EventStore;
   newCustomer(): Promise<Customer>;
-  /** Each comes back when the service is ready again, but the one of PostgreSQL alone. */
+  /** Each resolves when the service is ready again, except the kill of PostgreSQL alone. */
   readonly kill: Readonly<Record<'server' | 'postgres' | 'both', () => Promise<void>>>;
   close(): Promise<void>;
 }
@@ -42,7 +42,7 @@ export const startKillable = async (url: string | undefined, more: Environment =
   let asked = 0;
   const provider = await startProvider((ip, response) => {
     asked += 1;
-    // Of a quarter of the addresses nothing is known: their reveals are empty and have no unit.
+    // A quarter of the addresses is unknown to the provider: their reveals are empty and have no unit.
     const status = asked % 7 === 0 ? 500 : Number(ip.split('.').at(-1)) % 4 === 0 ? 404 : 200;
     respond(response, status, COMPANY);
   });
@@ -90,7 +90,7 @@ export const startKillable = async (url: string | undefined, more: Environment =
 
 let serial = Math.floor(Math.random() * 2 ** 24);
 const net = 20 + (Date.now() % 60);
-/** A visitor's address. Every third comes from one of few, of which something is saved before long. */
+/** A visitor's address. Every third is one of few, so that results are saved for it soon. */
 export const nextIp = (): string => {
   serial = (serial + 1) % 2 ** 24;
   return serial % 3 === 0

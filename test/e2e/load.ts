@@ -1,4 +1,4 @@
-/** Callers that submit and poll without a pause, and remember what they were told. */
+/** Callers that submit and poll without a pause and record the answers. */
 import type { Service } from '../support/service.ts';
 
 export interface Caller {
@@ -11,9 +11,9 @@ export interface Told {
   readonly acknowledged: Map<string, Set<string>>;
   /** Answers that count as usage, by key. */
   readonly counted: Map<string, number>;
-  /** Calls, by key, that may or may not be counted: no answer came, or one that says it could not be counted. */
+  /** Calls by key that may or may not be counted: without an answer, or with one that reports this. */
   readonly uncertain: Map<string, number>;
-  /** Answers of a status that no lookup may have here. */
+  /** Answers with a status that no lookup may have here. */
   readonly unexpected: string[];
   answers: number;
 }
@@ -33,8 +33,8 @@ const PER_KEY = 3;
 const AGAIN_MS = 20;
 
 /**
- * Starts callers with each key on addresses that `nextIp` gives; they bear with a service that is away.
- * @returns lets the callers end what they are doing
+ * Starts callers with each key on addresses from `nextIp`; they tolerate an unavailable service.
+ * @returns stops the callers after their current call
  */
 export const startLoad = (
   service: Pick<Service, 'call'>,
@@ -47,7 +47,7 @@ export const startLoad = (
 
   const note = ({ key, partner_id }: Caller, ip: string, status: number, code: string | undefined): void => {
     told.answers += 1;
-    // A 503 may come from before the key is known, or say itself that it could not be counted.
+    // A 503 may precede the authentication of the key, or report that the call could not be counted.
     oneMore(status === 503 ? told.uncertain : told.counted, key);
     if (status === 200 || status === 202) {
       const known = told.acknowledged.get(partner_id) ?? new Set();
@@ -56,7 +56,7 @@ export const startLoad = (
   };
 
   const once = async (caller: Caller, n: number): Promise<void> => {
-    // A third of the calls are for addresses that others ask for too.
+    // A third of the calls request addresses that other callers request too.
     const ip = n % 3 === 0 ? (recent[n % recent.length] ?? nextIp()) : nextIp();
     if (n % 3 !== 0) recent[n % 50] = ip;
     const { key } = caller;

@@ -40,7 +40,7 @@ afterAll(async () => {
   await original.drop();
 });
 
-/** What the command finds in a manipulated copy of the database. */
+/** The command's report on a manipulated copy of the database. */
 const auditOf = async (manipulate: Manipulation | null, ...args: string[]) => {
   const copy = await copyDatabase(original.url);
   const client = new pg.Client({ connectionString: copy.url });
@@ -54,7 +54,7 @@ const auditOf = async (manipulate: Manipulation | null, ...args: string[]) => {
 };
 
 describe('doorplate audit billing', () => {
-  it('finds no difference in the ledger as it was written', async () => {
+  it('finds no difference in the original ledger', async () => {
     expect(await auditOf(null, '--anchor', anchorFile)).toEqual({ code: 0, kinds: new Set() });
   });
 
@@ -72,18 +72,21 @@ describe('doorplate audit billing', () => {
     ],
     ['the units of an entry were changed, in its row too', manipulations.changeUnits, ['unit_mismatch']],
     ['two entries changed places', manipulations.swapEntries, ['order']],
-  ])('finds without an anchor that %s and every digest made to fit', async (_what, manipulate, kinds) => {
-    const found = await auditOf(manipulate);
-    expect(found).toEqual({ code: 1, kinds: new Set(kinds) });
-  });
+  ])(
+    'detects without an anchor that %s and every digest was recomputed',
+    async (_what, manipulate, kinds) => {
+      const found = await auditOf(manipulate);
+      expect(found).toEqual({ code: 1, kinds: new Set(kinds) });
+    },
+  );
 
-  it('finds by an anchor alone that the last entries were removed with all that told of their reveals', async () => {
+  it('detects only by an anchor that the last entries were removed with every trace of their reveals', async () => {
     expect(await auditOf(manipulations.cutTheEnd)).toEqual({ code: 0, kinds: new Set() });
     const found = await auditOf(manipulations.cutTheEnd, '--anchor', anchorFile);
     expect(found).toEqual({ code: 1, kinds: new Set(['anchor_missing']) });
   });
 
-  it('prints entries and anchors that the independent verifier agrees with', async () => {
+  it('prints entries and anchors that the independent verifier confirms', async () => {
     const { stdout } = await doorplate(
       ['audit', 'billing', '--partner', 'acme', '--entries'],
       envOf(original),
@@ -99,7 +102,7 @@ describe('doorplate audit billing', () => {
     expect(cut).toEqual({ code: 1, stdout: expect.stringContaining('anchor_missing: entry 5 had ') });
   });
 
-  it('refuses the signature of an anchor that was changed', async () => {
+  it('refuses a changed anchor by its signature', async () => {
     const [line = ''] = (
       await doorplate(['audit', 'anchor', '--partner', 'acme'], envOf(original))
     ).stdout.split('\n');

@@ -1,4 +1,4 @@
-/** A partner with the packed client, beside a product of its own. */
+/** A partner with the packed client, and its own instance of the product. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, ClientOptions, Time, Tracker } from '../../clients/typescript/src/index.ts';
@@ -6,24 +6,24 @@ import type { Environment } from '../support/doorplate.ts';
 import { installPackedClient, type PartnerProject, type ProgramRun } from '../support/packed-client.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** Of the sample directory. */
+/** An address of the sample directory. */
 export const [GOOGLE, CLOUDFLARE, QUAD9] = ['8.8.8.8', '1.1.1.1', '9.9.9.9'] as const;
 const PAGE = 'https://www.example.com';
 
-/** How much faster than asked the client waits; its time-outs are meant to be as much longer. */
+/** The factor by which the client shortens its waits; its time limits are longer by the same factor. */
 export const HASTE = 50;
 const TIMEOUT_MS = 15_000 * HASTE;
 
 export interface Partner {
   readonly project: PartnerProject;
   readonly service: Service;
-  /** What its clients were told to wait for the service, in milliseconds. */
+  /** The waits that the service asked of its clients, in milliseconds. */
   readonly waits: number[];
-  /** With the partner's key and in haste, unless told. */
+  /** With the partner's key and short waits, unless given. */
   client(options?: Partial<ClientOptions>): Client;
   makeTracker(): Promise<Tracker>;
   visit(trackerId: string, ip: string): Promise<void>;
-  /** What the ledger says that the partner owes. */
+  /** The units that the partner owes by the ledger. */
   units(): Promise<number>;
   run(example: string, args?: readonly string[], env?: Environment): ProgramRun;
   remove(): Promise<void>;

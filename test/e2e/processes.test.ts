@@ -15,13 +15,13 @@ const STORES = [
   },
 ] as const;
 const PAGE = 'https://www.example.com';
-/** Apart from earlier runs on the same event store; work in it can finish where the last part is even. */
+/** Separate from earlier runs on the same event store; addresses with an even last part complete. */
 const net = `${20 + Math.floor(Math.random() * 60)}.${Math.floor(Math.random() * 256)}`;
 const answered = (n: number) => `${net}.${n >> 7}.${(n & 127) * 2}`;
 const unfinished = (n: number) => `${net}.${n >> 7}.${(n & 127) * 2 + 1}`;
 
 describe.each(STORES.filter(({ runs }) => !runs))('processes on $store', () => {
-  it.skip('were not run', () => {});
+  it.skip('are skipped', () => {});
 });
 
 describe.each(STORES.filter(({ runs }) => runs))('two api and two worker processes on $store', ({ env }) => {
@@ -60,7 +60,7 @@ describe.each(STORES.filter(({ runs }) => runs))('two api and two worker process
     }
   });
 
-  it('tell on each node the usage of both, answers just received included', async () => {
+  it('report on each node the usage of both, including the last answers', async () => {
     const { api_key: key } = await nodes[0].newKey(roomy);
     for (let round = 1; round <= 5; round += 1) {
       await Promise.all(Array.from({ length: 40 }, (_, n) => get(n, key, unfinished(500 + n))));
@@ -95,7 +95,7 @@ describe.each(STORES.filter(({ runs }) => runs))('two api and two worker process
   it.each([
     ['enrichment_limit', '--new-enrichments-per-day', 1_000],
     ['pending_limit', '--pending-enrichments', 1_200],
-  ])('admit exactly ten of a hundred at once where %s is ten', async (code, option, base) => {
+  ])('admit exactly ten of a hundred concurrent requests when %s is ten', async (code, option, base) => {
     const { api_key: key } = await nodes[0].newKey([...roomy, option, '10']);
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, n) => post(n, key, unfinished(base + n))),
@@ -120,7 +120,7 @@ describe.each(STORES.filter(({ runs }) => runs))('two api and two worker process
     );
   });
 
-  it('share a tracker: made on one, it captures, feeds and reveals on the other, until one disables it', async () => {
+  it('share a tracker: created on one, it captures, feeds and reveals on the other until it is disabled', async () => {
     const { api_key: key } = await nodes[0].newKey(roomy);
     const made = await nodes[0].call('POST', '/v1/trackers', {
       key,
@@ -164,7 +164,7 @@ describe.each(STORES.filter(({ runs }) => runs))('two api and two worker process
     );
   });
 
-  it('go on within five seconds when the leading worker is killed', async () => {
+  it('continue within five seconds when the leading worker is killed', async () => {
     const { api_key: key } = await nodes[0].newKey(roomy);
     const lastLease = ({ stderr }: Service): number =>
       Number([...stderr().matchAll(/"group":"lookups","lease":"(\d+)","msg":"leading"/g)].at(-1)?.[1] ?? 0);

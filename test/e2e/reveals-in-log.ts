@@ -1,7 +1,7 @@
-/** What the event log says of a partner's reveals. */
+/** A partner's reveals in the event log. */
 import type { RecordedEvent } from '../../event-store/port.ts';
 
-/** How often a reveal was asked for, completed and billed, and with how many units. */
+/** How often a reveal was requested, completed and billed, and with how many units. */
 export interface RevealInLog {
   requested: number;
   completed: number;

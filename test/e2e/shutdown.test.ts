@@ -15,7 +15,7 @@ afterAll(() => service.remove());
 const SHUTDOWN_MS = 10_000;
 const CALLERS = 16;
 
-/** Sends lookups one after the other until none is answered any more. @returns how many were answered */
+/** Sends lookups one after the other until the service stops answering. @returns how many were answered */
 const keepCalling = async (caller: number, answered: { count: number }): Promise<void> => {
   for (let n = 0; ; n += 1) {
     const ip = `9.${caller}.${n >> 8}.${n & 255}`;
@@ -35,7 +35,7 @@ const timed = async <T>(work: Promise<T>): Promise<{ value: T; ms: number }> => 
   return { value: await work, ms: performance.now() - started };
 };
 
-/** A connection that has sent this and nothing more. */
+/** A connection that has sent only this. */
 const stalled = async (text: string, port = Number(service.env.PORT)): Promise<Socket> => {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
@@ -45,7 +45,7 @@ const stalled = async (text: string, port = Number(service.env.PORT)): Promise<S
 };
 
 describe('SIGTERM', () => {
-  it('ends a busy service with 0 within ten seconds and cuts no answer off', async () => {
+  it('ends a busy service with 0 within ten seconds without interrupting a response', async () => {
     const answered = { count: 0 };
     const calling = Promise.all(Array.from({ length: CALLERS }, (_, n) => keepCalling(n, answered)));
     await eventually(
@@ -61,11 +61,12 @@ describe('SIGTERM', () => {
 
     await service.restart();
     const usage = await service.call('GET', '/v1/usage', { key });
-    // Each answer is counted before it is sent: one more than were received would be one that was cut off.
+    // Each response is counted before it is sent: a count above the received ones shows an interrupted
+    // response.
     expect(usage.body.totals.requests).toBe(answered.count);
   });
 
-  it('is not held up by connections on which no whole request comes', async () => {
+  it('does not wait for connections without a complete request', async () => {
     const post = `POST /v1/lookup HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n`;
     const sockets = [
       await stalled(''),

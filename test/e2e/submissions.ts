@@ -1,4 +1,4 @@
-/** What the event log says of reservations and their submissions. */
+/** Reservations and their submissions in the event log. */
 import type { EventStore, RecordedEvent } from '../../event-store/port.ts';
 
 interface ReservationRow {
@@ -9,10 +9,10 @@ interface ReservationRow {
   readonly settled: number;
 }
 
-/** Of the streams that reservations and their submissions stand on. */
+/** The events of streams with reservations and their submissions. */
 export const SUBMISSION_PREFIXES: readonly string[] = ['intake-', 'enrichment-'];
 
-/** Everything in the log up to now, on streams whose names begin so. */
+/** Every event in the log up to now on streams with this prefix. */
 export const readLog = async (store: EventStore, prefixes: readonly string[]): Promise<RecordedEvent[]> => {
   const head = await store.head();
   const events: RecordedEvent[] = [];
@@ -26,7 +26,7 @@ export const readLog = async (store: EventStore, prefixes: readonly string[]): P
   return events;
 };
 
-/** How often each reservation was made, put on an enrichment and settled. */
+/** How often each reservation was made, attached to an enrichment and settled. */
 export const reservationsIn = (events: readonly RecordedEvent[]): ReservationRow[] => {
   const rows = new Map<
     string,
@@ -57,7 +57,7 @@ export const reservationsIn = (events: readonly RecordedEvent[]): ReservationRow
   return [...rows.values()];
 };
 
-/** How many rounds of work were begun for each address. */
+/** How many rounds were started for each address. */
 export const roundsIn = (events: readonly RecordedEvent[]): Map<string, number> => {
   const rounds = new Map<string, number>();
   for (const { type, data } of events) {

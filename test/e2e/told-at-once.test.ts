@@ -25,16 +25,16 @@ const STORES = [
   },
 ] as const;
 const PAGE = 'https://www.example.com';
-/** Of the sample directory: Google. */
+/** An address of the sample directory: Google. */
 const VISITOR = '8.8.8.8';
 const TOLD_MS = 20_000;
 const PUBLIC_NAME = 'hooks.example.com';
 const PRIVATE_NAME = 'private.example.com';
-/** Another address of the loopback than the one that the service is allowed to call. */
+/** A loopback address that the service is not allowed to call. */
 const PRIVATE = '127.0.0.2';
 
 describe.each(STORES.filter(({ runs }) => !runs))('webhooks on $store', () => {
-  it.skip('were not run', () => {});
+  it.skip('are skipped', () => {});
 });
 
 describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env }) => {
@@ -44,13 +44,13 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
   let key: string;
   let webhooks: PartnerWebhooks;
   let port: number;
-  /** Of a receiver that is down until a test starts it. */
+  /** The port of a receiver that is down until a test starts it. */
   let downPort: number;
   let sink: Receiver;
-  /** Each test's receiver is a path of its own. */
+  /** Each test's receiver is a separate path. */
   let path: string;
   let tracker: string;
-  /** What the receiver answers to its n-th request, from 1; 204 else. */
+  /** The receiver's answer to its n-th request, from 1; 204 otherwise. */
   let answers: (n: number) => { status: number; headers?: Record<string, string> };
 
   beforeAll(async () => {
@@ -103,7 +103,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
   const at = (path: string): Received[] => sink.requests.filter((request) => request.path === path);
   const url = (where = path, onPort = port) => `https://127.0.0.1:${onPort}${where}`;
   const endpoint = (where = url(), events?: string[]) => webhooks.create(where, tracker, events);
-  /** Waits for so many requests at this test's path. */
+  /** Waits for the given number of requests at this test's path. */
   const received = (count: number): Promise<Received[]> =>
     eventually(
       `${count} requests`,
@@ -127,7 +127,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
       key,
       headers: { 'idempotency-key': randomUUID() },
     });
-  /** A test, delivered: the receiver's request and what the history says of it. */
+  /** A delivered test event: the receiver's request and the history's entry. */
   const testDelivered = async (to: TestWebhook) => {
     const { delivery_id, event_id } = await webhooks.sendTest(to);
     const shown = await webhooks.becomes('delivered', to, delivery_id, ({ state }) => state === 'delivered');
@@ -138,7 +138,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
     };
   };
 
-  it('tell of a test, a visit and its reveals, signed; the history says the same', async () => {
+  it('notify of a test event, a visit and its reveals with a signature, and the history agrees', async () => {
     const hook = await endpoint();
     const { event_id } = await webhooks.sendTest(hook);
     await received(1);
@@ -147,7 +147,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
 
     const asked = await reveal(visited.session_id);
     expect(asked.status, JSON.stringify(asked.body)).toBe(202);
-    // Nobody reads the receipt: it completes because somebody is told of it.
+    // No receipt is read: the reveal completes because an endpoint is subscribed.
     await received(3);
     const again = await reveal(visited.session_id);
     expect(again.status, JSON.stringify(again.body)).toBe(200);
@@ -205,7 +205,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
     expect(at(path)).toHaveLength(4);
   });
 
-  it('come again with the same bytes and a new signature when the receiver wants them later', async () => {
+  it('are repeated with the same bytes and a new signature when the receiver asks for a later attempt', async () => {
     answers = (n) => (n < 3 ? { status: 503, headers: { 'retry-after': '1' } } : { status: 200 });
     const hook = await endpoint();
     const { event_id, shown, requests } = await testDelivered(hook);
@@ -221,7 +221,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
     expect(new Set(requests.map(({ headers }) => headers['webhook-signature'])).size).toBe(3);
   });
 
-  it('wait for a receiver that is down, and come once it is up; those of a deleted endpoint never', async () => {
+  it('wait for a receiver that is down, and never reach a deleted endpoint', async () => {
     const [hook, other] = [await endpoint(url('/stays', downPort)), await endpoint(url('/goes', downPort))];
     const [kept, dropped] = [await webhooks.sendTest(hook), await webhooks.sendTest(other)];
     for (const [to, { delivery_id }] of [
@@ -253,7 +253,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
     }
   });
 
-  it('come again under the same event id when they are asked for again', async () => {
+  it('are repeated under the same event id by a retry', async () => {
     const hook = await endpoint();
     const { event_id, shown } = await testDelivered(hook);
     const retried = await webhooks.ask('POST', `/${hook.id}/deliveries/${shown.id}/retry`, 200, {});
@@ -271,7 +271,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
     expect(await webhooks.history(hook)).toHaveLength(1);
   });
 
-  it('are not made up for after a pause', async () => {
+  it('are not sent afterwards for events during a pause', async () => {
     const hook = await endpoint();
     await webhooks.ask('PATCH', `/${hook.id}`, 200, { enabled: false });
     await session('9.9.9.9');
@@ -283,7 +283,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
     expect(at(path)).toHaveLength(1);
   });
 
-  it('are signed with both secrets while one takes over from the other', async () => {
+  it('are signed with both secrets during the overlap of a rotation', async () => {
     const hook = await endpoint();
     const rotated: TestWebhook = await webhooks.ask('POST', `/${hook.id}/rotate-secret`, 200, {});
     expect(rotated.signing_secret).not.toBe(hook.signing_secret);
@@ -311,7 +311,7 @@ describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env })
     expect(at(target)).toEqual([]);
   });
 
-  it('go to a name whose addresses are allowed, and never to one that has another', async () => {
+  it('reach a name whose addresses are all allowed, and no name with another address', async () => {
     const hidden = await startReceiver({ tls: allowed.tls, host: PRIVATE, port });
     try {
       const named = await endpoint(`https://${PUBLIC_NAME}:${port}${path}`);

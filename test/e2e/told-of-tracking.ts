@@ -1,4 +1,4 @@
-/** Whether what customers were told of sessions and reveals holds: over HTTP, by the audit and in the event log. */
+/** Checks the acknowledged sessions and reveals over HTTP, by the audit and in the event log. */
 import { expect } from 'vitest';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { REVEAL_PREFIX } from '../../domain/reveals/events.ts';
@@ -15,7 +15,9 @@ const COMPLETED_MS = 50_000;
 const SELDOM_MS = 250;
 const AT_ONCE = 8;
 
-/** All that a customer was told, from the beginning, holds now; of the reveals those since the last time. */
+/**
+ * Checks everything that was acknowledged since the beginning; of the reveals those since the last check.
+ */
 export const verifyTold = async (service: Service, customer: Customer): Promise<void> => {
   const { told } = customer;
   expect(told.unexpected).toEqual([]);
@@ -26,7 +28,7 @@ export const verifyTold = async (service: Service, customer: Customer): Promise<
   await verifyUsage(service, customer);
 };
 
-/** Every acknowledged reveal completes, and every one with data has its one unit. */
+/** Every acknowledged reveal completes, and every one with data has one unit. */
 export const verifyCompleted = async (
   service: Service,
   store: EventStore,
@@ -57,7 +59,7 @@ export const verifyCompleted = async (
   expect(all.some(({ completed, hasData }) => completed === 1 && !hasData)).toBe(true);
 };
 
-/** Every tab with an acknowledged visit is one session; who followed the feed has met each session once, in order. */
+/** Every tab with an acknowledged visit is one session, and the feed shows each session once, in order. */
 const verifySessions = async (service: Service, customer: Customer): Promise<void> => {
   const { key, told } = customer;
   await eventually(
@@ -83,7 +85,7 @@ const verifySessions = async (service: Service, customer: Customer): Promise<voi
 };
 
 /**
- * Each acknowledged reveal from the `first` on is there under its key, and its receipt can be read.
+ * Every acknowledged reveal from the `first` on exists under its key and has a receipt.
  * @returns the receipts
  */
 const receiptsOf = async (service: Service, { key, told }: Customer, first: number): Promise<Called[]> => {

@@ -8,7 +8,7 @@ import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const PAGE = 'https://www.example.com';
-/** Of the sample directory. */
+/** An address of the sample directory. */
 const ADDRESS = '8.8.8.8';
 const VISITOR = '1.1.1.1';
 const NOTED = { NODE_OPTIONS: `--import=${import.meta.resolve('../support/note-telemetry.ts')}` };
@@ -21,7 +21,7 @@ const newTrace = () => {
 const lookUp = (service: Service, key: string, ip: string, headers = {}) =>
   service.call('POST', '/v1/lookup', { key, body: { ip }, headers });
 
-describe('with an exporter', () => {
+describe('a trace exporter', () => {
   let otlp: Awaited<ReturnType<typeof startOtlpReceiver>>;
   let receiver: Receiver;
   let service: Service;
@@ -49,7 +49,7 @@ describe('with an exporter', () => {
 
   const ofTrace = (traceId: string): SeenSpan[] =>
     otlp.spans().filter((span) => span.traceId === traceId || span.links.includes(traceId));
-  /** Waits until a trace has all of these, and gives it. */
+  /** Waits until a trace has all of these spans and returns it. */
   const has = (traceId: string, names: readonly string[]): Promise<SeenSpan[]> =>
     eventually(
       `the spans ${names.join(', ')}`,
@@ -58,7 +58,7 @@ describe('with an exporter', () => {
       SENT_MS,
     );
 
-  it('a lookup is one trace from its request over command, store and projections to its attempt', async () => {
+  it('receives one trace of a lookup from its request over command, store and projections to its attempt', async () => {
     const { traceId, spanId, headers } = newTrace();
     const answer = await lookUp(service, key, ADDRESS, headers);
     expect(answer.status).toBe(202);
@@ -86,7 +86,7 @@ describe('with an exporter', () => {
     expect(one('attempt enrichment')?.attributes).toMatchObject({ 'doorplate.outcome': 'completed' });
   });
 
-  it('a capture is one trace to its delivery, of which the receiver is told nothing', async () => {
+  it('receives one trace of a capture to its delivery, which does not reach the receiver', async () => {
     const body = { name: 'a site', origins: [PAGE] };
     const tracker = (await service.call('POST', '/v1/trackers', { key, body })).body.id;
     const endpoint = {
@@ -119,7 +119,7 @@ describe('with an exporter', () => {
     for (const request of receiver.requests) expect(request.headers).not.toHaveProperty('traceparent');
   });
 
-  it('no trace leads from a reveal to the work on its address', async () => {
+  it('receives no trace that links a reveal to the enrichment of its address', async () => {
     const session = (await service.call('GET', '/v1/sessions', { key })).body.sessions[0].session_id;
     const { traceId, headers } = newTrace();
     await service.call('POST', `/v1/sessions/${session}/reveal`, {
@@ -148,7 +148,7 @@ describe('with an exporter', () => {
     ).toEqual([]);
   });
 
-  it('holds no key, address, label, query or path of anybody', async () => {
+  it('receives no key, address, label, query or path', async () => {
     const query = `ip=${ADDRESS}`;
     const { traceId, headers } = newTrace();
     expect((await service.call('GET', `/v1/lookup?${query}`, { key, headers })).status).toBe(200);
@@ -160,7 +160,7 @@ describe('with an exporter', () => {
     }
   });
 
-  it('sends what is pending when it ends', async () => {
+  it('receives pending spans at shutdown', async () => {
     const { traceId, headers } = newTrace();
     await service.call('GET', '/v1/trackers', { key, headers });
     expect(await service.terminate()).toBe(0);
@@ -169,8 +169,8 @@ describe('with an exporter', () => {
   });
 });
 
-describe('without an exporter, or with one that does not answer', () => {
-  it('loads nothing of OpenTelemetry, and writes no trace into events', async () => {
+describe('the service without an answering exporter', () => {
+  it('loads no OpenTelemetry module and writes no trace into events when no exporter is set', async () => {
     const service = await startService({ env: { ...NOTED, OTEL_SERVICE_NAME: 'unused' } });
     try {
       const { status } = await lookUp(service, service.demoKey(), ADDRESS, newTrace().headers);
@@ -183,7 +183,7 @@ describe('without an exporter, or with one that does not answer', () => {
   }, 60_000);
 
   it.each(['is not there', 'hangs'])(
-    'serves and ends as ever where the receiver %s',
+    'serves and stops as usual when the trace receiver %s',
     async (what) => {
       const server = createServer(() => undefined);
       const port = await freePort();

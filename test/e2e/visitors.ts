@@ -1,4 +1,7 @@
-/** Visitors of customers' websites and the partners behind them, who work without a pause and remember what they were told. */
+/**
+ * Visitors of customers' websites and the partners behind them, who act without a pause and record the
+ * answers.
+ */
 import { randomUUID } from 'node:crypto';
 import type { Called } from '../support/call.ts';
 import type { Service } from '../support/service.ts';
@@ -10,26 +13,26 @@ export interface Customer {
   readonly told: Told;
 }
 
-/** What was done for one customer, and what the service said to it. */
+/** The actions for one customer, and the service's answers. */
 export interface Told {
-  /** Of every browser tab from which anything was sent: acknowledged or not. */
+  /** Every browser tab that sent a visit, acknowledged or not. */
   readonly tabs: Set<string>;
-  /** Of tabs with an acknowledged visit. */
+  /** Tabs with an acknowledged visit. */
   readonly captured: Set<string>;
   /** Capture requests that a 204 acknowledged. */
   captures: number;
-  /** Those of which nobody knows whether they were counted. */
+  /** Capture requests that may or may not be counted. */
   uncertainCaptures: number;
-  /** Sessions as they came to somebody who follows the feed by its cursor. */
+  /** Sessions in the order in which a follower of the feed received them by its cursor. */
   readonly followed: string[];
   cursor: string;
   /** Acknowledged reveals by Idempotency-Key. */
   readonly reveals: Map<string, Revealed>;
-  /** So many of them have been looked at again. */
+  /** The number of reveals that have been checked already. */
   checkedReveals: number;
-  /** Answers that nobody may get here. */
+  /** Answers that must not occur here. */
   readonly unexpected: string[];
-  /** Answers that were as wished, and not "later". */
+  /** Answers that succeeded, not counting temporary refusals. */
   answers: number;
 }
 
@@ -55,14 +58,14 @@ export const toldNothing = (): Told => ({
 export const PAGE = 'https://www.example.com';
 const VISITORS = 3;
 const REVEALERS = 5;
-/** The pixel sends what was not answered once more; a partner is told to repeat until there is an answer. */
+/** The pixel repeats an unanswered visit once; a partner repeats until there is an answer. */
 const CAPTURE_TRIES = 2;
 const REVEAL_TRIES = 40;
 const AGAIN_MS = 20;
 
 type Callable = Pick<Service, 'call'>;
 
-/** One more page of the feed from where the customer's follower stands. */
+/** Reads one more page of the feed from the follower's cursor. */
 export const follow = async (service: Callable, { key, tracker_id, told }: Customer): Promise<Called> => {
   const from = told.cursor === '' ? '' : `&cursor=${told.cursor}`;
   const page = await service.call('GET', `/v1/sessions?tracker_id=${tracker_id}&limit=100${from}`, { key });
@@ -86,9 +89,9 @@ export const reveal = (
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
 
 /**
- * Lets visitors come to each customer's site from the addresses that `nextIp` gives, and each customer follow the feed
- * and reveal half of the sessions; they bear with a service that is away.
- * @returns lets them end what they are doing
+ * Makes visitors come to each customer's site from the addresses of `nextIp`, and makes each customer
+ * follow the feed and reveal half of the sessions; they tolerate an unavailable service.
+ * @returns stops them after their current action
  */
 export const startVisitors = (
   service: Callable,
@@ -97,7 +100,7 @@ export const startVisitors = (
 ): (() => Promise<void>) => {
   let stopping = false;
 
-  /** null: no answer. Notes answers that are neither as wished nor "later". */
+  /** null: no answer. Records answers that are neither a success nor a temporary refusal. */
   const ask = async (
     { told }: Customer,
     wished: readonly number[],
@@ -153,13 +156,13 @@ export const startVisitors = (
       if (answer?.status === 200 || answer?.status === 202) {
         const { reveal_id } = answer.body;
         customer.told.reveals.set(idempotencyKey, { session_id, reveal_id });
-        // Completes it, where that is possible already.
+        // Completes it if it can complete already.
         await ask(customer, [200, 202], () =>
           service.call('GET', answer.body.status_url, { key: customer.key }),
         );
         return;
       }
-      // Some give up: what has become of their reveal must not depend on it.
+      // Some callers stop polling: the outcome of their reveal must not depend on it.
       if (stopping && tries % 2 === 0) return;
       await pause();
     }

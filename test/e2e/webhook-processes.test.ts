@@ -28,7 +28,7 @@ const PAGE = 'https://www.example.com';
 const CONCURRENCY = 4;
 const EVENTS = 24;
 const ROOMY_MS = 30_000;
-/** Its receiver answers only when it is let to; the other one at once. */
+/** Its receiver answers only when it is released; the other one answers at once. */
 const HOLDING = '/holding';
 const PROMPT = '/prompt';
 
@@ -38,7 +38,7 @@ interface Held {
 }
 
 describe.each(STORES.filter(({ runs }) => !runs))('webhooks of several processes on $store', () => {
-  it.skip('were not run', () => {});
+  it.skip('are skipped', () => {});
 });
 
 describe.each(STORES.filter(({ runs }) => runs))(
@@ -51,16 +51,16 @@ describe.each(STORES.filter(({ runs }) => runs))(
     let workers: readonly [Service, Service];
     let key: string;
     let tracker: string;
-    /** Of a partner at either node. */
+    /** Requests of a partner on either node. */
     let at: readonly [PartnerWebhooks, PartnerWebhooks];
     let hook: TestWebhook;
     let other: TestWebhook;
-    /** What is under way at the receiver that holds. */
+    /** The open requests at the receiver that holds its answers. */
     const held = new Set<Held>();
-    /** The most at once. */
+    /** The maximum of concurrent requests. */
     let most = 0;
     let holds = true;
-    /** Event ids: of what it took, and of what was cut off before that. */
+    /** Event ids: of accepted requests, and of interrupted ones. */
     const taken: string[] = [];
     const cut: string[] = [];
 
@@ -105,7 +105,7 @@ describe.each(STORES.filter(({ runs }) => runs))(
       await database?.drop();
     });
 
-    /** Visits from here and there, captured on either node. */
+    /** Visits, captured alternately on both nodes. */
     const visits = (count: number) =>
       Promise.all(
         Array.from({ length: count }, async (_, n) => {
@@ -115,7 +115,7 @@ describe.each(STORES.filter(({ runs }) => runs))(
           expect((await service.call('POST', '/tracking/collect', { headers, body })).status).toBe(204);
         }),
       );
-    /** All of its places are taken, and the workers that are there have had turns since. */
+    /** All of its slots are taken, and all workers have polled since. */
     const full = async (): Promise<void> => {
       await eventually(
         'all places are taken',
@@ -149,7 +149,7 @@ describe.each(STORES.filter(({ runs }) => runs))(
       expect(new Set(taken)).toEqual(expected);
     };
 
-    it('go from either node to an endpoint made on one, by both workers, and no more at once than it may have', {
+    it('go from either node to an endpoint by both workers, within its limit of concurrent requests', {
       timeout: 90_000,
     }, async () => {
       await visits(EVENTS);
@@ -191,7 +191,7 @@ describe.each(STORES.filter(({ runs }) => runs))(
       );
       holds = false;
       release();
-      // What it had claimed is another's in half a minute, for which nobody waits here.
+      // Its claims expire in half a minute; this test does not wait for that.
       await administer(
         database.url,
         `update work.delivery_claim set lease_until = 'epoch' where holder in (

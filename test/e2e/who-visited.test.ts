@@ -6,9 +6,9 @@ import { type CustomerSite, startCustomerSite } from '../support/customer-site.t
 import { eventually } from '../support/eventually.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** Of the sample directory: Google, in the United States. */
+/** An address of the sample directory: Google, in the United States. */
 const VISITOR = '8.8.8.8';
-/** From the answer to a capture to its session in the feed, and from a view to either. */
+/** From the response of a capture to its session in the feed, and from a page view to either. */
 const A_MOMENT_MS = 2_000;
 const ENRICHED_MS = 5_000;
 
@@ -30,7 +30,7 @@ afterAll(async () => {
 const call = (method: string, path: string, options: CallOptions = {}) =>
   service.call(method, path, { key, ...options });
 
-/** A tracker of the customer's site, as the API answers its creation. */
+/** A tracker of the customer's site, as the API returns it on creation. */
 const createTracker = async (): Promise<{ id: string; snippet: string }> => {
   const body = { name: 'A website', origins: [site.origin], customer_reference: 'customer-42' };
   const made = await call('POST', '/v1/trackers', { body });
@@ -38,7 +38,7 @@ const createTracker = async (): Promise<{ id: string; snippet: string }> => {
   return made.body;
 };
 
-/** What a browser on a page of the site sends through a proxy that the service trusts by default: a loopback one. */
+/** What a browser on the site sends through a proxy on loopback, which the service trusts by default. */
 const capture = (tracker_id: string, ip: string, custom: object): Promise<Called> =>
   service.call('POST', '/tracking/collect', {
     headers: { 'content-type': 'text/plain;charset=UTF-8', origin: site.origin, 'x-forwarded-for': ip },
@@ -48,7 +48,7 @@ const capture = (tracker_id: string, ip: string, custom: object): Promise<Called
 const feedOf = (tracker: string) => call('GET', `/v1/sessions?tracker_id=${tracker}`);
 
 describeInBrowser('a visitor with Chromium, on a page with the returned snippet', () => {
-  it('is a session in the feed within a moment, with the labels of the page and no country', async () => {
+  it("a page view becomes a session in the feed within a moment, with the page's labels and no country", async () => {
     const { id, snippet } = await createTracker();
     const labelled = snippet.replace("data-custom='{}'", `data-custom='{"plan":"pro","seats":3}'`);
     expect(labelled).not.toBe(snippet);
@@ -86,7 +86,7 @@ describe('a visitor from a public address', () => {
   let tracker: { id: string; snippet: string };
   let session: { session_id: string; visitor_country: string | null; custom: object };
   let receipt: Called['body'];
-  /** Answers that the tracker's usage has to tell of, by status. */
+  /** The answers that the tracker's usage must count, by status. */
   const told: Called[] = [];
   const noted = async (answer: Promise<Called>): Promise<Called> => {
     told.push(await answer);
@@ -97,7 +97,7 @@ describe('a visitor from a public address', () => {
     tracker = await createTracker();
   });
 
-  it('is captured with a 204 and, as soon as that is there, a session with its country', async () => {
+  it('is captured with a 204 and becomes a session with its country at once', async () => {
     const captured = await capture(tracker.id, VISITOR, { campaign: 'spring' });
     expect(captured.status).toBe(204);
     expect(captured.headers.get('access-control-allow-origin')).toBe(site.origin);
@@ -107,7 +107,7 @@ describe('a visitor from a public address', () => {
     expect(session).toMatchObject({ visitor_country: 'US', custom: { campaign: 'spring' } });
   });
 
-  it('is revealed: 202, then a receipt with the company, which the same key gives again', async () => {
+  it('is revealed: 202, then a receipt with the company, which the same key returns again', async () => {
     const { session_id } = session;
     const headers = { 'idempotency-key': randomUUID() };
     const reveal = () => noted(call('POST', `/v1/sessions/${session_id}/reveal`, { headers }));
@@ -153,7 +153,7 @@ describe('a visitor from a public address', () => {
     ]);
   });
 
-  it("shows in the key's usage and in the tracker's, and both say the same", async () => {
+  it("counts in the key's and in the tracker's usage alike", async () => {
     const usage = (await call('GET', '/v1/usage')).body;
     const ofTracker = (await call('GET', `/v1/trackers/${tracker.id}/usage`)).body;
     expect(usage.reveals).toMatchObject({ billable_reveals: 1, completed_reveals: 1 });
@@ -172,7 +172,7 @@ describe('a visitor from a public address', () => {
     expect(ofTracker.pending_reveals).toBe(0);
   });
 
-  it('is neither captured nor revealed once the tracker is disabled; what there was stays', async () => {
+  it('is neither captured nor revealed once the tracker is disabled, while earlier data stay', async () => {
     expect((await call('DELETE', `/v1/trackers/${tracker.id}`)).status).toBe(200);
     const late = await capture(tracker.id, VISITOR, {});
     expect([late.status, late.body.error.code]).toEqual([403, 'tracker_origin_denied']);

@@ -5,7 +5,7 @@ import { buildPixel, PIXEL_FILE } from '../../pixel/build.ts';
 
 const committed = readFileSync(PIXEL_FILE);
 
-it('the committed pixel is what its sources make; if it is not: npm run build:pixel', async () => {
+it('the committed pixel is built from its sources; otherwise run: npm run build:pixel', async () => {
   expect(Buffer.from(await buildPixel()).toString()).toBe(committed.toString());
 });
 

@@ -4,7 +4,7 @@ import { setStage } from './suite/stage.ts';
 import { describeToken } from './suite/token.ts';
 import { describeViews } from './suite/views.ts';
 
-/** One file, so that one browser does: several at once take longer than one after the other. */
+/** One file, so that one browser serves all: several at once take longer than one after the other. */
 describeInBrowser('the pixel in Chromium', () => {
   const play = setStage();
   describeViews(play);

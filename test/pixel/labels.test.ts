@@ -7,7 +7,7 @@ const many = (count: number) => Object.fromEntries(Array.from({ length: count },
 const ofBytes = (bytes: number) =>
   `{"a":"${'a'.repeat(512)}","b":"${'a'.repeat(512)}","c":"${'a'.repeat(512)}","d":"${'a'.repeat(bytes - 1_565)}"}`;
 
-/** What the service makes of the same text, so that a page is warned of exactly what would be refused. */
+/** The service's decision on the same text: a page must be warned of exactly what would be refused. */
 const parsedByService = (text: string): unknown => {
   try {
     return parseCustom(JSON.parse(text.trim() || '{}'));
@@ -65,7 +65,7 @@ describe('labels', () => {
     ['a lone low surrogate', '{"a":"x\\ude00x"}'],
     ['2,049 bytes', ofBytes(2_049)],
     ['2,048 characters of more bytes', ofBytes(2_048).replace(/a"}$/, 'é"}')],
-  ])('are not %s', (_what, text) => {
+  ])('may not be %s', (_what, text) => {
     expect([parseLabels(text), parsedByService(text)]).toEqual([null, null]);
   });
 });

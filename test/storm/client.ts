@@ -1,4 +1,4 @@
-/** How clients of a storm call the api processes: at random, with a time limit, and observed. */
+/** Sends the requests of a storm's clients to a random api process, with a time limit, and records them. */
 import { type Called, type CallOptions, call } from '../support/call.ts';
 import type { Observation, RequestKind } from './observations.ts';
 import type { Random } from './random.ts';
@@ -7,7 +7,7 @@ import type { Violations } from './violations.ts';
 export interface Client {
   /**
    * Sends one request to any api process.
-   * @param expected the statuses that may come beside 503
+   * @param expected the allowed statuses beside 503
    * @returns null when no answer came: the outcome is unknown
    */
   ask(
@@ -17,7 +17,7 @@ export interface Client {
     path: string,
     options?: CallOptions,
   ): Promise<Called | null>;
-  /** Notes something that was not a request of a client, such as a delivery. */
+  /** Records an event that was not a client's request, such as a delivery. */
   observe(observation: Observation): void;
   readonly observations: readonly Observation[];
 }

@@ -1,4 +1,4 @@
-/** The nodes of an EventStoreDB, controlled by a command that the caller of the storm names. */
+/** The nodes of an EventStoreDB, controlled by a command from the storm's options. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { hostsOf } from './stack.ts';
@@ -10,7 +10,7 @@ export interface Cluster {
   readonly nodes: readonly number[];
   /** Runs `COMMAND ACTION NODE`. @throws when it does not exit with 0 */
   control(action: NodeAction, node: number): Promise<void>;
-  /** The node that leads; null: none says so. */
+  /** The node that leads; null: no node reports itself as leader. */
   leader(): Promise<number | null>;
 }
 

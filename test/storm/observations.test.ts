@@ -38,7 +38,7 @@ describe('the recovery of a kind of request from a fault', () => {
     ]);
   });
 
-  it('is null where no request succeeds before the next fault', () => {
+  it('is null when no request succeeds before the next fault', () => {
     const next = { ...fault, name: 'the next fault', startedAt: 6_000, liftedAt: 6_500 };
     const observations = [request(2_000, 2_500, 'cut'), request(6_600, 6_800, 'success')];
     expect(ofReveals(observations, [fault, next])).toMatchObject([

@@ -1,5 +1,5 @@
 export interface StormOptions {
-  /** How long load and faults go on; the proofs take up to some minutes more. */
+  /** The duration of load and faults; the checks take some minutes more. */
   readonly minutes: number;
   /** Decides the order of the faults, their victims and the load. */
   readonly seed: number;
@@ -11,6 +11,6 @@ export interface StormOptions {
   readonly only?: string | undefined;
   /** An existing folder for the processes' whole logs; undefined: they are not kept. */
   readonly logFolder?: string | undefined;
-  /** Told what goes on, a line each. */
+  /** Receives progress, a line each. */
   readonly say: (line: string) => void;
 }

@@ -1,4 +1,4 @@
-/** The partners of a storm, and what the service told each of them. */
+/** The partners of a storm, and the service's answers to each of them. */
 import type { Called } from '../support/call.ts';
 
 /** A browser tab that visits a partner's website from one address: one session. */
@@ -13,20 +13,20 @@ export interface Tab {
   shown: boolean;
 }
 
-/** What is asked with one Idempotency-Key. */
+/** A reveal request of one Idempotency-Key. */
 export interface AskedReveal {
   readonly sessionId: string;
-  /** null: no answer told it yet. */
+  /** null: no response named it yet. */
   revealId: string | null;
 }
 
-/** Requests by what their answers, or the lack of one, say of counting. */
+/** Requests by what their responses imply for counting. */
 export interface Counting {
-  /** An answer that is counted: its count was durable before it was sent. */
+  /** A response that is counted: its count was durable before it was sent. */
   answered: number;
   /** A 503 that may come from before or after the request was counted. */
   unavailable: number;
-  /** No answer: the connection or process was cut, or hung. */
+  /** No response: the connection or process was cut, or hung. */
   cut: number;
   /** 503 `usage_unavailable`: not counted. */
   uncounted: number;
@@ -72,7 +72,7 @@ export const newPartner = (made: Pick<Partner, 'partnerId' | 'key' | 'trackerId'
   receivedEvents: new Set(),
 });
 
-/** Notes what an answer says of its counting; null: there was none. */
+/** Records what a response implies for its count; null: there was none. */
 export const noteCounting = (counting: Counting, answer: Called | null): void => {
   if (answer === null) counting.cut += 1;
   else if (answer.status !== 503) counting.answered += 1;

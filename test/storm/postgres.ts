@@ -1,4 +1,4 @@
-/** A PostgreSQL of the storm's own that it can stop, start, cut off and slow down. */
+/** The storm's own PostgreSQL, which it can stop, start, cut off and slow down. */
 
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { identify, isAlive, until } from '../../platform/embedded/processes.ts';
@@ -8,9 +8,9 @@ import { reap } from '../support/reaped.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 
 export interface StormPostgres {
-  /** Through the proxy: what the processes are given. */
+  /** Through the proxy: the URL for the processes. */
   readonly url: string;
-  /** Past the proxy: the storm's own connections. */
+  /** Without the proxy: the storm's own connections. */
   readonly directUrl: string;
   readonly proxy: TcpProxy;
   /** SIGINT: PostgreSQL's fast shutdown. SIGQUIT: its immediate one, after which it recovers from its log. */
@@ -26,7 +26,7 @@ export const startStormPostgres = async (): Promise<StormPostgres> => {
   const dataDir = makeDataFolder();
   reap({ folder: dataDir });
   const handles: EmbeddedPostgres[] = [];
-  // As a command that passes by: nothing starts PostgreSQL again behind the storm's back.
+  // Like a short-lived command: nothing else restarts PostgreSQL.
   const start = async (): Promise<EmbeddedPostgres> => {
     const moreSettings = ['max_connections=200'];
     const started = await startEmbeddedPostgres({ dataDir, mode: 'join', log: QUIET, moreSettings });

@@ -26,11 +26,11 @@ export interface StormProcess {
   freeze(): void;
   thaw(): void;
   isReady(): Promise<boolean>;
-  /** What /readyz answers. */
+  /** The response of /readyz. */
   readiness(): Promise<string>;
   /** Resident memory in MiB; null while it does not run. */
   residentMemory(): number | null;
-  /** All that it has logged, from its first start on. */
+  /** Everything that it has logged since its first start. */
   log(): string;
   lastLogLines(): string;
   cli(...args: string[]): Promise<Ended>;
@@ -41,7 +41,7 @@ export interface ProcessOptions {
   readonly name: string;
   readonly role: Role;
   readonly env: Environment;
-  /** Called when the process ends without having been told to. */
+  /** Called when the process ends without a stop. */
   readonly onUnexpectedEnd: (code: number | null) => void;
 }
 

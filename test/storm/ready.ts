@@ -3,7 +3,9 @@ import type { StormProcess } from './processes.ts';
 
 const POLL_MS = 100;
 
-/** Waits until all processes report at once that they are ready. @returns when; null: not within the limit */
+/**
+ * Waits until all processes report at once that they are ready. @returns when; null: not within the limit
+ */
 export const waitUntilReady = async (
   processes: readonly StormProcess[],
   limitMs: number,
@@ -17,7 +19,7 @@ export const waitUntilReady = async (
   return null;
 };
 
-/** What the processes that are not ready say. */
+/** The reasons of the processes that are not ready. */
 export const describeUnready = async (processes: readonly StormProcess[]): Promise<string> => {
   const texts = await Promise.all(
     processes.map(async (one) => {

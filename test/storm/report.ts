@@ -1,4 +1,4 @@
-/** What a storm found out, for people and programs. */
+/** The result of a storm, for people and programs. */
 import { cpus } from 'node:os';
 import type { MemoryPeaks } from './memory.ts';
 import { REQUEST_KINDS, type Recovery, type RequestKind } from './observations.ts';

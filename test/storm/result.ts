@@ -5,7 +5,7 @@ import type { StormProcess } from './processes.ts';
 import { machineName, type StormResult } from './report.ts';
 import type { Violations } from './violations.ts';
 
-/** What a storm has seen. */
+/** The observations of a storm. */
 interface Findings {
   readonly client: Client;
   readonly violations: Violations;

@@ -44,5 +44,5 @@ const result = await run({
 });
 process.stdout.write(`${printable(result)}\n`);
 if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`);
-// A helper process of the tests' own would keep this one alive.
+// Test helper processes would keep this one alive.
 process.exit(result.violationCount === 0 ? 0 : 1);

@@ -1,4 +1,4 @@
-/** Everything that a storm runs: two api and two workers processes, their stores, and the world around them. */
+/** The service of a storm: two api and two workers processes, their stores, and the outside world. */
 import type { ServerResponse } from 'node:http';
 import { startDnsServer } from '../support/dns-server.ts';
 import { type Environment, MASTER_KEY } from '../support/doorplate.ts';
@@ -13,12 +13,15 @@ import type { Violations } from './violations.ts';
 
 export interface Stack {
   readonly postgres: StormPostgres;
-  /** Before the EventStoreDB; null: PostgreSQL is the event store, or a cluster that clients reach by its own addresses. */
+  /**
+   * The proxy of the EventStoreDB; null: PostgreSQL is the event store, or a cluster that clients reach
+   * directly.
+   */
   readonly storeProxy: TcpProxy | null;
   readonly processes: readonly StormProcess[];
   readonly api: readonly StormProcess[];
   readonly workers: readonly StormProcess[];
-  /** Where webhooks of a partner go. */
+  /** The receiver of a partner's webhooks. */
   webhookUrl(partnerId: string): string;
   /** Makes host names of webhooks unknown, or known again. */
   breakDns(broken: boolean): void;
@@ -30,12 +33,12 @@ export interface StackOptions {
   readonly eventStoreUrl: string | undefined;
   readonly violations: Violations;
   readonly onDelivery: (request: Received, response: ServerResponse) => void;
-  /** Of the processes. Default: two of each. */
+  /** The number of processes. Default: two of each. */
   readonly roles?: readonly Role[] | undefined;
 }
 
 const HOOK_HOST = 'hooks.example.com';
-/** No ceiling is part of the storm; retries come soon, so that two minutes hold several. */
+/** No ceiling limits the storm; retry delays are short, so that two minutes hold several. */
 const SETTINGS: Environment = {
   MASTER_KEY,
   LOG_LEVEL: 'info',
@@ -103,7 +106,7 @@ export const startStack = async ({
   }
 };
 
-/** A vendor of company data that fails now and then, and does not know a quarter of the addresses. */
+/** A data vendor that fails at random and does not know a quarter of the addresses. */
 const startVendor = () => {
   let asked = 0;
   return startProvider((ip, response) => {

@@ -3,11 +3,11 @@ import { describe as described, printable } from './report.ts';
 import { runStorm } from './storm.ts';
 
 const MINUTES = 2;
-/** The start, the two minutes, the last fault, and the proofs. */
+/** The start, the two minutes, the last fault, and the checks. */
 const TEST_MS = 480_000;
 
 it(
-  'keeps every promise through two minutes of faults on PostgreSQL',
+  'every promise holds through two minutes of faults on PostgreSQL',
   async () => {
     const seed = Number(process.env.STORM_SEED ?? 1 + (Date.now() % 2 ** 31));
     const log: string[] = [];

@@ -1,4 +1,7 @@
-/** A storm: mixed load over several processes, one fault after another, and the proof that every promise was kept. */
+/**
+ * A storm: mixed load over several processes, one fault after another, and the check that every promise was
+ * kept.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createClient } from './client.ts';
@@ -22,18 +25,18 @@ import { createViolations } from './violations.ts';
 
 const START_LIMIT_MS = 90_000;
 
-/** What happens to the stack under load, and what is proved beside the invariants. */
+/** The changes to the stack under load, and the checks beside the invariants. */
 export interface Course {
   /** Default: two api and two workers processes. */
   readonly roles?: readonly Role[];
   disturb(stack: Stack, load: Load, options: StormOptions): Promise<InjectedFault[]>;
-  /** @returns how much of what was proved */
+  /** @returns how much of what was checked */
   check?(stack: Stack, load: Load): Promise<Record<string, number>>;
 }
 
 const FAULTS: Course = { disturb: injectFaults };
 
-/** Runs a storm. @throws when the stack cannot be started; what the service does wrong is in the result */
+/** Runs a storm. @throws when the stack cannot be started; broken promises are in the result */
 export const runStorm = async (options: StormOptions, course: Course = FAULTS): Promise<StormResult> => {
   const { seed, eventStoreUrl, say } = options;
   const random = createRandom(seed);

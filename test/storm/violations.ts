@@ -1,14 +1,14 @@
-/** Something that the service promised and did not keep. */
+/** A promise that the service broke. */
 export interface Violation {
   readonly invariant: string;
-  /** What was seen, with ids. */
+  /** The observation, with ids. */
   readonly detail: string;
 }
 
 export interface Violations {
   add(invariant: string, detail: string): void;
   readonly found: readonly Violation[];
-  /** All that were added, also those beyond the ones kept. */
+  /** The number of all violations, also beyond the ones kept. */
   count(): number;
 }
 

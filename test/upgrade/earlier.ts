@@ -1,4 +1,4 @@
-/** What a partner did more than thirty days before a release was recorded, and what has expired since. */
+/** A partner's actions more than thirty days before a release was recorded, and their expiry. */
 import { expect } from 'vitest';
 import { sweepToEnd } from '../../bin/retention.ts';
 import { updateKey } from '../../commands/partners/manage-partner.ts';
@@ -46,7 +46,7 @@ const changeTrackers = async (api: TestApi, key: Key, tracker: string): Promise<
   await sent(api, key, 'POST', `${url}/delete`);
 };
 
-/** An endpoint whose secret was rotated, and a delivery of its that was sent twice. */
+/** An endpoint with a rotated secret, and a delivery that was sent twice. */
 const deliverTwice = async (api: TestApi, key: Key, around: Surroundings): Promise<void> => {
   const url = around.webhookUrls.receiver;
   const { id } = await sent(api, key, 'POST', '/v1/webhooks', {
@@ -69,7 +69,9 @@ const deliverTwice = async (api: TestApi, key: Key, around: Surroundings): Promi
   await delivered(2);
 };
 
-/** What is asked later: of a session and a receipt that expire, a domain, a stale result and that day's usage. */
+/**
+ * What is requested later: an expiring session and receipt, a domain, a stale result and that day's usage.
+ */
 export interface Past {
   readonly tracker: string;
   readonly failing: string;
@@ -107,7 +109,7 @@ export const liveEarlier = async (api: TestApi, key: Key, around: Surroundings):
   return { tracker, failing, urls };
 };
 
-/** Waits for what forty days later happens of itself, and begins a refresh that fails. */
+/** Waits for what forty days later expires by itself, and starts a refresh that fails. */
 export const goOn = async (api: TestApi, key: Key, around: Surroundings, past: Past): Promise<void> => {
   await eventually(
     'the domain has failed',
@@ -118,7 +120,7 @@ export const goOn = async (api: TestApi, key: Key, around: Surroundings, past: P
   await api.post(key, STALE);
 };
 
-/** Runs what a night's upkeep does. */
+/** Runs the nightly upkeep. */
 export const expire = async (api: TestApi): Promise<void> => {
   await closeUsageStreams(api.runtime);
   await api.caughtUp();

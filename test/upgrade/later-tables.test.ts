@@ -48,7 +48,7 @@ const expandTables = async (): Promise<void> => {
     notify doorplate_projected, '{"later":"3"}'`);
 };
 
-/** A new type, on the end of every stream but those that the audit of the ledger reads. */
+/** Appends an event of a new type to every stream except those that the ledger audit reads. */
 const appendLaterEvents = async (): Promise<number> => {
   const { store, clock } = api.runtime;
   const { rows } = await api.sql.query<{ name: string; revision: number }>(
@@ -62,10 +62,10 @@ const appendLaterEvents = async (): Promise<number> => {
   return rows.length;
 };
 
-it('serves every feature on tables that a later release has expanded while it ran', {
+it('serves every feature on tables that a later release has expanded meanwhile', {
   timeout: 60_000,
 }, async () => {
-  // Sessions with the database keep plans and prepared statements from before.
+  // Database sessions keep plans and prepared statements from before.
   const key = await api.key();
   await api.post(key, COMPANY);
   await api.settled(key, COMPANY);
@@ -79,7 +79,7 @@ it('serves every feature on tables that a later release has expanded while it ra
   expect(report.differences).toEqual([]);
 });
 
-it('passes over events of types that it does not know, on any stream', { timeout: 60_000 }, async () => {
+it('skips events of unknown types on any stream', { timeout: 60_000 }, async () => {
   const before = await answersOf(api, used);
   expect(await appendLaterEvents()).toBeGreaterThan(20);
   await settled(api);
@@ -88,7 +88,7 @@ it('passes over events of types that it does not know, on any stream', { timeout
   expect({ ...after, told: without(after) }).toEqual({ ...before, told: without(before) });
 });
 
-it('decides on streams that hold such events, and bills and delivers what follows', async () => {
+it('decides on streams with such events, and bills and delivers later events', async () => {
   const { key, tracker, webhook } = used;
   const { report: before } = await answersOf(api, used);
   const delivered = around.received('reveal.completed').length;
@@ -110,6 +110,6 @@ it('decides on streams that hold such events, and bills and delivers what follow
   expect(report).toMatchObject({ units: before.units + 1, differences: [] });
 });
 
-it('starts on such a database, and finds nothing to migrate', async () => {
+it('starts on such a database and finds nothing to migrate', async () => {
   expect(await migrate(api.runtime.databaseUrl)).toEqual([]);
 });

@@ -28,7 +28,7 @@ const versionAt = async (url: string) => {
   return Math.floor(rows[0].server_version_num / 10_000);
 };
 
-/** What the version before does: it runs on PostgreSQL 17 and dumps its data. */
+/** Stands for the previous version: runs on PostgreSQL 17 and dumps its data. */
 const dumpUnder17 = async (): Promise<void> => {
   const old = await startEmbeddedPostgres({
     dataDir,
@@ -58,13 +58,13 @@ afterAll(async () => {
 });
 
 describe('the embedded PostgreSQL after a major version', () => {
-  it('refuses the data folder of 17 and names what to do', async () => {
+  it('refuses the data folder of 17 and names the steps', async () => {
     const { code, stderr } = await doorplate(['store', 'load', dump], { DATA_DIR: dataDir });
     expect(code).toBe(1);
     expect(stderr).toContain("PostgreSQL 17's and this is 18: see docs/operations.md, Upgrading");
   });
 
-  it('gives the same answers from a dump that was made under 17', { timeout: 60_000 }, async () => {
+  it('gives the same answers from a dump made under 17', { timeout: 60_000 }, async () => {
     renameSync(join(dataDir, 'postgres'), join(dataDir, 'postgres-17'));
     const { code, stdout, stderr } = await doorplate(['store', 'load', dump, '--json'], {
       DATA_DIR: dataDir,
@@ -94,14 +94,14 @@ describe('doorplate store load', () => {
     await used.drop();
   });
 
-  it('refuses a dump that was cut short', async () => {
+  it('refuses an incomplete dump', async () => {
     const database = await emptyDatabase();
     const { code, stderr } = await load(database.url, dataDir);
     expect([code, stderr]).toEqual([1, expect.stringContaining('has no manifest.json')]);
     await database.drop();
   });
 
-  it('refuses a dump whose tables a later version made', async () => {
+  it('refuses a dump with the tables of a later version', async () => {
     const database = await emptyDatabase();
     const later = join(dataDir, 'later');
     mkdirSync(later);

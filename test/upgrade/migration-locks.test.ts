@@ -20,10 +20,13 @@ const SCANNED_UNDER_LOCK = `
 let database: TestDatabase;
 let client: pg.Client;
 
-/** Runs SQL in a transaction. @returns the tables, older than it, that it read to the end while nobody could write them */
+/**
+ * Runs SQL in a transaction. @returns the older tables that it read completely while they were locked
+ * against writes
+ */
 const scannedUnderLock = async (sql: string): Promise<string[]> => {
   const { rows: before } = await client.query("select oid from pg_class where relkind = 'r'");
-  // Else the next transaction's statistics begin with those of the last.
+  // Otherwise the next transaction's statistics begin with those of the last.
   await client.query('select pg_stat_force_next_flush()');
   await client.query('begin');
   await client.query(sql);
@@ -46,7 +49,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-it('no migration after 0.2.0 goes through a table while nobody may write it', async () => {
+it('no migration after 0.2.0 scans a table while it is locked against writes', async () => {
   const { rows: ran } = await client.query('select name from doorplate_migrations');
   const isNew = (name: string) => !ran.some((one) => one.name === name);
   const found: Record<string, string[]> = {};
@@ -69,13 +72,13 @@ it.each([
   ],
   ['a moved column', 'alter table eventlog.event add column a text; update eventlog.event set a = type'],
   ['rows that are changed', 'update eventlog.event set type = type'],
-])('finds %s', async (_, sql) => {
+])('the check of this test finds %s', async (_, sql) => {
   expect(await scannedUnderLock(sql)).toEqual(['eventlog.event']);
 });
 
 it.each([
   ['a column with a default', "alter table eventlog.event add column b text not null default 'b'"],
   ['a check of new rows', 'alter table eventlog.event add check (revision >= 0) not valid'],
-])('lets %s pass', async (_, sql) => {
+])('the check of this test accepts %s', async (_, sql) => {
   expect(await scannedUnderLock(sql)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** What nights of upkeep and an operator leave in the log of a release, beside what partners do. */
+/** The traces of nightly upkeep and of an operator in a release's log. */
 import { expect } from 'vitest';
 import { snapshotOldEnrichments } from '../../bin/retention.ts';
 import { setCeilings } from '../../commands/partners/manage-partner.ts';
@@ -19,7 +19,7 @@ export const snapshotResults = async (api: TestApi): Promise<void> => {
   });
 };
 
-/** Changes a partner's ceilings, and snapshots what a night does. */
+/** Changes a partner's ceilings and takes the nightly snapshots. */
 export const passNights = async (api: TestApi, partner_id: string): Promise<void> => {
   const { store, clock } = api.runtime;
   const context = { correlationId: 'a test', causationId: 'a test', at: clock.now() };

@@ -1,4 +1,4 @@
-/** Databases of earlier releases, as `record.ts` writes them and tests of an upgrade open them. */
+/** Databases of earlier releases, written by `record.ts` and opened by upgrade tests. */
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -9,11 +9,11 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { migrate } from '../../platform/migrate.ts';
 import type { answersOf, Everything, Surroundings } from '../support/everything.ts';
 
-/** In the middle of a day. The clock stands still while a release is recorded. */
+/** In the middle of a day. The clock does not move while a release is recorded. */
 export const RECORDED_AT = Date.UTC(2026, 10, 21, 12, 30);
 
 export interface RecordedDatabase {
-  /** The names of the migrations that it had, in order. */
+  /** The names of its migrations, in order. */
   readonly migrations: readonly string[];
   /** `schema.name` of each table, and its rows as `copy … to stdout` writes them. */
   readonly tables: Readonly<Record<string, string>>;
@@ -30,11 +30,11 @@ export interface Recorded {
 const RECEIVER = 'http://the-receiver.invalid/';
 const CLOSED = 'http://the-closed-port.invalid/';
 
-/** Replaces the webhook URLs: the ports are others in each run. */
+/** Replaces the webhook URLs: the ports differ between runs. */
 export const withoutPorts = (json: string, { webhookUrls }: Surroundings): string =>
   json.replaceAll(webhookUrls.receiver, RECEIVER).replaceAll(webhookUrls.closed, CLOSED);
 
-/** @param release the commit or version, as a file in `releases/` is named for it */
+/** @param release the commit or version that names its file in `releases/` */
 export const readRecorded = (release: string, { webhookUrls }: Surroundings): Recorded => {
   const file = new URL(`releases/${release}.json.gz`, import.meta.url);
   const json = gunzipSync(readFileSync(file)).toString();
@@ -87,7 +87,7 @@ export const loadDatabase = async (url: string, { migrations, tables }: Recorded
   });
 };
 
-/** Explanations, which a release may word anew. */
+/** Explanations, which a release may change. */
 const isProse = (name: string) => name === 'accounting';
 
 const parsed = (body: string) => {
@@ -97,7 +97,7 @@ const parsed = (body: string) => {
     return body;
   }
 };
-/** Answers whose bodies can be compared property by property: a release may add some. */
+/** Answers whose bodies are compared property by property: a release may add properties. */
 export const comparable = (answers: Recorded['answers']) => ({
   ...answers,
   told: answers.told.map(({ body, ...rest }) => ({ ...rest, body: parsed(body) })),

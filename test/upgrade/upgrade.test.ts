@@ -81,7 +81,7 @@ describe.each(['e868a28', '0.2.0'])('a database that %s wrote', (release) => {
     expect(comparable(await answersOf(api, used))).toMatchObject(expected);
   });
 
-  it('lets users of the dashboard in with their passwords, and keeps those who are logged in', async () => {
+  it('keeps the passwords and logins of dashboard users', async () => {
     const { cookie } = used;
     expect((await browse(api, 'GET', '/dashboard/account', { cookie })).statusCode).toBe(200);
     expect((await logIn(api, used.user.name)).statusCode).toBe(303);

@@ -4,26 +4,26 @@ import { answer, BROKEN, failureOf, fakeService, REQUEST_ID, type Reply, refused
 
 const OK = answer(200, { trackers: [] });
 const TRACKER = { name: 'a site', origins: ['https://www.example.com'] };
-/** So long, and at most a tenth longer. */
+/** The given time, or at most a tenth longer. */
 const about = (ms: number) => ({
   asymmetricMatch: (value: number) => value >= ms && value <= ms * 1.1,
 });
 
 describe('a client', () => {
   it.each(['doorplate.example', 'ftp://doorplate.example', 'https://me:pw@doorplate.example', ''])(
-    'is not made for %o',
+    'is not created with %o',
     (baseUrl) => {
       expect(() => createClient({ baseUrl, apiKey: 'dp_test' })).toThrow(/^baseUrl/);
     },
   );
 
-  it('is not made with a key that no header can hold, and does not repeat it', () => {
+  it('is not created with a key that no header can hold, and its error does not repeat the key', () => {
     const make = () => createClient({ baseUrl: 'https://doorplate.example', apiKey: 'dp_secret\n' });
     expect(make).toThrow(TypeError);
     expect(make).toThrow(expect.objectContaining({ message: expect.not.stringContaining('secret') }));
   });
 
-  it('sends the key, follows no redirect, and takes a base URL with a path and a slash', async () => {
+  it('sends the key, follows no redirect, and accepts a base URL with a path and a slash', async () => {
     const inits: RequestInit[] = [];
     const urls: string[] = [];
     const fetch = (async (url: string, init: RequestInit) => {
@@ -39,7 +39,7 @@ describe('a client', () => {
 });
 
 describe('a call', () => {
-  it.each(['', '.', '..'])('is not made with an id like %j, which would lead to another path', async (id) => {
+  it.each(['', '.', '..'])('is not made with an id like %j, which would change the path', async (id) => {
     const fetch = vi.fn();
     const client = createClient({ baseUrl: 'https://example.com', apiKey: 'dp_test', fetch });
     await expect(client.trackers.usage(id)).rejects.toThrow(TypeError);
@@ -58,7 +58,7 @@ describe('an error', () => {
     return until(failureOf(client.trackers.list()));
   };
 
-  it('of the service has its status, code, request id and wait', async () => {
+  it('of the service has its status, code, request id and delay', async () => {
     const error = await fails(refused(429, 'rate_limit', 7));
     expect(error).toBeInstanceOf(DoorplateError);
     expect(error).toMatchObject({
@@ -90,7 +90,7 @@ describe('an error', () => {
     });
   });
 
-  it('of the network is told from an answer, and says why', async () => {
+  it('of the network differs from a response and has a reason', async () => {
     expect(await fails(BROKEN)).toMatchObject({
       kind: 'network',
       outcome: 'unknown',
@@ -99,19 +99,19 @@ describe('an error', () => {
     });
   });
 
-  it('of a broken body is one of the network', async () => {
+  it('of a broken body counts as one of the network', async () => {
     const body = new ReadableStream({ pull: (stream) => stream.error(BROKEN) });
     expect(await fails(new Response(body))).toMatchObject({ kind: 'network', cause: BROKEN });
   });
 
-  it('of time is told after the time-out, and no earlier', async () => {
+  it('of a timeout comes after the time limit, and not before', async () => {
     const { client, until, now } = fakeService(['hangs'], { retries: 0, timeoutMs: 3_000 });
     const error = await until(failureOf(client.trackers.list()));
     expect(error).toMatchObject({ kind: 'timeout', outcome: 'unknown' });
     expect(now()).toBe(3_000);
   });
 
-  it('of an abort has the reason of the signal, whether a request is under way or a wait', async () => {
+  it("of an abort has the signal's reason, during a request or a wait", async () => {
     for (const reply of ['hangs', refused(503, 'api_busy', 5)] as const) {
       const { client, until, asked, now } = fakeService([reply]);
       const stop = new AbortController();
@@ -123,7 +123,7 @@ describe('an error', () => {
     }
   });
 
-  it('of a signal that is aborted already comes before any request', async () => {
+  it('of an aborted signal comes before any request', async () => {
     const { client, until, asked } = fakeService([OK]);
     const error = await until(failureOf(client.trackers.list({ signal: AbortSignal.abort('enough') })));
     expect(error).toMatchObject({ kind: 'aborted', cause: 'enough' });
@@ -144,7 +144,7 @@ describe('a call is repeated', () => {
     expect(asked).toHaveLength(3);
   });
 
-  it('after as long as the service asks for, or longer and longer where it does not', async () => {
+  it('after the delay that the service asks for, or with growing delays otherwise', async () => {
     const replies = [refused(503, 'api_busy', 5), BROKEN, BROKEN, BROKEN, OK];
     const { client, until, asked } = fakeService(replies);
     await until(client.trackers.list());
@@ -164,7 +164,7 @@ describe('a call is repeated', () => {
   });
 
   it.each(['0', 'Sat, 14 Mar 2020 12:00:00 GMT', 'soon GMT', '-1'])(
-    'longer and longer where the service names no time to speak of: %o',
+    'with growing delays when the service names no usable time: %o',
     async (header) => {
       const { client, until, asked } = fakeService([answer(503, 'Busy', { 'retry-after': header })]);
       await until(failureOf(client.trackers.list()));
@@ -173,7 +173,7 @@ describe('a call is repeated', () => {
     },
   );
 
-  it('so often and no more', async () => {
+  it('up to the given number of attempts', async () => {
     const { client, until, asked } = fakeService([BROKEN], { retries: 2 });
     await until(failureOf(client.trackers.list()));
     expect(asked).toHaveLength(3);
@@ -181,7 +181,7 @@ describe('a call is repeated', () => {
     expect(asked).toHaveLength(4);
   });
 
-  it('never where the service asks for a long wait, which the caller is told', async () => {
+  it('never when the service asks for a long wait, which the error reports', async () => {
     const { client, until, asked } = fakeService([refused(429, 'tracker_limit', 60)]);
     const error = await until(failureOf(client.trackers.create(TRACKER)));
     expect(error).toMatchObject({ code: 'tracker_limit', retryAfterSeconds: 60, outcome: 'refused' });
@@ -212,13 +212,13 @@ describe('a call is repeated', () => {
     ['adding a domain', (client) => client.domains.create('t', { hostname: 'h' })],
     ['changing a webhook', (client) => client.webhooks.update('w', {})],
     ['deleting a webhook', (client) => client.webhooks.delete('w')],
-  ])('where it changes something, but to the same: %s', async (_, call) => {
+  ])('when it changes something idempotently: %s', async (_, call) => {
     const { client, until, asked } = fakeService([BROKEN, OK]);
     await until(call(client));
     expect(asked).toHaveLength(2);
   });
 
-  it('where it makes something new only when it was refused for its rate', async () => {
+  it('when it creates something only after a refusal for its rate', async () => {
     const created = fakeService([refused(429, 'rate_limit', 1), answer(201, { id: 'new' })]);
     await expect(created.until(created.client.trackers.create(TRACKER))).resolves.toEqual({ id: 'new' });
 
@@ -230,7 +230,7 @@ describe('a call is repeated', () => {
     }
   });
 
-  it('and is told as refused when the wait after a refusal is aborted', async () => {
+  it('and reports the refusal when the wait after it is aborted', async () => {
     const { client, until, asked } = fakeService([refused(429, 'rate_limit', 5)]);
     const stop = new AbortController();
     const failed = failureOf(client.trackers.create(TRACKER, { signal: stop.signal }));
@@ -240,7 +240,7 @@ describe('a call is repeated', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('and is told as unknown once any attempt was, whatever the last one was told', async () => {
+  it('and reports an unknown outcome when any attempt was unknown, whatever the last response', async () => {
     const { client, until } = fakeService([BROKEN, refused(429, 'rate_limit', 600)]);
     const error = await until(failureOf(client.trackers.enable('t')));
     expect(error).toMatchObject({ status: 429, code: 'rate_limit', outcome: 'unknown' });

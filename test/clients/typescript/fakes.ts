@@ -1,4 +1,4 @@
-/** A service and a clock to run the client against, so that nothing waits and every wait is seen. */
+/** A service and a clock for the client, so that no test waits and every wait is recorded. */
 import {
   type Client,
   type ClientOptions,
@@ -12,11 +12,11 @@ export interface Asked {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
-  /** When, by the fake clock. */
+  /** By the fake clock. */
   readonly at: number;
 }
 
-/** What becomes of a request: an answer, an error of fetch, or nothing at all. */
+/** The reply to a request: a response, an error of fetch, or none. */
 export type Reply = Response | Error | 'hangs';
 
 export const answer = (status: number, body: unknown, headers: Record<string, string> = {}): Response =>
@@ -24,7 +24,7 @@ export const answer = (status: number, body: unknown, headers: Record<string, st
 
 export const REQUEST_ID = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
 
-/** A refusal as the service words it. */
+/** A refusal in the service's format. */
 export const refused = (status: number, code: string, retryAfter?: number): Response =>
   answer(
     status,
@@ -42,7 +42,7 @@ interface Sleeper {
 interface FakeClock {
   readonly time: Time;
   now(): number;
-  /** Lets time pass, as much as it takes. @throws where nothing would ever settle it */
+  /** Advances the time as far as needed. @throws when the promise would never settle */
   until<T>(promise: Promise<T>): Promise<T>;
 }
 
@@ -83,7 +83,7 @@ export interface Fake extends FakeClock {
   readonly asked: readonly Asked[];
 }
 
-/** A client whose n-th request meets the n-th reply, and the last one from then on. */
+/** A client whose n-th request gets the n-th reply; the last reply repeats. */
 export const fakeService = (replies: readonly Reply[], options: Partial<ClientOptions> = {}): Fake => {
   const clock = fakeClock();
   const asked: Asked[] = [];

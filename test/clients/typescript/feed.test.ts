@@ -18,7 +18,7 @@ const cursors = ({ asked }: Fake) =>
   asked.map(({ url }) => new URLSearchParams(url.split('?')[1]).get('cursor'));
 
 describe('the feed of sessions', () => {
-  it('is read page by page to its end, and stands where it can be gone on from', async () => {
+  it('is read page by page to its end, and its cursor resumes it', async () => {
     const fake = fakeService([
       sessions('ab', '1', true),
       sessions('cd', '2', true),
@@ -30,7 +30,7 @@ describe('the feed of sessions', () => {
     expect(feed.cursor).toBe('3');
   });
 
-  it('goes on from a cursor, also when it is read again', async () => {
+  it('continues from a cursor, also when it is read again', async () => {
     const fake = fakeService([sessions('a', '1', false), sessions('b', '2', false)]);
     const feed = fake.client.sessions({ cursor: '0' });
     await expect(fake.until(idsOf(feed))).resolves.toBe('a');
@@ -38,14 +38,14 @@ describe('the feed of sessions', () => {
     expect(cursors(fake)).toEqual(['0', '1']);
   });
 
-  it('left within a page stands before it: nothing is missed', async () => {
+  it('that is left within a page has its cursor before the page, so nothing is missed', async () => {
     const fake = fakeService([sessions('ab', '1', true), sessions('cd', '2', false)]);
     const feed = fake.client.sessions();
     await expect(fake.until(idsOf(feed, 3))).resolves.toBe('abc');
     expect(feed.cursor).toBe('1');
   });
 
-  it('that breaks off stands where it broke off', async () => {
+  it('that fails has its cursor where it failed', async () => {
     const fake = fakeService([sessions('ab', '1', true), BROKEN, sessions('c', '2', false)], { retries: 0 });
     const feed = fake.client.sessions();
     expect(await fake.until(failureOf(idsOf(feed)))).toMatchObject({ kind: 'network' });
@@ -66,7 +66,7 @@ describe('the feed of sessions', () => {
     ]);
   });
 
-  it('is followed: looked at again and again from where it ended', async () => {
+  it('is followed: polled repeatedly from its end', async () => {
     const fake = fakeService([
       sessions('a', '1', false),
       sessions('', '1', false),
@@ -87,7 +87,7 @@ describe('the feed of sessions', () => {
   });
 });
 
-describe('the history of deliveries', () => {
+describe('the delivery history', () => {
   it('is read to its end, which has no cursor', async () => {
     const fake = fakeService([deliveries('ab', '1'), deliveries('c', '')]);
     const feed = fake.client.webhooks.deliveries('w1');

@@ -14,7 +14,7 @@ const toTheEnd = async (feed: AsyncIterable<unknown>) => {
   for await (const _ of feed);
 };
 
-/** Every operation that a key can call, by what a partner calls it, with where it leads. */
+/** Every operation for a key, by the client's method, with its path. */
 const calls: Record<keyof typeof endpoints, [(client: Client) => Promise<unknown>, string, body?: object]> = {
   requestLookup: [(c) => c.requestLookup('2001:db8::1'), 'POST /v1/lookup', { ip: '2001:db8::1' }],
   readLookup: [(c) => c.readLookup('2001:db8::1'), 'GET /v1/lookup?ip=2001%3Adb8%3A%3A1'],
@@ -72,7 +72,7 @@ describe('the client calls', () => {
     expect(asked[0]?.headers['Idempotency-Key']).toBe(id === 'revealSession' ? KEY : undefined);
   });
 
-  it('every operation that the document has for a key', () => {
+  it('every operation of the OpenAPI document that accepts a key', () => {
     expect(Object.keys(calls).sort()).toEqual(Object.keys(endpoints).sort());
   });
 });

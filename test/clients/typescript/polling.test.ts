@@ -17,14 +17,14 @@ const keys = (asked: readonly { headers: Readonly<Record<string, string>> }[]) =
   new Set(asked.flatMap(({ headers }) => headers['Idempotency-Key'] ?? []));
 
 describe('a lookup', () => {
-  it('of what is saved is one POST', async () => {
+  it('of a saved result is one POST', async () => {
     const { client, until, asked, now } = fakeService([complete]);
     await expect(until(client.lookup(IP))).resolves.toEqual(found);
     expect(lines(asked)).toEqual(['POST /v1/lookup']);
     expect(now()).toBe(0);
   });
 
-  it('of something new is one POST, and GETs no sooner than they are asked for', async () => {
+  it('of a new address is one POST, and GETs no sooner than the service asks', async () => {
     const { client, until, asked } = fakeService([pending, pending, complete]);
     await expect(until(client.lookup(IP))).resolves.toEqual(found);
     expect(lines(asked)).toEqual(['POST /v1/lookup', `GET /v1/lookup?ip=${IP}`, `GET /v1/lookup?ip=${IP}`]);
@@ -34,7 +34,7 @@ describe('a lookup', () => {
     }
   });
 
-  it('repeats a POST whose submission is unconfirmed, and goes on through what passes', async () => {
+  it('repeats a POST whose submission is unconfirmed, and continues after transient errors', async () => {
     const { client, until, asked } = fakeService([
       refused(503, 'submission_unconfirmed', 15),
       BROKEN,
@@ -47,14 +47,14 @@ describe('a lookup', () => {
     expect(asked.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST', 'GET', 'GET', 'GET']);
   });
 
-  it('ends before a deadline that the next poll would miss, with what was last seen, and no verdict', async () => {
+  it('ends before a deadline that the next poll would miss, with the last response and without a verdict', async () => {
     const { client, until, now } = fakeService([pending], { deadlineMs: 40_000 });
     const error = await until(failureOf(client.lookup(IP)));
     expect(error).toMatchObject({ kind: 'deadline', outcome: 'unknown', unfinished: { status: 'pending' } });
     expect(now()).toBeLessThan(40_000);
   });
 
-  it('asks once more when there is just time for it', async () => {
+  it('polls once more when the deadline just allows it', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(0.99);
     const { client, until, asked } = fakeService([pending, complete], { deadlineMs: 20_500 });
     await expect(until(client.lookup(IP))).resolves.toEqual(found);
@@ -63,21 +63,21 @@ describe('a lookup', () => {
     expect(asked[1]?.at).toBeLessThan(20_500);
   });
 
-  it('is not asked about again and again where an answer says to wait for no time', async () => {
+  it('does not poll in a busy loop when a response asks for no delay', async () => {
     const hasty = answer(202, { ip: IP, status: 'pending', company: null }, { 'retry-after': '0' });
     const { client, until, asked } = fakeService([hasty]);
     await until(failureOf(client.lookup(IP)));
     expect(asked.length).toBeLessThan(10);
   });
 
-  it('ends at the deadline where no answer comes', async () => {
+  it('ends at the deadline when no response comes', async () => {
     const { client, until, now } = fakeService(['hangs']);
     const error = await until(failureOf(client.lookup(IP, { deadlineMs: 20_000 })));
     expect(error).toMatchObject({ kind: 'deadline', outcome: 'unknown' });
     expect(now()).toBe(20_000);
   });
 
-  it('waits for as long as the service asks, when the deadline lets it', async () => {
+  it('waits for as long as the service asks, when the deadline allows it', async () => {
     const { client, until } = fakeService([refused(429, 'enrichment_capacity', 60), complete]);
     await expect(until(client.lookup(IP))).resolves.toEqual(found);
     const late = fakeService([refused(429, 'enrichment_limit', 3_600)]);
@@ -99,13 +99,13 @@ describe('a lookup', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('takes a stale result as it is, or waits for its refresh when told to', async () => {
+  it('returns a stale result, or waits for its refresh when requested', async () => {
     const stale = (refresh_status: string) =>
       answer(200, { ...found, stale: true, refresh_status }, { 'retry-after': '20' });
     const taken = fakeService([stale('pending')]);
     await expect(taken.until(taken.client.lookup(IP))).resolves.toMatchObject({ stale: true });
 
-    // What was deferred is asked for again; what is under way is read.
+    // A deferred lookup is submitted again; one in progress is read.
     const { client, until, asked } = fakeService([stale('deferred'), stale('pending'), complete]);
     await expect(until(client.lookup(IP, { waitForRefresh: true }))).resolves.toEqual(found);
     expect(asked.map(({ method }) => method)).toEqual(['POST', 'POST', 'GET']);
@@ -113,7 +113,7 @@ describe('a lookup', () => {
 });
 
 describe('a reveal', () => {
-  it('makes a key of its own, and gives it with the receipt', async () => {
+  it('creates an Idempotency-Key and returns it with the receipt', async () => {
     const { client, until, asked } = fakeService([revealed]);
     const { idempotencyKey, receipt } = await until(client.reveal('s1'));
     expect(idempotencyKey).toMatch(UUID_V4);
@@ -137,14 +137,14 @@ describe('a reveal', () => {
     ['it is unconfirmed', refused(503, 'reveal_unconfirmed', 5)],
     ['the service has no room', refused(503, 'tracking_unavailable', 5)],
     ['there are too many', refused(429, 'tracking_capacity', 1)],
-  ])('is asked for again with the same key when %s', async (_, reply) => {
+  ])('is requested again with the same key when %s', async (_, reply) => {
     const { client, until, asked } = fakeService([reply, reply, accepted, reply, revealed]);
     const { idempotencyKey } = await until(client.reveal('s1'));
     expect(keys(asked)).toEqual(new Set([idempotencyKey]));
     expect(asked.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST', 'GET', 'GET']);
   });
 
-  it('that fails tells its key, so that it can be taken up again', async () => {
+  it('that fails reports its key, so that it can be resumed', async () => {
     const { client, until, asked } = fakeService([BROKEN]);
     const error = await until(failureOf(client.reveal('s1')));
     const [key] = keys(asked);
@@ -153,7 +153,7 @@ describe('a reveal', () => {
     expect(keys(asked).size).toBe(1);
   });
 
-  it('that is not done in time tells its key and its receipt', async () => {
+  it('that misses its deadline reports its key and its receipt', async () => {
     const { client, until } = fakeService([accepted]);
     const error = await until(failureOf(client.reveal('s1', { deadlineMs: 10_000, idempotencyKey: 'mine' })));
     expect(error).toMatchObject({
@@ -164,13 +164,13 @@ describe('a reveal', () => {
     });
   });
 
-  it('that was accepted is not told as refused, whatever its receipt is refused with', async () => {
+  it('that was accepted is not reported as refused, whatever the refusal of its receipt', async () => {
     const { client, until } = fakeService([accepted, refused(401, 'unauthorized')]);
     const error = await until(failureOf(client.reveal('s1')));
     expect(error).toMatchObject({ status: 401, outcome: 'unknown', unfinished: receipt });
   });
 
-  it('that is refused is told so, at once', async () => {
+  it('that is refused is reported at once', async () => {
     const { client, until, asked } = fakeService([refused(409, 'tracker_disabled')]);
     const error = await until(failureOf(client.reveal('s1')));
     expect(error).toMatchObject({

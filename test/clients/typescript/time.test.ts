@@ -4,7 +4,7 @@ import { realTime } from '../../../clients/typescript/src/time.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-it('sleeps for as long as told, also for longer than a timer can', async () => {
+it('the wait takes as long as requested, also for longer than a timer can', async () => {
   let slept = false;
   const sleep = realTime.sleep(Infinity).then(() => {
     slept = true;
@@ -15,7 +15,7 @@ it('sleeps for as long as told, also for longer than a timer can', async () => {
   await sleep;
 });
 
-it('wakes on a signal with its reason, and leaves no timer behind', async () => {
+it('the wait ends on a signal with its reason and leaves no timer behind', async () => {
   const stop = new AbortController();
   const sleep = realTime.sleep(1_000, stop.signal);
   stop.abort('enough');

@@ -25,7 +25,7 @@ const body = Buffer.from(JSON.stringify(event));
 
 const genuine: Record<string, string> = signatureHeaders([keyOf(secret)], event.id, NOW, body);
 
-/** As the service sends it. */
+/** The headers that the service sends. */
 const sent = (
   changes: Partial<WebhookRequest> & { secrets?: string[]; at?: number; bytes?: Buffer } = {},
 ) => {
@@ -73,7 +73,7 @@ describe('a webhook', () => {
     expect(verifyWebhook(sent({ headers }))).toEqual(event);
   });
 
-  it('is verified while a secret is rotated, with either or with both at hand', () => {
+  it('is verified during a rotation of the secret, with either secret or with both', () => {
     const both = sent({ secrets: [secret, older] });
     for (const known of [secret, older, [older, secret]]) {
       expect(verifyWebhook({ ...both, secret: known })).toEqual(event);
@@ -97,28 +97,31 @@ describe('a webhook', () => {
     expect(faultOf(sent({ at: NOW + 301_000 }))).toBe('timestamp');
   });
 
-  it.each(['webhook-id', 'webhook-timestamp', 'webhook-signature'])('is refused without one %s', (name) => {
-    const headers = genuine;
-    const value = String(headers[name]);
-    const { [name]: _, ...without } = headers;
-    for (const wrong of [
-      without,
-      { ...headers, [name]: '' },
-      { ...headers, [name]: `${value}\n` },
-      { ...headers, [name]: [value, value] },
-      { ...headers, [name]: `${value}, ${value}` },
-      { ...headers, [name.toUpperCase()]: value },
-    ]) {
-      expect(faultOf(sent({ headers: wrong })), JSON.stringify(wrong)).toBe('headers');
-    }
-  });
+  it.each(['webhook-id', 'webhook-timestamp', 'webhook-signature'])(
+    'is refused without exactly one %s',
+    (name) => {
+      const headers = genuine;
+      const value = String(headers[name]);
+      const { [name]: _, ...without } = headers;
+      for (const wrong of [
+        without,
+        { ...headers, [name]: '' },
+        { ...headers, [name]: `${value}\n` },
+        { ...headers, [name]: [value, value] },
+        { ...headers, [name]: `${value}, ${value}` },
+        { ...headers, [name.toUpperCase()]: value },
+      ]) {
+        expect(faultOf(sent({ headers: wrong })), JSON.stringify(wrong)).toBe('headers');
+      }
+    },
+  );
 
-  it.each(['{"id":"evt_test_other"}', 'null', 'not JSON'])('is refused where the body is %s', (text) => {
+  it.each(['{"id":"evt_test_other"}', 'null', 'not JSON'])('is refused when the body is %s', (text) => {
     expect(faultOf(sent({ bytes: Buffer.from(text) }))).toBe('event');
   });
 
   it.each(['', 'whsec_', 'whsec_A', secret.slice(0, 30), 'dp_key', []])(
-    'is not verified with %o for a secret, which is not repeated',
+    'is not verified with %o for a secret, which the error does not repeat',
     (wrong) => {
       expect(() => verifyWebhook(sent({ secret: wrong }))).toThrow(
         new TypeError('secret must be a signing secret (whsec_…)'),

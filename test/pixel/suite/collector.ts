@@ -1,4 +1,4 @@
-/** A stand-in for the service: serves the pixel's real bytes and notes what it sends. */
+/** A stand-in for the service: serves the pixel's real bytes and records its requests. */
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -20,9 +20,9 @@ interface Received {
 
 export interface Collector {
   readonly origin: string;
-  /** All requests to `/tracking/collect`, refused ones and preflights too. */
+  /** All requests to `/tracking/collect`, including refused ones and preflights. */
   readonly received: Received[];
-  /** What they said, in the order in which they came. */
+  /** Their bodies in order of arrival. */
   visits(): Visit[];
   /** Statuses of the next answers; then 204 again. */
   answerNext(...statuses: number[]): void;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { inPage } from '../../support/browser.ts';
 import type { Play } from './stage.ts';
 
-/** Longer than the script waits before it tries again. */
+/** Longer than the script's retry delay. */
 const LATER_MS = 5_000;
 
 const MISSING = [
@@ -16,8 +16,8 @@ const MISSING = [
 ] as const;
 
 export const describeManners = (play: Play): void => {
-  describe('as a guest, the pixel', () => {
-    it('sends and stores nothing where the visitor objects (Global Privacy Control)', () =>
+  describe("the pixel on a customer's page", () => {
+    it('sends and stores nothing when the visitor objects (Global Privacy Control)', () =>
       play(async ({ context, page, site, tag, visitsSoFar, errors, warnings }) => {
         await context.addInitScript(
           "Object.defineProperty(navigator, 'globalPrivacyControl', { get: () => location.pathname === '/objects' })",
@@ -30,7 +30,7 @@ export const describeManners = (play: Play): void => {
         expect({ errors, warnings }).toEqual({ errors: [], warnings: [] });
       }));
 
-    it('says nothing of the page: no URL, no title, no preflight', () =>
+    it('sends nothing about the page: no URL, no title, no preflight', () =>
       play(async ({ page, site, tag, visits, collector }) => {
         await page.goto(
           `${site.page('/private/path', `<meta name="referrer" content="unsafe-url">${tag()}`)}?secret=1#part`,
@@ -48,7 +48,7 @@ export const describeManners = (play: Play): void => {
         expect(JSON.stringify({ headers, body })).not.toMatch(/private|secret|customer's/);
       }));
 
-    it.each([429, 503])('tries once more with the same visit after %i', (status) =>
+    it.each([429, 503])('retries once with the same visit after %i', (status) =>
       play(async ({ page, open, answered, visitsSoFar, collector, errors }) => {
         await page.clock.install();
         collector.answerNext(status, status);
@@ -64,7 +64,7 @@ export const describeManners = (play: Play): void => {
       }),
     );
 
-    it.each([204, 403])('takes %i for an answer', (status) =>
+    it.each([204, 403])('does not retry after %i', (status) =>
       play(async ({ page, open, answered, visitsSoFar, collector, errors }) => {
         await page.clock.install();
         collector.answerNext(status);
@@ -77,7 +77,7 @@ export const describeManners = (play: Play): void => {
       }),
     );
 
-    it('bears a server that is down, and tries once more', () =>
+    it('retries once when the server is down', () =>
       play(async ({ page, open, answered, collector, errors, warnings }) => {
         const attempts: (string | null)[] = [];
         page.on('request', (request) => {
@@ -101,7 +101,7 @@ export const describeManners = (play: Play): void => {
         expect({ more, errors, warnings }).toEqual({ more: [], errors: [], warnings: [] });
       }));
 
-    it('works under a policy that allows the service alone', () =>
+    it('works under a policy that allows only the service', () =>
       play(async ({ page, site, tag, visits, collector, errors }) => {
         const policy = `default-src 'none'; script-src ${collector.origin}; connect-src ${collector.origin}`;
         await page.goto(site.page('/', tag(), { 'content-security-policy': policy }));
@@ -109,7 +109,7 @@ export const describeManners = (play: Play): void => {
         expect(errors).toEqual([]);
       }));
 
-    it('bears a policy that does not let it send', () =>
+    it('throws nothing under a policy that blocks its requests', () =>
       play(async ({ page, site, tag, answered, collector, errors, warnings }) => {
         await page.clock.install();
         const policy = `default-src 'none'; script-src ${collector.origin}`;
@@ -122,7 +122,7 @@ export const describeManners = (play: Play): void => {
         expect({ errors, warnings }).toEqual({ errors: [], warnings: [] });
       }));
 
-    it('throws nothing where a browser lacks something or a page has taken it away', () =>
+    it('throws nothing when a browser lacks a feature or a page has removed it', () =>
       play(async ({ page, site, tag, visitsSoFar, errors }) => {
         for (const [of, name] of MISSING) {
           const without = `Object.defineProperty(${of}, '${name}', { value: undefined })`;
@@ -133,7 +133,7 @@ export const describeManners = (play: Play): void => {
         await visitsSoFar();
       }));
 
-    it('warns once of labels that are wrong, and sends nothing', () =>
+    it('warns once of invalid labels and sends nothing', () =>
       play(async ({ page, site, tag, visitsSoFar, errors, warnings }) => {
         await page.goto(site.page('/', tag('{"plan":["pro"]}')));
         await inPage(page, "history.pushState({}, '')");
@@ -144,7 +144,7 @@ export const describeManners = (play: Play): void => {
         expect(errors).toEqual([]);
       }));
 
-    it('takes no attribute, an empty one and no properties for no labels', () =>
+    it('treats a missing or empty attribute and empty properties as no labels', () =>
       play(async ({ page, site, tag, visits, warnings }) => {
         for (const [before, custom] of ['', ' ', '{}'].entries()) {
           await page.goto(site.page('/', tag(custom)));

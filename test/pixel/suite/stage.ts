@@ -6,7 +6,7 @@ import { type CustomerSite, startCustomerSite } from '../../support/customer-sit
 import { eventually } from '../../support/eventually.ts';
 import { type Collector, startCollector, type Visit } from './collector.ts';
 
-/** A visitor with a browser profile of its own, a tracker, and what the service got. */
+/** A visitor with a separate browser profile, a tracker, and the requests that the service received. */
 export interface Scene extends Complaints {
   readonly context: BrowserContext;
   readonly page: Page;
@@ -17,11 +17,11 @@ export interface Scene extends Complaints {
   tag(custom?: string): string;
   /** Opens a page that has only the tag. */
   open(path?: string): Promise<void>;
-  /** Waits until so many visits were sent, and gives them. */
+  /** Waits for the given number of visits and returns them. */
   visits(count: number): Promise<Visit[]>;
-  /** Lets the page send something after them, so that none is on its way; gives what there was. */
+  /** Sends a marker after them, so that none is in flight; returns the visits. */
   visitsSoFar(): Promise<Visit[]>;
-  /** Waits until the page knows what came of so many attempts since it was loaded. */
+  /** Waits until the page has received the responses of this many attempts since it was loaded. */
   answered(count: number): Promise<void>;
 }
 
@@ -36,7 +36,7 @@ const COUNT_ANSWERS = `{
   };
 }`;
 
-/** Gives a test a scene of its own. */
+/** Returns a new stage for a test. */
 export type Play = (act: (scene: Scene) => Promise<void>) => Promise<void>;
 
 /** Starts one browser for a test file, and ends it. */

@@ -11,7 +11,7 @@ const SOME_TOKEN = '11111111-1111-4111-8111-111111111111';
 
 export const describeToken = (play: Play): void => {
   describe('the token of a tab', () => {
-    it('goes from page to page of a site', () =>
+    it('stays the same from page to page of a site', () =>
       play(async ({ open, visits }) => {
         await open('/one');
         await visits(1);
@@ -20,7 +20,7 @@ export const describeToken = (play: Play): void => {
         expect(two?.token).toBe(one?.token);
       }));
 
-    it('is not that of another tab', () =>
+    it("differs from another tab's", () =>
       play(async ({ context, page, open, visits }) => {
         await open();
         await visits(1);
@@ -29,7 +29,7 @@ export const describeToken = (play: Play): void => {
         expect(two?.token).not.toBe(one?.token);
       }));
 
-    it('is not that of the tab that opened it, and stays its own', () =>
+    it('differs from that of the tab that opened it, and stays the same', () =>
       play(async ({ context, page, open, visits }) => {
         await open();
         const [first] = await visits(1);
@@ -46,7 +46,7 @@ export const describeToken = (play: Play): void => {
         expect(original?.token).toBe(first?.token);
       }));
 
-    it('is not made anew when a tab that was opened is reloaded', () =>
+    it('stays the same when an opened tab is reloaded', () =>
       play(async ({ context, page, open, visits }) => {
         await open();
         await visits(1);
@@ -78,7 +78,7 @@ export const describeToken = (play: Play): void => {
         expect(four).not.toBe(one);
       }));
 
-    it('is another for another tracker', () =>
+    it('differs for another tracker', () =>
       play(async ({ page, site, tag, tracker, visits }) => {
         const other = tag().replace(tracker, '11111111-1111-4111-8111-111111111111');
         await page.goto(site.page('/', tag() + other));
@@ -86,9 +86,9 @@ export const describeToken = (play: Play): void => {
         expect(two?.token).not.toBe(one?.token);
       }));
 
-    it('and the time of its last visit are all that is stored; there is no cookie', () =>
+    it('is stored only with the time of its last visit, without a cookie', () =>
       play(async ({ context, page, open, tracker, visits, collector }) => {
-        // Of the service's host, and of the page's: cookies know no ports.
+        // Cookies of the service's host and of the page's: cookies ignore ports.
         await context.addCookies([{ name: 'theirs', value: '1', url: collector.origin }]);
         await open();
         const [visit] = await visits(1);
@@ -106,7 +106,7 @@ export const describeToken = (play: Play): void => {
     it.each([
       ['closed', CLOSED_STORAGE],
       ['full', FULL_STORAGE],
-    ])('lasts as long as the page where the storage is %s', (_how, before) =>
+    ])('lasts as long as the page when the storage is %s', (_how, before) =>
       play(async ({ context, page, open, visits, errors, warnings }) => {
         await context.addInitScript(before);
         await open();
@@ -122,7 +122,7 @@ export const describeToken = (play: Play): void => {
       }),
     );
 
-    it('is made anew where something else is stored', () =>
+    it('is replaced when the stored value is invalid', () =>
       play(async ({ page, tracker, open, visits }) => {
         await open();
         await visits(1);

@@ -45,9 +45,9 @@ export const describeViews = (play: Play): void => {
         expect(counted.toSorted()).toEqual([tracker, '11111111-1111-4111-8111-111111111111'].toSorted());
       }));
 
-    it('waits until a page out of sight is looked at, however much happens there', () =>
+    it('is counted when a hidden page becomes visible, whatever happens there before', () =>
       play(async ({ context, page, open, visits, visitsSoFar }) => {
-        // A page that is steered is always in sight, so this one has to believe it.
+        // A page under automation is always visible, so visibility is simulated.
         await context.addInitScript(`Object.defineProperty(document, 'visibilityState', {
         get: () => (location.pathname === '/' && !window.inSight ? 'hidden' : 'visible'),
       })`);
@@ -76,7 +76,7 @@ export const describeViews = (play: Play): void => {
         expect(await visitsSoFar()).toHaveLength(2);
       }));
 
-    it('is none while the page is prerendered, and one when it is opened', () =>
+    it('is not counted while the page is prerendered, and once when it is opened', () =>
       play(async ({ site, collector, tag, visits }) => {
         const ahead = site.page(
           '/ahead',
@@ -99,7 +99,7 @@ export const describeViews = (play: Play): void => {
           await browser.close();
         }
         expect(collector.visits()).toHaveLength(1);
-        // The service takes no visit that a browser says is ahead of its time.
+        // The service accepts no visit that a browser dates ahead of its time.
         expect(collector.received[0]?.headers['sec-purpose']).toBeUndefined();
       }));
   });
@@ -124,7 +124,7 @@ export const describeViews = (play: Play): void => {
         expect(new Set(all.map(({ visit_id }) => visit_id)).size).toBe(4);
       }));
 
-    it('is none for a replaced entry, a router’s own event, a jump within the page or the step back from it', () =>
+    it("is no view for a replaced entry, a router's own event, a jump within the page or the step back from it", () =>
       play(async ({ page, context, site, tag, visits, visitsSoFar }) => {
         await context.addInitScript(before);
         await page.clock.install();
@@ -136,13 +136,13 @@ export const describeViews = (play: Play): void => {
         await page.waitForFunction("location.hash === '#there'");
         await inPage(page, 'history.back()');
         await page.waitForFunction("location.hash === ''");
-        // Longer than the script waits to know why there was a step.
+        // Longer than the script waits for the reason of a step.
         await page.clock.fastForward(1_000);
 
         expect(await visitsSoFar()).toHaveLength(1);
       }));
 
-    it('leaves the page’s own calls as they are', () =>
+    it("leaves the page's own calls unchanged", () =>
       play(async ({ page, context, open, visits }) => {
         await context.addInitScript(before);
         await open();

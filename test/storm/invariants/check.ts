@@ -8,7 +8,10 @@ import { checkSessions } from './sessions.ts';
 import { checkSubmissions } from './submissions.ts';
 import { checkUsage } from './usage.ts';
 
-/** Checks every invariant from outside, once load and faults are over. @returns how much of what was proved */
+/**
+ * Checks every invariant from outside after load and faults have ended. @returns how much of what was
+ * checked
+ */
 export const checkInvariants = async (stack: Stack, load: Load): Promise<Record<string, number>> => {
   const { violations, partners } = load;
   const [api] = stack.api;
@@ -18,7 +21,7 @@ export const checkInvariants = async (stack: Stack, load: Load): Promise<Record<
     try {
       await checkSessions(load, partner);
       await repeatReveals(load, partner);
-      // Before a receipt is read, which would complete a reveal that waits.
+      // Before a receipt is read, which would complete a waiting reveal.
       await checkDeliveries(load, partner);
       await checkReveals(load, partner, api);
       await checkSubmissions(load, partner);

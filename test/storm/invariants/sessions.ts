@@ -5,7 +5,7 @@ import { settle, untilAnswered } from './settle.ts';
 
 const SHOWN_MS = 30_000;
 
-/** Every acknowledged visit is in the feed once, and who followed the feed by its cursor missed and repeated nothing. */
+/** Every acknowledged visit is in the feed once, and a follower of the feed missed and repeated nothing. */
 export const checkSessions = async (load: Load, partner: Partner): Promise<void> => {
   const { tabs, feed, partnerId } = partner;
   const missing = await settle(async () => {

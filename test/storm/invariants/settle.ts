@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 const POLL_MS = 250;
 const WORKERS = 8;
 
-/** Asks until nothing is left, or the time is over. @returns what is left */
+/** Polls until nothing is left or the time limit has passed. @returns what is left */
 export const settle = async <T>(ask: () => Promise<readonly T[]>, limitMs: number): Promise<readonly T[]> => {
   const end = performance.now() + limitMs;
   for (;;) {
@@ -13,7 +13,7 @@ export const settle = async <T>(ask: () => Promise<readonly T[]>, limitMs: numbe
   }
 };
 
-/** Handles all items, a few at a time. */
+/** Handles all items with limited concurrency. */
 export const forEachConcurrently = async <T>(
   items: Iterable<T>,
   handle: (item: T) => Promise<void>,
@@ -25,7 +25,7 @@ export const forEachConcurrently = async <T>(
   await Promise.all(Array.from({ length: WORKERS }, work));
 };
 
-/** Calls until there is something. @throws after `limitMs` */
+/** Calls until there is a result. @throws after `limitMs` */
 export const untilAnswered = async <T>(
   what: string,
   ask: () => Promise<T | null>,

@@ -5,10 +5,10 @@ import type { Partner } from '../partners.ts';
 import type { StormProcess } from '../processes.ts';
 import { settle } from './settle.ts';
 
-/** A count that landed after its answer is taken back before long. */
+/** A count that landed after its response is corrected within this time. */
 const COUNTED_MS = 20_000;
 
-/** What usage says, between what it must and what it may say. */
+/** The counted usage, between what it must and what it may be. */
 interface Bounds {
   readonly what: string;
   readonly least: number;

@@ -1,10 +1,10 @@
-/** Many clients at once that repeat a submission until it is acknowledged. */
+/** Many concurrent clients that repeat a submission until it is acknowledged. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { noteCounting } from '../partners.ts';
 import type { Load } from './load.ts';
 
 export interface Crowd {
-  /** Lets them begin, also while nothing answers. */
+  /** Starts them, also while the service does not answer. */
   start(): void;
   /** Resolves when each has its acknowledgement. */
   served(): Promise<void>;

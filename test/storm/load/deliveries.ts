@@ -1,4 +1,4 @@
-/** A receiver of the partners' webhooks that fails now and then, and verifies every signature. */
+/** A receiver of the partners' webhooks that fails at random and verifies every signature. */
 import type { ServerResponse } from 'node:http';
 import type { Received } from '../../support/receiver.ts';
 import { verified } from '../../support/webhook-sink.ts';
@@ -8,11 +8,11 @@ import type { Load } from './load.ts';
 export interface FailureShares {
   /** Answers 500. */
   readonly refused: number;
-  /** The connection is cut instead of an answer. */
+  /** Cuts the connection instead of answering. */
   readonly cut: number;
 }
 
-/** Creates what answers a delivery; `failing` is asked for each. */
+/** Creates the receiver; `failing` decides each delivery. */
 export const createReceiver =
   (load: Load, failing: () => FailureShares) =>
   (request: Received, response: ServerResponse): void => {
@@ -33,7 +33,7 @@ export const createReceiver =
     }
   };
 
-/** @returns the event's id; null: it is not what the contract promises */
+/** @returns the event's id; null: it breaks the contract */
 const note = (load: Load, partner: Partner, request: Received): string | null => {
   const described = `partner ${partner.partnerId}, event ${request.headers['webhook-id']}`;
   const body = request.body.toString();

@@ -1,4 +1,4 @@
-/** What a storm's clients work with. */
+/** The shared state of a storm's clients. */
 import type { Client } from '../client.ts';
 import type { Partner } from '../partners.ts';
 import type { Random } from '../random.ts';
@@ -9,11 +9,11 @@ export interface Load {
   readonly partners: readonly Partner[];
   readonly random: Random;
   readonly violations: Violations;
-  /** A visitor's or looked-up address, most of them new. */
+  /** A visitor's or looked-up address, usually a new one. */
   nextIp(): string;
 }
 
-/** Creates addresses of which a few come again and again. */
+/** Creates addresses of which some repeat. */
 export const createAddresses = (random: Random): (() => string) => {
   const firstByte = 20 + Math.floor(random.next() * 60);
   let serial = Math.floor(random.next() * 2 ** 23);

@@ -1,4 +1,4 @@
-/** Partners that submit addresses, and poll for those that were acknowledged. */
+/** Partners that submit addresses and poll those that were acknowledged. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { noteCounting, type Partner } from '../partners.ts';
 import type { Load } from './load.ts';
@@ -6,7 +6,7 @@ import type { Load } from './load.ts';
 const RETRIES = 2;
 const RETRY_MS = 500;
 
-/** POSTs one address, again after an answer that leaves the outcome open. */
+/** POSTs one address, again after an unknown outcome. */
 export const submitAddress = async ({ client, random, partners, nextIp }: Load): Promise<void> => {
   const partner = random.pick(partners);
   const ip = nextIp();

@@ -1,16 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** How often a client does something. */
+/** The rate of a client's actions. */
 export interface Pace {
   readonly perSecond: number;
-  /** A start is skipped while so many are under way. */
+  /** A start is skipped at this number of unfinished ones. */
   readonly maxConcurrent: number;
 }
 
 /**
  * Runs `step` at a steady rate, whatever the service does.
- * @returns stops it, and resolves when all that was under way has ended
- * @throws the returned function: what the first step threw
+ * @returns stops it, and resolves when all steps have ended
+ * @throws the returned function: the error of the first step that failed
  */
 export const repeatAtPace = ({ perSecond, maxConcurrent }: Pace, step: () => Promise<void>) => {
   const underWay = new Set<Promise<void>>();

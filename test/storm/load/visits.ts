@@ -9,7 +9,7 @@ export const PAGE = 'https://www.example.com';
 const TRIES = 5;
 const RETRY_MS = 500;
 
-/** Visits a website in a new tab: once or twice, and sometimes from a second address. */
+/** Visits a website in a new tab: once or twice, at random from a second address. */
 export const visit = async (load: Load): Promise<void> => {
   const partner = load.random.pick(load.partners);
   const token = randomUUID();
@@ -26,7 +26,7 @@ const view = async (load: Load, partner: Partner, tab: Tab): Promise<void> => {
   const visitId = randomUUID();
   for (let tries = TRIES; tries > 0; tries -= 1) {
     if (await capture(load, partner, tab, visitId)) {
-      // As a pixel does whose first answer was lost.
+      // As a pixel does whose first response was lost.
       if (load.random.chance(0.25)) await capture(load, partner, tab, visitId);
       return;
     }

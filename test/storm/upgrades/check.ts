@@ -6,17 +6,17 @@ import type { Stack } from '../stack.ts';
 
 const CURRENT_MS = 30_000;
 
-/** Visits, as the log, the new column and the new projection have them. */
+/** Visits in the log, in the new column and in the new projection. */
 const VISITS = `
   select (select count(*) from eventlog.event where type ~ '^sessions.Session(Created|Visited).v')::int as events,
     (select count(*) from eventlog.event where type = 'sessions.SessionVisited.v2')::int as later,
     (select sum(visits) from read.session)::int as in_column,
     (select sum(visits) from read.session_visit)::int as in_projection`;
 
-/** The new read models of the made-up release hold every event once, whichever release led them meanwhile. */
+/** The made-up release's read models hold every event once, whichever release led them. */
 export const checkReadModels = async ({ postgres, api }: Stack, { violations }: Load): Promise<number> => {
   const [one] = api;
-  // What this release wrote left the column at its default.
+  // The column has its default in rows that this release wrote.
   const { code, stderr } = (await one?.cli('projection', 'rebuild', 'sessions')) ?? {};
   if (code !== 0) violations.add('a read model is rebuilt for its new column', `${code}: ${stderr}`);
   const db = new pg.Client({ connectionString: postgres.directUrl });
@@ -27,7 +27,7 @@ export const checkReadModels = async ({ postgres, api }: Stack, { violations }: 
     const { events, in_column, in_projection } = rows[0];
     later = rows[0].later;
     const isWhole = in_projection > 0 && in_column === in_projection;
-    // The log of an EventStoreDB is not here to be counted.
+    // The log of an EventStoreDB cannot be counted here.
     return isWhole && (events === 0 || events === in_projection) ? [] : [JSON.stringify(rows[0])];
   }, CURRENT_MS);
   await db.end();

@@ -1,13 +1,14 @@
 /**
- * Two made-up releases to come, as changes to the files of this one. The first adds a projection and a column, and reads a
- * new version of an event; the second writes that version, which needs every process at the first (CONTRIBUTING.md).
+ * Two made-up future releases, as changes to the files of this one. The first adds a projection and a
+ * column, and reads a new version of an event; the second writes that version, which needs every process at
+ * the first (CONTRIBUTING.md).
  */
 export const READING = '9.1.0';
 export const WRITING = '9.2.0';
 
 export interface Change {
   readonly file: string;
-  /** What the file holds now; null: there is no such file. */
+  /** The text to replace; null: the file is new. */
   readonly from: string | null;
   readonly to: string;
 }
@@ -19,7 +20,7 @@ create table read.session_visit (session_id uuid primary key, visits integer not
 
 const INDEX = '-- No transaction\ncreate index concurrently session_by_visits on read.session (visits);\n';
 
-/** Counts each event once: an event that it passed over, or applied twice, shows. */
+/** Counts each event once, so a skipped or repeated event shows. */
 const PROJECTION = `
 export const sessionVisits = {
   name: 'session-visits',

@@ -17,7 +17,7 @@ import { CHANGES, type Change, READING, WRITING } from './made-up-changes.ts';
 
 export interface Release {
   readonly name: string;
-  /** The folder that its program is in. */
+  /** The folder of its program. */
   readonly folder: string;
 }
 
@@ -29,10 +29,13 @@ export interface Releases {
 }
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-/** What the program does not need. */
+/** Folders that the program does not need. */
 const LEFT_OUT = ['.git', 'bench', 'clients', 'docs', 'node_modules', 'test'];
 
-/** @throws when a file of this tree does not hold what a made-up change replaces: then mend `made-up-changes.ts` */
+/**
+ * @throws when a file of this tree lacks the text that a made-up change replaces: then update
+ * `made-up-changes.ts`
+ */
 export const makeReleases = (): Releases => {
   const base = mkdtempSync(join(tmpdir(), 'doorplate-releases-'));
   return {

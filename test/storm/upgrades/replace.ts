@@ -10,14 +10,14 @@ const READY_LIMIT_MS = 60_000;
 export interface Replacing {
   readonly load: Load;
   readonly say: (line: string) => void;
-  /** How long the releases stay side by side after each step, in milliseconds. */
+  /** How long the releases run side by side after each step, in milliseconds. */
   readonly sideBySideMs: number;
 }
 
 /** One process that is replaced by one of another release. */
 export type Step = readonly [StormProcess, Release];
 
-/** Takes the steps one after the other while the load goes on. */
+/** Takes the steps one after the other under load. */
 export const replaceInTurn = async (
   replacing: Replacing,
   steps: readonly Step[],

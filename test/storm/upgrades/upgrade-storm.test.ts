@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { describe as described, printable } from '../report.ts';
 import { runShortUpgradeStorm } from './upgrade-storm.ts';
 
-it('keeps every promise while processes are replaced by the next releases, and back', {
+it('every promise holds while processes are replaced by the next releases, and back', {
   timeout: 300_000,
 }, async () => {
   const seed = Number(process.env.STORM_SEED ?? 1 + (Date.now() % 2 ** 31));

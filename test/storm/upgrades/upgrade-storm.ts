@@ -14,7 +14,10 @@ import { replaceInTurn, type Step } from './replace.ts';
 
 type Disturb = (stack: Stack, load: Load, releases: Releases) => Promise<InjectedFault[]>;
 
-/** Replaces all processes by the next release and back until half the time is over, and by the one after it from then on. */
+/**
+ * Replaces all processes by the next release and back during the first half, and by the one after it in the
+ * second.
+ */
 export const runUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
   withReleases(options, {}, async (stack, load, { now, reading, writing }) => {
     const replacing = { load, say: options.say, sideBySideMs: 4_000 };
@@ -30,14 +33,17 @@ export const runUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
         await goTo(other);
       } while (performance.now() < end);
     };
-    // Back to this release as long as the next one has only expanded the tables.
+    // Rollback to this release works while the next one has only expanded the tables.
     await goBackAndForth(reading, now);
     await goTo(reading);
     await goBackAndForth(writing, reading);
     return replaced;
   });
 
-/** One api and two workers processes: each release beside the next one once, and the way back of one process. */
+/**
+ * One api and two workers processes: each release beside the next one once, and the rollback of one
+ * process.
+ */
 export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
   withReleases(options, { roles: ['api', 'workers', 'workers'] }, (stack, load, releases) => {
     const { now, reading, writing } = releases;
@@ -73,7 +79,7 @@ const withReleases = async (
   }
 };
 
-/** What writes a version that this release cannot read has shut it out. */
+/** A release that writes a version unknown to this one has ended the rollback. */
 const refuseThisRelease = async (stack: Stack, { violations }: Load, now: Release): Promise<void> => {
   const env = { DATABASE_URL: stack.postgres.directUrl };
   const { code, stderr } = await doorplate(['projection', 'list'], env, now.folder);
