@@ -1,7 +1,7 @@
 /**
- * Appends single events to an event store of its own as fast as so many callers can, each to a stream of its own
- * at an exact revision: what the store itself can do. Argument: `RawAppends`. Prints `{pid}` of its PostgreSQL
- * when it is ready, then takes lines `{seconds}` and answers each with `{appends, seconds}`.
+ * Appends single events to its own event store as fast as its callers can, each to a separate stream at an exact
+ * revision: the limit of the store itself. Argument: `RawAppends`. Prints `{pid}` of its PostgreSQL when it is ready,
+ * then takes lines `{seconds}` and answers each with `{appends, seconds}`.
  */
 import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
@@ -16,7 +16,7 @@ import { addressOf } from './support/addresses.ts';
 export interface RawAppends {
   readonly env: Readonly<Record<string, string>>;
   readonly callers: number;
-  /** Of random text in each event, beside the rest. */
+  /** Bytes of random text in each event, beside the rest. */
   readonly bytes: number;
 }
 
@@ -27,7 +27,7 @@ const runtime = await openRuntime(
   'own',
 );
 
-/** As large as the event of a submission, and so much larger. */
+/** As large as the event of a submission, plus `bytes`. */
 const newEvent = (number: number): NewEvent => ({
   id: uuid(),
   type: 'bench.Appended.v1',

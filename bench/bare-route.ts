@@ -1,6 +1,6 @@
 /**
- * A bare Fastify route that answers with given bytes, a process of its own: what Node, Fastify and the kernel take
- * for a request by themselves. Argument: `BareAnswer`. Prints `{port}`, ends when its input ends.
+ * Serves given bytes from a bare Fastify route in a separate process: the cost of Node, Fastify and the kernel for a
+ * request. Argument: `BareAnswer`. Prints `{port}`, ends when its input ends.
  */
 import type { AddressInfo } from 'node:net';
 import Fastify from 'fastify';

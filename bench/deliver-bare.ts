@@ -1,6 +1,6 @@
 /**
- * Vets, signs and sends webhooks as fast as it can, with nothing about them written down: what deliveries cost by
- * themselves. Argument: `BareDeliverer`. Prints `{}` when it is ready, then takes lines `{seconds}` and answers each with
+ * Vets, signs and sends webhooks as fast as it can without recording anything: the cost of deliveries alone.
+ * Argument: `BareDeliverer`. Prints `{}` when it is ready, then takes lines `{seconds}` and answers each with
  * `{deliveries, failures, seconds}`; ends when its input ends.
  */
 import { randomBytes } from 'node:crypto';
@@ -15,7 +15,7 @@ export interface BareDeliverer {
   /** PEM. */
   readonly authority: string;
   readonly bodyBytes: number;
-  /** Deliveries to one endpoint at a time. */
+  /** Concurrent deliveries per endpoint. */
   readonly atOnce: number;
 }
 
@@ -32,7 +32,7 @@ const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(bodyBytes - '{"data":
 const deliverTo = async (url: string, until: number): Promise<{ deliveries: number; failures: number }> => {
   let deliveries = 0;
   let failures = 0;
-  // An id of its own for each costs the product nothing at this point: it has them by then.
+  // The id is made outside the measurement, as in the product.
   const eventId = 'evt_session_0198c0de-0000-7000-8000-000000000001';
   while (performance.now() < until) {
     const headers = signatureHeaders(secrets, eventId, systemClock.now(), body);

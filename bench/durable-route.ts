@@ -1,6 +1,6 @@
 /**
- * A Fastify route that makes one durable insert for each request, on a PostgreSQL of its own: the least that a service
- * with a durable answer costs. Argument: `{folder}`, the data folder. Prints `{port, pid, url}`, `pid` being PostgreSQL's;
+ * Serves a Fastify route that makes one durable insert per request, on its own PostgreSQL: the minimum of a service
+ * with a durable answer. Argument: `{folder}`, the data folder. Prints `{port, pid, url}`, `pid` being PostgreSQL's;
  * ends when its input ends.
  */
 import { randomUUID } from 'node:crypto';

@@ -1,7 +1,7 @@
 /**
- * The load generator, a process of its own. Argument: a `LoadPlan`. Prints `{}` when the measured time begins and
- * a `LoadResult` when it is over. A general tool such as autocannon needs more CPU for a request than the bare
- * route does, so that the rate would be the tool's own, and it paces a constant rate in bursts of a second.
+ * Generates load in a separate process. Argument: a `LoadPlan`. Prints `{}` when the measured time begins and a
+ * `LoadResult` at its end. A general tool such as autocannon needs more CPU for a request than the bare route does,
+ * so that the rate would be the tool's own, and it paces a constant rate in bursts of a second.
  */
 import { type Connection, openConnection } from './support/http-connection.ts';
 import type { LoadPlan, LoadResult } from './support/load-plan.ts';
@@ -13,13 +13,13 @@ const TICK_MS = 1;
 const LAST_ANSWERS_MS = 5_000;
 
 let sent = 0;
-/** Answers with another status than expected, by status. */
+/** Responses with another status than expected, by status. */
 const unexpected: Record<number, number> = {};
 let measuring = false;
 let over = false;
 const latencies: number[] = [];
 const idle: Connection[] = [];
-/** When requests were due for which no connection was free. */
+/** The due times of requests for which no connection was free. */
 const waiting: number[] = [];
 const sentAt = new Map<Connection, number>();
 
@@ -42,7 +42,7 @@ const answered = (connection: Connection, status: number): void => {
   else send(connection, due);
 };
 
-/** Sends what has become due, at even distances as far as the timer allows. */
+/** Sends the due requests, evenly spaced as far as the timer allows. */
 const pace = (rate: number): void => {
   const startedAt = performance.now();
   let due = 0;
@@ -62,7 +62,7 @@ const pace = (rate: number): void => {
 const pause = (seconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
 
-/** At a low rate fewer, so that none is idle for long: a server closes one that has not asked for anything. */
+/** Fewer connections at a low rate, so that none is idle for long: a server closes idle connections. */
 const count = Math.min(plan.connections, Math.ceil(plan.rate ?? plan.connections));
 
 const connectAll = (): Promise<void> =>

@@ -1,6 +1,6 @@
 /**
- * `npm run bench [-- --quick] [-- row …]`: measures what docs/performance.md and docs/scaling.md say of speed. Prints one
- * table and writes it to `results/`, unless `--quick` or a choice of rows makes it less than the whole.
+ * `npm run bench [-- --quick] [-- row …]`: measures the speeds that docs/performance.md and docs/scaling.md state.
+ * Prints one table and writes it to `results/`, except with `--quick` or a choice of rows.
  */
 import { parseArgs } from 'node:util';
 import { captures } from './rows/captures.ts';
@@ -25,13 +25,13 @@ import { type Product, startProduct } from './support/product.ts';
 import { changesSinceLast, notes, table, writeResults } from './support/report.ts';
 import { NoGenerator } from './support/wrk.ts';
 
-/** In this order: the loads come first, then what depends on them, then what needs no service of theirs. */
+/** In this order: the loads first, then the rows that depend on them, then those without the shared service. */
 const ROWS: readonly Row[] = [
   ...[savedLookups, submissions, latency, memory, captures, feed, reveals, signals],
   ...[unitCosts, deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow],
   ...[migrationsRow, yearsRow],
 ];
-/** Those that start what they need themselves. */
+/** Rows that start their own services. */
 const APART: readonly Row[] = [
   unitCosts,
   deliveries,
@@ -123,7 +123,7 @@ const runRow = async (row: Row, bench: Bench): Promise<readonly Line[]> => {
   }
 };
 
-/** However the run ends, what it has started is ended first. */
+/** Ends everything that it has started, however the run ends. */
 const giveUp = (why: string): void => {
   say(why);
   void undoAll().finally(() => process.exit(1));

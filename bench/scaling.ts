@@ -1,7 +1,7 @@
 /**
- * `node bench/scaling.ts [--quick] [all] [1] [2] [4]`: what one, two and four processes of each role do on one PostgreSQL, beside
- * one process with both roles. Prints a table; a whole run, of all sizes and not quick, also puts it into
- * `docs/scaling.md` and `bench/results/`.
+ * `node bench/scaling.ts [--quick] [all] [1] [2] [4]`: measures one, two and four processes of each role on one
+ * PostgreSQL, beside one process with both roles. Prints a table; a whole run, of all sizes and not quick, also puts
+ * it into `docs/scaling.md` and `bench/results/`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -54,7 +54,7 @@ const bench: Pick<Bench, 'effort' | 'freshAddresses' | 'defer' | 'say'> = {
   say,
 };
 
-/** The same load, its connections shared out over all processes that answer. */
+/** The same load, with its connections divided over all api processes. */
 const overAll = async ({ ports }: Cluster, planOf: (port: number) => LoadPlan): Promise<number> => {
   const loads = ports.map((port) => {
     const plan = planOf(port);

@@ -1,8 +1,8 @@
 /**
- * Receives webhooks over HTTPS and answers 204, a process of its own: what a delivery row sends to. Argument: `Sink`.
- * Prints `{port}`, then answers each line: `{}` with `{received}`, the requests so far; `{"note":true}` with the same, and
- * notes from then on when events came; `{"noted":true}` with `{times}`: the label `n` of each session, and when its event
- * came first (milliseconds since the epoch). Ends when its input ends.
+ * Receives webhooks over HTTPS and answers 204 in a separate process: the receiver of delivery rows. Argument:
+ * `Sink`. Prints `{port}`, then answers each line: `{}` with `{received}`, the requests so far; `{"note":true}` with
+ * the same, and records from then on when events came; `{"noted":true}` with `{times}`: the label `n` of each
+ * session, and when its event came first (milliseconds since the epoch). Ends when its input ends.
  */
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';

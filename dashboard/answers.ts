@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Answer } from '../http/route.ts';
 import type { Html } from './html.ts';
 
-/** Everything that a page needs comes from here, and nobody frames it. No inline script or style. */
+/** Every resource of a page comes from this origin, and no site may frame a page. No inline script or style. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -23,7 +23,7 @@ const SECURITY_HEADERS = {
   'cache-control': 'no-store',
 };
 
-/** What 429 and 503 tell to wait where nothing better is known. */
+/** The default Retry-After of 429 and 503. */
 const RETRY_AFTER_SECONDS = 5;
 
 /** A page. `retryAfter`: seconds, for 429 and 503. */
@@ -37,7 +37,7 @@ export const htmlAnswer = (status: number, page: Html, retryAfter = RETRY_AFTER_
   },
 });
 
-/** A file to keep, named so. */
+/** A download with this file name. */
 export const fileAnswer = (name: string, type: string, body: string): Answer => ({
   status: 200,
   body,
@@ -48,7 +48,7 @@ export const fileAnswer = (name: string, type: string, body: string): Answer => 
   },
 });
 
-/** After what has changed something: a reload of the page that follows does not do it again. */
+/** Redirects after a change, so that a reload does not repeat the change. */
 export const redirectAfterPost = (
   path: string,
   flash?: string,
@@ -63,7 +63,7 @@ export const redirectAfterPost = (
   },
 });
 
-/** Kept by the browser for this host and https (or this machine) alone, out of any script's reach. */
+/** Sent by the browser only to this host over https (or on this machine), and hidden from scripts. */
 const COOKIE = '__Host-doorplate';
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 
@@ -79,6 +79,6 @@ export const tokenIn = (header: string | undefined): string | null => {
   return null;
 };
 
-/** What a form must carry: known to pages of this login alone, and no use as its token. */
+/** The CSRF token of a form: derived from the login's token, and useless as one. */
 export const csrfOf = (token: string): string =>
   createHash('sha256').update(`a form of ${token}`).digest('base64url');

@@ -1,18 +1,18 @@
 /**
- * The partners' API as the dashboard calls it: the very routes, with the same limits and refusals, in the name of a
- * user. There is no second way to change or to read what a partner has.
+ * The partners' API for the dashboard: the same routes, limits and refusals, called in the name of a user, so that
+ * there is one way to read and change a partner's data.
  */
 import { refusal } from '../http/error-catalog.ts';
 import type { Inadmissible } from '../http/pipeline.ts';
 import type { Answer, ApiRequest, CallingKey, Route, RouteTable } from '../http/route.ts';
 
-/** Who is logged in. */
+/** The logged-in user. */
 export interface DashboardUser {
   readonly user_id: string;
   readonly partner_id: string;
   readonly name: string;
   readonly partner_name: string;
-  /** The password is an operator's: it must be changed before anything else. */
+  /** An operator set the password: it must be changed first. */
   readonly is_first: boolean;
 }
 
@@ -21,21 +21,21 @@ export interface ErrorAnswer {
   readonly status: number;
   readonly code: string;
   readonly message: string;
-  /** Seconds until a repeat may succeed, where that is known. */
+  /** Seconds until a repeat may succeed, if known. */
   readonly retryAfter?: number;
 }
 
 export type ApiAnswer<T> = { readonly ok: true; readonly status: number; readonly body: T } | ErrorAnswer;
 
 export interface CallOptions {
-  /** Of the path, by name. */
+  /** Path parameters by name. */
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
   readonly idempotencyKey?: string;
 }
 
-/** Calls a route by its method and the path that it was registered with, `/v1/trackers/:tracker_id` for example. */
+/** Calls a route by its method and its registered path, `/v1/trackers/:tracker_id` for example. */
 export type Api = <T>(method: Route['method'], path: string, options?: CallOptions) => Promise<ApiAnswer<T>>;
 
 export interface ApiDeps {
@@ -45,7 +45,7 @@ export interface ApiDeps {
   readonly admit: (key: CallingKey, route: Route) => Inadmissible | null | Promise<Inadmissible | null>;
 }
 
-/** A person at a browser needs no more; a page makes a few calls. */
+/** Enough for a person at a browser; a page makes a few calls. */
 const CALLS_PER_SECOND = 50;
 
 /** The API for one request of a page. */

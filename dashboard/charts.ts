@@ -12,7 +12,7 @@ const WIDTH = 720;
 const HEIGHT = 180;
 const BOTTOM = 20;
 
-/** Bars by day, drawn on the server; the same figures stand below as a table. */
+/** Bars by day, drawn on the server; a table below repeats the figures. */
 export const barChart = ({ title, series, days }: Chart): Html => {
   const most = Math.max(1, ...days.flatMap(({ values }) => values));
   const slot = WIDTH / days.length;

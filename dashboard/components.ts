@@ -1,7 +1,7 @@
 import { type Content, type Html, html } from './html.ts';
 import type { Visit } from './visit.ts';
 
-/** Why something was not done, told at once to who cannot see it. */
+/** The reason of a refusal, announced at once by screen readers. */
 export const alert = ({ message, code }: { readonly message: string; readonly code: string }): Html =>
   html`<p class="alert" role="alert">${message} <small>(${code})</small></p>`;
 
@@ -35,7 +35,7 @@ export const checkbox = (label: string, name: string, value: string, checked: bo
   html`<label class="check"><input type="checkbox" name="${name}" value="${value}" ${checked && html`checked`}>
     ${label}</label>`;
 
-/** A choice of one; `''` stands for all. */
+/** A select with one choice; `''` stands for all. */
 export const select = (
   label: string,
   name: string,
@@ -45,7 +45,7 @@ export const select = (
   ${options.map(([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`)}
   </select></div>`;
 
-/** A table that scrolls by itself on a narrow screen, and that the keyboard reaches then. */
+/** A table with its own scroll bar on a narrow screen, which the keyboard can focus then. */
 export const table = (
   caption: string,
   heads: readonly string[],
@@ -56,43 +56,43 @@ export const table = (
   <tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 
-/** Names and values of one thing. */
+/** Names and values of one object. */
 export const facts = (pairs: readonly (readonly [name: string, value: Content])[]): Html =>
   html`<dl class="facts">${pairs.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
-/** Where there is nothing yet: what to do next. */
+/** The text of an empty list, with the next step. */
 export const nothingYet = (title: string, next: Content): Html =>
   html`<section class="empty"><h2>${title}</h2><p>${next}</p></section>`;
 
-/** An instant in UTC; the script puts the reader's own time beside it. null: never. */
+/** An instant in UTC; the script adds the reader's local time. null: never. */
 export const time = (iso: string | null, never = 'never'): Content =>
   iso === null ? never : html`<time datetime="${new Date(iso).toISOString()}">${utcText(iso)}</time>`;
 
 const utcText = (iso: string): string => `${new Date(iso).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
-/** A number as people read it. */
+/** A number with separators. */
 export const count = (value: number): string => value.toLocaleString('en');
 
 /** `1 unit`, `2 units`. */
 export const counted = (value: number, one: string, more = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : more}`;
 
-/** A state in one word, told by more than its colour. */
+/** A state in one word, shown by more than its colour. */
 export const badge = (state: string, tone: 'good' | 'bad' | 'wait' | 'off'): Html =>
   html`<span class="badge ${tone}">${state}</span>`;
 
-/** Text to take along, with a button for it where there is a script. */
+/** Text with a copy button where scripts run. */
 export const copyable = (label: string, text: string): Html =>
   html`<div class="copy"><pre tabindex="0" aria-label="${label}"><code>${text}</code></pre></div>`;
 
-/** The only time that a secret shows. */
+/** Shows a secret, once. */
 export const secretOnce = (label: string, secret: string): Html =>
   html`<section class="secret"><h2>${label}</h2>
     <p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
     ${copyable(label, secret)}</section>`;
 
 export interface Question {
-  /** What will be done and what comes of it. */
+  /** The action and its consequence. */
   readonly text: Content;
   readonly action: string;
   readonly button: string;
@@ -101,7 +101,7 @@ export interface Question {
   readonly fields?: Readonly<Record<string, string>>;
 }
 
-/** Asks before something that is not taken back. */
+/** Asks for confirmation of an irreversible action. */
 export const confirmation = (visit: Visit, { text, action, button, back, fields = {} }: Question): Html =>
   html`<section class="confirm"><div>${text}</div>${form(
     visit,

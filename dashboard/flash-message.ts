@@ -1,4 +1,4 @@
-/** What has just been done, by the name that a redirect carries: no text of somebody else's comes into a page. */
+/** The message after a redirect, chosen by name, so that a link cannot put text into a page. */
 const DONE: Readonly<Record<string, string>> = {
   'logged-out': 'You are logged out.',
   'password-changed': 'Your password is changed. Other logins of yours have ended.',

@@ -9,18 +9,18 @@ import { html } from './html.ts';
 import { showBare } from './layout.ts';
 import type { Visit } from './visit.ts';
 
-/** What a page or an action is: a path and what it answers to somebody who is logged in. */
+/** A page or an action: a path and its response to a logged-in user. */
 export interface PageRoute {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** Open to who must change a first password. */
+  /** Open to a user who must change a first password. */
   readonly beforeAll?: boolean;
-  /** Not held to the rate of forms: a stolen login that spends it must not keep its owner from ending that login. */
+  /** Exempt from the rate of forms: a stolen login that uses it up must not keep its owner from ending that login. */
   readonly endsLogins?: boolean;
   handle(visit: Visit): Answer | Promise<Answer>;
 }
 
-/** A page or action for anybody. */
+/** A page or action without a login. */
 export interface OpenRoute {
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -28,11 +28,11 @@ export interface OpenRoute {
 }
 
 export interface DashboardDeps extends ApiDeps {
-  /** Who has begun a login that this token stands for; null when it has ended. */
+  /** The user of the login with this token; null when the login has ended. */
   readonly findLogin: (token: string) => Promise<DashboardUser | null>;
   /** Counts a form that a user sends. @returns seconds until the next one may be sent; null: this one counts */
   readonly admitForm: (user: DashboardUser) => Promise<number | null>;
-  /** Counts a page that a user asks for. @returns as `admitForm` */
+  /** Counts a page that a user requests. @returns as `admitForm` */
   readonly admitPage: (user: DashboardUser) => Promise<number | null>;
   readonly open: readonly OpenRoute[];
   readonly pages: readonly PageRoute[];
@@ -42,7 +42,7 @@ export interface DashboardDeps extends ApiDeps {
 const FORM_LIMIT = 65_536;
 const ASSET_SECONDS = 300;
 
-/** The dashboard's routes: its pages, its actions and what their look needs. */
+/** The dashboard's routes: its pages, its actions and its static files. */
 export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
   const apiOf = createApi(deps);
   const visitOf = async (request: ApiRequest): Promise<Visit | null> => {
@@ -81,7 +81,7 @@ export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
   return [...deps.open.map(open), ...deps.pages.map(guarded), ...redirects, ...assets()];
 };
 
-/** The usual slip of the keyboard, and any other path below. */
+/** The path without its slash, and any other path below. */
 const redirects: readonly Route[] = [
   toRoute('GET', '/dashboard/', () => redirectAfterPost('/dashboard')),
   toRoute('GET', '/dashboard/*', () =>
@@ -104,7 +104,7 @@ function toRoute(method: 'GET' | 'POST', path: string, handle: Route['handle']):
   };
 }
 
-/** What the shared rules refused or what failed, in words for a person. */
+/** Shows a refusal of the shared rules or a failure in words for a person. */
 const readable = (_request: ApiRequest, answer: Answer): Answer => {
   if (answer.code === undefined) return answer;
   const { error } = JSON.parse(String(answer.body));
@@ -123,7 +123,7 @@ const retryAfterOf = ({ headers = {} }: Answer) => {
   return wait === undefined ? {} : { 'retry-after': wait };
 };
 
-/** Browsers name where a form comes from; whoever does not is no browser that another site could use. */
+/** Browsers send the origin of a form; a client without it is no browser that another site could misuse. */
 const isFromHere = (request: ApiRequest): boolean => {
   const origin = request.header('origin');
   const site = request.header('sec-fetch-site');
@@ -164,7 +164,7 @@ const tooManyPages = (wait: number): Answer =>
     wait,
   );
 
-/** So that a login leads where its user wanted to go. */
+/** A login leads to the page that its user requested. */
 const nextOf = ({ params, query }: ApiRequest, path: string): string => {
   const wanted = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
   if (wanted === '/dashboard') return '';

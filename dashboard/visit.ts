@@ -1,13 +1,13 @@
 import type { ApiRequest } from '../http/route.ts';
 import type { Api, DashboardUser, ErrorAnswer } from './api.ts';
 
-/** A request of a page by somebody who is logged in. */
+/** A request of a page by a logged-in user. */
 export interface Visit {
   readonly request: ApiRequest;
   readonly user: DashboardUser;
-  /** What the browser keeps of the login. */
+  /** The login's token in the browser's cookie. */
   readonly token: string;
-  /** What every form carries that changes something. */
+  /** The CSRF token of every form that changes something. */
   readonly csrf: string;
   readonly query: URLSearchParams;
   /** Empty for a GET. */
@@ -16,8 +16,8 @@ export interface Visit {
   readonly api: Api;
 }
 
-/** The text of a form's field without the blanks around it; '' where it is not there. */
+/** The trimmed text of a form's field; '' when it is missing. */
 export const textOf = (visit: Visit, name: string): string => visit.form.get(name)?.trim() ?? '';
 
-/** What a page shows of a refusal: null, nothing was refused. */
+/** A refusal for a page; null: the call succeeded. */
 export type Refused = ErrorAnswer | null;

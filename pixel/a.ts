@@ -1,6 +1,7 @@
 /**
- * The pixel: what a customer's page loads as `/tracking/a.js` (decisions, "Pixel"). The same text for every tracker; the
- * tag that loads it says which one. It is a guest: it never throws, reads neither URL nor content, and sets no cookie.
+ * The pixel: the script that a customer's page loads as `/tracking/a.js` (decisions, "Pixel"). The same text for
+ * every tracker; the tag that loads it names the tracker. It never throws into the page, reads neither URL nor
+ * content, and sets no cookie.
  */
 import { parseLabels } from './labels.ts';
 import { send } from './send.ts';
@@ -28,14 +29,14 @@ const start = ({ src, dataset }: HTMLScriptElement): void => {
   const tokenAt = createTabToken(`doorplate ${trackerId}`);
 
   onEachView(() => {
-    // Asked each time: the visitor may object while the page is open.
+    // Read each time, because the visitor may object while the page is open.
     if (navigator.globalPrivacyControl) return;
     const visit = { tracker_id: trackerId, token: tokenAt(Date.now()), visit_id: uuid(), custom };
     send(collector, JSON.stringify(visit));
   });
 };
 
-/** false where the page holds the tag twice, or puts it in again on each view: a visit counts once. */
+/** false when the page holds the tag twice or inserts it again on each view, so that a visit counts once. */
 const isFirst = (trackerId: string): boolean => {
   const mark = Symbol.for(`doorplate ${trackerId}`);
   const marks = window as unknown as Record<symbol, true>;
@@ -45,8 +46,8 @@ const isFirst = (trackerId: string): boolean => {
 };
 
 try {
-  // null for a module and for a text put into the page by hand: there is no tag that would name the tracker.
+  // null for a module and for an inline script: no tag names the tracker.
   if (document.currentScript) start(document.currentScript as HTMLScriptElement);
 } catch {
-  // A browser without what this needs. The page goes on as if it were not here.
+  // The browser lacks a needed feature; the page must not notice.
 }

@@ -1,11 +1,11 @@
-/** Makes `pixel/dist/a.js`, which is committed so that a start needs no build: `npm run build:pixel`. */
+/** Builds `pixel/dist/a.js`, which is committed so that a start needs no build: `npm run build:pixel`. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 export const PIXEL_FILE = fileURLToPath(new URL('./dist/a.js', import.meta.url));
 
-/** The script as the sources have it now. */
+/** Builds the script from the current sources. */
 export const buildPixel = async (): Promise<Uint8Array> => {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL('./a.ts', import.meta.url))],

@@ -6,10 +6,10 @@ const MOST_BYTES = 2_048;
 const LONGEST_STRING = 512;
 const NAME = /^[A-Za-z][\w.-]{0,63}$/;
 const RESERVED = /^(constructor|prototype)$/;
-/** With the flag `u`, which takes a pair of surrogates as the one character that it stands for. */
+/** The flag `u` matches a surrogate pair as one character. */
 const REFUSED = /[\0\ud800-\udfff]/u;
 
-/** What the attribute says; nothing is no labels. null: invalid. */
+/** Parses the attribute; an empty one has no labels. null: invalid. */
 export const parseLabels = (text: string): Labels | null => {
   try {
     const labels: unknown = text.trim() === '' ? {} : JSON.parse(text);
@@ -31,6 +31,6 @@ const isLabels = (value: unknown): value is Labels => {
 
 const isLabel = (value: unknown): boolean => {
   if (typeof value === 'string') return [...value].length <= LONGEST_STRING && !REFUSED.test(value);
-  // JSON has numbers that are none here: 1e999.
+  // JSON has numbers outside the range of a double: 1e999.
   return value === null || typeof value === 'boolean' || Number.isFinite(value);
 };

@@ -1,9 +1,9 @@
-/** Between a `popstate` and the `hashchange` that tells why it came. */
+/** The time between a `popstate` and the `hashchange` that shows its reason. */
 const HASH_CHANGE_MS = 50;
 
 /**
- * Calls back when the page navigates without being loaded anew: a new history entry, or a step back or forward. Not
- * when an entry is replaced, and not for a jump within the page (`#…`). No URL is read to tell these apart.
+ * Calls back when the page navigates without a load: a new history entry, or a step back or forward. Not when an
+ * entry is replaced, and not for a jump within the page (`#…`). It reads no URL to tell these apart.
  */
 export const onNavigation = (navigated: () => void): void => {
   if (window.navigation) watchNavigation(window.navigation, navigated);
@@ -21,7 +21,7 @@ const watchNavigation = (navigation: Navigation, navigated: () => void): void =>
   });
 };
 
-/** Browsers of before 2026 have no other sign of a `pushState` than the call. */
+/** Browsers before 2026 show a `pushState` only by the call itself. */
 const watchHistory = (navigated: () => void): void => {
   const { pushState } = history;
   history.pushState = function (...entry) {
@@ -32,7 +32,7 @@ const watchHistory = (navigated: () => void): void => {
 
   let timer = 0;
   addEventListener('popstate', ({ isTrusted }) => {
-    // Routers make events of their own to tell themselves of a pushState.
+    // Routers dispatch synthetic events after a pushState.
     if (isTrusted) timer = setTimeout(navigated, HASH_CHANGE_MS);
   });
   addEventListener('hashchange', () => clearTimeout(timer));

@@ -1,8 +1,8 @@
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Sends a visit, and once more after a second or two if it was not taken: the repeat has the same visit id. A text
- * makes `Content-Type: text/plain`, which needs no preflight. Nobody waits for it, and it never fails.
+ * Sends a visit, and once more after a second or two if it was not accepted: the repeat has the same visit id. A text
+ * body makes `Content-Type: text/plain`, which needs no preflight. It does not block the page and never fails.
  */
 export const send = async (collector: string, visit: string, again = true): Promise<void> => {
   let status = 0;
@@ -12,9 +12,9 @@ export const send = async (collector: string, visit: string, again = true): Prom
       body: visit,
       mode: 'cors',
       credentials: 'omit',
-      // Goes on after the page has been left.
+      // Continues after the page has been left.
       keepalive: true,
-      // Whatever the page's own policy is, its URL is none of ours.
+      // Sends no URL of the page, whatever the page's own policy is.
       referrerPolicy: 'no-referrer',
     });
     status = answer.status;

@@ -2,12 +2,12 @@ import { uuid } from './uuid.ts';
 
 /** Spec, Limits: "Session token renewal". */
 const RENEWED_AFTER_MS = 30 * 60_000;
-/** What is stored: the token and when its last visit was, milliseconds. */
+/** The stored value: the token and the time of its last visit, milliseconds. */
 const STORED = /^(\w{8}-\w{4}-\w{4}-\w{4}-\w{12}) (\d+)$/;
 
 /**
- * The token of this tab for a visit at a given time, which is noted as the token's last visit. It lives in
- * sessionStorage, and in the page alone where that is closed.
+ * Returns the token of this tab for a visit at a given time, and stores that time as the token's last visit. The
+ * token is kept in sessionStorage, or in the page alone when that is unavailable.
  */
 export const createTabToken = (key: string): ((now: number) => string) => {
   let inPage: string | null = null;
@@ -31,7 +31,7 @@ export const createTabToken = (key: string): ((now: number) => string) => {
   return (now) => {
     const [, known, last] = STORED.exec(copied ? '' : read()) ?? [];
     copied = false;
-    // Either way round: a clock that was set back must not keep a token for ever.
+    // In both directions: a clock that was set back must not keep a token for ever.
     const token = known && Math.abs(now - Number(last)) < RENEWED_AFTER_MS ? known : uuid();
     write(`${token} ${now}`);
     return token;

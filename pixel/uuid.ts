@@ -1,4 +1,4 @@
-/** A random UUID (version 4). `crypto.randomUUID` is not there on pages without TLS; this is everywhere. */
+/** A random UUID (version 4). Pages without TLS lack `crypto.randomUUID`; `getRandomValues` is everywhere. */
 export const uuid = (): string => {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;

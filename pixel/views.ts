@@ -2,15 +2,15 @@ import { onNavigation } from './navigation.ts';
 
 declare global {
   interface Document {
-    /** true until a page that was loaded ahead is opened. */
+    /** true until a prerendered page is opened. */
     readonly prerendering?: boolean;
   }
 }
 
 /**
- * Calls back once for each page view: the page as it was loaded, what its own navigation shows, and the page as it
- * comes back from the back/forward cache. What is out of sight (a tab in the background, a prerendered page) is a view
- * when it is seen, and none if it never is.
+ * Calls back once for each page view: the loaded page, each navigation within it, and its return from the
+ * back/forward cache. A hidden page (a tab in the background, a prerendered page) is a view when it becomes visible,
+ * and none if it never does.
  */
 export const onEachView = (viewed: () => void): void => {
   let unseen = false;
@@ -20,7 +20,7 @@ export const onEachView = (viewed: () => void): void => {
     try {
       viewed();
     } catch {
-      // A guest's trouble is not the page's.
+      // An error of the pixel must not reach the page.
     }
   };
   const begin = (): void => {

@@ -11,17 +11,17 @@ import { createTracker } from '../support/tracking.ts';
 
 const CONNECTIONS = 64;
 const START_MS = 10_000;
-/** More than any run asks for. */
+/** More than any run needs. */
 const ADDRESSES = 1_000_000;
 const PATH = '/tracking/collect';
-/** As the product answers a capture. */
+/** The product's response to a capture. */
 const CORS = { 'access-control-allow-origin': PAGE, vary: 'origin' };
 
 /**
  * `POST /tracking/collect` to its 204, each a new tab from another address and so a new session: the session and the
  * count of the capture are durable by then. At 64 connections, against appends of single events to the same kind of
- * store by 64 callers in a process of its own; and, for information, against a Fastify route in a process of its own
- * that gets the same requests and answers 204. What a round leaves to the read models is waited for before the next.
+ * store by 64 callers in a separate process; and, for information, against a Fastify route in a separate process that
+ * gets the same requests and answers 204. Each round waits until the read models have applied the one before.
  */
 export const captures: Row = {
   name: 'captures',

@@ -19,25 +19,25 @@ const MOST_SECONDS = 5;
 const CLAIMS = 40;
 const CAPTURES_A_SECOND = 50;
 const LIMIT_MB = 300;
-/** Places in the log that nothing else has. */
+/** Log positions beyond all others. */
 const FIRST = 1_000_000;
 const DELIVERED_MS = 20_000;
 const POLL_MS = 50;
 
-/** A service with a paused endpoint that has so many pending deliveries, and another endpoint. */
+/** A service with a paused endpoint with this number of pending deliveries, and another endpoint. */
 interface Filled {
   readonly product: Product;
   readonly webhook: string;
-  /** Whose sessions the other endpoint is told of. */
+  /** The tracker whose sessions the other endpoint subscribes to. */
   readonly tracker: string;
   readonly paths: readonly string[];
 }
 
 /**
- * A paused endpoint with few and with many pending deliveries: pages of its history from places all over it, claims of
- * what is due at it, the server's memory; and how long the events of another endpoint take while the one with many is
- * paused, and while it is enabled and sends as much as it may. Two services stand side by side, each with its own data.
- * The deliveries are put into the read model's tables directly.
+ * A paused endpoint with few and with many pending deliveries: pages from its whole history, claims of its due
+ * deliveries, the server's memory; and the delay of another endpoint's events while the one with many is paused, and
+ * while it is enabled and sends at its limit. Two services stand side by side, each with its own data. The deliveries
+ * are written to the read model's tables directly.
  */
 export const deliveriesMillionRow: Row = {
   name: 'deliveries-million',
@@ -78,19 +78,19 @@ const filled = async (bench: Bench, sink: WebhookSink, count: number): Promise<F
     const partner = await fill(runtime, webhook, sent.body.delivery_id, count);
     const { cursors } = runtime;
     const pathOf = async (_: unknown, n: number) => {
-      // Never so near the end that the page is not full.
+      // Far enough from the end that the page is full.
       const place = BigInt(FIRST + 100 + Math.floor((n / PLACES) * (count - 100)));
       const cursor = await cursors.seal(place, `deliveries ${partner} ${webhook} *`);
       return `/v1/webhooks/${webhook}/deliveries?cursor=${cursor}`;
     };
     return Promise.all(Array.from({ length: PLACES }, pathOf));
   });
-  // Read models are past all of them.
+  // All read models are past them.
   await capture(product, tracker, addressOf(bench.freshAddresses(1)));
   await product.followed();
   const page = await service.call('GET', paths.at(-1) ?? '', { key });
   if (page.body.deliveries?.length !== 50) throw new Error(`no full page: ${JSON.stringify(page.body)}`);
-  // Neighbours apart, so that no page is in any cache because of the one before.
+  // Neighbouring numbers give distant pages, so that no page is cached because of the one before.
   return { product, webhook, tracker, paths: paths.map((_, n) => paths[(n * 7_919) % PLACES] as string) };
 };
 
@@ -106,7 +106,7 @@ const delivered = async ({ service, keys: [key = ''] }: Product, webhook: string
   throw new Error('the test was not delivered');
 };
 
-/** Pending deliveries like the one that there is, of the same event. @returns the partner */
+/** Copies the one delivery this many times, for the same event. @returns the partner */
 const fill = async (
   { pool, clock }: Runtime,
   webhook: string,
@@ -129,7 +129,7 @@ const fill = async (
       webhook,
       count,
     ]);
-    // What comes now stands behind them in the log.
+    // Later events come after them in the log.
     await client.query(`alter table eventlog.event alter column position restart with ${FIRST + 10 * count}`);
     await client.query('analyze read.webhook_delivery');
     const { rows } = await client.query(
@@ -187,7 +187,7 @@ const claims = async ({ effort }: Bench, few: Filled, many: Filled): Promise<Lin
   return compared(effort.saved, 'claim of 32 deliveries', a, b, ['taken back each time']);
 };
 
-/** The median over some claims of what would be due if the endpoint were enabled. */
+/** The median over several claims of what would be due if the endpoint were enabled. */
 const claimTime = async ({ pool, clock }: Runtime, webhook: string): Promise<number> => {
   const client = await pool.connect();
   const now = clock.now();

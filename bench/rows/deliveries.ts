@@ -17,7 +17,7 @@ import { captureToReceiver, createEndpoint, startDelivering } from '../support/w
 const PARTNERS = 4;
 const NO_LIMITS = { WEBHOOK_STARTS_PER_SECOND: '100000' };
 const OF_A_PARTNER = 5;
-/** Sessions that are captured for each second that a round is to last. */
+/** Captured sessions per second of a round. */
 const SESSIONS_A_SECOND = 300;
 const AT_ONCE = 64;
 const DELIVERED_MS = 120_000;
@@ -27,17 +27,17 @@ const LABEL = 'x'.repeat(480);
 const RATE = 200;
 const LIMIT_MS = 100;
 
-/** A partner's tracker, whose sessions five endpoints are told of. */
+/** A partner's tracker whose sessions five endpoints subscribe to. */
 interface Site {
   readonly tracker: string;
   readonly partner: string;
 }
 
 /**
- * Events to acknowledged deliveries: sessions are written to the store, each is told to five of twenty HTTPS endpoints in
- * another process, signed, as many starts a second as it can; against a loop that vets, signs and sends bodies of the same size
- * to the same endpoints and writes nothing down. Then, at 200 captures a second over HTTP, how long it takes from a
- * capture's answer until an endpoint has the event.
+ * Events to acknowledged deliveries: sessions are written to the store, each notifies five of twenty HTTPS endpoints
+ * in another process, signed, at an unlimited start rate; against a loop that vets, signs and sends bodies of the
+ * same size to the same endpoints and records nothing. Then, at 200 captures a second over HTTP, the time from a
+ * capture's response until an endpoint has the event.
  */
 export const deliveries: Row = {
   name: 'deliveries',
@@ -61,7 +61,7 @@ const measure = async (
   try {
     const sites = await subscribe(product, sink);
     const told = () => product.beside((runtime) => tell(bench, runtime, product, sites, sink));
-    // The connections are made.
+    // The connections are open.
     await told();
     const { a, b } = await alternate(bench.effort.rounds, told, () => bare.measure(bench.effort.seconds));
     const waits = await measureLatency(bench, product, sink);
@@ -73,7 +73,7 @@ const measure = async (
   }
 };
 
-/** Gives each partner a tracker whose sessions five endpoints are told of. */
+/** Gives each partner a tracker whose sessions five endpoints subscribe to. */
 export const subscribe = async (product: Product, { urls }: WebhookSink): Promise<Site[]> => {
   const sites: Site[] = [];
   for (const [nth, key] of product.keys.entries()) {
@@ -92,7 +92,7 @@ export const subscribe = async (product: Product, { urls }: WebhookSink): Promis
   return sites;
 };
 
-/** Writes sessions down, and waits until every endpoint has acknowledged its own. */
+/** Appends sessions and waits until every endpoint has acknowledged its own. */
 export const tell = async (
   bench: Pick<Bench, 'effort' | 'freshAddresses'>,
   { store, dayKeys, clock }: Runtime,
@@ -166,12 +166,12 @@ const throughput = (
   };
 };
 
-/** Milliseconds from the answer to each capture until the one endpoint has its event. */
+/** Milliseconds from the response of each capture until the one endpoint has its event. */
 const measureLatency = async (bench: Bench, product: Product, sink: WebhookSink): Promise<Float64Array> => {
   const { rounds, seconds } = bench.effort;
   const [key = ''] = product.keys;
   const { webhooks } = (await product.service.call('GET', '/v1/webhooks', { key })).body;
-  // A partner has five: one of them makes room.
+  // A partner may have five endpoints: one is removed to make room.
   await product.service.call('DELETE', `/v1/webhooks/${webhooks[0].id}`, { key });
   const tracker = await createTracker(product);
   await createEndpoint(product, key, sink.urls[0] ?? '', tracker);

@@ -7,12 +7,12 @@ import { capture, createTracker, readFeed } from '../support/tracking.ts';
 const RATE = 200;
 const LIMIT_MS = 100;
 const TICK_MS = 1;
-/** Between two looks at the feed. */
+/** The interval between two polls of the feed. */
 const POLL_MS = 5;
 const ALL_SEEN_MS = 10_000;
 
 /**
- * How long it takes from the answer to a capture until somebody who polls the feed has the session: at 200 captures a
+ * The time from the response of a capture until a client that polls the feed has the session: at 200 captures a
  * second, each a new session.
  */
 export const feed: Row = {
@@ -38,14 +38,14 @@ const measure = async (bench: Bench, product: Product): Promise<Float64Array> =>
   };
   await Promise.all([paced(total, captureNumber), poll(product, tracker, total, seen)]);
   const warm = RATE * warmUpSeconds;
-  // A session may be seen before its capture's answer is.
+  // A session may be seen before the response of its capture.
   const waits = [...acknowledged]
     .filter(([n]) => n >= warm)
     .map(([n, at]) => Math.max(0, (seen.get(n) ?? Number.NaN) - at));
   return Float64Array.from(waits);
 };
 
-/** Does the work of each number when it is due, `RATE` a second. @throws when one of them does */
+/** Runs the work of each number when it is due, `RATE` a second. @throws when one of them throws */
 const paced = async (total: number, work: (n: number) => Promise<void>): Promise<void> => {
   const startedAt = performance.now();
   const working: Promise<void>[] = [];
@@ -57,7 +57,7 @@ const paced = async (total: number, work: (n: number) => Promise<void>): Promise
   await Promise.all(working);
 };
 
-/** Follows the feed until it has had so many sessions, and notes when each came. */
+/** Follows the feed until it has had this number of sessions, and records when each came. */
 const poll = async (
   product: Product,
   tracker: string,

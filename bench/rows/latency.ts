@@ -7,8 +7,8 @@ import { newPlan } from './submissions.ts';
 const SHARE = 0.1;
 
 /**
- * How long a caller waits at a tenth of the largest load that the rows before have found, at a constant rate: GET of
- * a saved result, and POST of a new address. For information.
+ * The wait of a caller at a tenth of the largest load of the rows before, at a constant rate: GET of a saved result,
+ * and POST of a new address. For information.
  */
 export const latency: Row = {
   name: 'latency',
@@ -47,7 +47,7 @@ const measure = async (
   };
 };
 
-/** The largest load, where the row that finds it has not run. */
+/** The largest load, when the row that finds it has not run. */
 const shortly = (bench: Bench, what: string, plan: LoadPlan): Promise<Loaded> => {
   bench.say(`finding the largest load of ${what}`);
   return load({ ...plan, seconds: bench.effort.seconds });

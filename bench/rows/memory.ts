@@ -7,8 +7,8 @@ import { newPlan } from './submissions.ts';
 const LIMIT_MB = 250;
 
 /**
- * The server process's resident memory after the loads of the rows before, and after another of either kind:
- * PostgreSQL is not in it.
+ * The server process's resident memory after the loads of the rows before, and after another of either kind.
+ * PostgreSQL is not included.
  */
 export const memory: Row = {
   name: 'memory',

@@ -12,20 +12,20 @@ import { reap } from '../../test/support/reaped.ts';
 import type { Line, Row } from '../support/bench.ts';
 import { fillOldLog } from '../support/old-log.ts';
 
-/** What an append may wait for a migration, in milliseconds. */
+/** The longest wait of an append for a migration, in milliseconds. */
 const LIMIT_MS = 1_000;
 const WRITERS = 4;
 const CONTROL_MS = 10_000;
 const log = { info: () => {}, warn: () => {}, error: () => {} };
 
-/** Made-up migrations of a release to come: how an index on the log is built, and how it must not be. */
+/** Made-up migrations of a future release: how an index on the log is built, and how it must not be. */
 const BESIDE = '-- No transaction\ncreate index concurrently event_type on eventlog.event (type);\n';
 const COLUMN = "alter table eventlog.event add column origin text not null default 'here';\n";
 const BLOCKING = 'create index event_type_again on eventlog.event (type);\n';
 
 /**
  * The longest append while migrations run on a log of five million events (`--quick`: half a million) that an earlier
- * release began: those of this release, an index and a column made as migrations/README.md asks for, and, for
+ * release began: those of this release, an index and a column made as migrations/README.md requires, and, for
  * comparison, an index built in a transaction.
  */
 export const migrationsRow: Row = {
@@ -91,7 +91,7 @@ interface Measured {
   readonly appends: number;
 }
 
-/** Appends without a pause while something goes on. */
+/** Appends without a pause during the work. */
 const whileAppending = async (url: string, work: () => Promise<unknown>): Promise<Measured> => {
   const store = createPostgresEventStore({ url, now: systemClock.now, deadlineMs: 10 * 60_000 });
   let isOver = false;

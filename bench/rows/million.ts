@@ -15,8 +15,8 @@ const COLUMNS = 'match_type, network, company, sources, enriched_at, fresh_until
 
 /**
  * `GET /v1/lookup` at a low constant rate with few and with many results in the read model: the median wait. Two
- * services stand side by side, each with its own data. No address is asked for twice, so that every answer comes
- * from PostgreSQL and none from the process's memory. The results are put into the read model's table directly: a
+ * services stand side by side, each with its own data. No address is requested twice, so that every answer comes from
+ * PostgreSQL and none from the process's memory. The results are written to the read model's table directly: a
  * million enrichments would take longer than all the measurements.
  */
 export const millionRow: Row = {
@@ -43,7 +43,7 @@ const filled = async (bench: Bench, count: number): Promise<Product> => {
   return product;
 };
 
-/** Copies the one result that the projection has saved to so many other addresses. */
+/** Copies the one result that the projection has saved to this number of other addresses. */
 const copyResult = async (url: string, count: number): Promise<void> => {
   const db = new pg.Client({ connectionString: url });
   await db.connect();
@@ -55,7 +55,7 @@ const copyResult = async (url: string, count: number): Promise<void> => {
        on conflict (ip) do nothing`,
       [count],
     );
-    // As it would be some time after the last of them.
+    // As autovacuum would some time after the last of them.
     await db.query('vacuum (analyze) read.saved_lookup');
     await db.query('checkpoint');
   } finally {

@@ -10,11 +10,11 @@ import { withFoundation } from '../support/product.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 
 const MOST_ROUNDS = 3;
-/** As the rebuild reads. */
+/** The rebuild's batch size. */
 const BATCH = 2_000;
 
 /**
- * All read models rebuilt in one pass from a log of mixed events, against reading the same log to its end and doing
+ * Rebuilds all read models in one pass from a log of mixed events, against reading the same log to its end and doing
  * nothing with it: events a second. No service runs meanwhile.
  */
 export const rebuildRow: Row = {

@@ -5,10 +5,13 @@ import { SAVED_ADDRESS, savedAnswer } from './saved-lookups.ts';
 
 const RATE = 100;
 const CONNECTIONS = 20;
-/** As many as one visitor may begin in a second. */
+/** The limit of one visitor's new sessions per second. */
 const SESSIONS = 10;
 
-/** `POST …/reveal` of sessions whose address has a saved result, each time a new reveal, at 100 a second. For information. */
+/**
+ * `POST …/reveal` of sessions whose address has a saved result, each time a new reveal, at 100 a second. For
+ * information.
+ */
 export const reveals: Row = {
   name: 'reveals',
   run: async (bench) => {

@@ -14,7 +14,7 @@ const POLL_MS = 50;
 
 /**
  * `GET /v1/lookup` of a fresh saved result, over one key, authenticated, limited and counted durably, against a
- * Fastify route in a process of its own that sends the same bytes: answers a second at 64 connections.
+ * Fastify route in a separate process that sends the same bytes: answers a second at 64 connections.
  */
 export const savedLookups: Row = {
   name: 'saved-lookups',
@@ -56,7 +56,7 @@ const measure = async (bench: Bench, product: Product, row: string): Promise<Lin
   }
 };
 
-/** The load of this row, for those that need it in another dose. */
+/** The load of this row, for rows that use it with other parameters. */
 export const savedPlan = (
   { port, keys }: Product,
   times: Pick<LoadPlan, 'warmUpSeconds' | 'seconds'>,
@@ -68,7 +68,7 @@ export const savedPlan = (
   ...times,
 });
 
-/** Has the address enriched, and gives the answer as it comes then. */
+/** Enriches the address and returns the response. */
 export const savedAnswer = async ({ service, keys: [key = ''] }: Product) => {
   await service.call('POST', '/v1/lookup', { key, body: { ip: SAVED_ADDRESS } });
   for (const deadline = performance.now() + START_MS; performance.now() < deadline; ) {
@@ -84,7 +84,7 @@ export const savedAnswer = async ({ service, keys: [key = ''] }: Product) => {
   throw new Error('the address was not enriched');
 };
 
-/** What the product says that it has counted for the keys. */
+/** The product's own counts for the keys. */
 const countedSoFar = async ({ service, keys }: Product): Promise<number> => {
   const counts = keys.map(async (key) => {
     const { status, body } = await service.call('GET', '/v1/usage', { key });

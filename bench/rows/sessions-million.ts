@@ -14,17 +14,17 @@ const PLACES = 2_000;
 const MOST_SECONDS = 5;
 const LIMIT_MB = 300;
 
-/** A service with so many sessions, and pages of its feed from places all over it. */
+/** A service with this number of sessions, and pages from its whole feed. */
 interface Filled {
   readonly product: Product;
   readonly paths: readonly string[];
 }
 
 /**
- * `GET /v1/sessions` with 100 sessions on the page, at a low constant rate, from places all over the feed, with few and
- * with many sessions in the read model: the median wait, and the server's memory. A quarter of the sessions are the
- * caller's. Two services stand side by side, each with its own data. The sessions are put into the read model's table
- * directly, sealed as captures seal them.
+ * `GET /v1/sessions` with 100 sessions on the page, at a low constant rate, from the whole feed, with few and with
+ * many sessions in the read model: the median wait, and the server's memory. A quarter of the sessions are the
+ * caller's. Two services stand side by side, each with its own data. The sessions are written to the read model's
+ * table directly, sealed as captures seal them.
  */
 export const sessionsMillionRow: Row = {
   name: 'sessions-million',
@@ -49,7 +49,7 @@ const filled = async (bench: Bench, count: number): Promise<Filled> => {
     const { partner, positions } = await fillSessions(runtime, tracker, count);
     const { cursors } = runtime;
     const pathOf = async (_: unknown, n: number) => {
-      // Never so near the end that the page is not full.
+      // Far enough from the end that the page is full.
       const place = positions.first + BigInt(Math.floor((n / PLACES) * (positions.count - 4 * PAGE)));
       return `/v1/sessions?limit=${PAGE}&cursor=${await cursors.seal(place, `sessions ${partner} *`)}`;
     };
@@ -59,7 +59,7 @@ const filled = async (bench: Bench, count: number): Promise<Filled> => {
   return { product, paths: scattered(paths) };
 };
 
-/** @throws unless it is a full page of sessions whose labels could be opened */
+/** @throws unless it is a full page of sessions whose labels could be decrypted */
 const assertFull = async ({ service, keys: [key = ''] }: Product, path: string): Promise<void> => {
   const { body } = await service.call('GET', path, { key });
   const opened = (body.sessions ?? []).filter(
@@ -71,7 +71,7 @@ const assertFull = async ({ service, keys: [key = ''] }: Product, path: string):
     );
 };
 
-/** Neighbours apart, so that no page is in any cache because of the one before. */
+/** Neighbouring numbers give distant pages, so that no page is cached because of the one before. */
 const scattered = (paths: readonly string[]): string[] =>
   paths.map((_, n) => paths[(n * 7_919) % paths.length] as string);
 

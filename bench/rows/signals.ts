@@ -9,14 +9,14 @@ import { alternate, median, medianRatio } from '../support/statistics.ts';
 
 const BATCH = 1_000;
 const SENDERS = 4;
-/** The issue's aim, clues a second. */
+/** The target, signals a second. */
 const AIM = 5_000;
-/** More than any run asks for. */
+/** More than any run needs. */
 const ADDRESSES = 1_000_000;
 
 /**
- * `POST /signals` in batches of 1,000 clues to their 202, by four senders: durable by then, and counted in the read
- * model. Against appends of events of the same bytes by as many callers, in a process of its own.
+ * `POST /signals` in batches of 1,000 signals to their 202, by four senders: durable by then, and counted in the read
+ * model. Against appends of events of the same bytes by as many callers, in a separate process.
  */
 export const signals: Row = {
   name: 'signals',
@@ -46,7 +46,7 @@ const compare = async (bench: Bench, product: Product, raw: RawAppends): Promise
   return toLines(a, b);
 };
 
-/** How large the event of the batch before is. */
+/** The size of the previous batch's event. */
 const bytesOfBatch = (product: Product): Promise<number> =>
   product.beside(async ({ store }) => {
     const backwards = { direction: 'backwards', limit: 1 } as const;
@@ -54,7 +54,7 @@ const bytesOfBatch = (product: Product): Promise<number> =>
     return JSON.stringify(events[0]?.data).length;
   });
 
-/** Clues of many addresses, a few of each, from a hundred domains. */
+/** Signals of many addresses, a few of each, from a hundred domains. */
 const newBatch = (first: number): string =>
   JSON.stringify({
     signals: Array.from({ length: BATCH }, (_, n) => ({
@@ -81,15 +81,15 @@ const send = async ({ service }: Product, body: string): Promise<void> => {
 };
 
 interface Sent {
-  /** Clues. */
+  /** Signals. */
   readonly perSecond: number;
-  /** Of a clue, by meter. */
+  /** Per signal, by meter. */
   readonly cpuMicros: Readonly<Record<string, number>>;
   /** Milliseconds of a batch. */
   readonly p50: number;
 }
 
-/** Four senders, each with its next batch as soon as the last was answered. The batches are made as they go. */
+/** Four senders, each with its next batch as soon as the last was answered. The batches are created on the way. */
 const sendFor = async (product: Product, first: number, seconds: number): Promise<Sent> => {
   const meters = Object.entries(product.meters);
   const before = meters.map(([, read]) => read());

@@ -10,16 +10,15 @@ import { alternate, median, medianRatio } from '../support/statistics.ts';
 
 const CALLERS = 32;
 const PARTNERS = 4;
-/** More than any run asks for. */
+/** More than any run needs. */
 const ADDRESSES = 1_000_000;
 
 /**
- * `POST /v1/lookup` of addresses never seen before, by 32 callers of four partners: reservation, submission and
- * count are three durable steps that wait for each other. Against appends of single events to the same kind of store,
- * by 32 callers in a process of its own. Before each of the two, what the other has left to do is waited for.
- *
- * Once with a vendor that does not answer while it is measured, as the shared intake lets through fifteen attempts a
- * second anyway; and, for information, with the same process enriching all that came before.
+ * `POST /v1/lookup` of new addresses, by 32 callers of four partners: reservation, submission and count are three
+ * durable steps that wait for each other. Against appends of single events to the same kind of store, by 32 callers
+ * in a separate process. Each of the two starts when the other's remaining work is done. Once with a vendor that does
+ * not answer during the measurement, because the shared intake admits fifteen attempts a second anyway; and, for
+ * information, with the same process enriching all that came before.
  */
 export const submissions: Row = {
   name: 'submissions',
@@ -55,7 +54,7 @@ const slowVendor = async (bench: Bench): Promise<Readonly<Record<string, string>
   };
 };
 
-/** On a service of its own. */
+/** On a separate service. */
 const measureApart = async (
   bench: Bench,
   env: Readonly<Record<string, string>>,
@@ -97,7 +96,7 @@ const measure = async (
   }
 };
 
-/** The load of this row, for those that need it in another dose. */
+/** The load of this row, for rows that use it with other parameters. */
 export const newPlan = (
   { effort, freshAddresses }: Pick<Bench, 'effort' | 'freshAddresses'>,
   { port, keys }: Product,

@@ -15,9 +15,11 @@ const RATES = [10, 100, 1_000] as const;
 const CONNECTIONS = 20;
 const START_MS = 60_000;
 const REST_SECONDS = 20;
-/** Each kind is asked for so often before anything is measured: code that is not compiled yet costs several times more. */
+/** The number of requests of each kind before the measurement: uncompiled code costs several times more. */
 const WARM_UP = { rate: 300, seconds: 8 } as const;
-/** At this rate of a kind there is an aim; it is measured so many times, each beside the reference, for their median. */
+/**
+ * The rate of a kind that has a target; it is measured this many times, each beside the reference, for their median.
+ */
 const AIMED_RATE = 100;
 const AIMED_ROUNDS = 3;
 const AIMS: Readonly<Record<string, number>> = { capture: 1.8, reveal: 2.5 };
@@ -32,8 +34,8 @@ interface Cost {
 }
 
 /**
- * What one operation of each kind costs, at several rates: CPU of server and PostgreSQL, read models and all that follows
- * by itself included, as a multiple of a Fastify route that makes one durable insert, at the same rate in the same run.
+ * The cost of one operation of each kind at several rates: CPU of server and PostgreSQL, including read models and
+ * all later work, as a multiple of a Fastify route that makes one durable insert, at the same rate in the same run.
  */
 export const unitCosts: Row = {
   name: 'unit-costs',

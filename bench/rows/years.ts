@@ -7,10 +7,10 @@ import type { Line, Row } from '../support/bench.ts';
 import { withFoundation } from '../support/product.ts';
 
 const DAY_OF_PARTNER: OrdinaryDay = { lookups: 40, visits: 60, reveals: 30 };
-/** Ordinary days that are simulated of each year. */
+/** Simulated ordinary days per year. */
 const PARTS = 2;
 const YEAR = 365 * DAY;
-/** By then everything that is forgotten after 400 days has been forgotten once. */
+/** By then everything that is deleted after 400 days has been deleted once. */
 const SETTLED_YEARS = 3;
 const [FULL_YEARS, QUICK_YEARS] = [10, 4];
 
@@ -23,9 +23,9 @@ interface Sizes {
 }
 
 /**
- * The log and the tables at the end of the last of ten simulated years, against the end of the third. In each half of a
- * year the partner has one ordinary day, and workers do what they do until the next. The ledger, the rows of
- * `reveal_unit` and the names of reveals' streams live for ever, and are listed apart.
+ * The log and the tables at the end of the last of ten simulated years, against the end of the third. In each half of
+ * a year the partner has one ordinary day, and workers do their upkeep until the next. The ledger, the rows of
+ * `reveal_unit` and the names of reveals' streams are kept for ever, and are listed apart.
  */
 export const yearsRow: Row = {
   name: 'years',
@@ -96,7 +96,7 @@ const sizesOf = async ({ api: { sql } }: Years): Promise<Sizes> => {
   const bytes = async (what: string): Promise<number> =>
     Number((await sql.query<{ bytes: string | null }>(`select ${what} as bytes`)).rows[0]?.bytes ?? 0);
   const size = (table: string): Promise<number> => bytes(`pg_total_relation_size('${table}')`);
-  /** What of a table its rows with a condition take, indexes in proportion. */
+  /** The share of a table that its rows with a condition take, indexes in proportion. */
   const part = async (table: string, condition: string): Promise<number> =>
     (await size(table)) *
     (await bytes(

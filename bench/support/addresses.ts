@@ -2,26 +2,26 @@
 const FIRST = 20 * 2 ** 24;
 const BLOCKS = 70;
 const COUNT = BLOCKS * 2 ** 24;
-/** Prime to `COUNT`, so that no address comes twice; large, so that neighbours lie apart. */
+/** Prime to `COUNT`, so that no address repeats; large, so that neighbours lie apart. */
 const STRIDE = 104_729;
 
-/** The address of a number below `COUNT`: each number has another one, scattered over all blocks. */
+/** The address of a number below `COUNT`: each number has a different one, scattered over all blocks. */
 export const addressOf = (index: number): string => {
   const value = FIRST + ((index * STRIDE) % COUNT);
   return `${Math.floor(value / 2 ** 24)}.${(value >> 16) & 255}.${(value >> 8) & 255}.${value & 255}`;
 };
 
-/** The same in SQL, of a column with the number. */
+/** The same in SQL, from a column with the number. */
 export const sqlAddressOf = (column: string): string =>
   `host('0.0.0.0'::inet + (${FIRST} + ${column}::bigint * ${STRIDE} % ${COUNT}))`;
 
-/** Prime, and so to any power of ten. */
+/** Prime, and so coprime to any power of ten. */
 const LEAP = 7_919;
 
-/** Leaps about among the numbers below `among`, a power of ten: the first `among` of them are all different. */
+/** Permutes the numbers below `among`, a power of ten. */
 export const leap = (index: number, among: number): number => (index * LEAP) % among;
 
-/** A directory (JSON Lines) that knows a company for two blocks of three, and a provider's network for the third. */
+/** A directory (JSON Lines) with a company for two blocks of three, and a provider's network for the third. */
 export const directoryOfBlocks = (): string =>
   Array.from({ length: BLOCKS }, (_, block) => {
     const cidr = `${20 + block}.0.0.0/8`;
@@ -34,7 +34,7 @@ const ISP = {
   company: { name: 'Example Broadband' },
 } as const;
 
-/** A company as a provider tells it, with the fields that are mostly known. */
+/** A company as a provider returns it, with the fields that are usually known. */
 export const companyRecord = (number: number) =>
   ({
     match_type: 'company',

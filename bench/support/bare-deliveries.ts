@@ -3,32 +3,32 @@ import type { BareDeliverer } from '../deliver-bare.ts';
 import { type Child, startChild } from './child.ts';
 import { cpuOf } from './proc.ts';
 
-/** Endpoints of webhooks in a process of their own. */
+/** Webhook endpoints in a separate process. */
 export interface WebhookSink {
-  /** Each under a name of its own, so that each has connections of its own. */
+  /** Each under a separate name, so that each has separate connections. */
   readonly urls: readonly string[];
   readonly port: number;
   /** PEM: the authority of its certificates. */
   readonly authority: string;
-  /** Requests that have come so far. */
+  /** The number of requests so far. */
   received(): Promise<number>;
-  /** Notes from now on when sessions' events come. @returns requests that have come so far */
+  /** Records from now on when sessions' events come. @returns the number of requests so far */
   note(): Promise<number>;
   /** The label `n` of each session since then, and when its event came first: milliseconds since the epoch. */
   noted(): Promise<Map<number, number>>;
   end(): Promise<void>;
 }
 
-/** Deliveries with nothing around them. */
+/** Deliveries without the rest of the product. */
 export interface BareDeliveries {
-  /** Delivers as fast as it can for so long. */
+  /** Delivers as fast as it can for this time. */
   measure(seconds: number): Promise<Delivered>;
   end(): Promise<void>;
 }
 
 export interface Delivered {
   readonly perSecond: number;
-  /** A delivery: of the process that sends. */
+  /** CPU per delivery, of the process that sends. */
   readonly cpuMicros: number;
 }
 
@@ -60,8 +60,8 @@ export const startWebhookSink = async (): Promise<WebhookSink> => {
 };
 
 /**
- * A loop that vets, signs and sends 1 KB to each of the sink's endpoints, eight at a time, over connections that are kept
- * alive, and does nothing else. Warmed up: the connections are made.
+ * A loop that vets, signs and sends 1 KB to each of the sink's endpoints, eight at a time, over kept-alive
+ * connections, and does nothing else. Warmed up: the connections are open.
  */
 export const bareDeliveries = async ({ urls, port, authority }: WebhookSink): Promise<BareDeliveries> => {
   const plan: BareDeliverer = { urls, ports: [port], authority, bodyBytes: BODY_BYTES, atOnce: AT_ONCE };

@@ -1,11 +1,11 @@
 import type { Product } from './product.ts';
 
-/** How long and how often things are measured. */
+/** The duration and repetition of measurements. */
 export interface Effort {
   readonly rounds: number;
   readonly warmUpSeconds: number;
   readonly seconds: number;
-  /** Events that read models are rebuilt from. */
+  /** The size of the log from which read models are rebuilt. */
   readonly events: number;
   /** Saved results in the larger read model. */
   readonly saved: number;
@@ -26,22 +26,22 @@ export const QUICK: Effort = {
   saved: 100_000,
 };
 
-/** What rows share. */
+/** The state that rows share. */
 export interface Bench {
   readonly effort: Effort;
   /** EventStoreDB, where one is given. */
   readonly eventStoreUrl: string | undefined;
-  /** The service that most rows load, started when the first one asks for it, on the embedded PostgreSQL. */
+  /** The service that most rows load, started on first use, on the embedded PostgreSQL. */
   product(): Promise<Product>;
   /** Ends that service. */
   endProduct(): Promise<void>;
-  /** Largest rates that rows have found, by what they found it of, in requests a second. */
+  /** The largest rates that rows have found, by operation, in requests a second. */
   readonly maxima: Map<'saved lookups' | 'submissions', number>;
-  /** The first of so many numbers of addresses that nobody has asked for yet. */
+  /** Reserves this many numbers of unused addresses and returns the first. */
   freshAddresses(count: number): number;
-  /** To be undone when the run ends, however it ends; the last one first. */
+  /** Cleanups, run when the run ends, however it ends; the last one first. */
   defer(undo: () => Promise<void>): void;
-  /** Tells the operator what is going on. */
+  /** Reports progress to the operator. */
   say(text: string): void;
 }
 
@@ -60,12 +60,12 @@ export interface Line {
   readonly target: { readonly atLeast: number } | { readonly atMost: number } | null;
   readonly a: Figure;
   readonly b: Figure;
-  /** What else was seen: where the CPU went, and how large things were. */
+  /** Further observations: where the CPU went, and sizes. */
   readonly notes: readonly string[];
 }
 
 export interface Row {
-  /** What it is called on the command line. */
+  /** Its name on the command line. */
   readonly name: string;
   run(bench: Bench): Promise<readonly Line[]>;
 }

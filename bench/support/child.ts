@@ -4,13 +4,13 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { reapProcess } from '../../test/support/reaped.ts';
 
-/** A process of the benchmark's own: says what it has to say as lines of JSON, ends when its input ends. */
+/** A process of the benchmark: prints lines of JSON, ends when its input ends. */
 export interface Child {
   readonly pid: number;
-  /** Its next line. @throws when it ends first, or `withinMs` are over */
+  /** Its next line. @throws when it ends first, or after `withinMs` */
   next<T>(withinMs: number): Promise<T>;
   say(message: object): void;
-  /** Ends it in order, or by force after a while. */
+  /** Ends it by its input, or by force after a while. */
   end(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export const startChild = (script: string, argument: object): Child => {
   };
 };
 
-/** The promise's value. @throws Error that names what did not come in time */
+/** The promise's value. @throws Error that names what is late */
 const within = async <T>(what: string, promise: Promise<T>, ms: number): Promise<T> => {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -11,13 +11,13 @@ import { CEILINGS, KEY_LIMITS, type Product, untilQuiet, withFoundation } from '
 
 /** Several processes on one PostgreSQL. */
 export interface Cluster extends Product {
-  /** Of those that answer. */
+  /** Of the api processes. */
   readonly ports: readonly number[];
   /** Of the database. */
   readonly url: string;
 }
 
-/** So many processes of each role; `all`: one process with both. */
+/** This number of processes of each role; `all`: one process with both. */
 export type Size = number | 'all';
 
 const CONNECTIONS = ['max_connections=400'];

@@ -16,7 +16,7 @@ const PARTNERS = Array.from({ length: 10 }, () => uuid());
 const KEYS = PARTNERS.map((partner) => `key_${partner.replaceAll('-', '').slice(0, 24)}`);
 const BOOT = uuid();
 const DAY_MS = 86_400_000;
-/** Lookups in one step of the generation: their reservations are one append, as a batcher makes them. */
+/** Lookups in one step of the generation: their reservations are one append, as in a batch. */
 const STEP = 100;
 /** For each lookup: reserved, requested, completed, settled, and one count of answers. */
 const EVENTS_A_LOOKUP = 5;
@@ -42,7 +42,7 @@ const savedResult = (number: number, at: number): SavedResult => {
 };
 
 /**
- * Fills a store with what lookups leave behind: reservations and settlements on their partners' intakes, request and
+ * Fills a store with the events of lookups: reservations and settlements on their partners' intakes, request and
  * completion on a stream of the address, and counts of answers. Returns the number of events.
  */
 export const appendMixedEvents = async (store: EventStore, events: number): Promise<number> => {
@@ -118,7 +118,7 @@ const workOn = (number: number, reservation: Reservation, at: number): Enrichmen
 
 const digestOf = (ip: string): string => createHash('sha256').update(ip).digest('base64url').slice(0, 32);
 
-/** Does the numbered steps, some of them side by side. */
+/** Runs the numbered steps with limited concurrency. */
 const inParallel = async (steps: number, work: (step: number) => Promise<void>): Promise<void> => {
   let next = 0;
   const worker = async (): Promise<void> => {

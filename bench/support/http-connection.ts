@@ -11,8 +11,8 @@ const NO_CONTENT = 204;
 const NOTHING = ['', '0'];
 
 /**
- * Speaks just enough HTTP/1.1 to load a server with it: an answer is a status line, a Content-Length and so many
- * bytes. It costs about half the CPU of a full parser, and what the load generator takes, the server lacks.
+ * Speaks the minimum of HTTP/1.1 that a load needs: an answer is a status line, a Content-Length and its bytes. It
+ * costs about half the CPU of a full parser, and the server lacks the CPU that the load generator uses.
  */
 export const openConnection = (
   port: number,

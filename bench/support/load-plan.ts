@@ -6,12 +6,12 @@ export interface Lookups {
   readonly keys: readonly string[];
   /**
    * One address for all requests, or another for each: those with the numbers from `first` on (`addressOf`), or with
-   * `among` all those below it once, in an order that leaps about.
+   * `among` all those below it once, in a permuted order.
    */
   readonly address: { readonly same: string } | { readonly first: number; readonly among?: number };
 }
 
-/** What a page with the pixel sends: each time another tab, from the address of another number (`addressOf`). */
+/** The request of a page with the pixel: each time another tab, from the address of another number (`addressOf`). */
 export interface Captures {
   readonly of: 'captures';
   readonly tracker: string;
@@ -32,7 +32,7 @@ export interface Pages {
   readonly paths: readonly string[];
 }
 
-/** `POST /signals` of the operations listener, one clue each, of the addresses with the numbers from `first` on. */
+/** `POST /signals` of the operations listener, one signal each, of the addresses with the numbers from `first` on. */
 export interface Clues {
   readonly of: 'clues';
   readonly first: number;
@@ -43,12 +43,12 @@ export interface Inserts {
   readonly of: 'inserts';
 }
 
-/** What the load generator is to do: it gets this as its argument. */
+/** The load generator's argument. */
 export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages | Clues | Inserts> {
   readonly port: number;
   readonly requests: Requests;
   readonly connections: number;
-  /** Requests a second at even distances. Without it every connection asks again as soon as it is answered. */
+  /** Requests a second, evenly spaced. Without it every connection sends again as soon as it is answered. */
   readonly rate?: number;
   readonly warmUpSeconds: number;
   readonly seconds: number;
@@ -56,14 +56,14 @@ export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages | Clue
   readonly expect: number;
 }
 
-/** What it says in the end; at the beginning of the measured time it says an empty object. */
+/** Its final output; at the beginning of the measured time it prints an empty object. */
 export interface LoadResult {
   readonly answers: number;
   readonly seconds: number;
-  /** Milliseconds from sending a request, or from when it was due to be sent, to its whole answer. */
+  /** Milliseconds from sending a request, or from its due time, to its whole answer. */
   readonly p50: number;
   readonly p99: number;
-  /** Answers with another status. */
+  /** Responses with another status. */
   readonly unexpected: Readonly<Record<number, number>>;
   /** Requests that were sent, warm-up included. */
   readonly sent: number;

@@ -9,16 +9,16 @@ export interface Loaded extends LoadResult {
   readonly perSecond: number;
   /** Microseconds of CPU an answer, by meter. */
   readonly cpuMicros: Readonly<Record<string, number>>;
-  /** How much of one core the generator used: near 1, the rate is its own and not the server's. */
+  /** The generator's share of one core: near 1, the rate is its own and not the server's. */
   readonly generatorCores: number;
 }
 
 const SLACK_MS = 20_000;
 
 /**
- * Loads a server from a process of its own and reads the meters over the measured time: from `wrk` where it is to be as
- * fast as it goes, from a generator that paces requests evenly where there is a rate.
- * @throws NoGenerator; an Error when an answer had another status than expected
+ * Loads a server from a separate process and reads the meters over the measured time: with `wrk` at full speed, or
+ * with a generator that spaces requests evenly at a given rate.
+ * @throws NoGenerator; an Error when a response had another status than expected
  */
 export const load = async (plan: LoadPlan, meters: Meters = {}): Promise<Loaded> => {
   const { result, before, after } = await (plan.rate === undefined ? asFastAsItGoes : paced)(plan, meters);
@@ -38,7 +38,7 @@ export const load = async (plan: LoadPlan, meters: Meters = {}): Promise<Loaded>
   };
 };
 
-/** What to say of the generators' share of CPU; with a warning where the generator was the limit. */
+/** A note on the generators' share of CPU; with a warning where the generator was the limit. */
 export const generatorNote = (...sides: readonly (readonly Loaded[])[]): string => {
   const cores = sides.map((some) => Math.max(...some.map((one) => one.generatorCores)));
   const limit = cores.some((one) => one > LIMITING_CORES) ? '; IT WAS THE LIMIT of a side above 0.9' : '';

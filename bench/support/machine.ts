@@ -1,7 +1,7 @@
 import { cpus, release, totalmem, type } from 'node:os';
 import type { Product } from './product.ts';
 
-/** What the figures were measured on and with. */
+/** The hardware and software of the measurement. */
 export interface Machine {
   readonly date: string;
   readonly cores: number;

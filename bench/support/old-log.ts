@@ -1,4 +1,4 @@
-/** A database at the schema of an earlier release, as large as years make it. */
+/** A database at the schema of an earlier release, as large as after years. */
 import pg from 'pg';
 import type { Surroundings } from '../../test/support/everything.ts';
 import { loadDatabase, readRecorded } from '../../test/upgrade/recorded.ts';
@@ -6,7 +6,7 @@ import { loadDatabase, readRecorded } from '../../test/upgrade/recorded.ts';
 const RELEASE = 'e868a28';
 const NOWHERE = { webhookUrls: { receiver: 'http://127.0.0.1:1/', closed: 'http://127.0.0.1:2/' } };
 
-/** The recorded log so often that it has so many events, each stream under names of its own. */
+/** Repeats the recorded log up to this number of events, each stream under new names. */
 const LOG = `
   with size as (select count(*) as n from eventlog.event),
   streams as (
@@ -17,7 +17,7 @@ const LOG = `
   select e.stream || '-' || copy, e.revision, gen_random_uuid(), e.type, e.data, e.metadata
   from size, generate_series(1, $1 / size.n) copy, eventlog.event e order by copy, e.position`;
 
-/** The first row of a table so often, each time with keys of its own. */
+/** Repeats the first row of a table this many times, each time with new keys. */
 const copies = (table: string, keys: Readonly<Record<string, string>>): string => `
   insert into ${table} select p.*
   from (select to_jsonb(t) as first from ${table} t limit 1) r, generate_series(1, $1::int) n,
@@ -27,7 +27,7 @@ const copies = (table: string, keys: Readonly<Record<string, string>>): string =
 
 const ANY_ID = 'md5(n::text)::uuid';
 const ANY_ADDRESS = "host('20.0.0.0'::inet + n)";
-/** The tables that grow with the years, and that migrations have gone through. */
+/** The tables that grow with the years, and that migrations have scanned. */
 const READ_MODELS = [
   copies('read.saved_lookup', { ip: ANY_ADDRESS }),
   copies('read.reservation', { reservation_id: ANY_ID, ip: ANY_ADDRESS }),
@@ -35,7 +35,7 @@ const READ_MODELS = [
   copies('read.webhook_delivery', { delivery_id: ANY_ID }),
 ];
 
-/** Fills an empty database with the log of `events` events and read models with a tenth as many rows each. */
+/** Fills an empty database with a log of `events` events and read models with a tenth as many rows each. */
 export const fillOldLog = async (url: string, events: number): Promise<void> => {
   await loadDatabase(url, readRecorded(RELEASE, NOWHERE as Surroundings).database);
   const db = new pg.Client({ connectionString: url });

@@ -1,4 +1,4 @@
-/** What Linux tells of processes: the CPU time that they have used, and their memory. */
+/** CPU time and memory of processes, from Linux's /proc. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 const TICKS_A_SECOND = 100;
@@ -12,7 +12,7 @@ interface Stat {
   readonly endedChildren: number;
 }
 
-/** Fields of `/proc/PID/stat` after the program's name, which may hold anything. */
+/** Fields of `/proc/PID/stat` after the program's name, which may hold any character. */
 const statOf = (pid: number | string): Stat | null => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -40,7 +40,7 @@ export const cpuOfFamily = (pid: number): number => {
   return sum;
 };
 
-/** Megabytes of a process that are in memory now. */
+/** Resident memory of a process in megabytes. */
 export const residentMemory = (pid: number): number => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / KIB_A_MB;

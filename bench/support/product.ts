@@ -12,7 +12,7 @@ import { directoryOfBlocks } from './addresses.ts';
 import type { Meters } from './load.ts';
 import { cpuOf, cpuOfFamily } from './proc.ts';
 
-/** `doorplate serve` as a process of its own, durable, with its limits on and their ceilings out of the way. */
+/** `doorplate serve` in a separate process, durable, with its limits on and their ceilings high. */
 export interface Product {
   readonly service: Service;
   readonly port: number;
@@ -20,21 +20,21 @@ export interface Product {
   readonly keys: readonly string[];
   /** CPU of the server and of its PostgreSQL. */
   readonly meters: Meters;
-  /** Waits until read models and processors have all that is in the store, and no enrichment is left to do. */
+  /** Waits until read models and processors have handled the whole store, and no enrichment is pending. */
   settled(): Promise<void>;
-  /** Waits until read models and processors have all that is in the store. */
+  /** Waits until read models and processors have handled the whole store. */
   followed(): Promise<void>;
   /** Works beside the server, as a command does. */
   beside<T>(work: (runtime: Runtime) => Promise<T>): Promise<T>;
   end(): Promise<void>;
 }
 
-/** Limits on, ceilings out of the way. */
+/** Limits on, ceilings high. */
 export const CEILINGS = {
   API_REQUESTS_PER_SECOND: '100000',
   ENRICHMENT_INTAKE_PER_MINUTE: '100000000',
   ENRICHMENT_OUTSTANDING: '100000000',
-  // A visitor's own stays: each capture of a load comes from another.
+  // The limit of a visitor stays: each capture of a load comes from another.
   CAPTURES_PER_SECOND: '20000',
   CAPTURES_PER_SECOND_PER_TRACKER: '20000',
   REVEALS_PER_SECOND: '20000',
@@ -109,7 +109,7 @@ export const withFoundation = async <T>(
   }
 };
 
-/** Processors tell other processes of their place late, so that their silence is what tells. */
+/** Processors report their checkpoints late, so only a quiet period shows that they are done. */
 export const untilQuiet = async (
   { pool, store, progress }: Runtime,
   left: 'no work' | 'work may wait',

@@ -3,16 +3,16 @@ import { reap } from '../../test/support/reaped.ts';
 import { type Child, startChild } from './child.ts';
 import { cpuOf, cpuOfFamily } from './proc.ts';
 
-/** What an event store of its own does with single appends. */
+/** The rate of single appends of a separate event store. */
 export interface RawAppends {
-  /** Appends as fast as it can for so long. */
+  /** Appends as fast as it can for this time. */
   measure(seconds: number): Promise<Raw>;
   end(): Promise<void>;
 }
 
 export interface Raw {
   readonly perSecond: number;
-  /** An append. */
+  /** CPU per append. */
   readonly cpuMicros: { readonly process: number; readonly PostgreSQL: number };
 }
 
@@ -20,7 +20,7 @@ const START_MS = 60_000;
 const SLACK_MS = 20_000;
 
 /**
- * Starts `append-raw.ts` with so many callers, warmed up; `more` names another store than the embedded
+ * Starts `append-raw.ts` with this number of callers, warmed up; `more` names another store than the embedded
  * PostgreSQL, `bytes` how much larger than usual an event is.
  */
 export const startRawAppends = async (

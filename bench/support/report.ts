@@ -42,11 +42,11 @@ export const table = (lines: readonly Line[]): string => {
   return [text(head), text(widths.map((width) => '-'.repeat(width))), ...body.map(text)].join('\n');
 };
 
-/** What else was seen, row by row. */
+/** The further observations, row by row. */
 export const notes = (lines: readonly Line[]): string =>
   lines.flatMap((line) => line.notes.map((note) => `- ${line.row}: ${note}.`)).join('\n');
 
-/** Writes `<date>-<store>.md` and `.json`, and gives the names. */
+/** Writes `<date>-<store>.md` and `.json`, and returns the names. */
 export const writeResults = (lines: readonly Line[], machine: Machine): string[] => {
   const base = `${RESULTS}${machine.date.slice(0, 10)}-${machine.store}`;
   mkdirSync(RESULTS, { recursive: true });
@@ -56,7 +56,7 @@ export const writeResults = (lines: readonly Line[], machine: Machine): string[]
   return [`${base}.md`, `${base}.json`];
 };
 
-/** How the ratios of these lines have changed since the last run that was saved for the same store; '' without one. */
+/** The change of these lines' ratios since the last saved run of the same store; '' without one. */
 export const changesSinceLast = (lines: readonly Line[], store: string): string => {
   const file = readdirSync(RESULTS)
     .filter((name) => new RegExp(`^\\d{4}-\\d{2}-\\d{2}-${store}\\.json$`).test(name))

@@ -1,14 +1,14 @@
-/** The requests of a load plan as they go over the wire. */
+/** The requests of a load plan as bytes. */
 import { randomUUID } from 'node:crypto';
 import { addressOf, leap } from './addresses.ts';
 import type { Captures, Clues, LoadPlan, Lookups, Pages, Reveals } from './load-plan.ts';
 
-/** Gives the request of a number; each number comes once. */
+/** Returns the request of a number; each number comes once. */
 type RequestOf = (number: number) => string | Buffer;
 
 /** An origin of the tracker that captures are made for. */
 export const PAGE = 'https://www.example.com';
-/** What a browser sends beside what the service asks for. */
+/** The headers that a browser sends in addition. */
 const BROWSER =
   'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/148.0.0.0 Safari/537.36\r\n' +
   'Accept: */*\r\nAccept-Encoding: gzip, deflate, br, zstd\r\nAccept-Language: en-US,en;q=0.9\r\n' +
@@ -54,7 +54,7 @@ const lookups = (host: string, { method, keys, address }: Lookups): RequestOf =>
   return (number) => text(ip(number), number % keys.length);
 };
 
-/** UUIDs of version 4 that differ in their last digits alone: as good as others, and made at no cost. */
+/** UUIDs of version 4 that differ only in their last digits, made at no cost. */
 const uuids = (): ((number: number) => string) => {
   const start = randomUUID().slice(0, -12);
   return (number) => start + number.toString(16).padStart(12, '0');
@@ -97,7 +97,7 @@ const clues = (host: string, { first }: Clues): RequestOf => {
   };
 };
 
-/** As many bytes as a capture has. */
+/** The size of a capture. */
 const BODY = JSON.stringify({ text: 'x'.repeat(150) });
 
 const inserts = (host: string): RequestOf => {

@@ -6,14 +6,14 @@ import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import { addressOf } from './addresses.ts';
 
 const BATCH = 10_000;
-/** The newest is of now, the oldest so many days old: none has expired. */
+/** The newest is from now, the oldest this many days old: none has expired. */
 const DAYS = 28;
 const OTHERS = 3;
 const FIRST = 1_000;
 
 export interface FilledSessions {
   readonly partner: string;
-  /** Their places in the log. */
+  /** Their log positions. */
   readonly positions: { readonly first: bigint; readonly count: number };
 }
 
@@ -24,7 +24,7 @@ interface Session {
   readonly expires_at: string;
 }
 
-/** Writes sessions into the read model: every fourth of the tracker and its partner, the others of others. */
+/** Writes sessions into the read model: every fourth belongs to the tracker and its partner, the others to others. */
 export const fillSessions = async (
   { databaseUrl, dayKeys, clock }: Pick<Runtime, 'databaseUrl' | 'dayKeys' | 'clock'>,
   tracker: string,
@@ -56,7 +56,7 @@ export const fillSessions = async (
       const written = insert(db, batch, FIRST + first, partners, trackers);
       [batch] = await Promise.all([makeFrom(first + BATCH), written]);
     }
-    // As it would be some time after the last of them.
+    // As autovacuum would some time after the last of them.
     await db.query('vacuum (analyze) read.session');
     await db.query('checkpoint');
     return { partner, positions: { first: BigInt(FIRST), count } };

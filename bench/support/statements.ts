@@ -6,7 +6,7 @@ export const COUNTING_STATEMENTS = [
   'pg_stat_statements.max=1000',
 ];
 
-/** What a PostgreSQL has done so far. */
+/** The work of a PostgreSQL so far. */
 export interface DatabaseWork {
   readonly statements: number;
   readonly walBytes: number;
@@ -14,7 +14,7 @@ export interface DatabaseWork {
   readonly connections: number;
 }
 
-/** Reads what a PostgreSQL has done, over a session of its own. `url` may name any of its databases. */
+/** Reads the statistics of a PostgreSQL over a separate session. `url` may name any of its databases. */
 export const openDatabaseWork = async (url: string) => {
   const client = new pg.Client({ connectionString: url, application_name: 'bench' });
   await client.connect();

@@ -1,4 +1,4 @@
-/** The middle value; of an even number the mean of the two in the middle. */
+/** The median; of an even number the mean of the two in the middle. */
 export const median = (values: readonly number[]): number => {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -6,13 +6,13 @@ export const median = (values: readonly number[]): number => {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 };
 
-/** The value that this share of all values does not exceed; sorts them in place. */
+/** The percentile of this share; sorts the values in place. */
 export const percentile = (values: Float64Array, share: number): number => {
   values.sort();
   return values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? Number.NaN;
 };
 
-/** Two things measured in alternation, so that whatever else the machine does meets both. */
+/** Two measurements in alternation, so that other load of the machine meets both. */
 export interface Alternated<A, B> {
   readonly a: readonly A[];
   readonly b: readonly B[];

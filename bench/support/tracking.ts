@@ -30,7 +30,7 @@ export interface FeedPage {
   readonly has_more: boolean;
 }
 
-/** A page of a tracker's feed, from its beginning where there is no cursor. */
+/** A page of a tracker's feed, from its beginning without a cursor. */
 export const readFeed = async (
   { service, keys: [key = ''] }: Product,
   tracker: string,

@@ -7,26 +7,26 @@ import { capture, createTracker, readFeed } from './tracking.ts';
 import { createEndpoint } from './webhooks.ts';
 
 const ADDRESSES = 1_000_000;
-/** As many sessions as one visitor may begin in a second. */
+/** The limit of one visitor's new sessions per second. */
 const SESSIONS = 10;
 
 type Requests = LoadPlan['requests'];
 
-/** What is done, so many a second. */
+/** An operation at a rate per second. */
 export interface Kind {
   readonly name: string;
   readonly requests: () => Requests;
   readonly expect: number;
-  /** Where it is sent. Default: the API. */
+  /** The server that gets it. Default: the API. */
   readonly port?: number;
-  /** The highest rate it is asked for. */
+  /** Its highest rate. */
   readonly most?: number;
 }
 
-/** What all kinds are compared with. */
+/** The reference of all kinds. */
 export const INSERT: Kind = { name: 'insert', requests: () => ({ of: 'inserts' }), expect: 204 };
 
-/** Makes what the kinds need: a saved result, trackers, an endpoint and sessions. */
+/** Creates what the kinds need: a saved result, trackers, an endpoint and sessions. */
 export const prepareKinds = async (
   bench: Bench,
   product: Cluster,

@@ -10,7 +10,7 @@ import { capture } from './tracking.ts';
 const CAME_MS = 120_000;
 const POLL_MS = 20;
 
-/** What lets a service send to the sink. */
+/** The configuration that allows deliveries to the sink. */
 export const deliveringEnv = async (
   bench: Pick<Bench, 'defer'>,
   { port, authority }: WebhookSink,
@@ -27,7 +27,7 @@ export const deliveringEnv = async (
   };
 };
 
-/** The product, let send to the sink. */
+/** The product, allowed to deliver to the sink. */
 export const startDelivering = async (
   bench: Bench,
   sink: WebhookSink,
@@ -39,7 +39,7 @@ export const startDelivering = async (
   return product;
 };
 
-/** An endpoint that is told of the tracker's sessions. @returns its id */
+/** An endpoint that subscribes to the tracker's sessions. @returns its id */
 export const createEndpoint = async (
   { service }: Product,
   key: string,
@@ -52,7 +52,7 @@ export const createEndpoint = async (
   return made.body.id;
 };
 
-/** Captures of a tracker that one endpoint is told of, so many a second for so long after the warm-up. */
+/** Captures of a tracker with one subscribed endpoint, at a rate per second for a time after the warm-up. */
 interface Told {
   readonly product: Product;
   readonly sink: WebhookSink;
@@ -61,7 +61,7 @@ interface Told {
   readonly seconds: number;
 }
 
-/** Milliseconds from the answer to each capture, over HTTP, until the endpoint has its event. */
+/** Milliseconds from the response of each capture, over HTTP, until the endpoint has its event. */
 export const captureToReceiver = async (
   { effort, freshAddresses }: Bench,
   { product, sink, tracker, rate, seconds }: Told,
@@ -84,7 +84,7 @@ export const captureToReceiver = async (
   await Promise.all(working);
   const came = await allOf(sink, total);
   const warm = rate * effort.warmUpSeconds;
-  // An event may come before its capture's answer.
+  // An event may come before the response of its capture.
   return Float64Array.from(
     [...acknowledged]
       .filter(([n]) => n >= warm)

@@ -9,15 +9,17 @@ import type { LoadPlan, LoadResult } from './load-plan.ts';
 import { cpuOf } from './proc.ts';
 import { requestsOf } from './request-texts.ts';
 
-/** The rows whose load comes from `wrk` are skipped by name without it. */
+/** Rows that use `wrk` are skipped by name without it. */
 export class NoGenerator extends Error {}
 
 const SCRIPT = fileURLToPath(new URL('../requests.lua', import.meta.url));
-/** More than the service answers in a run; a bare route, to which it makes no difference, gets some of them again. */
+/** More than the service answers in a run; a bare route repeats some, which makes no difference there. */
 const DIFFERENT_REQUESTS = 60_000;
 const CPU_POLL_MS = 50;
 
-/** A load as fast as it goes, from a native generator with one thread: it takes a quarter of a JavaScript one's CPU. */
+/**
+ * A load at full speed from a native generator with one thread: it takes a quarter of a JavaScript generator's CPU.
+ */
 export const openWrk = (plan: LoadPlan) => {
   if (spawnSync('wrk', ['-v']).error)
     throw new NoGenerator('wrk is not installed (Debian: apt-get install wrk)');

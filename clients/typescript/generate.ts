@@ -1,6 +1,6 @@
 /**
- * Makes `src/generated.ts` from the service's OpenAPI document: `node generate.ts`. With `--check` it writes nothing and
- * fails where the file is not what the document would make of it.
+ * Generates `src/generated.ts` from the service's OpenAPI document: `node generate.ts`. With `--check` it writes
+ * nothing and fails when the file is out of date.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString } from 'openapi-typescript';
@@ -8,7 +8,7 @@ import { documentedRoutes } from '../../http/documented-routes.ts';
 import { openApiDocument } from '../../http/openapi.ts';
 
 const FILE = new URL('src/generated.ts', import.meta.url);
-/** What browsers call with a tracker's id, and never a partner with a key. */
+/** Operations that browsers call with a tracker's id, and never a partner with a key. */
 const PIXEL = '/tracking/';
 const NOTE = '// Made from the OpenAPI document by generate.ts: never edited by hand.\n\n';
 
@@ -23,7 +23,10 @@ interface Document {
   readonly [catalog: `x-${string}`]: readonly { readonly code: string; readonly description: string }[];
 }
 
-/** The document, less what the types need not tell: every refusal of every operation, headers, and the pixel. */
+/**
+ * The document without the parts that the types do not need: every refusal of every operation, headers, and the
+ * pixel.
+ */
 const partnersDocument = (): Document => {
   const routes = documentedRoutes.filter(({ path }) => !path.startsWith(PIXEL));
   const text = JSON.stringify(openApiDocument(routes, { publicUrl: 'https://doorplate.example' }));

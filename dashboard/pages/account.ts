@@ -11,7 +11,7 @@ export interface AccountDeps {
   readonly tooMany: (visit: Visit) => Promise<number | null>;
   /** Ends every login of the user and begins one. @returns its token; null: `current` is not the password */
   readonly changePassword: (visit: Visit, current: string, password: string) => Promise<string | null>;
-  /** Why a new password is easily guessed; null: it is not. */
+  /** Why a new password is weak; null: it is not. */
   readonly weakness: (password: string, userName: string) => 'common' | 'repeated' | 'name' | null;
   readonly countLogins: (userId: string) => Promise<number>;
   readonly endLogins: (userId: string) => Promise<void>;
@@ -20,7 +20,7 @@ export interface AccountDeps {
 const LEAST = 12;
 const MOST = 200;
 
-/** Who one is, one's password and one's logins. */
+/** The user's name, password and logins. */
 export const accountPages = (deps: AccountDeps): PageRoute[] => [
   { method: 'GET', path: '/dashboard/account', handle: (visit) => account(deps, visit) },
   { method: 'GET', path: '/dashboard/password', beforeAll: true, handle: (visit) => passwordPage(visit) },
@@ -110,7 +110,7 @@ const WEAKNESSES = {
   name: 'The new password contains your user name or the name of this service.',
 } as const;
 
-/** To be asked of a password of allowed length alone: the time that the check takes grows with its square. */
+/** Call it only with a password of allowed length: its time grows with the square of the length. */
 const weaknessIn = (password: string, userName: string, deps: AccountDeps): string | null => {
   const weakness = deps.weakness(password, userName);
   return weakness && WEAKNESSES[weakness];

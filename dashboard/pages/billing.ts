@@ -6,12 +6,12 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import type { Visit } from '../visit.ts';
 
-/** What the last audit of the ledger found. */
+/** The result of the last audit of the ledger. */
 export interface Verdict {
   readonly began_at: string;
-  /** null: it runs still, or was ended by a restart. */
+  /** null: it is still running, or a restart ended it. */
   readonly ended_at: string | null;
-  /** null: it could not be brought to its end. */
+  /** null: it failed. */
   readonly report: null | {
     readonly months: readonly {
       readonly month: string;
@@ -33,7 +33,7 @@ export interface BillingDeps {
     partnerId: string,
   ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
   readonly verdict: (partnerId: string) => Promise<Verdict | null>;
-  /** Begins an audit and waits for a moment. @returns false where the last one is too recent for another */
+  /** Begins an audit and waits for a moment. @returns false when the last one is too recent */
   readonly audit: (partnerId: string) => Promise<boolean>;
 }
 

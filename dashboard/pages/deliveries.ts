@@ -25,12 +25,15 @@ export interface RetriedAll {
   readonly retried: number;
   /** Whether none of them is left. */
   readonly all: boolean;
-  /** Why it stopped before its end; null: it did not, or took too long for one answer. */
+  /** Why it stopped before its end; null: it did not, or its time limit passed. */
   readonly refused: ErrorAnswer | null;
 }
 
 export interface DeliveryDeps {
-  /** Begins failed deliveries of an endpoint anew that were queued since a UTC day (`YYYY-MM-DD`), as many as fit into a moment. */
+  /**
+   * Retries failed deliveries of an endpoint that were queued since a UTC day (`YYYY-MM-DD`), as many as the time
+   * limit allows.
+   */
   readonly retryFailedSince: (visit: Visit, webhookId: string, day: string) => Promise<RetriedAll>;
 }
 
@@ -39,7 +42,7 @@ const DELIVERY = `${WEBHOOK}/deliveries/:delivery_id`;
 const PATH = '/dashboard/webhooks/:webhook_id/deliveries';
 const STATES: readonly DeliveryState[] = ['pending', 'delivered', 'failed', 'cancelled', 'expired'];
 
-/** What became of an endpoint's deliveries. */
+/** The delivery history of an endpoint. */
 export const deliveryPages = (deps: DeliveryDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => history(visit) },
   { method: 'POST', path: `${PATH}/retry`, handle: (visit) => retryAll(deps, visit) },

@@ -31,7 +31,7 @@ export interface DomainDeps {
 const PATH = '/dashboard/domains';
 const DOMAIN = '/v1/trackers/:tracker_id/domains/:domain_id';
 
-/** Host names of customers under which their pixel runs. */
+/** Customers' host names that serve the pixel. */
 export const domainPages = (deps: DomainDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
   { method: 'POST', path: PATH, handle: (visit) => create(deps, visit) },

@@ -48,7 +48,7 @@ export interface KeyDeps {
   ) => Promise<{ readonly ok: true } | ErrorAnswer>;
   readonly revoke: (visit: Visit, keyId: string) => Promise<{ readonly ok: true } | ErrorAnswer>;
   readonly usualLimits: KeyLimitValues;
-  /** What the operator lets users of the partner give a key. */
+  /** The ceilings that the operator sets for keys made by the partner's users. */
   readonly ceilingsOf: (partnerId: string) => Promise<KeyCeilings>;
 }
 
@@ -139,12 +139,12 @@ const limitFields = (limits: KeyLimitValues, ceilings: KeyCeilings) => html`
   ${field('Expires', 'expires_at', { type: 'datetime-local', value: minuteOf(limits.expires_at), hint: 'UTC. Empty: never.' })}
   ${(ceilings.company_signals || limits.company_signals) && checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
 
-/** As the field has it. */
+/** The field's value. */
 const minuteOf = (expiresAt: string | null): string => expiresAt?.slice(0, 16) ?? '';
 
 const shown = (value: number): string => (Number.isNaN(value) ? '' : String(value));
 
-/** What the form says; NaN and an impossible time are left to the command's own refusal. */
+/** Parses the form; the command refuses NaN and an impossible time. */
 const limitsIn = (visit: Visit): KeyLimitValues => {
   const cap = textOf(visit, 'new_enrichments_per_day');
   const expires = textOf(visit, 'expires_at');
@@ -153,7 +153,7 @@ const limitsIn = (visit: Visit): KeyLimitValues => {
     new_enrichments_per_day: cap === '' ? null : wholeIn(visit, 'new_enrichments_per_day'),
     pending_enrichments: wholeIn(visit, 'pending_enrichments'),
     company_signals: visit.form.get('company_signals') === 'yes',
-    // Browsers leave out seconds that are none.
+    // Browsers omit seconds of zero.
     expires_at: expires === '' ? null : `${expires}${expires.length === 16 ? ':00' : ''}Z`,
   };
 };
@@ -206,7 +206,7 @@ const update = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
   const given = limitsIn(visit);
-  // The field has no seconds: left as it was, the key's own time stands.
+  // The field has no seconds: if it is unchanged, the key's own time stays.
   const untouched = textOf(visit, 'expires_at') === minuteOf(key.expires_at);
   const limits = untouched ? { ...given, expires_at: key.expires_at } : given;
   const updated = await deps.update(visit, key.key_id, limits);

@@ -9,7 +9,7 @@ import { formOf, type OpenRoute, type PageRoute } from '../routes.ts';
 export interface LoginDeps {
   /** Seconds until this name or this visitor may try again; null: now. */
   readonly tooMany: (name: string, request: ApiRequest) => Promise<number | null>;
-  /** Begins a login. @returns its token; null where name and password are nobody's */
+  /** Begins a login. @returns its token; null when name and password do not match a user */
   readonly logIn: (name: string, password: string, request: ApiRequest) => Promise<string | null>;
   readonly logOut: (token: string) => Promise<void>;
 }
@@ -24,7 +24,7 @@ interface Shown {
   readonly retryAfter?: number;
 }
 
-/** The way in. */
+/** The login page. */
 export const loginPages = (deps: LoginDeps): OpenRoute[] => [
   {
     method: 'GET',
@@ -37,7 +37,7 @@ export const loginPages = (deps: LoginDeps): OpenRoute[] => [
   { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(deps, request) },
 ];
 
-/** The way out. */
+/** The logout action. */
 export const logoutAction = ({ logOut }: LoginDeps): PageRoute => ({
   method: 'POST',
   path: '/dashboard/logout',
@@ -82,9 +82,9 @@ const logIn = async ({ tooMany, logIn }: LoginDeps, request: ApiRequest): Promis
   return redirectAfterPost(next, undefined, loginCookie(token));
 };
 
-/** A page of the dashboard, and no other place that a link may have named. */
+/** Returns the path of a dashboard page, and the start page for any other target of a link. */
 const ownPath = (wanted: string | null): string =>
   wanted !== null && OWN_PATH.test(wanted) ? wanted : '/dashboard';
 
-/** Its query as RFC 3986 has it: a header, which it becomes, can hold no other letters. */
+/** Encodes the query by RFC 3986, because it becomes a header, which allows only ASCII. */
 const OWN_PATH = /^\/dashboard(\/[\w/-]*)?(\?[\w.~!$&'()*+,;=:@/?%-]*)?$/;

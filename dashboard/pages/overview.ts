@@ -8,7 +8,7 @@ import type { PageRoute } from '../routes.ts';
 import type { Visit } from '../visit.ts';
 
 export interface OverviewDeps {
-  /** Of all keys, since a UTC day (`YYYY-MM-DD`), days without any left out. */
+  /** Of all keys, since a UTC day (`YYYY-MM-DD`), with every day included. */
   readonly requests: (
     partnerId: string,
     since: string,
@@ -28,14 +28,14 @@ export interface OverviewDeps {
 
 const DAYS = 30;
 
-/** The nine outcomes of a lookup (spec, Usage), as a person asks for them. */
+/** The nine outcomes of a lookup (spec, Usage), in a person's words. */
 const GROUPS: readonly (readonly [name: string, outcomes: readonly string[]])[] = [
   ['Answered', ['company', 'isp', 'unclassified']],
   ['Under way', ['enqueued', 'pending', 'retrying']],
   ['Refused or failed', ['invalid_request', 'rate_limited', 'error']],
 ];
 
-/** What the partner's keys, trackers and users did lately. */
+/** The recent activity of the partner's keys, trackers and users. */
 export const overviewPage = (deps: OverviewDeps): PageRoute => ({
   method: 'GET',
   path: '/dashboard',

@@ -16,7 +16,7 @@ export interface RevealDeps {
   ) => Promise<readonly RevealOfSession[]>;
 }
 
-/** Asking for a company, and what came of it. */
+/** Reveals of a company, and their results. */
 export const revealPages = (deps: RevealDeps): PageRoute[] => [
   { method: 'GET', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => ask(deps, visit) },
   { method: 'POST', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => reveal(deps, visit) },
@@ -45,7 +45,7 @@ const ask = async ({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = n
   );
 };
 
-/** The page has the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
+/** The page contains the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
 const question = (visit: Visit, idempotencyKey: string, warning: Content, refused: Refused): Answer => {
   const at = `/dashboard/sessions/${encodeURIComponent(visit.request.params.session_id ?? '')}`;
   return show(visit, {
@@ -72,7 +72,7 @@ const reveal = async (deps: RevealDeps, visit: Visit): Promise<Answer> => {
   });
   if (revealed.ok) return redirectAfterPost(`/dashboard/reveals/${revealed.body.reveal_id}`);
   if (revealed.status !== 429 && revealed.status !== 503) return ask(deps, visit, revealed);
-  // It may stand already. Nothing is read for this page: what it would be read from may be away as well.
+  // The reveal may have been recorded. This page reads nothing, because the read may fail as well.
   const again = html`<p><strong>Send it again from this page:</strong> however often, it is one reveal and at most one
     unit.</p>`;
   return question(visit, idempotencyKey, again, revealed);
@@ -111,7 +111,7 @@ const receipt = async (visit: Visit): Promise<Answer> => {
   });
 };
 
-/** The fields that are known; null for an object where nothing is. */
+/** The known fields; null for an object without any. */
 const known = (title: string, fields: Readonly<Record<string, unknown>> | null) => {
   const pairs = Object.entries(fields ?? {}).filter(([, value]) => value !== null);
   return html`<section><h2>${title}</h2>${

@@ -13,7 +13,7 @@ import { list, PATH, stateOf, type TrackerList } from './trackers.ts';
 
 const TRACKER = '/v1/trackers/:tracker_id';
 
-/** One tracker: its snippet, whether it is installed, its usage, its end. */
+/** One tracker: its snippet, installation check, usage and deletion. */
 export const trackerPages: readonly PageRoute[] = [
   { method: 'GET', path: `${PATH}/:tracker_id`, handle: (visit) => one(visit) },
   {
@@ -43,7 +43,7 @@ const MISSING: ErrorAnswer = {
   message: 'There is no such tracker, or it is deleted.',
 };
 
-/** The tracker, or why it cannot be shown. */
+/** The tracker, or the reason why it cannot be shown. */
 const find = async (visit: Visit): Promise<TrackerBody | ErrorAnswer> => {
   const listed = await visit.api<TrackerList>('GET', '/v1/trackers');
   if (!listed.ok) return listed;
@@ -97,7 +97,7 @@ const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
   });
 };
 
-/** From what has arrived: nobody's page is called for it. */
+/** Judged by received visits: the customer's page is not requested. */
 const installCheck = ({ disabled_at, origins }: TrackerBody, { hourly, totals }: TrackerUsageBody) => {
   const last = hourly.findLast(({ capture_requests }) => capture_requests > 0);
   if (last !== undefined) {

@@ -25,7 +25,7 @@ export const EVENTS = [
   ['reveal.completed', 'A reveal is complete'],
 ] as const;
 
-/** Where the partner's servers are told of what happens: all endpoints, and a new one. */
+/** The partner's webhook endpoints: all of them, and a new one. */
 export const webhookListPages: readonly PageRoute[] = [
   { method: 'GET', path: PATH, handle: (visit) => list(visit) },
   { method: 'POST', path: PATH, handle: (visit) => create(visit) },

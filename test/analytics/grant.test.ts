@@ -221,10 +221,7 @@ describe('revoking', () => {
   });
 });
 
-/**
- * The commands of docs/analytics.md for a superuser, except for the database `postgres`, which all tests
- * share.
- */
+/** The commands of docs/analytics.md for a superuser, except for the database `postgres`, which all tests share. */
 const statementsOfTheDocs = (): string => {
   const page = readFileSync(new URL('../../docs/analytics.md', import.meta.url), 'utf8');
   const [, sql = ''] = /```sql\nrevoke connect[^\n]*\n(.*?)```/s.exec(page) ?? [];
@@ -280,8 +277,8 @@ describe('where the service is no superuser', () => {
 
 describe("PostgreSQL's password verifier", () => {
   it('is computed as RFC 5802 defines', () => {
-    // The test above logs in with the password, so the server accepts it. Here: another password gives
-    // another verifier.
+    // The test above logs in with the password, so the server accepts it. Here: another password gives another
+    // verifier.
     const salt = Buffer.alloc(16, 1);
     expect(scramVerifier('pencil', salt)).toBe(scramVerifier('pencil', salt));
     expect(scramVerifier('pencil', salt)).not.toBe(scramVerifier('pen', salt));

@@ -8,8 +8,8 @@ import { reads } from './suite/reads.ts';
 import { retention } from './suite/retention.ts';
 
 /**
- * The contract of every event store (`event-store/port.ts`). It tolerates a log with other writers, so
- * every test uses its own streams.
+ * The contract of every event store (`event-store/port.ts`). It tolerates a log with other writers, so every test
+ * uses its own streams.
  * @param start starts the server under test once, or connects to a running one
  */
 export const describeEventStore = (name: string, start: () => Promise<TestedServer>): void => {

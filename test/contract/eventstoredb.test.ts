@@ -15,9 +15,7 @@ const at = (host: string, port: number, settings: string, stop: () => Promise<vo
   stop,
 });
 
-/**
- * Uses one node without TLS, named by `EVENTSTORE_URL`: the proxy's address would not match a certificate.
- */
+/** Uses one node without TLS, named by `EVENTSTORE_URL`: the proxy's address would not match a certificate. */
 const named = (url: string): TestedServer => {
   const { hostname, port, pathname, search } = new URL(url);
   return at(hostname, Number(port || PORT), `${pathname}${search}`, async () => undefined);

@@ -3,9 +3,8 @@ import { eventCatalogue } from '../../domain/event-catalogue.ts';
 import { fieldTable } from './field-table.ts';
 
 /**
- * The stored names and shapes are a storage format: this test fails when one changes. A new shape is a new
- * version of the event, and old versions are read for ever; `npx vitest run test/docs -u` then rewrites the
- * page.
+ * The stored names and shapes are a storage format: this test fails when one changes. A new shape is a new version of
+ * the event, and old versions are read for ever; `npx vitest run test/docs -u` then rewrites the page.
  */
 describe('docs/events.md', () => {
   it('lists every stored event as the code defines it', async () => {

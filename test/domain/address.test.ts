@@ -2,9 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { parsePublicAddress } from '../../domain/kernel/address.ts';
 
-/**
- * Blocks of IANA's IPv4 and IPv6 special-purpose registries, multicast, and everything outside 2000::/3.
- */
+/** Blocks of IANA's IPv4 and IPv6 special-purpose registries, multicast, and everything outside 2000::/3. */
 const NOT_PUBLIC = [
   '0.0.0.0',
   '0.255.255.255',

@@ -61,8 +61,7 @@ describe('SIGTERM', () => {
 
     await service.restart();
     const usage = await service.call('GET', '/v1/usage', { key });
-    // Each response is counted before it is sent: a count above the received ones shows an interrupted
-    // response.
+    // Each response is counted before it is sent: a count above the received ones shows an interrupted response.
     expect(usage.body.totals.requests).toBe(answered.count);
   });
 

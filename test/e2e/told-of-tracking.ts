@@ -15,9 +15,7 @@ const COMPLETED_MS = 50_000;
 const SELDOM_MS = 250;
 const AT_ONCE = 8;
 
-/**
- * Checks everything that was acknowledged since the beginning; of the reveals those since the last check.
- */
+/** Checks everything that was acknowledged since the beginning; of the reveals those since the last check. */
 export const verifyTold = async (service: Service, customer: Customer): Promise<void> => {
   const { told } = customer;
   expect(told.unexpected).toEqual([]);

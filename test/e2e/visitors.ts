@@ -1,7 +1,4 @@
-/**
- * Visitors of customers' websites and the partners behind them, who act without a pause and record the
- * answers.
- */
+/** Visitors of customers' websites and the partners behind them, who act without a pause and record the answers. */
 import { randomUUID } from 'node:crypto';
 import type { Called } from '../support/call.ts';
 import type { Service } from '../support/service.ts';
@@ -89,8 +86,8 @@ export const reveal = (
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
 
 /**
- * Makes visitors come to each customer's site from the addresses of `nextIp`, and makes each customer
- * follow the feed and reveal half of the sessions; they tolerate an unavailable service.
+ * Makes visitors come to each customer's site from the addresses of `nextIp`, and makes each customer follow the feed
+ * and reveal half of the sessions; they tolerate an unavailable service.
  * @returns stops them after their current action
  */
 export const startVisitors = (

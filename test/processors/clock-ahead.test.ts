@@ -1,7 +1,4 @@
-/**
- * Checks what a clock that was ahead by an hour or a year recorded, after its correction, on real
- * PostgreSQL.
- */
+/** Checks what a clock that was ahead by an hour or a year recorded, after its correction, on real PostgreSQL. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';

@@ -10,8 +10,8 @@ import { completedReveal, revealAppend, revealStream } from '../support/reveals.
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 /**
- * A processor's checkpoint advances in memory when PostgreSQL crashes. A row that it wrote about an event
- * must survive that crash, because no later run writes it again.
+ * A processor's checkpoint advances in memory when PostgreSQL crashes. A row that it wrote about an event must
+ * survive that crash, because no later run writes it again.
  */
 let stack: TestStack;
 let pool: pg.Pool;

@@ -87,10 +87,7 @@ const outcome = (http_status: number | null, error: string | null, retry_after_m
 
 const HINT = 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n';
 
-/**
- * Writes the piece repeatedly, as fast as the other side reads it. Returns how many bytes were written so
- * far.
- */
+/** Writes the piece repeatedly, as fast as the other side reads it. Returns how many bytes were written so far. */
 const flood = (socket: Socket, piece: string): (() => number) => {
   const chunk = Buffer.from(piece.repeat(Math.ceil(65_536 / piece.length)));
   let written = 0;
@@ -532,8 +529,7 @@ describe('a receiver that floods the sender before its final response', () => {
       });
     });
     expect(await post(senderTo(target, generous), target)).toEqual(outcome(null, 'connect'));
-    // Mostly what the kernel's socket buffers hold; a flood of the whole eight seconds has hundreds of
-    // megabytes.
+    // Mostly what the kernel's socket buffers hold; a flood of the whole eight seconds has hundreds of megabytes.
     expect(written()).toBeLessThan(20_000_000);
   });
 

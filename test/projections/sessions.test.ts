@@ -60,9 +60,7 @@ const rows = async () => ({
   sessions: (await db.query('select * from session order by position')).rows,
   expired: (await db.query('select * from expired_session order by session_id')).rows,
 });
-/**
- * Applies all events in one batch, then one by one, then in two batches of which the second comes twice.
- */
+/** Applies all events in one batch, then one by one, then in two batches of which the second comes twice. */
 const applied = async (events: readonly RecordedEvent[]) => {
   await sessions.apply(events, db);
   const atOnce = await rows();

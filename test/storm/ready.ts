@@ -3,9 +3,7 @@ import type { StormProcess } from './processes.ts';
 
 const POLL_MS = 100;
 
-/**
- * Waits until all processes report at once that they are ready. @returns when; null: not within the limit
- */
+/** Waits until all processes report at once that they are ready. @returns when; null: not within the limit */
 export const waitUntilReady = async (
   processes: readonly StormProcess[],
   limitMs: number,

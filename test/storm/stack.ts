@@ -13,10 +13,7 @@ import type { Violations } from './violations.ts';
 
 export interface Stack {
   readonly postgres: StormPostgres;
-  /**
-   * The proxy of the EventStoreDB; null: PostgreSQL is the event store, or a cluster that clients reach
-   * directly.
-   */
+  /** The proxy of the EventStoreDB; null: PostgreSQL is the event store, or a cluster that clients reach directly. */
   readonly storeProxy: TcpProxy | null;
   readonly processes: readonly StormProcess[];
   readonly api: readonly StormProcess[];

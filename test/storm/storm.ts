@@ -1,7 +1,4 @@
-/**
- * A storm: mixed load over several processes, one fault after another, and the check that every promise was
- * kept.
- */
+/** A storm: mixed load over several processes, one fault after another, and the check that every promise was kept. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createClient } from './client.ts';

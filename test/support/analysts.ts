@@ -1,4 +1,4 @@
-/** Users who see the views of `analytics` alone. */
+/** Database users who can read only the views of `analytics`. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type Granted, grantAnalyst } from '../../analytics/analysts.ts';
@@ -6,14 +6,14 @@ import { type Granted, grantAnalyst } from '../../analytics/analysts.ts';
 export interface Analyst {
   readonly granted: Granted;
   readonly db: pg.Client;
-  /** Another session of the same user. */
+  /** Opens another session of the same user. */
   connect(): Promise<pg.Client>;
   rows(query: string): Promise<Record<string, unknown>[]>;
   /** Ends the sessions and drops the roles, which outlive the database. */
   leave(): Promise<void>;
 }
 
-/** Some user's name that no other test has: roles are the whole server's. */
+/** Returns an unused user name: roles belong to the whole server. */
 export const aUser = (): string => `analyst_${randomUUID().slice(0, 8)}`;
 
 export const clientOf = ({ host, port, database, user, password }: Granted): pg.Client => {
@@ -22,7 +22,7 @@ export const clientOf = ({ host, port, database, user, password }: Granted): pg.
   return client;
 };
 
-/** Grants, and logs in as who was granted. */
+/** Grants, and logs in as the granted user. */
 export const analystOf = async (url: string): Promise<Analyst> => {
   const { granted } = await grantAnalyst(url, aUser());
   const clients: pg.Client[] = [];
@@ -45,7 +45,7 @@ export const analystOf = async (url: string): Promise<Analyst> => {
   };
 };
 
-/** Drops what a test has made of the server's roles. */
+/** Drops the roles that a test created. */
 export const dropRoles = async (url: string, roles: readonly string[]): Promise<void> => {
   const db = new pg.Client({ connectionString: url });
   await db.connect();

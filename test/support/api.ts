@@ -1,4 +1,4 @@
-/** The partners' API built as `bin/` builds it, on a database of its own, with a clock that a test moves. */
+/** The partners' API built as `bin/` builds it, with its own database and a manual clock. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,9 +50,9 @@ export interface ApiOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly providers?: readonly Provider[];
   readonly aroundStore?: (store: EventStore) => EventStore;
-  /** false: nothing projects, enriches or settles. */
+  /** false: no projection, enrichment or settlement runs. */
   readonly workers?: boolean;
-  /** Instead of a new one; it is dropped in the end all the same. */
+  /** Replaces the new database; it is dropped at the end all the same. */
   readonly database?: TestDatabase;
 }
 
@@ -65,17 +65,17 @@ export interface Key {
 export interface TestApi {
   readonly app: FastifyInstance;
   readonly runtime: Runtime;
-  /** Queries of a test's own, behind the product's back. */
+  /** Queries of the test, past the product. */
   readonly sql: pg.Pool;
-  /** A key of a new partner, or of `partner_id`. Its rate is out of the way unless a limit says otherwise. */
+  /** Creates a key of a new partner, or of `partner_id`. Its rate is high unless a limit is given. */
   key(limits?: Partial<KeyLimits>, partner_id?: string): Promise<Key>;
   inject(key: Key | null, options: InjectOptions): Promise<LightMyRequestResponse>;
   post(key: Key, ip: unknown): Promise<LightMyRequestResponse>;
   get(key: Key, ip: string): Promise<LightMyRequestResponse>;
   usage(key: Key, query?: string): Promise<LightMyRequestResponse>;
-  /** Polls until the answer is 200 with this refresh status (and, unless `not_needed`, as long as it takes). */
+  /** Polls until the response is 200 with this refresh status (and, unless `not_needed`, within its time limit). */
   settled(key: Key, ip: string): Promise<LightMyRequestResponse>;
-  /** Waits until the read models have all that the store has: for queries of a test's own. */
+  /** Waits until the read models have applied the whole store: for queries of the test. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }

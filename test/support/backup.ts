@@ -1,4 +1,4 @@
-/** What `docs/operations.md` says of backups, read from its text, so that a test does what an operator would do. */
+/** The backup steps of `docs/operations.md`, read from its text, so that a test runs what an operator would run. */
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -21,7 +21,7 @@ const tablesUnder = (heading: string): string[] => {
 export const KEPT = tablesUnder('not rebuilt: in every backup');
 export const MADE_AGAIN = tablesUnder('lost with a database, and made again');
 
-/** The page's scripts for psql that copy in a direction: the lines between `<<'END'` and `END`. */
+/** The page's psql scripts that copy in a direction: the lines between `<<'END'` and `END`. */
 const scriptThat = (copies: 'to' | 'from'): string[] => {
   const scripts = [...PAGE.matchAll(/<<'END'\n(.*?)\nEND\n/gs)].map(([, script]) => script as string);
   const found = scripts.find((script) => new RegExp(`^\\\\copy \\S+ ${copies} '`, 'm').test(script));
@@ -31,7 +31,7 @@ const scriptThat = (copies: 'to' | 'from'): string[] => {
 
 const COPY = /^\\copy (\S+) (?:to|from) '(\S+)'$/;
 
-/** File names, and what is in them. */
+/** File contents by file name. */
 export type Files = Map<string, Buffer>;
 
 const run = async (
@@ -52,7 +52,7 @@ const run = async (
   }
 };
 
-/** Copies out of a database what the page says, line by line. */
+/** Copies the page's data out of a database, line by line. */
 export const backUp = async (url: string): Promise<Files> => {
   const files: Files = new Map();
   await run(url, scriptThat('to'), async (client, table, file) => {
@@ -61,7 +61,7 @@ export const backUp = async (url: string): Promise<Files> => {
   return files;
 };
 
-/** And into another. */
+/** Copies the data into another database. */
 export const restore = (url: string, files: Files): Promise<void> =>
   run(url, scriptThat('from'), async (client, table, file) => {
     const text = files.get(file);

@@ -44,7 +44,7 @@ export const reveal = (number: number) => {
   return found;
 };
 
-/** A database with these reveals, billed and projected, that is copied for each test and itself left alone. */
+/** A database with these reveals, billed and projected, which each test copies and none changes. */
 export const createBillingFixture = async (): Promise<TestDatabase> => {
   const original = await testDatabase();
   const fixture = await openBillingFixture({ ...original, drop: async () => {} });
@@ -62,7 +62,7 @@ export const createBillingFixture = async (): Promise<TestDatabase> => {
   return original;
 };
 
-/** Deletes receipts and writes their ids down, as a sweep does. */
+/** Deletes receipts and records their ids, as a sweep does. */
 const expireReceipts = async (
   { store, context }: TestStack,
   expired: readonly Completed[],
@@ -73,7 +73,7 @@ const expireReceipts = async (
   await tellExpired(store, PARTNER, revealExpiryEvents, event, context());
 };
 
-/** A database with somebody who bills, projects and audits. */
+/** A database with billing, projections and audit. */
 export const openBillingFixture = async (database: TestDatabase) => {
   const stack = await startTestStack(database);
   const { url, store, progress, clock, pool } = stack;
@@ -111,8 +111,8 @@ export const openBillingFixture = async (database: TestDatabase) => {
 };
 
 /**
- * What an audit of a tampered copy finds, and the verifier beside it: `told` has each difference with its entry's number,
- * or with that of the receipt which it speaks of.
+ * The results of the audit and of the verifier on a manipulated copy: `told` has each difference with its entry's
+ * number, or with that of the receipt that it names.
  */
 export const foundIn = async (
   original: TestDatabase,
@@ -136,5 +136,5 @@ export const foundIn = async (
 };
 const receipt = (stream: string) => REVEALS.findIndex(({ reveal_id }) => revealStream(reveal_id) === stream);
 
-/** How a copy is tampered with, and what the audit is asked for. */
+/** The manipulation of the copy, and the options of the audit. */
 export type Tampering = Parameters<typeof foundIn> extends [TestDatabase, ...infer T] ? T : never;

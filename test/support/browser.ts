@@ -12,7 +12,7 @@ const USUAL_PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin
 
 const program = [process.env.CHROMIUM ?? '', ...USUAL_PATHS].find((path) => existsSync(path));
 
-/** A `describe` whose tests are skipped, each by its name, where there is no Chromium. */
+/** A `describe` that skips its tests by name without Chromium. */
 export const describeInBrowser = describe.skipIf(program === undefined);
 
 const found = (): string => {
@@ -20,7 +20,7 @@ const found = (): string => {
   return program;
 };
 
-/** Without a window. Pages go into the back/forward cache as they do with a visitor. */
+/** Without a window. Pages enter the back/forward cache as for a visitor. */
 export const startBrowser = async (): Promise<Browser> =>
   await chromium.launch({
     executablePath: found(),
@@ -32,8 +32,7 @@ export interface UnattendedBrowser {
 }
 
 /**
- * Opens a page that nobody steers, for what Chromium does not do where somebody does: it prerenders nothing then. The
- * page has to go on by itself.
+ * Opens a page without automation, because Chromium prerenders nothing under automation. The page must act by itself.
  */
 export const openUnattended = (url: string): UnattendedBrowser => {
   const profile = mkdtempSync(join(tmpdir(), 'doorplate-chromium-'));
@@ -56,20 +55,20 @@ export const openUnattended = (url: string): UnattendedBrowser => {
     close: async () => {
       child.kill('SIGTERM');
       await ended;
-      // What it started may still be writing for a moment.
+      // Its child processes may still be writing for a moment.
       rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 };
 
-/** What went wrong in a page or was written to its console. */
+/** Page errors and console output. */
 export interface Complaints {
-  /** Uncaught errors, unhandled rejections among them. */
+  /** Uncaught errors and unhandled rejections. */
   readonly errors: string[];
   readonly warnings: string[];
 }
 
-/** Collects from all pages of a context, those included that they open. */
+/** Collects from all pages of a context, including those that they open. */
 export const complaintsOf = (context: BrowserContext): Complaints => {
   const complaints: Complaints = { errors: [], warnings: [] };
   context.on('weberror', (error) => complaints.errors.push(String(error.error())));
@@ -79,6 +78,6 @@ export const complaintsOf = (context: BrowserContext): Complaints => {
   return complaints;
 };
 
-/** Runs in the page and waits for nothing that the page does afterwards. */
+/** Runs in the page and does not wait for later effects. */
 export const inPage = (page: Page, script: string): Promise<unknown> =>
   page.evaluate(`(() => {${script}})()`);

@@ -6,7 +6,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** An answer as a client sees it. */
+/** A response as a client sees it. */
 export interface Called {
   readonly status: number;
   readonly headers: Headers;
@@ -14,7 +14,7 @@ export interface Called {
   readonly body: any;
 }
 
-/** One request over a socket. @throws when no answer came */
+/** Sends one request over a socket. @throws when no response came */
 export const call = async (
   url: string,
   method: string,

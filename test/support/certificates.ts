@@ -5,7 +5,7 @@ export interface Certificate {
   readonly cert: string;
 }
 
-/** A certificate authority of a test's own. */
+/** A certificate authority for a test. */
 export interface Authority {
   /** Its own certificate, PEM. */
   readonly cert: string;
@@ -49,7 +49,7 @@ export const makeAuthority = async (): Promise<Authority> => {
   };
 };
 
-/** A certificate of RSA that is its own authority. */
+/** A self-signed RSA certificate. */
 export const makeRsaCertificate = async (host: string): Promise<Certificate> => {
   const { private: key, cert } = await generate([{ name: 'commonName', value: host }], {
     keyType: 'rsa',

@@ -1,6 +1,7 @@
 /**
- * Counts the slots (fields, elements, entries) of objects that a fold has made since the last call: what a step had to
- * copy. Objects shared with earlier states count nothing, so a persistent map costs a path and a copied one its size.
+ * Counts the slots (fields, elements, entries) of objects that a fold has created since the last call, which is what
+ * a step had to copy. Objects shared with earlier states count nothing, so a persistent map costs a path and a copied
+ * map its size.
  */
 export const createCopyCounter = (): ((state: unknown) => number) => {
   const seen = new WeakSet<object>();

@@ -1,14 +1,14 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A customer's website, on a port of its own: `http://localhost` may be a tracker's origin. */
+/** A customer's website on its own port: `http://localhost` may be a tracker's origin. */
 export interface CustomerSite {
   readonly origin: string;
-  /** Serves a page from now on; gives its URL. */
+  /** Serves a page from now on and returns its URL. */
   page(path: string, body: string, headers?: Readonly<Record<string, string>>): string;
-  /** The query with which a path is asked for next. */
+  /** The query of the next request for a path. */
   asked(path: string): Promise<string>;
-  /** Lets a path wait for its answer until what this gives is called. */
+  /** Delays the response of a path until the returned function is called. */
   hold(path: string): () => void;
   close(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export const startCustomerSite = async (): Promise<CustomerSite> => {
   };
 };
 
-/** On a free port of every loopback address that a browser takes `localhost` for. */
+/** On a free port of every loopback address that a browser tries for `localhost`. */
 export const listening = async (server: Server): Promise<number> => {
   await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
   return (server.address() as AddressInfo).port;

@@ -1,4 +1,4 @@
-/** Users of the dashboard, and pages as a browser without scripts asks for them. */
+/** Dashboard users, and pages as a browser without scripts requests them. */
 import { randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { createUser } from '../../commands/partners/manage-user.ts';
@@ -15,7 +15,7 @@ export interface TestUser {
   readonly partner_id: string;
 }
 
-/** A user of a partner with `PASSWORD`. */
+/** Creates a user of a partner with `PASSWORD`. */
 export const makeUser = async (
   { runtime, caughtUp }: TestApi,
   partner_id: string,
@@ -38,7 +38,7 @@ export interface Sent {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A request as a browser sends it: a form is from a page of this host. */
+/** A browser's request: a form comes from a page of this host. */
 export const browse = (
   { app }: TestApi,
   method: 'GET' | 'POST',
@@ -66,7 +66,7 @@ const encoded = (form: NonNullable<Sent['form']>): string =>
     ),
   ).toString();
 
-/** The cookie that an answer sets, as a browser sends it back; null where it sets none. */
+/** The cookie that a response sets, as a browser returns it; null where it sets none. */
 export const cookieOf = ({ headers }: LightMyRequestResponse): string | null => {
   const [cookie] = [headers['set-cookie'] ?? ''].flat();
   return /^[^;]+/.exec(cookie ?? '')?.[0] ?? null;
@@ -78,11 +78,11 @@ export const logIn = (api: TestApi, name: string, password = PASSWORD, sent: Sen
 export interface LoggedIn {
   readonly cookie: string;
   get(path: string): Promise<LightMyRequestResponse>;
-  /** Sends a form with what its page has against forgery. */
+  /** Sends a form with its page's CSRF token. */
   send(path: string, form?: Sent['form']): Promise<LightMyRequestResponse>;
 }
 
-/** A browser of a user's that has logged in. */
+/** A logged-in browser of a user. */
 export const loggedIn = async (api: TestApi, { name }: TestUser): Promise<LoggedIn> => {
   const answer = await logIn(api, name);
   const cookie = cookieOf(answer);
@@ -94,7 +94,7 @@ export const loggedIn = async (api: TestApi, { name }: TestUser): Promise<Logged
     cookie,
     get,
     send: async (path, form = {}) => {
-      // The same on every page of a login.
+      // Every page of a login has the same token.
       found ??= findCsrf();
       return browse(api, 'POST', `/dashboard${path}`, {
         cookie,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { servesCluster, until } from '../../platform/embedded/processes.ts';
 
-/** A new, empty `DATA_DIR` that PostgreSQL's user can enter, also where root runs the tests. */
+/** A new, empty `DATA_DIR` that PostgreSQL's user can enter, also when root runs the tests. */
 export const makeDataFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), 'doorplate-e2e-'));
   chmodSync(folder, 0o755);
@@ -16,7 +16,7 @@ const baseOf = (dataDir: string): string => {
   return existsSync(pointer) ? readFileSync(pointer, 'utf8').trim() : join(dataDir, 'postgres');
 };
 
-/** The embedded PostgreSQL that runs on a data folder, whoever started it; null: none does. */
+/** The embedded PostgreSQL that runs on a data folder, whichever process started it; null: none runs. */
 export const postmasterOf = (dataDir: string): number | null => {
   const cluster = join(baseOf(dataDir), 'cluster');
   try {
@@ -27,7 +27,7 @@ export const postmasterOf = (dataDir: string): number | null => {
   }
 };
 
-/** Ends what runs on a data folder at once, and removes it. */
+/** Kills what runs on a data folder and removes the folder. */
 export const removeDataFolder = async (dataDir: string): Promise<void> => {
   const pid = postmasterOf(dataDir);
   if (pid !== null) {

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
 
-/** What `global-setup.ts` hands to every test file. */
+/** The values that `global-setup.ts` provides to every test file. */
 export interface TestServer {
-  /** A database of the server in which other databases can be made; nothing is ever stored in it. */
+  /** A database of the server in which other databases can be created; it stores nothing. */
   readonly adminUrl: string;
-  /** The migrated database that every test database is a copy of. */
+  /** The migrated database that every test database copies. */
   readonly template: string;
-  /** What the names of this run's databases begin with, so that the run can remove them all. */
+  /** The prefix of this run's database names, so that the run can remove them all. */
   readonly prefix: string;
 }
 
@@ -20,14 +20,11 @@ declare module 'vitest' {
 
 export interface TestDatabase {
   readonly url: string;
-  /** Removes it, whoever is still connected. What is not dropped goes with the end of the run. */
+  /** Drops it with its connections. The end of the run drops the rest. */
   drop(): Promise<void>;
 }
 
-/**
- * A database of one's own with all migrations applied and nothing in it, in some 0.2 s: call it in `beforeAll`
- * and drop it in `afterAll`.
- */
+/** Creates an empty, migrated database in some 0.2 s: call it in `beforeAll` and drop it in `afterAll`. */
 export async function testDatabase(): Promise<TestDatabase> {
   const { adminUrl, template, prefix } = inject('testServer');
   const name = `${prefix}${randomUUID().replaceAll('-', '')}`;
@@ -38,7 +35,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   };
 }
 
-/** A database without any tables: no migration has run in it. */
+/** Creates a database without tables: no migration has run in it. */
 export async function emptyDatabase(): Promise<TestDatabase> {
   const { adminUrl, prefix } = inject('testServer');
   const name = `${prefix}${randomUUID().replaceAll('-', '')}`;
@@ -49,7 +46,7 @@ export async function emptyDatabase(): Promise<TestDatabase> {
   };
 }
 
-/** A database that holds what another holds now. Nobody may be connected to that one. */
+/** Copies a database, which must have no connections. */
 export async function copyDatabase(url: string): Promise<TestDatabase> {
   const { adminUrl, prefix } = inject('testServer');
   const name = `${prefix}${randomUUID().replaceAll('-', '')}`;
@@ -60,14 +57,14 @@ export async function copyDatabase(url: string): Promise<TestDatabase> {
   };
 }
 
-/** The same server's URL for another of its databases. */
+/** The URL of another database of the same server. */
 export function withDatabase(url: string, name: string): string {
   const other = new URL(url);
   other.pathname = `/${name}`;
   return other.href;
 }
 
-/** Runs one statement outside any test's database, on a connection of its own. */
+/** Runs one statement on a separate connection, outside any test's database. */
 export async function administer(adminUrl: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl });
   await client.connect();

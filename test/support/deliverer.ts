@@ -1,4 +1,4 @@
-/** Workers that deliver to a receiver of the test's own, over a real store, read model and claims. */
+/** Delivery workers with the test's receiver, over a real store, read model and claims. */
 import { setTimeout } from 'node:timers/promises';
 import { toNewEvents } from '../../commands/handle.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
@@ -15,10 +15,10 @@ import type { TestStack } from './test-stack.ts';
 export const TAKEN: Sent = { http_status: 200, error: null, retry_after_ms: null };
 export const TIMED_OUT: Sent = { http_status: null, error: 'timeout', retry_after_ms: null };
 
-/** What a receiver makes of an event; by default it takes it. */
+/** The receiver's result for an event; by default it accepts it. */
 export type Receive = (eventId: string, webhookId: string) => Sent | Promise<Sent>;
 
-/** Goes on by itself, and may be put forward. */
+/** Runs in real time and can be advanced. */
 export interface RunningClock extends Clock {
   skip(ms: number): void;
 }
@@ -37,17 +37,17 @@ const runningClock = (from: number): RunningClock => {
 export interface Deliverer {
   readonly clock: RunningClock;
   append(...events: { type: string; data: object }[]): Promise<void>;
-  /** Queues so many for an endpoint. */
+  /** Queues this number of deliveries for an endpoint. */
   queue(of: TestEndpoint, count: number): Promise<TestDelivery[]>;
   start(receive: Receive, over?: Partial<DeliverOptions>): { stop(): Promise<void> };
   row(of: TestDelivery): Promise<Record<string, unknown>>;
-  /** How many of the endpoint's deliveries are in which state. */
+  /** The number of the endpoint's deliveries by state. */
   states(of: TestEndpoint): Promise<Record<string, number>>;
 }
 
 const context = (clock: Clock) => ({ correlationId: 'c', causationId: 'c', at: clock.now() });
 
-/** The house projects `deliveries`; `clock` is the workers' own. */
+/** Creates the workers' clock; the stack must project `deliveries`. */
 export const openDeliverer = (stack: TestStack, store: EventStore = stack.store): Deliverer => {
   const clock = runningClock(stack.clock.at);
   const append = async (...events: { type: string; data: object }[]): Promise<void> => {
@@ -93,7 +93,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
         name: 'test deliveries',
         channels: [DELIVERIES_CHANNEL],
         onNotification: (_channel, payload) => worker.onNotification(payload),
-        // What was notified before is read.
+        // Earlier notifications were missed, so the worker polls.
         ready: () => worker.onNotification(''),
       });
       listener.ensure();

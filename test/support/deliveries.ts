@@ -1,4 +1,4 @@
-/** Events of endpoints and deliveries, as tests below the HTTP level write them down. */
+/** Events of endpoints and deliveries for tests below the HTTP level. */
 import { randomUUID } from 'node:crypto';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import type { DeliveryError, DeliveryEvent, WebhookEvent } from '../../domain/webhooks/events.ts';
@@ -75,7 +75,7 @@ export interface Attempt {
   readonly final?: boolean;
 }
 
-/** A failed one is tried again a minute later unless it is `final`. */
+/** A failed one is retried a minute later unless it is `final`. */
 export const attempted = (of: TestDelivery, made: Attempt): DeliveryEvent => {
   const { cycle = 1, attempt = 1, at, error = null, final = false } = made;
   const state = error === null ? 'delivered' : final ? 'failed' : 'pending';

@@ -3,13 +3,13 @@ import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import ipaddr from 'ipaddr.js';
 
-/** Addresses of the family asked for, the name that a CNAME gives, or texts; or how the server fails to tell any. */
+/** Addresses of the requested family, the target of a CNAME, or texts; or the kind of failure. */
 export type DnsAnswer = readonly string[] | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED' | 'silence';
 
 export interface DnsServer {
   /** Asks this server alone. */
   readonly resolver: Resolver;
-  /** Questions so far, as `A name`, `AAAA name` or `CNAME name`. */
+  /** The queries so far, as `A name`, `AAAA name` or `CNAME name`. */
   readonly questions: readonly string[];
   close(): void;
 }
@@ -20,7 +20,7 @@ const NUMBERS: Readonly<Record<DnsType, number>> = { A: 1, CNAME: 5, TXT: 16, AA
 const TYPES = new Map(Object.entries(NUMBERS).map(([type, number]) => [number, type as DnsType]));
 const CODES = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const;
 
-/** A DNS server (RFC 1035) on the loopback, which answers as `answer` says. */
+/** Starts a DNS server (RFC 1035) on the loopback address that answers with `answer`. */
 export const startDnsServer = async (
   answer: (type: DnsType, name: string) => DnsAnswer,
 ): Promise<DnsServer> => {
@@ -54,14 +54,14 @@ const questionOf = (query: Buffer): { name: string; type: DnsType; end: number }
 const reply = (question: Buffer, type: DnsType, found: Exclude<DnsAnswer, 'silence'>): Buffer => {
   const values = typeof found === 'string' ? [] : found;
   const head = Buffer.from(question);
-  // A response, recursion desired and available; one question, so many answers, nothing else.
+  // A response, recursion desired and available; one question, this many answers, nothing else.
   head.writeUInt16BE(0x8180 | (typeof found === 'string' ? CODES[found] : 0), 2);
   head.writeUInt16BE(values.length, 6);
   head.writeUInt32BE(0, 8);
   return Buffer.concat([head, ...values.map((value) => record(type, value))]);
 };
 
-/** A record of the name in the question, good for no time at all. */
+/** A record of the name in the question, with a TTL of zero. */
 const record = (type: DnsType, value: string): Buffer => {
   const data = dataOf(type, value);
   const head = Buffer.from([0xc0, HEADER_BYTES, 0, NUMBERS[type], 0, 1, 0, 0, 0, 0, 0, data.length]);

@@ -1,4 +1,4 @@
-/** Custom domains over HTTP, as partners manage them, and the DNS that they stand in. */
+/** Custom domains over HTTP, as partners manage them, and their DNS. */
 import type { LightMyRequestResponse } from 'fastify';
 import type { Key, TestApi } from './api.ts';
 import { type DnsAnswer, type DnsServer, startDnsServer } from './dns-server.ts';
@@ -9,7 +9,7 @@ export const SERVICE_HOST = 'doorplate.test';
 export interface TestDns extends DnsServer {
   /** As `DNS_SERVERS` takes it. */
   readonly address: string;
-  /** Gives a name a CNAME or texts, or what the server says instead; a name that was not given any is none. */
+  /** Gives a name a CNAME or texts, or the server's failure; other names do not exist. */
   says(name: string, answer: DnsAnswer | { readonly TXT: readonly string[] }): void;
 }
 
@@ -27,7 +27,7 @@ export const startTestDns = async (): Promise<TestDns> => {
   };
 };
 
-/** What the API tells of a domain. */
+/** The API's answer for a domain. */
 export interface Told {
   readonly id: string;
   readonly status: string;

@@ -9,19 +9,22 @@ export type Environment = Readonly<Record<string, string>>;
 /** All processes of a database must have the same. */
 export const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 
-/** As `npm start` and the program's first line have it. */
+/** The flags of `npm start` and of the program's first line. */
 const FLAGS = ['--max-semi-space-size=16'];
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface Running {
   readonly child: ChildProcess;
-  /** All that it has written so far. */
+  /** Everything that it has written so far. */
   stdout(): string;
   stderr(): string;
   readonly ended: Promise<number | null>;
 }
 
-/** Starts the command `doorplate` with this environment and nothing else of ours but the path. `root`: the program's folder. */
+/**
+ * Starts the command `doorplate` with this environment, without the test's own variables except the path. `root`: the
+ * program's folder.
+ */
 export const startDoorplate = (
   args: readonly string[],
   env: Environment,

@@ -1,8 +1,7 @@
 /**
- * A process of its own that runs the embedded PostgreSQL, as a test's stand-in for the server: prints
- * `{"url", "pid"}` or `{"error"}` as one line, and stops when its standard input ends.
- *
- * Arguments: the data folder, the mode, the folder for what PostgreSQL's user cannot reach.
+ * Runs the embedded PostgreSQL in a separate process that stands for the server: prints `{"url", "pid"}` or
+ * `{"error"}` as one line, and stops when its standard input ends. Arguments: the data folder, the mode, the folder
+ * used when PostgreSQL's user cannot reach the first.
  */
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 

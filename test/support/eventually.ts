@@ -3,8 +3,8 @@ import { inspect } from 'node:util';
 const POLL_MS = 20;
 
 /**
- * Asks until the answer is as wished, and gives it; for what happens by itself and soon.
- * @throws Error that tells the last answer, when it is not so within `withinMs`
+ * Polls until the condition holds and returns the value; for conditions that become true soon without further action.
+ * @throws Error with the last value, when the condition does not hold within `withinMs`
  */
 export const eventually = async <T>(
   what: string,

@@ -1,4 +1,4 @@
-/** A product in which every feature has been used once, and its answers: for tests of a restore and of an upgrade. */
+/** Uses every feature of a product once and collects its answers: for tests of a restore and of an upgrade. */
 import { randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { expect } from 'vitest';
@@ -28,7 +28,7 @@ export const PENDING = '5.9.0.4';
 const NEVER_ASKED = '5.9.0.5';
 const CAPPED = '5.9.0.6';
 
-/** Starts what the product talks to: DNS, a webhook receiver and an enrichment provider. */
+/** Starts the external servers: DNS, a webhook receiver and an enrichment provider. */
 export const startSurroundings = async () => {
   const dns = await startTestDns();
   dns.says(HOSTNAME, [SERVICE_HOST]);
@@ -65,23 +65,23 @@ export const startSurroundings = async () => {
 };
 export type Surroundings = Awaited<ReturnType<typeof startSurroundings>>;
 
-/** What was made: plain data, so that a fixture can hold it. */
+/** The created objects: plain data, so that a fixture can hold it. */
 export interface Everything {
   readonly key: Key;
   /** Of the same partner, with company signals. */
   readonly other: Key;
-  /** It has used up the one new enrichment that it has a day. */
+  /** Its daily allowance is one new enrichment, which is used up. */
   readonly capped: Key;
   readonly revoked: Key;
   readonly user: TestUser;
-  /** A cookie of the user's, who is logged in. */
+  /** The cookie of the logged-in user. */
   readonly cookie: string;
   readonly tracker: string;
   readonly webhook: { readonly id: string; readonly signing_secret: string };
   readonly visit: { readonly token: string; readonly visit_id: string };
   readonly idempotencyKey: string;
   readonly pendingReveal: string;
-  /** What is asked of the product before and after. */
+  /** The requests that are compared before and after. */
   readonly urls: readonly string[];
 }
 
@@ -106,7 +106,7 @@ export const settled = async (api: TestApi): Promise<void> => {
   await api.caughtUp();
 };
 
-/** An enabled key's lookup can lack its clues once on a busy machine. */
+/** On a busy machine a lookup of an enabled key may lack its signals once. */
 const isAvailable = (answer: LightMyRequestResponse) => answer.json().company_signals.status === 'available';
 
 const sendClue = async (api: TestApi): Promise<void> => {
@@ -170,7 +170,7 @@ const spentKeys = async (api: TestApi, { partner_id }: Key) => {
   return { capped, revoked };
 };
 
-/** What a partner makes and deletes again. */
+/** Objects that a partner creates and deletes. */
 const deleteSome = async (api: TestApi, key: Key): Promise<void> => {
   const tracker = await makeTracker(api, key);
   const asked = { name: 'gone', url: 'https://example.com/', events: ['session.created'] };
@@ -235,7 +235,7 @@ export const useEverything = async (
   await settled(api);
 
   const urls = [
-    // Counts come first: the other requests change them.
+    // The counts come first, because the other requests change them.
     '/v1/usage',
     `/v1/trackers/${tracker}/usage`,
     '/v1/sessions',
@@ -260,7 +260,7 @@ const answerTo = (api: TestApi, { key, other }: Everything, url: string): Promis
     ? eventually('its clues are there', () => get(api, other, url), isAvailable)
     : get(api, key, url);
 
-/** Status, the headers that describe the answer, and the body byte for byte, without what is new in each answer. */
+/** Status, content headers and body byte for byte, without the values that are new in each response. */
 const NEW_EACH_TIME = /"(request_id|next_cursor)":"[^"]+"/g;
 const HEADERS = ['content-type', 'cache-control', 'etag', 'retry-after', 'location'];
 

@@ -1,4 +1,4 @@
-/** What analysts look at: two partners with some of everything. */
+/** Example data for analysts: two partners with some of everything. */
 import { randomUUID } from 'node:crypto';
 import { companySchema, networkSchema } from '../../domain/lookup/result.ts';
 import type { EventStore } from '../../event-store/port.ts';
@@ -13,7 +13,7 @@ const [SITE, SHOP] = [
 const HOOK = 'bbbbbbbb-0000-4000-8000-000000000001';
 const OLD_HOOK = 'bbbbbbbb-0000-4000-8000-000000000002';
 
-/** Stands in every value that no analyst may see, and the addresses beside it. */
+/** Is part of every value that no analyst may see; the addresses are listed beside it. */
 export const CANARY = 'CANARY';
 export const ADDRESSES = ['8.8.8.8', '9.9.9.9', '1.1.1.1', '4.4.4.4'] as const;
 

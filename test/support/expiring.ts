@@ -1,4 +1,4 @@
-/** Sessions and reveals in a house, whoever must have read them, and what sweeps them. */
+/** Sessions and reveals with an expiry, the consumers that must have read them, and the sweep. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type CapturedVisit, createVisitCapture } from '../../commands/sessions/capture-visit.ts';
@@ -15,7 +15,7 @@ import { sessions } from '../../projections/sessions/sessions.ts';
 import { complete, completedReveal } from './reveals.ts';
 import { startTestStack } from './test-stack.ts';
 
-/** When sessions and reveals begin, and the moment that they expire at. */
+/** The start of sessions and reveals, and the instant at which they expire. */
 export const BEGUN = Date.parse('2026-03-01T12:00:00.000Z');
 export const EXPIRED = BEGUN + 30 * DAY;
 
@@ -25,7 +25,7 @@ const PATIENCE_MS = 10_000;
 
 export type Expiry = Awaited<ReturnType<typeof openExpiry>>;
 
-/** A house whose clock says `BEGUN`, with one processor that a test moves; it has passed everything until then. */
+/** A stack whose clock says `BEGUN`, with one processor whose checkpoint the test sets, initially past everything. */
 export const openExpiry = async () => {
   const stack = await startTestStack();
   const { store, pool, clock, progress } = stack;
@@ -70,10 +70,10 @@ export const openExpiry = async () => {
     at: (instant: number): void => {
       clock.at = instant;
     },
-    /** null: the processor has passed nothing. */
+    /** null: the processor has no checkpoint. */
     readerAt: (position: bigint | null) =>
       pool.query('update work.processor set position = $2 where name = $1', [READER, position]),
-    /** A new visitor's, or the one that this visit begins. */
+    /** A new visitor's visit, or the given one. */
     session: async (over: Partial<CapturedVisit> = {}) => {
       const ids = { partner_id: randomUUID(), tracker_id: randomUUID(), token: randomUUID(), ...over };
       await visit(ids);
@@ -103,7 +103,7 @@ export const openExpiry = async () => {
       (
         await stack.rows('select revision from eventlog.event where stream = $1 order by position', [stream])
       ).map(({ revision }) => revision),
-    /** What is told of as expired on the day of `EXPIRED`. */
+    /** The ids listed as expired on the day of `EXPIRED`. */
     told: async (partner: string) => {
       const stream = expiredStream(partner, isoTime(EXPIRED).slice(0, 10));
       const events = await Array.fromAsync(store.readStream(stream));

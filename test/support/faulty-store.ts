@@ -1,6 +1,6 @@
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
 
-/** What becomes of a call: an error thrown, or no answer until the store is healed, and then an unknown outcome. */
+/** The fate of a call: an error, or no answer until the store is healed and then an unknown outcome. */
 export type Fault = 'hangs' | (() => Error);
 
 /** An event store that fails where a test says so. */

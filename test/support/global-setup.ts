@@ -10,8 +10,8 @@ import { administer, withDatabase } from './database.ts';
 import { removeLeftovers, TEMPORARY_PREFIX } from './leftovers.ts';
 
 /**
- * One PostgreSQL for the whole run: the one that `DATABASE_URL` names, else an embedded one in a temporary
- * folder. A migrated template database is made in it once; `testDatabase()` copies that.
+ * Starts one PostgreSQL for the whole run: the one that `DATABASE_URL` names, otherwise an embedded one in a
+ * temporary folder. A migrated template database is created in it once; `testDatabase()` copies that.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startServer();
@@ -41,7 +41,7 @@ async function startServer(): Promise<Server> {
   if (DATABASE_URL !== undefined) return { adminUrl: DATABASE_URL, stop: async () => {} };
   await removeLeftovers();
   const dataDir = mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX));
-  // Where root runs the tests, PostgreSQL runs as another user and must be able to enter.
+  // When root runs the tests, PostgreSQL runs as another user and must be able to enter.
   chmodSync(dataDir, 0o755);
   const log = createLogger({ level: 'warn', destination: 'stderr' });
   const postgres = await startEmbeddedPostgres({ dataDir, log, durable: false });

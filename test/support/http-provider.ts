@@ -3,16 +3,16 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Environment } from './doorplate.ts';
 
-/** A provider of company data behind HTTP, for services in processes of their own. */
+/** A provider of company data over HTTP, for services in separate processes. */
 export interface TestProvider {
-  /** What makes a service ask it. */
+  /** The service's configuration for this provider. */
   readonly env: Environment;
   close(): void;
 }
 
 export const COMPANY = { match_type: 'company', company: { name: 'Provided' } };
 
-/** `answer` decides for each address; what it does not answer hangs. */
+/** `answer` decides for each address; a request without an answer hangs. */
 export const startProvider = async (
   answer: (ip: string, response: ServerResponse) => void,
 ): Promise<TestProvider> => {

@@ -1,13 +1,13 @@
-/** What somebody who may read every table can join: times and positions that stand beside words of two kinds. */
+/** The joins that a reader of every table could make: times and positions beside words of two kinds. */
 import type pg from 'pg';
 
-/** Values by the column that they stand in (`schema.table.path`), each with the visit whose word stands in its row. */
+/** Values by their column (`schema.table.path`), each with the visit whose word is in the same row. */
 type Facts = Map<string, { readonly visit: number; readonly value: number }[]>;
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
 const UUID_V7 = /^([0-9a-f]{8})-([0-9a-f]{4})-7/;
 
-/** What a value says of time or place: an instant, the time in an id, or a position of the log. */
+/** The time or position in a value: an instant, the time in an id, or a log position. */
 const measured = (path: string, value: unknown): readonly ['time' | 'position', number] | null => {
   if (/position$/.test(path) && value !== null) return ['position', Number(value)];
   if (typeof value !== 'string') return null;
@@ -58,7 +58,7 @@ const factsOf = (
 
 type Values = readonly { readonly visit: number; readonly value: number }[];
 
-/** The visit of the one value that a rule picks; null where it picks none, or several visits'. */
+/** The visit of the one value that a rule picks; null when it picks none, or values of several visits. */
 const owner = (picked: Values): number | null => {
   const visits = new Set(picked.map(({ visit }) => visit));
   return visits.size === 1 ? (picked[0]?.visit ?? null) : null;
@@ -93,8 +93,8 @@ const sameOrder = (left: Values, right: Values, visits: number): boolean => {
 };
 
 /**
- * Every way in which a column beside words of one kind leads each visit to its words of the other kind: by equal values,
- * by the next value before or after, or by the order.
+ * Every way in which a column beside words of one kind links each visit to its words of the other kind: by equal
+ * values, by the next value before or after, or by the order.
  */
 export const findJoins = async (
   pool: pg.Pool,

@@ -1,4 +1,4 @@
-/** Projections and processors run as a process runs them: under leases of its own. */
+/** Runs projections and processors as a process does, under its own leases. */
 import { enterLeases, type Leases, type LeasesOptions } from '../../platform/leases.ts';
 import { createProcessorCheckpoints } from '../../processors/checkpoints.ts';
 import { type FollowingProcessor, type FollowOptions, runProcessor } from '../../processors/follow.ts';

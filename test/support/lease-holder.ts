@@ -1,7 +1,6 @@
 /**
- * A process of its own that leads groups as a worker does: prints `{"leads": name, "number"}` and `{"ends": name}` as lines.
- *
- * Arguments: the database's URL, the groups' names separated by commas.
+ * A separate process that leads groups as a worker does: prints `{"leads": name, "number"}` and `{"ends": name}` as
+ * lines. Arguments: the database's URL, the groups' names separated by commas.
  */
 import pino from 'pino';
 import { systemClock } from '../../platform/clock.ts';

@@ -5,10 +5,10 @@ import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres
 import { isAlive, type ProcessIdentity } from '../../platform/embedded/processes.ts';
 import { createLogger } from '../../platform/log.ts';
 
-/** What the folders of the runs' own PostgreSQL begin with. */
+/** The prefix of the folders of the runs' own PostgreSQL. */
 export const TEMPORARY_PREFIX = 'doorplate-test-run-';
 
-/** Ends and removes what killed runs have left behind: their PostgreSQL outlives a `kill -9` by design. */
+/** Ends and removes what killed runs have left: their PostgreSQL survives a `kill -9` by design. */
 export async function removeLeftovers(): Promise<void> {
   for (const name of readdirSync(tmpdir())) {
     if (!name.startsWith(TEMPORARY_PREFIX)) continue;
@@ -26,7 +26,7 @@ function isInUse(dataDir: string): boolean {
     ) as ProcessIdentity[];
     return users.some(isAlive);
   } catch {
-    // Another run that is only now beginning has no list yet.
+    // Another run that is just starting has no list yet.
     return true;
   }
 }
@@ -37,6 +37,6 @@ async function endPostgres(dataDir: string): Promise<void> {
     const joined = await startEmbeddedPostgres({ dataDir, log, mode: 'join', durable: false });
     await joined.stop();
   } catch {
-    // What cannot even start needs no ending.
+    // A PostgreSQL that cannot start need not be stopped.
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Manipulations of a partner's ledger by somebody who may write every table: each keeps as much consistent as it can
- * without the receipt of a reveal that never was. On a database of the embedded event store where nothing else runs.
+ * Manipulations of a partner's ledger with write access to every table: each keeps everything else as consistent as
+ * it can without the receipt of an invented reveal. For a database of the embedded event store where nothing else
+ * runs.
  */
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
@@ -19,7 +20,7 @@ const entriesOf = async (client: pg.ClientBase, partnerId: string): Promise<Entr
   return rows.map(({ data }) => data);
 };
 
-/** Writes a ledger anew, every digest right, and numbers its rows in the read model to match. */
+/** Rewrites a ledger with every digest correct, and numbers its rows in the read model to match. */
 const rewrite = async (
   client: pg.ClientBase,
   partnerId: string,
@@ -51,7 +52,7 @@ const rewrite = async (
   ]);
 };
 
-/** Removes entries of these numbers, with their rows of the read model. */
+/** Removes the entries of these numbers, with their rows of the read model. */
 const removeEntries = async (client: pg.ClientBase, partnerId: string, numbers: readonly number[]) => {
   const entries = await entriesOf(client, partnerId);
   const removed = entries.filter((_, number) => numbers.includes(number));
@@ -71,7 +72,7 @@ const removeReceipt = async (client: pg.ClientBase, revealId: string): Promise<v
   await client.query('delete from eventlog.stream where name = $1', [revealStream(revealId)]);
 };
 
-/** An entry at the ledger's end, rightly chained, for a reveal that never was. */
+/** An entry at the ledger's end, correctly chained, for an invented reveal. */
 const inventEntry: Manipulation = async (client, partnerId) => {
   const entries = await entriesOf(client, partnerId);
   const last = entries.at(-1) as Entry;
@@ -125,7 +126,7 @@ const swapEntries: Manipulation = async (client, partnerId) => {
   await rewrite(client, partnerId, [first, third, second, ...others] as Entry[]);
 };
 
-/** The last two entries and all that ever told of their reveals: only an anchor is left to tell. */
+/** Removes the last two entries with every trace of their reveals: only an anchor can show it. */
 const cutTheEnd: Manipulation = async (client, partnerId) => {
   const { length } = await entriesOf(client, partnerId);
   for (const { reveal_id } of await removeEntries(client, partnerId, [length - 2, length - 1])) {
@@ -134,7 +135,7 @@ const cutTheEnd: Manipulation = async (client, partnerId) => {
   }
 };
 
-/** A ledger needs five entries for them, of which the one of number 1 has no unit. */
+/** A ledger needs five entries for them, of which number 1 has no unit. */
 export const manipulations = {
   inventEntry,
   removeFromTheMiddle,

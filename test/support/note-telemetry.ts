@@ -1,6 +1,6 @@
 /**
- * Given to a process by `--import`: says on stderr whenever a part of OpenTelemetry's SDK is loaded. Its API alone, which
- * does nothing, comes with the PostgreSQL client.
+ * Preloaded into a process (`--import`): reports on stderr whenever a part of OpenTelemetry's SDK is loaded. The
+ * PostgreSQL client loads its API alone, which does nothing.
  */
 import { registerHooks } from 'node:module';
 

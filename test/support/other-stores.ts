@@ -1,10 +1,10 @@
-/** Stores around the embedded one that behave as others do, or die. */
+/** Stores around the embedded one that behave like other stores, or die. */
 import type pg from 'pg';
 import { type EventStore, WrongExpectedRevision } from '../../event-store/port.ts';
 
 /**
- * Keeps the events of what was deleted, as EventStoreDB does before a scavenge: reads of the stream find none, those who
- * follow still get them. `pool`: of the store's database.
+ * Keeps the events of deleted streams, as EventStoreDB does before a scavenge: reads of the stream find none,
+ * followers still get them. `pool`: of the store's database.
  */
 export const holdingStore = (store: EventStore, pool: () => pg.Pool): EventStore => ({
   ...store,
@@ -30,7 +30,7 @@ export const holdingStore = (store: EventStore, pool: () => pg.Pool): EventStore
 
 export class Killed extends Error {}
 
-/** Dies at its n-th call, counted from 0, before that or when it has taken effect, and does nothing more. */
+/** Dies at its n-th call, counted from 0, before or after its effect, and does nothing more. */
 export const dyingStore = (store: EventStore, n: number, when: 'before' | 'after') => {
   let calls = 0;
   const call = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -55,8 +55,8 @@ export const dyingStore = (store: EventStore, n: number, when: 'before' | 'after
 };
 
 /**
- * A cluster's leader: an event that is not replicated refuses later appends, and no read shows it; it becomes visible,
- * or is lost with the leader.
+ * Acts as a cluster's leader: an event that is not replicated refuses later appends, and no read shows it; it becomes
+ * visible, or is lost with the leader.
  */
 export const leadingStore = (store: EventStore) => {
   let replicates = true;
@@ -86,16 +86,16 @@ export const leadingStore = (store: EventStore) => {
   return {
     store: leading,
     reads: () => reads,
-    /** What is appended from now on is not replicated. */
+    /** Later appends are not replicated. */
     hold: (): void => {
       replicates = false;
     },
-    /** Readers see all of it, from now on. */
+    /** Shows all events to readers from now on. */
     replicate: (): void => {
       replicates = true;
       hidden.clear();
     },
-    /** An append to the stream is refused once on a revision that never comes to be. */
+    /** Refuses one append to the stream because of a revision that never becomes visible. */
     refuseOnce: (stream: string, actual: number): void => {
       lost.set(stream, actual);
     },

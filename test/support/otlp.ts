@@ -1,4 +1,4 @@
-/** A receiver of traces (OTLP over HTTP, protobuf), of as much of them as tests ask about. */
+/** A receiver of traces (OTLP over HTTP, protobuf) that decodes the fields used by tests. */
 import { type Received, startReceiver } from './receiver.ts';
 
 export interface SeenSpan {
@@ -76,7 +76,7 @@ const attributesIn = (message: Buffer, number: number): Record<string, string | 
     }),
   );
 
-/** Numbers of fields as opentelemetry-proto's trace.proto has them. */
+/** Field numbers of opentelemetry-proto's trace.proto. */
 const spansIn = (request: Buffer): SeenSpan[] =>
   all(request, 1).flatMap((ofResource) => {
     const service = String(attributesIn(first(ofResource, 1), 1)['service.name']);

@@ -1,4 +1,4 @@
-/** The TypeScript client as a partner gets it: packed, installed in a project of its own, without a registry. */
+/** The TypeScript client as a partner gets it: packed and installed in a separate project without a registry. */
 import { execFile, spawn } from 'node:child_process';
 import {
   cpSync,
@@ -21,7 +21,7 @@ const run = promisify(execFile);
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PACKAGE = join(ROOT, 'clients/typescript');
-/** The compilers that a partner may have: the one that the package is built with, and today's. */
+/** The compilers that a partner may have: the one that builds the package, and the latest. */
 const OWN_COMPILER = join(PACKAGE, 'node_modules/typescript/bin/tsc');
 const COMPILERS = [OWN_COMPILER, join(ROOT, 'node_modules/typescript/bin/tsc')];
 const compileWith = (compiler: string, args: string[], cwd: string) =>
@@ -37,7 +37,7 @@ const TSCONFIG = {
     strict: true,
     exactOptionalPropertyTypes: true,
     noUncheckedIndexedAccess: true,
-    // The package's own declarations are looked at as well.
+    // The compiler checks the package's own declarations as well.
     skipLibCheck: false,
   },
   include: ['*.ts'],
@@ -45,20 +45,20 @@ const TSCONFIG = {
 
 export interface ProgramRun {
   readonly child: ReturnType<typeof spawn>;
-  /** Lines of JSON that it has written so far. */
+  /** The lines of JSON that it has written so far. */
   lines(): Record<string, unknown>[];
   readonly ended: Promise<{ readonly code: number | null; readonly stderr: string }>;
 }
 
 export interface PartnerProject {
-  /** What the package holds. */
+  /** The files of the package. */
   readonly files: readonly string[];
-  /** What is installed. */
+  /** The installed packages. */
   readonly installed: readonly string[];
   readonly client: typeof DoorplateClient;
-  /** Checks and translates the examples and the README's snippets; what the compilers have to say against them. */
+  /** Compiles the examples and the README's snippets and returns the compilers' errors. */
   compile(): Promise<string>;
-  /** Runs a translated example. */
+  /** Runs a compiled example. */
   start(name: string, args: readonly string[], env: Readonly<Record<string, string>>): ProgramRun;
   remove(): void;
 }
@@ -77,7 +77,7 @@ export const installPackedClient = async (): Promise<PartnerProject> => {
       env: { ...process.env, npm_config_offline: 'true' },
     });
 
-  // As `npm pack` there would, but nothing is written to the checkout.
+  // Like `npm pack` there, but writes nothing to the checkout.
   const staged = join(folder, 'package');
   for (const name of ['package.json', 'README.md', 'LICENSE', 'examples']) {
     cpSync(join(PACKAGE, name), join(staged, name), { recursive: true });

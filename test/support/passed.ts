@@ -3,7 +3,7 @@ import { createPassage } from '../../processors/consumers.ts';
 import type { TestApi } from './api.ts';
 import { until } from './until.ts';
 
-/** Waits until read models and processors have all, and have saved that: a sweep deletes nothing before. */
+/** Waits until read models and processors have handled everything and saved that: a sweep deletes nothing before. */
 export const allPassed = async (api: TestApi): Promise<void> => {
   const { pool, store } = api.runtime;
   await api.caughtUp();

@@ -17,7 +17,7 @@ export interface HelperOptions {
   readonly cwd?: string;
 }
 
-/** Runs a TypeScript file in a process of its own and waits for its first line. */
+/** Runs a TypeScript file in a separate process and waits for its first line. */
 export async function startHelper<Line>(
   script: URL | string,
   args: readonly string[],

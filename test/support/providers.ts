@@ -2,7 +2,7 @@ import type { ProviderRecord } from '../../domain/lookup/result.ts';
 import type { Provider } from '../../processors/lookup/provider.ts';
 import { parseProviderRecord } from '../../processors/lookup/provider-record.ts';
 
-/** A record in which only what is named is known. */
+/** A record with only the given fields. */
 export const record = (fields: object): ProviderRecord =>
   parseProviderRecord({ match_type: 'unclassified', ...fields });
 
@@ -11,11 +11,11 @@ export const aCompany = (name: string, more: object = {}): ProviderRecord =>
 
 /** A provider whose answers a test sets, address by address. */
 export interface ScriptedProvider extends Provider {
-  /** What it says from now on: a record, null (unknown), `fails`, or `hangs` (until the attempt is given up). */
+  /** Sets its answer from now on: a record, null (unknown), `fails`, or `hangs` (until the attempt is aborted). */
   says(ip: string, answer: ProviderRecord | null | 'fails' | 'hangs'): void;
-  /** The same for every address that has no answer of its own. */
+  /** Sets the answer for every other address. */
   saysElse(answer: ProviderRecord | null | 'fails' | 'hangs'): void;
-  /** How often it was asked about an address. */
+  /** The number of requests for an address. */
   asked(ip: string): number;
 }
 

@@ -5,7 +5,7 @@ import type { Charge } from './reaper.ts';
 
 let reaper: ChildProcess | null = null;
 
-/** Sees to it that a process, or what runs on a data folder, ends with this one, however this one ends. */
+/** Ends a process, or what runs on a data folder, together with this process, however it ends. */
 export const reap = (charge: Charge): void => {
   reaper ??= startReaper();
   reaper.stdin?.write(`${JSON.stringify(charge)}\n`);
@@ -18,7 +18,7 @@ export const reapProcess = (pid: number): void => {
 
 const startReaper = (): ChildProcess => {
   const script = fileURLToPath(new URL('./reaper.ts', import.meta.url));
-  // In a session of its own: a Ctrl-C in the terminal is not for it.
+  // In a separate session, so that a Ctrl-C in the terminal does not reach it.
   const child = spawn(process.execPath, [script], { detached: true, stdio: ['pipe', 'ignore', 'inherit'] });
   child.unref();
   child.stdin?.on('error', () => {});

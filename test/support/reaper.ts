@@ -1,6 +1,6 @@
 /**
- * A process of its own that outlives a killed test run for a moment: when its standard input ends, it ends
- * what the run has left. Lines: `{"process": {pid, started}}` or `{"folder": DATA_DIR}`.
+ * A separate process that survives a killed test run for a moment: when its standard input ends, it ends what the run
+ * has left. Lines: `{"process": {pid, started}}` or `{"folder": DATA_DIR}`.
  */
 import { createInterface } from 'node:readline';
 import { isAlive, type ProcessIdentity } from '../../platform/embedded/processes.ts';

@@ -12,22 +12,22 @@ import { createServer as createRawTlsServer, type TLSSocket, type TlsOptions } f
 import type { Certificate } from './certificates.ts';
 import { eventually } from './eventually.ts';
 
-/** A request as a receiver of webhooks got it. */
+/** A request as a webhook receiver got it. */
 export interface Received {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** Exactly as it came. */
+  /** The exact bytes. */
   readonly body: Buffer;
-  /** TLS: the name that the sender asked for, and whether it took up an earlier session. */
+  /** TLS: the requested server name, and whether an earlier session was resumed. */
   readonly servername: string | null;
   readonly resumed: boolean;
 }
 
-/** A server that listens on the loopback, and knows who connects. */
+/** A server on the loopback address that counts its connections. */
 export interface Listening {
   readonly port: number;
-  /** Connections so far. All that was opened before the call is counted. */
+  /** Connections so far, including all that were opened before the call. */
   connections(): Promise<number>;
   close(): Promise<void>;
 }
@@ -38,12 +38,12 @@ export interface Receiver extends Listening {
 
 interface Options {
   readonly tls?: Certificate & Pick<TlsOptions, 'ciphers' | 'dhparam' | 'maxVersion'>;
-  /** 127.0.0.1 unless told. */
+  /** Default: 127.0.0.1. */
   readonly host?: string;
   readonly port?: number;
 }
 
-/** Answers 204 unless told; what `answer` leaves open hangs. */
+/** Default: 204. A request that `answer` leaves open hangs. */
 export const startReceiver = async ({
   answer = (_request, response) => void response.writeHead(204).end(),
   ...options
@@ -66,7 +66,7 @@ export const startReceiver = async ({
   return { requests, ...(await listen(server, options)) };
 };
 
-/** Does with each connection what `treat` does, instead of HTTP. */
+/** Handles each connection with `treat` instead of HTTP. */
 export const startRawReceiver = async (
   treat: (socket: Socket) => void,
   options: Options = {},
@@ -95,7 +95,7 @@ const listen = async (server: Server, { host = '127.0.0.1', port = 0 }: Options)
   return {
     port: listening,
     connections: async () => {
-      // Connections are accepted in their order: once this one is, all before it are.
+      // Connections are accepted in order: once this one is, all before it are.
       ours += 1;
       const own = connect(listening, host);
       own.on('error', () => undefined);

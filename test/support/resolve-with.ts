@@ -1,4 +1,4 @@
-/** Preloaded into a process (`--import`), makes it resolve names at the DNS server that `TEST_DNS_SERVER` names. */
+/** Preloaded into a process (`--import`): resolves names at the DNS server that `TEST_DNS_SERVER` names. */
 import { Resolver } from 'node:dns/promises';
 
 const { resolve4, resolve6 } = Resolver.prototype;

@@ -21,7 +21,7 @@ const revealResult = (hasData: boolean): RevealResult => ({
   refresh_error: null,
 });
 
-/** What a completed reveal says; billable as its result deserves. `completed_at` is when it was made too. */
+/** A completed reveal, billable as its result implies. `completed_at` is its creation time too. */
 export const completedReveal = (
   over: Partial<Completed> & Pick<Completed, 'partner_id'>,
   hasData = true,
@@ -62,7 +62,7 @@ export const revealAppend = (completed: Completed): NewEvent[] => {
   return [event('reveals.RevealRequested.v1', requested), event('reveals.RevealCompleted.v1', completed)];
 };
 
-/** Puts a completed reveal into the store, and gives the place of its RevealCompleted. */
+/** Appends a completed reveal and returns the position of its RevealCompleted. */
 export const complete = async (store: EventStore, completed: Completed): Promise<Position> => {
   const stream = revealStream(completed.reveal_id);
   const { position } = await store.append(stream, 'no_stream', revealAppend(completed));

@@ -1,4 +1,4 @@
-/** The product as its operator runs it: a process of its own, spoken to over HTTP and by the command alone. */
+/** The product as its operator runs it: a separate process, reached only over HTTP and by the command. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Called, type CallOptions, call } from './call.ts';
@@ -19,7 +19,7 @@ const READY_MS = 30_000;
 
 export interface ServiceOptions {
   readonly role?: 'all' | 'api' | 'workers';
-  /** Instead of the embedded PostgreSQL. */
+  /** Replaces the embedded PostgreSQL. */
   readonly databaseUrl?: string;
   readonly env?: Environment;
 }
@@ -27,7 +27,7 @@ export interface ServiceOptions {
 export interface Service {
   readonly url: string;
   readonly dataDir: string;
-  /** What it was started with: the command needs the same to work beside it. */
+  /** Its configuration, which the command needs as well to work beside it. */
   readonly env: Environment;
   readonly pid: number;
   stdout(): string;
@@ -36,23 +36,23 @@ export interface Service {
   cli(...args: string[]): Promise<Ended>;
   /** The demo partner's key. */
   demoKey(): string;
-  /** A key of a new partner. */
+  /** Creates a key of a new partner. */
   newKey(options?: readonly string[]): Promise<{ api_key: string; key_id: string; partner_id: string }>;
   ready(): Promise<void>;
-  /** As SIGTERM does. @returns the exit code */
+  /** Sends SIGTERM. @returns the exit code */
   terminate(): Promise<number | null>;
   /** kill -9. */
   kill(): Promise<void>;
   /** kill -9 of the embedded PostgreSQL. */
   killPostgres(): void;
-  /** Starts it again after its end, as it was. */
+  /** Starts it again with the same configuration. */
   restart(): Promise<void>;
   remove(): Promise<void>;
 }
 
 let partners = 0;
 
-/** Starts `doorplate serve` on free ports and waits until it is ready. Call `remove` in the end. */
+/** Starts `doorplate serve` on free ports and waits until it is ready. Call `remove` at the end. */
 export const startService = async (options: ServiceOptions = {}): Promise<Service> => {
   const { role = 'all', databaseUrl, env: more = {} } = options;
   const dataDir = makeDataFolder();

@@ -4,7 +4,7 @@ import { isoTime } from '../../domain/kernel/time.ts';
 /** An entry of `POST /signals`. */
 export type SentSignal = Readonly<Record<string, unknown>>;
 
-/** One that is right, seen at an instant, with what matters to a test in the place of the rest. */
+/** A valid entry, observed at an instant, with the given fields replaced. */
 export const signal = (at: number, over: SentSignal = {}): SentSignal => ({
   event_id: randomUUID(),
   ip: '8.8.4.4',

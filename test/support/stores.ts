@@ -2,13 +2,16 @@ import { describe, it } from 'vitest';
 
 const { EVENTSTORE_URL } = process.env;
 
-/** Variables of a service on one store. */
+/** The environment variables of a service on one store. */
 export type StoreEnv = Readonly<Record<string, string>>;
 
-/** Tests on the embedded PostgreSQL, and on the EventStoreDB that `EVENTSTORE_URL` names; without it they are skipped by name. */
+/**
+ * Tests on the embedded PostgreSQL, and on the EventStoreDB that `EVENTSTORE_URL` names; without it they are skipped
+ * by name.
+ */
 export const describeOnStores = (what: string, body: (env: StoreEnv) => void): void => {
   describe(`${what} on the embedded PostgreSQL`, () => body({}));
   const other = `${what} on EventStoreDB, where EVENTSTORE_URL names one`;
-  if (EVENTSTORE_URL === undefined) describe(other, () => it.skip('was not run', () => undefined));
+  if (EVENTSTORE_URL === undefined) describe(other, () => it.skip('is skipped', () => undefined));
   else describe(other, () => body({ EVENTSTORE_URL }));
 };

@@ -9,29 +9,29 @@ import {
 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** What a frozen proxy keeps back: everything, or the server's answers alone. */
+/** What a frozen proxy holds back: everything, or the server's answers alone. */
 export type Frozen = 'everything' | 'answers';
 
 export interface TcpProxy {
   /** Where it listens, on 127.0.0.1. */
   readonly port: number;
-  /** Resets every connection; new ones are let through as before. */
+  /** Resets every connection; new ones are accepted as before. */
   cut(): void;
-  /** Keeps connections open and keeps back what is sent over them, as a hung server or network does. */
+  /** Keeps connections open and holds back their bytes, as a hung server or network does. */
   freeze(what: Frozen): void;
-  /** Ends a freeze: what was kept back goes on its way. */
+  /** Ends a freeze: the bytes held back are sent on. */
   thaw(): void;
-  /** Passes every chunk on this many milliseconds late, both ways and in order; 0: at once. */
+  /** Delays every chunk by this many milliseconds, both ways and in order; 0: no delay. */
   delay(milliseconds: number): void;
   /** Resets every connection and refuses new ones, until `accept`. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
-  /** Bytes that clients have sent, so that a test can wait for a request to be under way. */
+  /** The number of bytes that clients have sent, so that a test can wait for a request in progress. */
   sent(): number;
   close(): Promise<void>;
 }
 
-/** A TCP proxy before a server (or its Unix socket), to break connections the ways that networks do. */
+/** A TCP proxy before a server (or its Unix socket), to break connections as networks do. */
 export const startTcpProxy = async (target: NetConnectOpts): Promise<TcpProxy> => {
   const pairs = new Set<{ client: Socket; server: Socket }>();
   let frozen: Frozen | null = null;
@@ -109,10 +109,10 @@ export const startTcpProxy = async (target: NetConnectOpts): Promise<TcpProxy> =
   };
 };
 
-/** Passes bytes on by hand: `pipe` would resume a socket that is meant to stay silent. */
+/** Copies bytes by hand: `pipe` would resume a socket that is meant to stay silent. */
 const forward = (from: Socket, to: Socket, gone: () => void, delayMs: () => number): void => {
   let waiting = 0;
-  /** Timers may fire in another order than their delays end: what waits is passed on in the order of arrival. */
+  /** Timers may fire in another order than their delays end, so waiting chunks are sent in order of arrival. */
   let last: Promise<void> = Promise.resolve();
   const inOrder = (pass: () => void): void => {
     const delay = delayMs();

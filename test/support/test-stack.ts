@@ -14,7 +14,7 @@ export interface ManualClock extends Clock {
   at: number;
 }
 
-/** A database of the test's own with what a test below the HTTP level stands on. */
+/** A database for the test, and what a test below the HTTP level needs. */
 export interface TestStack {
   readonly url: string;
   readonly pool: pg.Pool;
@@ -27,7 +27,7 @@ export interface TestStack {
   context(): CommandContext;
   /** Runs projections until the test ends or stops them. */
   project(projections: readonly Projection[]): { stop(): Promise<void> };
-  /** Waits until the projections have all that the store has. */
+  /** Waits until the projections have applied the whole store. */
   caughtUp(projections: readonly Projection[]): Promise<void>;
   rows(query: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
   close(): Promise<void>;
@@ -35,7 +35,7 @@ export interface TestStack {
 
 const START = Date.parse('2026-03-01T12:00:00.000Z');
 
-/** `database`: instead of a new one; it is dropped with the house all the same. */
+/** `database`: replaces a new one; it is dropped with the stack all the same. */
 export const startTestStack = async (database?: TestDatabase): Promise<TestStack> => {
   const { url, drop } = database ?? (await testDatabase());
   const pool = new pg.Pool({ connectionString: url, max: 5 });

@@ -12,7 +12,7 @@ export interface Sent {
   readonly body?: Readonly<Record<string, unknown>> | string;
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly query?: string;
-  /** The visitor's. */
+  /** The visitor's address. */
   readonly ip?: string;
 }
 
@@ -28,7 +28,7 @@ export const makeTracker = async (
   return answer.json().id;
 };
 
-/** What a browser on a page of the tracker sends. `undefined` leaves a header or a property out. */
+/** The request of a browser on a page of the tracker. `undefined` leaves a header or a property out. */
 export const collect = (
   api: TestApi,
   trackerId: string,

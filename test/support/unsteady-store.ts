@@ -1,4 +1,6 @@
-/** An event store in memory that answers late, not at all or wrongly, as a test's dice say. For fake timers. */
+/**
+ * An event store in memory that answers late, wrongly or not at all, by the test's random numbers. For fake timers.
+ */
 import { serialiseAppend } from '../../event-store/append-check.ts';
 import {
   type Appended,
@@ -13,10 +15,10 @@ import {
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
 
-/** What becomes of one append. Times in milliseconds. */
+/** The fate of one append. Times in milliseconds. */
 export type Fate =
   | { readonly is: 'taken'; readonly landsIn: number; readonly answersIn: number }
-  /** The answer is lost: it may land before or after that, or never (null). */
+  /** The answer is lost: the append may land before or after that, or never (null). */
   | { readonly is: 'unknown'; readonly landsIn: number | null; readonly answersIn: number }
   | { readonly is: 'refused'; readonly as: 'busy' | 'unavailable' };
 

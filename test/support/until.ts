@@ -1,4 +1,4 @@
-/** Waits for a condition, and says which one did not come. @throws after `ms` */
+/** Waits for a condition and names it when it is not met. @throws after `ms` */
 export const until = async <T>(
   what: string,
   check: () => T | Promise<T>,

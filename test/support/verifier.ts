@@ -17,7 +17,7 @@ export const verify = async (
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
   });
-  // It leaves at the first difference, whether all of its input was written or not.
+  // It exits at the first difference, perhaps before all of its input was written.
   child.stdin.on('error', () => undefined);
   child.stdin.end(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
   const [code] = await once(child, 'close');

@@ -1,4 +1,4 @@
-/** Receivers of webhooks on this machine, and partners that register them with a product in a process of its own. */
+/** Webhook receivers on this machine, and partners that register them with a product in a separate process. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,12 +11,12 @@ import type { Service } from './service.ts';
 
 export interface AllowedReceivers {
   readonly tls: Certificate;
-  /** What lets a service deliver to these ports of 127.0.0.1, and to no other address of the loopback. */
+  /** The configuration that allows deliveries to these ports of 127.0.0.1 and to no other loopback address. */
   readonly env: Environment;
   remove(): void;
 }
 
-/** `names`: what receivers may be called beside 127.0.0.1. */
+/** `names`: further names of the receivers beside 127.0.0.1. */
 export const allowReceivers = async (
   ports: readonly number[],
   names: readonly string[] = [],
@@ -45,7 +45,7 @@ export interface SentEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** The event in a request, once its signature is found to be this secret's. @throws where it is not */
+/** The event in a request, after its signature is verified with this secret. @throws when it is invalid */
 export const verified = ({ headers, body }: Received, secret: string): SentEvent => {
   const event = new Webhook(secret).verify(body, headers as Record<string, string>) as SentEvent;
   if (event.id !== headers['webhook-id']) throw new Error(`${headers['webhook-id']} holds ${event.id}`);
@@ -72,7 +72,7 @@ export interface ShownDelivery {
   readonly event?: SentEvent | null;
 }
 
-/** What a partner does with its webhooks, by its key. */
+/** A partner's webhook requests, by its key. */
 export const webhooksOf = ({ call }: Pick<Service, 'call'>, key: string) => {
   const ask = async (method: string, path: string, expected: number, body?: object) => {
     const answer = await call(method, `/v1/webhooks${path}`, { key, ...(body && { body }) });
@@ -100,7 +100,7 @@ export const webhooksOf = ({ call }: Pick<Service, 'call'>, key: string) => {
         query = `?cursor=${page.next_cursor}`;
       }
     },
-    /** Waits until a delivery is as wished. */
+    /** Waits until a delivery fulfils the condition. */
     becomes: (
       what: string,
       { id }: TestWebhook,

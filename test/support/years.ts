@@ -1,4 +1,4 @@
-/** A partner's ordinary days over years, and what workers do in between: for tests and the bench. */
+/** A partner's ordinary days over years, and the upkeep in between: for tests and the bench. */
 import { randomUUID } from 'node:crypto';
 import {
   forgetOldDeliveries,
@@ -24,11 +24,13 @@ import { collect, feed, makeTracker } from './tracking.ts';
 import { until } from './until.ts';
 
 export interface OrdinaryDay {
-  /** Addresses that are looked up; the partner has never asked for them before. */
+  /** The number of addresses that are looked up; the partner has never requested them before. */
   readonly lookups: number;
-  /** Visits, each from an address that was looked up on this day, and each told to an endpoint. */
+  /**
+   * The number of visits, each from an address that was looked up on this day, with a notification to an endpoint.
+   */
   readonly visits: number;
-  /** Sessions of these visits that are revealed. */
+  /** The number of these sessions that are revealed. */
   readonly reveals: number;
 }
 
@@ -36,9 +38,9 @@ export interface Years {
   readonly api: TestApi;
   readonly clock: ManualClock;
   readonly key: Key;
-  /** What a partner does on one day: lookups, an endpoint that comes and goes, visits and reveals. */
+  /** A partner's actions on one day: lookups, an endpoint that is created and deleted, visits and reveals. */
   work(day: OrdinaryDay): Promise<void>;
-  /** What workers do in a period of many days. */
+  /** The upkeep of a period of many days. */
   upkeep(): Promise<void>;
 }
 
@@ -49,7 +51,7 @@ const ROOM = {
   REVEALS_PER_SECOND: '100000',
 };
 
-/** A service with one partner, whose clock says noon of an early year and stands still until it is moved. */
+/** A service with one partner and a manual clock at noon of an early year. */
 export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = {}): Promise<Years> => {
   const clock = manualClock();
   const provider = scriptedProvider();
@@ -95,7 +97,7 @@ export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = 
       await send('POST', `/v1/sessions/${session}/reveal`, { headers });
     }
     await send('DELETE', `/v1/webhooks/${id}`);
-    // A use is written some moments later, by the clock of then.
+    // A use is written some moments later, with the clock of that moment.
     await until('the uses of this day are written', async () => {
       const uses = 'select from work.lookup_use where asked_on = $1::date';
       return ((await api.sql.query(uses, [utcDay(clock.now())])).rowCount ?? 0) >= lookups;
@@ -104,7 +106,7 @@ export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = 
   return { api, clock, key, work, upkeep: () => upkeepOf(api, clock) };
 };
 
-/** Each job twice, as one finds what another has left. */
+/** Each job runs twice, because one run leaves work for the next. */
 const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
   const { runtime } = api;
   const { store, pool, dayKeys } = runtime;

@@ -69,9 +69,7 @@ const deliverTwice = async (api: TestApi, key: Key, around: Surroundings): Promi
   await delivered(2);
 };
 
-/**
- * What is requested later: an expiring session and receipt, a domain, a stale result and that day's usage.
- */
+/** What is requested later: an expiring session and receipt, a domain, a stale result and that day's usage. */
 export interface Past {
   readonly tracker: string;
   readonly failing: string;

@@ -21,8 +21,7 @@ let database: TestDatabase;
 let client: pg.Client;
 
 /**
- * Runs SQL in a transaction. @returns the older tables that it read completely while they were locked
- * against writes
+ * Runs SQL in a transaction. @returns the older tables that it read completely while they were locked against writes
  */
 const scannedUnderLock = async (sql: string): Promise<string[]> => {
   const { rows: before } = await client.query("select oid from pg_class where relkind = 'r'");

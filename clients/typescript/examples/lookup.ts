@@ -11,7 +11,7 @@ try {
   console.log(JSON.stringify({ ip, match_type, company_found, name: company?.name ?? null }));
 } catch (error) {
   if (!(error instanceof DoorplateError)) throw error;
-  // Whatever went wrong, it does not mean that there is no company.
+  // No failure means that there is no company.
   console.error(`${error.kind}, ${error.outcome}: ${error.message} (request ${error.requestId})`);
   process.exitCode = 1;
 }

@@ -7,7 +7,7 @@ const { WEBHOOK_SECRET = '', PORT = '9000' } = process.env;
 const LARGEST_BODY = 1_048_576;
 const seen = new Set<string>();
 
-/** The raw bytes; null where they are too many. @throws where the sender leaves before the end */
+/** The raw bytes; null when they are too many. @throws when the sender disconnects before the end */
 const bodyOf = async (request: IncomingMessage): Promise<Buffer | null> => {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -33,7 +33,7 @@ const told = (event: WebhookEvent): string => {
 };
 
 const server = createServer(async (request, response) => {
-  // Anybody can begin a request and leave: that is no reason to end.
+  // A client that disconnects early must not end the server.
   const body = await bodyOf(request).catch(() => null);
   if (body === null) return response.writeHead(413, { connection: 'close' }).end();
   try {

@@ -1,11 +1,11 @@
-// Reveals every session once, goes on where it stopped, and may be killed at any moment without a second unit.
-//   DOORPLATE_URL=… DOORPLATE_API_KEY=… node reveal-visitors.ts state.json
+// Reveals every session once, resumes where it stopped, and may be killed at any moment without a second unit.
+// DOORPLATE_URL=… DOORPLATE_API_KEY=… node reveal-visitors.ts state.json
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createClient, DoorplateError, newIdempotencyKey, type SessionPreview } from 'doorplate-client';
 
 interface State {
   cursor?: string;
-  /** Keys of the reveals of the page at the cursor, by session: written down before they are used. */
+  /** Idempotency keys of the page at the cursor, by session: saved before they are used. */
   keys: Record<string, string>;
 }
 

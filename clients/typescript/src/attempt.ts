@@ -1,4 +1,4 @@
-/** One request and its answer. */
+/** One request and its response. */
 import { DoorplateError, type Failure } from './errors.ts';
 import { type ErrorBody, endpoints } from './generated.ts';
 import type { OperationId } from './operations.ts';
@@ -8,7 +8,7 @@ import type { Time } from './time.ts';
 /** A success. */
 export interface Answer<Body> {
   readonly body: Body;
-  /** null: the answer does not ask to wait. */
+  /** null: the response asks for no delay. */
   readonly retryAfterSeconds: number | null;
 }
 
@@ -22,7 +22,7 @@ export interface AnyRequest {
 
 export type Attempt = (id: OperationId, request: AnyRequest, limits: Limits) => Promise<Answer<unknown>>;
 
-/** What a message says of an outcome that nobody knows. */
+/** A message's text for an unknown outcome. */
 const UNKNOWN = 'what became of it is unknown';
 
 export const createAttempt = (
@@ -44,7 +44,7 @@ export const createAttempt = (
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
-      // The key goes nowhere but to the service itself.
+      // A redirect could send the key to another host.
       redirect: 'manual',
       signal,
     });
@@ -98,7 +98,7 @@ const understood = (id: OperationId, response: Response, text: string): Answer<u
   if (response.ok && body !== null) return { body, retryAfterSeconds };
 
   const refusal = isErrorBody(body) ? body : null;
-  // A refusal of the service's own, or of what stands before it, says that nothing was done. A 408 says nothing.
+  // A refusal by the service or a proxy means that nothing was done. A 408 leaves that open.
   const outcome = status >= 400 && status < 500 && status !== 408 ? 'refused' : 'unknown';
   const said = refusal ? `${refusal.error.code}: ${refusal.error.message}` : 'not an answer of the API';
   const message = `${named(id)}: ${status} ${said}${outcome === 'unknown' ? `; ${UNKNOWN}` : ''}`;
@@ -114,10 +114,10 @@ const understood = (id: OperationId, response: Response, text: string): Answer<u
   });
 };
 
-/** Without values: an address or an id has no place in a log. */
+/** Without values: an address or an id must not reach a log. */
 export const named = (id: OperationId): string => endpoints[id].join(' ');
 
-/** @throws TypeError for what is no id: a URL with it would be another path's */
+/** @throws TypeError for an invalid id, which would change the URL's path */
 const filled = (path: string, values: AnyRequest['path'] = {}): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name] ?? '';
@@ -145,7 +145,7 @@ const parsed = (text: string): object | null => {
 const isErrorBody = (body: object | null): body is ErrorBody =>
   typeof (body as Partial<ErrorBody> | null)?.error?.code === 'string';
 
-/** A date, as proxies may write it, counts from the answer's own. null: it does not say. */
+/** A date, as proxies may write it, is relative to the response's own date. null: no usable value. */
 const secondsOf = (headers: Response['headers']): number | null => {
   const value = headers.get('retry-after') ?? '';
   if (/^\d{1,9}$/.test(value)) return Number(value);

@@ -1,4 +1,4 @@
-/** Calls of operations: as many attempts as are safe and worth while. */
+/** Calls operations with as many attempts as are safe and useful. */
 import { type Answer, type AnyRequest, createAttempt, named } from './attempt.ts';
 import { amended, DoorplateError } from './errors.ts';
 import { endpoints } from './generated.ts';
@@ -9,18 +9,18 @@ import { realTime } from './time.ts';
 const TIMEOUT_MS = 15_000;
 const RETRIES = 4;
 const DEADLINE_MS = 120_000;
-/** The longest wait between two attempts of a call that has no deadline. */
+/** The longest wait between two attempts of a call without a deadline. */
 const LONGEST_WAIT_MS = 30_000;
 /** The wait after the first attempt, doubled after each further one. */
 const FIRST_WAIT_MS = 500;
 
 export interface Caller {
   call<Id extends OperationId>(id: Id, request: RequestOf<Id>, limits: Limits): Promise<Answer<BodyOf<Id>>>;
-  /** A call without a deadline: the body of its answer. */
+  /** A call without a deadline: the body of its response. */
   body<Id extends OperationId>(id: Id, request: RequestOf<Id>, options?: CallOptions): Promise<BodyOf<Id>>;
-  /** Those of a call that polls, from now on. */
+  /** The limits of a call that polls, from now on. */
   limitsOfPolling(options: PollOptions): Limits;
-  /** Waits at least so long. @throws DoorplateError at once, where the deadline comes first; or on the signal */
+  /** Waits at least this long. @throws DoorplateError at once when the deadline comes first; or on the signal */
   wait(id: OperationId, ms: number, limits: Pick<Limits, 'deadlineAt' | 'signal'>): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export const createCaller = (options: ClientOptions): Caller => {
 
   const call = async <Id extends OperationId>(id: Id, request: RequestOf<Id>, limits: Limits) => {
     const repeatable = isRepeatable(id, endpoints[id][0]);
-    // One attempt that nobody knows the outcome of makes the whole call's unknown, whatever a later one is told.
+    // One attempt with an unknown outcome makes the whole call's outcome unknown, whatever a later response says.
     let outcome: 'refused' | 'unknown' = 'refused';
     for (let attempts = 1; ; attempts += 1) {
       try {
@@ -71,7 +71,7 @@ export const createCaller = (options: ClientOptions): Caller => {
         if (!(error instanceof DoorplateError)) throw error;
         if (error.outcome === 'unknown') outcome = 'unknown';
         const { retryAfterSeconds } = error;
-        // Asked to wait for no time at all, it waits as if it had not been asked.
+        // A delay of zero counts as no delay given.
         const ms = retryAfterSeconds ? retryAfterSeconds * 1_000 : FIRST_WAIT_MS * 2 ** (attempts - 1);
         const longest = limits.deadlineAt === null ? LONGEST_WAIT_MS : limits.deadlineAt - time.now();
         const again = attempts <= limits.retries && mayHelp(error, repeatable) && ms <= longest;
@@ -91,13 +91,13 @@ export const createCaller = (options: ClientOptions): Caller => {
   };
 };
 
-/** Whether another attempt is safe, and can come to something else. */
+/** Whether another attempt is safe and may have another result. */
 const mayHelp = ({ status }: DoorplateError, repeatable: boolean): boolean => {
-  // A 429 comes before anything is done.
+  // A 429 is sent before anything is done.
   if (status === 429) return true;
   return repeatable && (status === null || status === 408 || status >= 500);
 };
 
-/** Up to a tenth more, so that many callers do not come back at one moment; and never beyond what is left. */
+/** Adds up to a tenth, so that many callers do not return at once; never beyond the remaining time. */
 const jittered = (ms: number, left: number): number =>
   ms + Math.random() * Math.min(ms / 10, (left - ms) / 2);

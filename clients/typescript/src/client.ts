@@ -14,36 +14,44 @@ import {
 import { createWebhooks, type Webhooks } from './webhooks.ts';
 
 export interface SessionsOptions extends CallOptions {
-  /** Sessions of this tracker alone. */
+  /** Only the sessions of this tracker. */
   readonly trackerId?: string | undefined;
-  /** Where an earlier feed of the same tracker, or of all, stood; the oldest session unless told. */
+  /** The cursor of an earlier feed of the same tracker, or of all. Default: the oldest session. */
   readonly cursor?: string | undefined;
-  /** Sessions asked for at a time, 1 to 100; 50 unless told. */
+  /** Sessions per request, 1 to 100. Default: 50. */
   readonly limit?: number | undefined;
-  /** Do not end at the newest session, but look for newer ones so often, in seconds. */
+  /** Keeps polling for newer sessions after the newest one, at this interval in seconds. */
   readonly followEverySeconds?: number | undefined;
 }
 
-/** Every call is made with one API key. All of them throw a DoorplateError when they fail, and a TypeError for what no call can be made of. */
+/**
+ * Calls the service with one API key. Every method throws a DoorplateError when it fails, and a TypeError for invalid
+ * arguments.
+ */
 export interface Client {
-  /** Which company is behind an address: asks for the work where nothing is saved, and polls until it is done. */
+  /**
+   * Returns the company behind an address: submits it when no result is saved, and polls until the lookup is done.
+   */
   lookup(ip: string, options?: LookupOptions): Promise<Lookup>;
-  /** Asks for the work and does not wait for it: `status` tells what came. */
+  /** Submits an address without waiting: `status` tells the result. */
   requestLookup(ip: string, options?: CallOptions): Promise<Lookup | Pending>;
-  /** What is saved or under way; starts nothing, and is refused with `not_requested` where nothing was asked for. */
+  /**
+   * Returns the saved result or the lookup in progress; starts nothing, and fails with `not_requested` when there is
+   * none.
+   */
   readLookup(ip: string, options?: CallOptions): Promise<Lookup | Pending>;
-  /** Sessions, oldest first: to the newest, or on and on. */
+  /** Sessions, oldest first: up to the newest, or continuously. */
   sessions(options?: SessionsOptions): Feed<SessionPreview>;
-  /** One session, without revealing it. */
+  /** Returns one session without revealing it. */
   session(sessionId: string, options?: CallOptions): Promise<SessionPreview>;
   /**
-   * The company behind a session, which costs a unit where there is any data. What fails in between is repeated with the
-   * same key, so that there is one reveal, and one unit at most.
+   * Reveals the company behind a session, which costs a unit when there is any data. Retries use the same key, so
+   * there is one reveal, and one unit at most.
    */
   reveal(sessionId: string, options?: RevealOptions): Promise<Revealed>;
-  /** Asks for a reveal, and does not wait for it. */
+  /** Requests a reveal without waiting for it. */
   requestReveal(sessionId: string, idempotencyKey: string, options?: CallOptions): Promise<Reveal>;
-  /** The receipt of a reveal; never charges. */
+  /** Returns the receipt of a reveal; never charges. */
   readReveal(revealId: string, options?: CallOptions): Promise<Reveal>;
   /** Of this key. */
   usage(range?: DateRange, options?: CallOptions): Promise<Usage>;
@@ -54,7 +62,7 @@ export interface Client {
   readonly webhooks: Webhooks;
 }
 
-/** @throws TypeError where the options cannot be meant */
+/** @throws TypeError for invalid options */
 export const createClient = (options: ClientOptions): Client => {
   const caller = createCaller(checked(options));
   const { body, wait } = caller;

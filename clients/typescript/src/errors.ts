@@ -2,7 +2,7 @@ import type { ErrorBody, ErrorCode, Lookup, Pending, Reveal } from './generated.
 import type { OperationId } from './operations.ts';
 
 /**
- * - `answer`: the service, or something before it, answered with an error, or with what the API does not say
+ * - `answer`: the service, or a proxy before it, answered with an error, or with a body outside the API
  * - `network`: no connection, or it broke
  * - `timeout`: one attempt took longer than `timeoutMs`
  * - `deadline`: a call that polls took longer than `deadlineMs`, or would have to
@@ -10,28 +10,28 @@ import type { OperationId } from './operations.ts';
  */
 export type FailureKind = 'answer' | 'network' | 'timeout' | 'deadline' | 'aborted';
 
-/** What is known of a call that failed. */
+/** The known facts of a failed call. */
 export interface Failure {
   readonly kind: FailureKind;
   /**
-   * `refused`: the service said no, and nothing was done. `unknown`: it may have been done, or be under way; nothing
-   * says that it failed. Never take either for "no company".
+   * `refused`: the service refused, and nothing was done. `unknown`: it may have been done, or be in progress.
+   * Neither means "no company".
    */
   readonly outcome: 'refused' | 'unknown';
   readonly operation: OperationId;
-  /** Of the answer; null without one. */
+  /** Of the response; null without one. */
   readonly status?: number | null;
-  /** One of the error catalog, or a newer one; null where the answer has none, as a proxy's. */
+  /** One of the error catalog, or a newer one; null when the response has none, as a proxy's. */
   readonly code?: ErrorCode | (string & {}) | null;
-  /** To be told to the service's operator; null without an answer of the service. */
+  /** For a report to the service's operator; null without a response of the service. */
   readonly requestId?: string | null;
-  /** How long the service asks to wait; null: it does not say. */
+  /** The delay that the service asks for; null: none given. */
   readonly retryAfterSeconds?: number | null;
-  /** The answer, where it is the API's `Error`. */
+  /** The response, when it is the API's `Error`. */
   readonly body?: ErrorBody | null;
-  /** Of a reveal: reveal again with it, and go on with the same reveal. */
+  /** Of a reveal: reveal again with it to continue the same reveal. */
   readonly idempotencyKey?: string | null;
-  /** Of a call that polls: what was last seen of the work, which goes on without the caller. */
+  /** Of a call that polls: the last response. The work continues without the caller. */
   readonly unfinished?: Pending | Lookup | Reveal | null;
 }
 
@@ -64,7 +64,7 @@ export class DoorplateError extends Error implements Required<Failure> {
   }
 }
 
-/** The error with more that is known of it; anything else as it is. */
+/** Adds facts to a DoorplateError; returns any other error unchanged. */
 export const amended = (error: unknown, known: Partial<Failure>): unknown =>
   error instanceof DoorplateError
     ? new DoorplateError(error.message, { ...error, ...known }, error.cause)

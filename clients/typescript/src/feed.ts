@@ -1,26 +1,29 @@
-/** What is listed page by page, with a cursor to go on from. */
+/** A list read page by page, with a cursor to resume from. */
 
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Where to go on after this page; undefined: nothing follows. */
+  /** The cursor after this page; undefined: nothing follows. */
   readonly cursor: string | undefined;
 }
 
-/** `for await` it, item by item, or `pages()`. Iterated again it goes on where it stands; after an end that nothing follows (a history's), it begins anew. */
+/**
+ * `for await` it, item by item, or `pages()`. A second iteration continues at the cursor; after the end of a finite
+ * list (a history), it starts again.
+ */
 export interface Feed<Item> extends AsyncIterable<Item> {
   /**
-   * Where it stands: after the last page whose items have all been dealt with, which is when the next one is asked
-   * for. Begin another feed with it, today or tomorrow: nothing is missed, and at most the items of one page come again.
+   * The cursor after the last page whose items were all consumed, which is when the next page is requested. Start
+   * another feed with it at any time: nothing is missed, and at most the items of one page repeat.
    */
   readonly cursor: string | undefined;
-  /** Pages that hold anything, for whoever keeps the cursor of each. */
+  /** The pages that are not empty, for callers that save the cursor of each. */
   pages(): AsyncIterable<Page<Item>>;
 }
 
 export interface FeedParts<Item> {
   readonly read: (cursor: string | undefined) => Promise<Page<Item> & { readonly hasMore: boolean }>;
   readonly start: string | undefined;
-  /** What comes between the end and another look at it; null: the end is the end. */
+  /** Waits between the end and the next poll; null: the list ends there. */
   readonly pause: (() => Promise<void>) | null;
 }
 

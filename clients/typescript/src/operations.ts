@@ -1,4 +1,4 @@
-/** What the types of the OpenAPI document make of one operation: its request, and the body of its success. */
+/** One operation's request and the body of its success, derived from the OpenAPI types. */
 import type { endpoints, operations } from './generated.ts';
 
 /** The document's `operationId`. */
@@ -10,7 +10,7 @@ type BodyPart<Operation> = Operation extends { requestBody: infer Body }
   ? { readonly body: Json<Body> }
   : { readonly body?: never };
 
-/** As the API's reference spells them. */
+/** Spelled as in the API's reference. */
 export type RequestOf<Id extends OperationId> = Pick<
   operations[Id]['parameters'],
   'path' | 'query' | 'header'
@@ -24,7 +24,7 @@ export type BodyOf<Id extends OperationId> = {
   [Status in keyof Responses<Id>]: Json<Responses<Id>[Status]>;
 }[keyof Responses<Id>];
 
-/** POSTs that come to the same however often they are sent; GET, PATCH and DELETE do anyway. */
+/** Idempotent POSTs; GET, PATCH and DELETE always are. */
 const REPEATABLE: ReadonlySet<OperationId> = new Set<OperationId>([
   'requestLookup',
   'revealSession',
@@ -33,6 +33,6 @@ const REPEATABLE: ReadonlySet<OperationId> = new Set<OperationId>([
   'createDomain',
 ]);
 
-/** Whether it may be sent again when nobody knows what became of it. */
+/** Whether it may be repeated after an unknown outcome. */
 export const isRepeatable = (id: OperationId, method: string): boolean =>
   method !== 'POST' || REPEATABLE.has(id);

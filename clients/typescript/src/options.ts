@@ -1,23 +1,23 @@
 import type { Time } from './time.ts';
 
 export interface ClientOptions {
-  /** Where the service is, as `https://doorplate.example`. */
+  /** The service's URL, as `https://doorplate.example`. */
   readonly baseUrl: string;
   /** From the partner account's owner. Keep it on your server. */
   readonly apiKey: string;
-  /** Instead of the platform's own. */
+  /** Replaces the platform's own. */
   readonly fetch?: typeof globalThis.fetch | undefined;
-  /** Of one attempt, in milliseconds; 15,000 unless told. */
+  /** Limit of one attempt, in milliseconds. Default: 15,000. */
   readonly timeoutMs?: number | undefined;
-  /** Attempts after the first one, where repeating is safe; 4 unless told. */
+  /** Attempts after the first one, when repeating is safe. Default: 4. */
   readonly retries?: number | undefined;
-  /** Of a call that polls, in milliseconds over all; 120,000 unless told. */
+  /** Limit of a call that polls, in milliseconds over all. Default: 120,000. */
   readonly deadlineMs?: number | undefined;
   /** For tests: another clock. */
   readonly time?: Time | undefined;
 }
 
-/** What a single call may do otherwise than its client. */
+/** A single call's options that override its client's. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;
@@ -29,7 +29,7 @@ export interface PollOptions extends CallOptions {
   readonly deadlineMs?: number | undefined;
 }
 
-/** A call's own limits, once its options and its client's are taken together. */
+/** A call's limits, from its own and its client's options. */
 export interface Limits {
   readonly timeoutMs: number;
   readonly retries: number;
@@ -38,13 +38,13 @@ export interface Limits {
   readonly deadlineAt: number | null;
 }
 
-/** @throws TypeError where a client cannot be made of them */
+/** @throws TypeError for invalid options */
 export const checked = (options: ClientOptions): ClientOptions => {
   const url = URL.canParse(options.baseUrl) ? new URL(options.baseUrl) : null;
   if (url === null || !/^https?:$/.test(url.protocol) || /[?#@]/.test(options.baseUrl)) {
     throw new TypeError('baseUrl must be an http(s) URL without credentials, query and fragment');
   }
-  // The key itself stays out of the message, and out of one of fetch's.
+  // Neither this message nor one of fetch may contain the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey)) throw new TypeError('apiKey must be an API key');
   return { ...options, baseUrl: options.baseUrl.replace(/(?<!\/)\/+$/, '') };
 };

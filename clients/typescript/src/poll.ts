@@ -1,4 +1,4 @@
-/** Work that goes on in the service: asked for, then asked about until it is done. */
+/** Starts work in the service and polls until it is done. */
 import type { Answer } from './attempt.ts';
 import type { Caller } from './call.ts';
 import { amended } from './errors.ts';
@@ -6,7 +6,7 @@ import type { CompletedReveal, Lookup, Pending, Reveal } from './generated.ts';
 import type { OperationId } from './operations.ts';
 import type { Limits, PollOptions } from './options.ts';
 
-/** The wait where an answer names none, or none to speak of. */
+/** The delay when a response names none or zero. */
 const POLL_SECONDS = 15;
 
 interface Work<State, Done extends State> {
@@ -27,7 +27,7 @@ const untilDone = async <State extends Pending | Lookup | Reveal, Done extends S
       await wait(operation, (retryAfterSeconds || POLL_SECONDS) * 1_000, limits);
       ({ body, retryAfterSeconds } = await askAgain(body));
     } catch (error) {
-      // The work was accepted: a refusal to tell of it is none of the work.
+      // The work was accepted: a refused poll does not refuse the work.
       throw amended(error, { unfinished: body, outcome: 'unknown' });
     }
   }
@@ -35,7 +35,7 @@ const untilDone = async <State extends Pending | Lookup | Reveal, Done extends S
 };
 
 export interface LookupOptions extends PollOptions {
-  /** Wait for a refresh of a stale result as well, rather than take what is saved. */
+  /** Waits for the refresh of a stale result as well, instead of returning the saved one. */
   readonly waitForRefresh?: boolean | undefined;
 }
 
@@ -48,7 +48,7 @@ export const lookUp = (caller: Caller, ip: string, options: LookupOptions): Prom
   const isFresh = ({ stale, refresh_status }: Lookup) => !stale && refresh_status === 'not_needed';
   const isDone = (state: Lookup | Pending): state is Lookup =>
     state.status === 'complete' && (options.waitForRefresh !== true || isFresh(state));
-  // A GET starts nothing: what was put off has to be asked for again.
+  // A GET starts nothing: deferred work must be requested again.
   const isUnderWay = (state: Lookup | Pending) =>
     state.status !== 'complete' || state.refresh_status === 'pending';
   const askAgain = (last: Lookup | Pending) => (isUnderWay(last) ? get() : post());
@@ -56,19 +56,19 @@ export const lookUp = (caller: Caller, ip: string, options: LookupOptions): Prom
 };
 
 export interface RevealOptions extends PollOptions {
-  /** A UUID v4, one for each reveal that is to be made; a new one unless told. */
+  /** A UUID v4, one for each reveal. Default: a new one. */
   readonly idempotencyKey?: string | undefined;
 }
 
 export interface Revealed {
-  /** Reveal again with it, and it is the same reveal: no second unit. */
+  /** Reveal again with it to get the same reveal: no second unit. */
   readonly idempotencyKey: string;
   readonly receipt: CompletedReveal;
 }
 
 export const newIdempotencyKey = (): string => globalThis.crypto.randomUUID();
 
-/** POST with one key, however often, then GET of the receipt until it is complete. */
+/** POST with one key, repeated as needed, then GET of the receipt until it is complete. */
 export const reveal = async (
   caller: Caller,
   sessionId: string,

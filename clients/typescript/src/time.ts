@@ -1,12 +1,12 @@
-/** The time that a client lives in; tests give it another. */
+/** The client's clock; tests replace it. */
 export interface Time {
-  /** Milliseconds from some moment on, never going back. */
+  /** Monotonic milliseconds. */
   now(): number;
   /** @throws the signal's reason, once it is aborted */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** A timer of more ends at once. */
+/** A longer timer would end at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const realTime: Time = {

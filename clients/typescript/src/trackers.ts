@@ -12,13 +12,13 @@ import type {
 } from './generated.ts';
 import type { CallOptions } from './options.ts';
 
-/** UTC dates, `2026-03-14`; `to` is the day after the last one. Today unless told. */
+/** UTC dates, `2026-03-14`; `to` is the day after the last one. Default: today. */
 export interface DateRange {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
 }
 
-/** Only what is given. */
+/** Changes only the given fields. */
 export const rangeOf = ({ from, to }: DateRange): { from?: string; to?: string } => ({
   ...(from === undefined ? {} : { from }),
   ...(to === undefined ? {} : { to }),
@@ -27,12 +27,12 @@ export const rangeOf = ({ from, to }: DateRange): { from?: string; to?: string }
 export interface Trackers {
   /** All but the deleted ones. */
   list(options?: CallOptions): Promise<TrackerList>;
-  /** Not repeated where its outcome is unknown: list the trackers first. */
+  /** Not repeated after an unknown outcome: list the trackers first. */
   create(tracker: TrackerCreate, options?: CallOptions): Promise<Tracker>;
   /** Stops new sessions and reveals. */
   disable(trackerId: string, options?: CallOptions): Promise<Tracker>;
   enable(trackerId: string, options?: CallOptions): Promise<Tracker>;
-  /** For ever. */
+  /** Cannot be undone. */
   delete(trackerId: string, options?: CallOptions): Promise<TrackerDeleted>;
   usage(trackerId: string, range?: DateRange, options?: CallOptions): Promise<TrackerUsage>;
 }
@@ -50,10 +50,10 @@ export const createTrackers = ({ body }: Caller): Trackers => {
   };
 };
 
-/** Host names of a customer's own for the pixel of a tracker. */
+/** A customer's own host names for the pixel of a tracker. */
 export interface Domains {
   list(trackerId: string, options?: CallOptions): Promise<CustomDomainList>;
-  /** Make the host name a CNAME of the answer's `cname_target`; it becomes active by itself. */
+  /** Make the host name a CNAME of the response's `cname_target`; it becomes active automatically. */
   create(trackerId: string, domain: CustomDomainCreate, options?: CallOptions): Promise<CustomDomain>;
   get(trackerId: string, domainId: string, options?: CallOptions): Promise<CustomDomain>;
   delete(trackerId: string, domainId: string, options?: CallOptions): Promise<CustomDomainDeleted>;

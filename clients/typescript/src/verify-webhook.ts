@@ -1,18 +1,18 @@
-/** Webhooks, told from what somebody else sends: Standard Webhooks, as docs/webhooks.md has it. */
+/** Verification of webhooks: Standard Webhooks, as docs/webhooks.md describes it. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { WebhookEvent } from './generated.ts';
 
 const SKEW_SECONDS = 300;
-/** 24 bytes at least: what is shorter was cut off, or would be no secret. */
+/** 24 bytes at least: a shorter one was cut off or is no secret. */
 const SECRET = /^whsec_([A-Za-z0-9+/]{32,}={0,2})$/;
 const ID = /^evt_[\w-]{1,100}$/;
 const TIMESTAMP = /^\d{10,11}$/;
 const SIGNATURES = /^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)?$/;
 
-/** What is wrong with a request. */
+/** The reason why a request is invalid. */
 export type WebhookFault = 'headers' | 'timestamp' | 'signature' | 'event';
 
-/** The request is not one of the service's, or not one that may be taken now: answer it with a 400. */
+/** The request does not come from the service, or is too old or too new: answer it with a 400. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
   readonly fault: WebhookFault;
@@ -23,26 +23,26 @@ export class WebhookVerificationError extends Error {
   }
 }
 
-/** Those of Node's servers, a plain object with names in any case, or the `Headers` of fetch. */
+/** Headers of Node's servers, a plain object with names in any case, or the `Headers` of fetch. */
 export type WebhookHeaders =
   | { get(name: string): string | null }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface WebhookRequest {
-  /** The endpoint's `signing_secret`; several while one takes over from another. */
+  /** The endpoint's `signing_secret`; several during the overlap of a rotation. */
   readonly secret: string | readonly string[];
   readonly headers: WebhookHeaders;
-  /** Exactly as it came, before anything parses it. */
+  /** The exact bytes, before any parser. */
   readonly body: string | Uint8Array;
   /** For tests: milliseconds since 1970. */
   readonly now?: (() => number) | undefined;
 }
 
 /**
- * The event in a request, once it is certain that the service has sent it. Store it unless you have one with its `id`,
- * answer with a 2xx, and work on it then.
- * @throws WebhookVerificationError where it is not certain
- * @throws TypeError where `secret` is no signing secret
+ * Returns the event in a request after verifying that the service has sent it. Store it unless you have one with its
+ * `id`, answer with a 2xx, and process it then.
+ * @throws WebhookVerificationError when the request is invalid
+ * @throws TypeError when `secret` is no signing secret
  */
 export const verifyWebhook = ({ secret, headers, body, now = Date.now }: WebhookRequest): WebhookEvent => {
   const id = header(headers, 'webhook-id', ID);
@@ -80,7 +80,7 @@ const header = (headers: WebhookHeaders, name: string, form: RegExp): string => 
     ? [headers.get(name)]
     : Object.entries(headers).flatMap(([key, value]) => (key.toLowerCase() === name ? value : []));
   const [value] = values;
-  // A double that was joined with commas has not the form.
+  // Two values joined with a comma do not have the form.
   if (values.length === 1 && typeof value === 'string' && form.test(value)) return value;
   throw new WebhookVerificationError('headers', `${name} is missing, malformed or there twice`);
 };

@@ -14,21 +14,21 @@ import type {
 import type { CallOptions } from './options.ts';
 
 export interface DeliveriesOptions extends CallOptions {
-  /** Deliveries in this state alone. */
+  /** Only deliveries in this state. */
   readonly status?: WebhookDelivery['state'] | undefined;
   readonly cursor?: string | undefined;
 }
 
 export interface Webhooks {
   list(options?: CallOptions): Promise<WebhookList>;
-  /** Shows `signing_secret`, once. Not repeated where its outcome is unknown: list first, then rotate the secret. */
+  /** Shows `signing_secret`, once. Not repeated after an unknown outcome: list first, then rotate the secret. */
   create(webhook: WebhookCreate, options?: CallOptions): Promise<WebhookSecret>;
   get(webhookId: string, options?: CallOptions): Promise<Webhook>;
   update(webhookId: string, changes: WebhookUpdate, options?: CallOptions): Promise<Webhook>;
   delete(webhookId: string, options?: CallOptions): Promise<WebhookDeleted>;
   /** Shows the new `signing_secret`, once; for 24 hours events are signed with the old one too. */
   rotateSecret(webhookId: string, options?: CallOptions): Promise<WebhookSecret>;
-  /** Queued, not delivered: the delivery says that. */
+  /** Queues a test event; the delivery shows whether it arrived. */
   test(webhookId: string, options?: CallOptions): Promise<WebhookTest>;
   /** The history, newest first, to its end. */
   deliveries(webhookId: string, options?: DeliveriesOptions): Feed<WebhookDelivery>;

@@ -97,10 +97,7 @@ export const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
 
 export const ids = (list: readonly { readonly id: string }[]): string[] => list.map(({ id }) => id);
 
-/**
- * Follows until the condition holds for all batches so far and returns them. The test's time limit bounds
- * it.
- */
+/** Follows until the condition holds for all batches so far and returns them. The test's time limit bounds it. */
 export const followUntil = async (
   store: EventStore,
   options: Omit<FollowOptions, 'signal'>,

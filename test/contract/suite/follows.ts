@@ -14,8 +14,7 @@ import {
 } from './context.ts';
 
 /**
- * Appends one to three events at a time from several callers to separate streams; returns the ids in stream
- * order.
+ * Appends one to three events at a time from several callers to separate streams; returns the ids in stream order.
  */
 export const write = async (
   stores: readonly EventStore[],

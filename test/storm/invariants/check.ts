@@ -8,10 +8,7 @@ import { checkSessions } from './sessions.ts';
 import { checkSubmissions } from './submissions.ts';
 import { checkUsage } from './usage.ts';
 
-/**
- * Checks every invariant from outside after load and faults have ended. @returns how much of what was
- * checked
- */
+/** Checks every invariant from outside after load and faults have ended. @returns how much of what was checked */
 export const checkInvariants = async (stack: Stack, load: Load): Promise<Record<string, number>> => {
   const { violations, partners } = load;
   const [api] = stack.api;

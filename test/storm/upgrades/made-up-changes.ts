@@ -1,7 +1,7 @@
 /**
- * Two made-up future releases, as changes to the files of this one. The first adds a projection and a
- * column, and reads a new version of an event; the second writes that version, which needs every process at
- * the first (CONTRIBUTING.md).
+ * Two made-up future releases, as changes to the files of this one. The first adds a projection and a column, and
+ * reads a new version of an event; the second writes that version, which needs every process at the first
+ * (CONTRIBUTING.md).
  */
 export const READING = '9.1.0';
 export const WRITING = '9.2.0';

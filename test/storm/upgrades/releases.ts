@@ -33,8 +33,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const LEFT_OUT = ['.git', 'bench', 'clients', 'docs', 'node_modules', 'test'];
 
 /**
- * @throws when a file of this tree lacks the text that a made-up change replaces: then update
- * `made-up-changes.ts`
+ * @throws when a file of this tree lacks the text that a made-up change replaces: then update `made-up-changes.ts`
  */
 export const makeReleases = (): Releases => {
   const base = mkdtempSync(join(tmpdir(), 'doorplate-releases-'));

@@ -15,8 +15,7 @@ import { replaceInTurn, type Step } from './replace.ts';
 type Disturb = (stack: Stack, load: Load, releases: Releases) => Promise<InjectedFault[]>;
 
 /**
- * Replaces all processes by the next release and back during the first half, and by the one after it in the
- * second.
+ * Replaces all processes by the next release and back during the first half, and by the one after it in the second.
  */
 export const runUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
   withReleases(options, {}, async (stack, load, { now, reading, writing }) => {
@@ -40,10 +39,7 @@ export const runUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
     return replaced;
   });
 
-/**
- * One api and two workers processes: each release beside the next one once, and the rollback of one
- * process.
- */
+/** One api and two workers processes: each release beside the next one once, and the rollback of one process. */
 export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
   withReleases(options, { roles: ['api', 'workers', 'workers'] }, (stack, load, releases) => {
     const { now, reading, writing } = releases;
