@@ -1,6 +1,7 @@
 /** GET /docs: the OpenAPI document as a page, from this server alone. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { errorPage } from './error-page.ts';
 import { API_VERSION, COUNTRY_ATTRIBUTION } from './openapi.ts';
 import type { Route } from './route.ts';
 import { staticRoute } from './static-route.ts';
@@ -45,6 +46,7 @@ const HEADERS = {
 export function docsRoutes(): Route[] {
   return [
     staticRoute('/docs', 0, { body: page, headers: HEADERS }),
+    staticRoute('/docs/errors', 0, { body: errorPage, headers: HEADERS }),
     staticRoute('/docs/start.js', SCRIPT_SECONDS, { body: starter, headers: SCRIPT }),
     staticRoute('/docs/page.css', SCRIPT_SECONDS, { body: style, headers: STYLE }),
     rendererRoute('/docs/swagger-ui.js', 'swagger-ui-bundle.js', SCRIPT),
@@ -72,6 +74,11 @@ function rendererRoute(path: string, file: string, headers: Readonly<Record<stri
 }
 
 const style = `body { margin: 0 }
+main { max-width: 45rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif }
+article { margin: 0 0 1.5rem }
+article:target { outline: 2px solid; outline-offset: .5rem }
+h3 { margin: 0; font-family: ui-monospace, monospace }
+article p { margin: .25rem 0 }
 footer, noscript { display: block; padding: 1rem; font: 14px system-ui, sans-serif; text-align: center }
 `;
 
@@ -88,7 +95,7 @@ const page = `<!doctype html>
 <body>
 <div id="reference"></div>
 <noscript>The same as JSON: <a href="/openapi.json">/openapi.json</a></noscript>
-<footer>Visitor countries: ${COUNTRY_ATTRIBUTION}.</footer>
+<footer><a href="/docs/errors">What each error means</a>. Visitor countries: ${COUNTRY_ATTRIBUTION}.</footer>
 <script src="/docs/swagger-ui.js"></script>
 <script src="/docs/start.js"></script>
 </body>

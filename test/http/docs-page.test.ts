@@ -1,6 +1,12 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { docsRoutes } from '../../http/docs-page.ts';
+import {
+  doorplateErrorCodes,
+  lookupErrorCodes,
+  trackingErrorCodes,
+  webhookErrorCodes,
+} from '../../http/error-catalog.ts';
 import { healthRoute } from '../../http/health.ts';
 import { aServer } from './shell.ts';
 
@@ -41,6 +47,21 @@ describe('the documentation page', () => {
     const answer = await app.inject({ url: '/docs/start.js', headers: { 'if-none-match': known } });
 
     expect([answer.statusCode, answer.headers['content-type']]).toEqual([304, undefined]);
+  });
+});
+
+describe('the page of errors', () => {
+  it('says of every code what it means and what to do', async () => {
+    const { body, headers } = await app.inject('/docs/errors');
+    const codes = [...lookupErrorCodes, ...trackingErrorCodes, ...webhookErrorCodes, ...doorplateErrorCodes];
+
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    for (const { code, status } of codes) {
+      const article = body.split(`<article id="${code}">`)[1]?.split('</article>')[0] ?? '';
+      expect(article, code).toContain(`<small>${status}</small>`);
+      expect(article, code).toMatch(/<p>\S.+<\/p>\n<p><strong>What to do:<\/strong> \S.+<\/p>/);
+    }
+    expect(body.match(/<article id=/g)).toHaveLength(codes.length);
   });
 });
 
