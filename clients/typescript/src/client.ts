@@ -1,8 +1,10 @@
 import { createCaller } from './call.ts';
 import { createFeed, type Feed } from './feed.ts';
 import type { Health, Lookup, Pending, Reveal, SessionPreview, Usage } from './generated.ts';
+import { type LookupMany, type LookupManyOptions, lookUpMany } from './lookup-many.ts';
 import { type CallOptions, type ClientOptions, checked } from './options.ts';
 import { type LookupOptions, lookUp, type Revealed, type RevealOptions, reveal } from './poll.ts';
+import { realTime } from './time.ts';
 import {
   createDomains,
   createTrackers,
@@ -33,6 +35,11 @@ export interface Client {
    * Returns the company behind an address: submits it when no result is saved, and polls until the lookup is done.
    */
   lookup(ip: string, options?: LookupOptions): Promise<Lookup>;
+  /**
+   * Looks up many addresses, each once, at the pace that the service allows: results in the order in which they come,
+   * with `progress`. Iterate it once. It waits as long as the service asks; end it with `signal`.
+   */
+  lookupMany(addresses: Iterable<string> | AsyncIterable<string>, options?: LookupManyOptions): LookupMany;
   /** Submits an address without waiting: `status` tells the result. */
   requestLookup(ip: string, options?: CallOptions): Promise<Lookup | Pending>;
   /**
@@ -97,6 +104,7 @@ export const createClient = (options: ClientOptions): Client => {
 
   return {
     lookup: (ip, own = {}) => lookUp(caller, ip, own),
+    lookupMany: (addresses, own = {}) => lookUpMany(caller, options.time ?? realTime, addresses, own),
     requestLookup: (ip, own) => body('requestLookup', { body: { ip } }, own),
     readLookup: (ip, own) => body('readLookup', { query: { ip } }, own),
     sessions,

@@ -3,6 +3,7 @@ export { type Client, createClient, type SessionsOptions } from './client.ts';
 export { DoorplateError, type Failure, type FailureKind } from './errors.ts';
 export type { Feed, Page } from './feed.ts';
 export type * from './generated.ts';
+export type { LookedUp, LookupMany, LookupManyOptions, LookupProgress } from './lookup-many.ts';
 export type { OperationId } from './operations.ts';
 export type { CallOptions, ClientOptions, PollOptions } from './options.ts';
 export { type LookupOptions, newIdempotencyKey, type Revealed, type RevealOptions } from './poll.ts';

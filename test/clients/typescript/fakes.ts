@@ -83,19 +83,24 @@ export interface Fake extends FakeClock {
   readonly asked: readonly Asked[];
 }
 
-/** A client whose n-th request gets the n-th reply; the last reply repeats. */
-export const fakeService = (replies: readonly Reply[], options: Partial<ClientOptions> = {}): Fake => {
+/** A client whose n-th request gets the n-th reply (the last reply repeats), or the reply of a function. */
+export const fakeService = (
+  replies: readonly Reply[] | ((asked: Asked) => Reply),
+  options: Partial<ClientOptions> = {},
+): Fake => {
   const clock = fakeClock();
   const asked: Asked[] = [];
   const fetch = async (url: string, init: RequestInit): Promise<Response> => {
-    const reply = replies[Math.min(asked.length, replies.length - 1)];
-    asked.push({
+    const one: Asked = {
       method: init.method ?? '',
       url: url.replace('https://doorplate.example', ''),
       headers: init.headers as Record<string, string>,
       body: init.body === undefined ? undefined : JSON.parse(String(init.body)),
       at: clock.now(),
-    });
+    };
+    const reply =
+      typeof replies === 'function' ? replies(one) : replies[Math.min(asked.length, replies.length - 1)];
+    asked.push(one);
     if (reply instanceof Response) return reply.clone();
     if (reply instanceof Error) throw reply;
     return new Promise((_, reject) => {

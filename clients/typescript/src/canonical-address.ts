@@ -1,0 +1,12 @@
+/** One spelling for each address, so that each is looked up once; what is no address stays as it is. */
+export const canonicalAddress = (text: string): string => {
+  const trimmed = text.trim();
+  if (!trimmed.includes(':')) return trimmed;
+  const url = `http://[${trimmed}]`;
+  if (!URL.canParse(url)) return trimmed;
+  const compressed = new URL(url).hostname.slice(1, -1);
+  const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(compressed);
+  if (!mapped) return compressed;
+  const [high, low] = [mapped[1], mapped[2]].map((group) => Number.parseInt(group ?? '0', 16));
+  return [high, low].flatMap((group = 0) => [group >> 8, group & 255]).join('.');
+};

@@ -1,0 +1,29 @@
+/** Lines of CSV (RFC 4180), without line breaks within cells. */
+
+/** A cell that a spreadsheet would take for a formula begins with an apostrophe. */
+export const csvLine = (cells: readonly (string | number | boolean | null)[]): string =>
+  `${cells.map((cell) => cellOf(cell === null ? '' : String(cell))).join(',')}\n`;
+
+const cellOf = (text: string): string => {
+  const plain = text.replaceAll(/[\r\n]+/g, ' ');
+  const safe = /^[=+\-@\t]/.test(plain) ? `'${plain}` : plain;
+  return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+};
+
+export const parseCsvLine = (line: string): string[] => {
+  const cells: string[] = [];
+  let cell = '';
+  let quoted = false;
+  for (let at = 0; at < line.length; at += 1) {
+    const letter = line[at] as string;
+    if (quoted && letter === '"' && line[at + 1] === '"') {
+      cell += '"';
+      at += 1;
+    } else if (letter === '"') quoted = !quoted;
+    else if (letter === ',' && !quoted) {
+      cells.push(cell);
+      cell = '';
+    } else cell += letter;
+  }
+  return [...cells, cell];
+};
