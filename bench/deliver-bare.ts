@@ -12,7 +12,6 @@ import { signatureHeaders } from '../processors/webhooks/signature.ts';
 export interface BareDeliverer {
   readonly urls: readonly string[];
   readonly ports: readonly number[];
-  /** PEM. */
   readonly authority: string;
   readonly bodyBytes: number;
   /** Concurrent deliveries per endpoint. */

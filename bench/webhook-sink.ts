@@ -11,7 +11,6 @@ import { createInterface } from 'node:readline';
 import { buffer } from 'node:stream/consumers';
 
 export interface Sink {
-  /** PEM. */
   readonly key: string;
   readonly cert: string;
 }

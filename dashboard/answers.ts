@@ -23,7 +23,6 @@ const SECURITY_HEADERS = {
   'cache-control': 'no-store',
 };
 
-/** The default Retry-After of 429 and 503. */
 const RETRY_AFTER_SECONDS = 5;
 
 /** A page. `retryAfter`: seconds, for 429 and 503. */

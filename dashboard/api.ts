@@ -6,7 +6,6 @@ import { refusal } from '../http/error-catalog.ts';
 import type { Inadmissible } from '../http/pipeline.ts';
 import type { Answer, ApiRequest, CallingKey, Route, RouteTable } from '../http/route.ts';
 
-/** The logged-in user. */
 export interface DashboardUser {
   readonly user_id: string;
   readonly partner_id: string;
@@ -28,7 +27,6 @@ export interface ErrorAnswer {
 export type ApiAnswer<T> = { readonly ok: true; readonly status: number; readonly body: T } | ErrorAnswer;
 
 export interface CallOptions {
-  /** Path parameters by name. */
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;

@@ -85,7 +85,6 @@ export const badge = (state: string, tone: 'good' | 'bad' | 'wait' | 'off'): Htm
 export const copyable = (label: string, text: string): Html =>
   html`<div class="copy"><pre tabindex="0" aria-label="${label}"><code>${text}</code></pre></div>`;
 
-/** Shows a secret, once. */
 export const secretOnce = (label: string, secret: string): Html =>
   html`<section class="secret"><h2>${label}</h2>
     <p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
@@ -97,11 +96,9 @@ export interface Question {
   readonly action: string;
   readonly button: string;
   readonly back: string;
-  /** Further hidden fields. */
   readonly fields?: Readonly<Record<string, string>>;
 }
 
-/** Asks for confirmation of an irreversible action. */
 export const confirmation = (visit: Visit, { text, action, button, back, fields = {} }: Question): Html =>
   html`<section class="confirm"><div>${text}</div>${form(
     visit,

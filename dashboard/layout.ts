@@ -20,10 +20,8 @@ export type Section = (typeof SECTIONS)[number][1];
 
 export interface Page {
   readonly title: string;
-  /** The current section in the navigation. */
   readonly section: Section;
   readonly content: Content;
-  /** The refusal shown above the content. */
   readonly refused?: Refused;
   /** It shows a visitor's country, whose source must be named. */
   readonly showsCountry?: boolean;
@@ -33,7 +31,6 @@ export interface Page {
 const COUNTRY_SOURCE = html`<p>Visitor countries:
   <a href="https://db-ip.com" rel="noreferrer">IP Geolocation by DB-IP</a>, CC BY 4.0.</p>`;
 
-/** A page for a logged-in user. */
 export const show = (visit: Visit, page: Page): Answer => {
   const { title, section, content, refused = null, showsCountry = false } = page;
   const status = page.status ?? refused?.status ?? 200;
@@ -69,7 +66,6 @@ export const show = (visit: Visit, page: Page): Answer => {
 const link = (path: string, name: string, here: boolean): Html =>
   html`<li><a href="${path}"${here && html` aria-current="page"`}>${name}</a></li>`;
 
-/** A page without a login, or for a failed request. */
 export const showBare = (title: string, content: Content, status = 200, retryAfter?: number): Answer =>
   htmlAnswer(
     status,

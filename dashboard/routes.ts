@@ -38,7 +38,6 @@ export interface DashboardDeps extends ApiDeps {
   readonly pages: readonly PageRoute[];
 }
 
-/** Bytes of a form. */
 const FORM_LIMIT = 65_536;
 const ASSET_SECONDS = 300;
 

@@ -12,7 +12,6 @@ export interface Visit {
   readonly query: URLSearchParams;
   /** Empty for a GET. */
   readonly form: URLSearchParams;
-  /** The partners' API, as this user. */
   readonly api: Api;
 }
 

@@ -61,7 +61,6 @@ const measure = async (
 interface Against {
   readonly raw: RawAppends;
   readonly bare: Child;
-  /** Of the bare route. */
   readonly port: number;
 }
 
@@ -93,7 +92,6 @@ const compare = async (
   );
 };
 
-/** The load of this row. */
 const capturePlan = (
   { effort, freshAddresses }: Bench,
   { port }: Product,

@@ -7,7 +7,6 @@ import { capture, createTracker, readFeed } from '../support/tracking.ts';
 const RATE = 200;
 const LIMIT_MS = 100;
 const TICK_MS = 1;
-/** The interval between two polls of the feed. */
 const POLL_MS = 5;
 const ALL_SEEN_MS = 10_000;
 

@@ -10,7 +10,6 @@ import { withFoundation } from '../support/product.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 
 const MOST_ROUNDS = 3;
-/** The rebuild's batch size. */
 const BATCH = 2_000;
 
 /**

@@ -5,7 +5,6 @@ import { SAVED_ADDRESS, savedAnswer } from './saved-lookups.ts';
 
 const RATE = 100;
 const CONNECTIONS = 20;
-/** The limit of one visitor's new sessions per second. */
 const SESSIONS = 10;
 
 /**

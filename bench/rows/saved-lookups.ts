@@ -84,7 +84,6 @@ export const savedAnswer = async ({ service, keys: [key = ''] }: Product) => {
   throw new Error('the address was not enriched');
 };
 
-/** The product's own counts for the keys. */
 const countedSoFar = async ({ service, keys }: Product): Promise<number> => {
   const counts = keys.map(async (key) => {
     const { status, body } = await service.call('GET', '/v1/usage', { key });

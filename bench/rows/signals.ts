@@ -46,7 +46,6 @@ const compare = async (bench: Bench, product: Product, raw: RawAppends): Promise
   return toLines(a, b);
 };
 
-/** The size of the previous batch's event. */
 const bytesOfBatch = (product: Product): Promise<number> =>
   product.beside(async ({ store }) => {
     const backwards = { direction: 'backwards', limit: 1 } as const;
@@ -81,11 +80,9 @@ const send = async ({ service }: Product, body: string): Promise<void> => {
 };
 
 interface Sent {
-  /** Signals. */
   readonly perSecond: number;
   /** Per signal, by meter. */
   readonly cpuMicros: Readonly<Record<string, number>>;
-  /** Milliseconds of a batch. */
   readonly p50: number;
 }
 

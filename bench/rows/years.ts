@@ -7,7 +7,6 @@ import type { Line, Row } from '../support/bench.ts';
 import { withFoundation } from '../support/product.ts';
 
 const DAY_OF_PARTNER: OrdinaryDay = { lookups: 40, visits: 60, reveals: 30 };
-/** Simulated ordinary days per year. */
 const PARTS = 2;
 const YEAR = 365 * DAY;
 /** By then everything that is deleted after 400 days has been deleted once. */

@@ -10,7 +10,6 @@ export interface WebhookSink {
   readonly port: number;
   /** PEM: the authority of its certificates. */
   readonly authority: string;
-  /** The number of requests so far. */
   received(): Promise<number>;
   /** Records from now on when sessions' events come. @returns the number of requests so far */
   note(): Promise<number>;
@@ -28,7 +27,6 @@ export interface BareDeliveries {
 
 export interface Delivered {
   readonly perSecond: number;
-  /** CPU per delivery, of the process that sends. */
   readonly cpuMicros: number;
 }
 

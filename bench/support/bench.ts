@@ -1,13 +1,11 @@
 import type { Product } from './product.ts';
 
-/** The duration and repetition of measurements. */
 export interface Effort {
   readonly rounds: number;
   readonly warmUpSeconds: number;
   readonly seconds: number;
   /** The size of the log from which read models are rebuilt. */
   readonly events: number;
-  /** Saved results in the larger read model. */
   readonly saved: number;
 }
 
@@ -33,7 +31,6 @@ export interface Bench {
   readonly eventStoreUrl: string | undefined;
   /** The service that most rows load, started on first use, on the embedded PostgreSQL. */
   product(): Promise<Product>;
-  /** Ends that service. */
   endProduct(): Promise<void>;
   /** The largest rates that rows have found, by operation, in requests a second. */
   readonly maxima: Map<'saved lookups' | 'submissions', number>;
@@ -41,7 +38,6 @@ export interface Bench {
   freshAddresses(count: number): number;
   /** Cleanups, run when the run ends, however it ends; the last one first. */
   defer(undo: () => Promise<void>): void;
-  /** Reports progress to the operator. */
   say(text: string): void;
 }
 
@@ -51,7 +47,6 @@ export interface Figure {
   readonly unit: string;
 }
 
-/** One line of the table. */
 export interface Line {
   readonly row: string;
   /** `a` to `b`. */

@@ -11,9 +11,7 @@ import { CEILINGS, KEY_LIMITS, type Product, untilQuiet, withFoundation } from '
 
 /** Several processes on one PostgreSQL. */
 export interface Cluster extends Product {
-  /** Of the api processes. */
   readonly ports: readonly number[];
-  /** Of the database. */
   readonly url: string;
 }
 

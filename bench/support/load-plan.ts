@@ -2,7 +2,6 @@
 export interface Lookups {
   readonly of: 'lookups';
   readonly method: 'GET' | 'POST';
-  /** API keys, used in turn. */
   readonly keys: readonly string[];
   /**
    * One address for all requests, or another for each: those with the numbers from `first` on (`addressOf`), or with
@@ -43,7 +42,6 @@ export interface Inserts {
   readonly of: 'inserts';
 }
 
-/** The load generator's argument. */
 export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages | Clues | Inserts> {
   readonly port: number;
   readonly requests: Requests;

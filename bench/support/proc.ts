@@ -25,7 +25,6 @@ const statOf = (pid: number | string): Stat | null => {
   }
 };
 
-/** Seconds of CPU that a process has used. */
 export const cpuOf = (pid: number): number => statOf(pid)?.cpu ?? 0;
 
 /** Seconds of CPU that a process and its children have used: PostgreSQL with all its backends. */
@@ -40,7 +39,6 @@ export const cpuOfFamily = (pid: number): number => {
   return sum;
 };
 
-/** Resident memory of a process in megabytes. */
 export const residentMemory = (pid: number): number => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / KIB_A_MB;

@@ -16,9 +16,7 @@ import { cpuOf, cpuOfFamily } from './proc.ts';
 export interface Product {
   readonly service: Service;
   readonly port: number;
-  /** One key of each partner. */
   readonly keys: readonly string[];
-  /** CPU of the server and of its PostgreSQL. */
   readonly meters: Meters;
   /** Waits until read models and processors have handled the whole store, and no enrichment is pending. */
   settled(): Promise<void>;
@@ -29,7 +27,6 @@ export interface Product {
   end(): Promise<void>;
 }
 
-/** Limits on, ceilings high. */
 export const CEILINGS = {
   API_REQUESTS_PER_SECOND: '100000',
   ENRICHMENT_INTAKE_PER_MINUTE: '100000000',

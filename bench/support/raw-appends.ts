@@ -12,7 +12,6 @@ export interface RawAppends {
 
 export interface Raw {
   readonly perSecond: number;
-  /** CPU per append. */
   readonly cpuMicros: { readonly process: number; readonly PostgreSQL: number };
 }
 

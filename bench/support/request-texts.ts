@@ -1,4 +1,3 @@
-/** The requests of a load plan as bytes. */
 import { randomUUID } from 'node:crypto';
 import { addressOf, leap } from './addresses.ts';
 import type { Captures, Clues, LoadPlan, Lookups, Pages, Reveals } from './load-plan.ts';

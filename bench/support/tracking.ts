@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { Product } from './product.ts';
 import { PAGE } from './request-texts.ts';
 
-/** A new tracker of the partner of the product's first key. */
 export const createTracker = async ({ service, keys: [key = ''] }: Product): Promise<string> => {
   const body = { name: 'bench', origins: [PAGE] };
   const made = await service.call('POST', '/v1/trackers', { key, body });

@@ -7,7 +7,6 @@ import { capture, createTracker, readFeed } from './tracking.ts';
 import { createEndpoint } from './webhooks.ts';
 
 const ADDRESSES = 1_000_000;
-/** The limit of one visitor's new sessions per second. */
 const SESSIONS = 10;
 
 type Requests = LoadPlan['requests'];

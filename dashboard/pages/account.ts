@@ -20,7 +20,6 @@ export interface AccountDeps {
 const LEAST = 12;
 const MOST = 200;
 
-/** The user's name, password and logins. */
 export const accountPages = (deps: AccountDeps): PageRoute[] => [
   { method: 'GET', path: '/dashboard/account', handle: (visit) => account(deps, visit) },
   { method: 'GET', path: '/dashboard/password', beforeAll: true, handle: (visit) => passwordPage(visit) },

@@ -6,7 +6,6 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import type { Visit } from '../visit.ts';
 
-/** The result of the last audit of the ledger. */
 export interface Verdict {
   readonly began_at: string;
   /** null: it is still running, or a restart ended it. */

@@ -42,7 +42,6 @@ const DELIVERY = `${WEBHOOK}/deliveries/:delivery_id`;
 const PATH = '/dashboard/webhooks/:webhook_id/deliveries';
 const STATES: readonly DeliveryState[] = ['pending', 'delivered', 'failed', 'cancelled', 'expired'];
 
-/** The delivery history of an endpoint. */
 export const deliveryPages = (deps: DeliveryDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => history(visit) },
   { method: 'POST', path: `${PATH}/retry`, handle: (visit) => retryAll(deps, visit) },

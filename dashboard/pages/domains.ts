@@ -20,7 +20,6 @@ import type { PageRoute } from '../routes.ts';
 import { type Refused, textOf, type Visit } from '../visit.ts';
 
 export interface DomainDeps {
-  /** Of all the partner's trackers. */
   readonly list: (partnerId: string) => Promise<
     readonly (Pick<DomainBody, 'tracker_id' | 'hostname' | 'status' | 'created_at' | 'last_error'> & {
       readonly domain_id: string;

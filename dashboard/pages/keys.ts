@@ -64,7 +64,6 @@ export interface KeyCeilings {
 
 const PATH = '/dashboard/keys';
 
-/** The partner's API keys. */
 export const keyPages = (deps: KeyDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
   { method: 'POST', path: PATH, handle: (visit) => create(deps, visit) },
@@ -139,7 +138,6 @@ const limitFields = (limits: KeyLimitValues, ceilings: KeyCeilings) => html`
   ${field('Expires', 'expires_at', { type: 'datetime-local', value: minuteOf(limits.expires_at), hint: 'UTC. Empty: never.' })}
   ${(ceilings.company_signals || limits.company_signals) && checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
 
-/** The field's value. */
 const minuteOf = (expiresAt: string | null): string => expiresAt?.slice(0, 16) ?? '';
 
 const shown = (value: number): string => (Number.isNaN(value) ? '' : String(value));

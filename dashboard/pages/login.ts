@@ -20,11 +20,9 @@ interface Shown {
   readonly error?: { readonly message: string; readonly code: string };
   readonly flash?: string | null;
   readonly status?: number;
-  /** Seconds. */
   readonly retryAfter?: number;
 }
 
-/** The login page. */
 export const loginPages = (deps: LoginDeps): OpenRoute[] => [
   {
     method: 'GET',
@@ -37,7 +35,6 @@ export const loginPages = (deps: LoginDeps): OpenRoute[] => [
   { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(deps, request) },
 ];
 
-/** The logout action. */
 export const logoutAction = ({ logOut }: LoginDeps): PageRoute => ({
   method: 'POST',
   path: '/dashboard/logout',

@@ -7,7 +7,6 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import type { Refused, Visit } from '../visit.ts';
 
-/** The reveals of a session. */
 export interface RevealOfSession {
   readonly reveal_id: string;
   readonly session_id: string;
@@ -32,7 +31,6 @@ export interface SessionDeps {
 
 const PATH = '/dashboard/sessions';
 
-/** The list of sessions. */
 export const sessionPages = (deps: SessionDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => feed(deps, visit) },
   { method: 'GET', path: `${PATH}/:session_id`, handle: (visit) => one(deps, visit) },

@@ -11,7 +11,6 @@ import { EVENTS, list, PATH, secretPage, stateOf, type WithSecret } from './webh
 
 const WEBHOOK = '/v1/webhooks/:webhook_id';
 
-/** One endpoint and its actions. */
 export const webhookPages: readonly PageRoute[] = [
   { method: 'GET', path: `${PATH}/:webhook_id`, handle: (visit) => one(visit) },
   { method: 'POST', path: `${PATH}/:webhook_id`, handle: (visit) => update(visit) },

@@ -57,7 +57,6 @@ const open = (fateOf: () => Fate = () => STEADY) => {
   const ids = () => store.events().map(({ data }) => (data as { id: number }).id);
   return { store, batcher, take, ids };
 };
-/** Lets the work end. */
 const settled = async <T>(work: Promise<T>): Promise<T> => {
   await vi.advanceTimersByTimeAsync(120_000);
   return work;

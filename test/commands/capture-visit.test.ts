@@ -19,7 +19,6 @@ import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
 let dayKeys: DayKeys;
-/** The commands of another process. */
 let otherStore: EventStore;
 beforeAll(async () => {
   stack = await startTestStack();
@@ -35,7 +34,6 @@ afterEach(() => {
   stack.clock.at = START;
 });
 
-/** Whether the delivery queue has room. */
 let room = true;
 let entered = 0;
 let happened = 0;

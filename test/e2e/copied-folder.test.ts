@@ -9,7 +9,6 @@ import { reap } from '../support/reaped.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const PAGE = 'https://www.example.com';
-/** An address of the sample directory. */
 const VISITOR = '8.8.8.8';
 
 let service: Service;

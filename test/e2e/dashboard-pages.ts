@@ -84,7 +84,6 @@ export const follow = async (page: Page, link: string): Promise<void> => {
   await loaded;
 };
 
-/** The title of the page. */
 export const titleOf = (page: Page): Promise<string | null> => page.locator('h1').textContent();
 
 /** The message about the last change. */

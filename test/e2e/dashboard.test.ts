@@ -17,7 +17,6 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
   let context: BrowserContext;
   let page: Page;
   let complaints: ReturnType<typeof complaintsOf>;
-  /** The receiver's answer. */
   let answer = 204;
   let first: { name: string; password: string; partner_id: string };
   let tracker = '';

@@ -24,15 +24,12 @@ const RECOVERED_MS = 40_000;
 /** A killed process's claims of deliveries and enrichments end half a minute later. */
 const TOLD_MS = 90_000;
 const SELDOM_MS = 250;
-/** The requests between two kills. */
 const soon = (): number => EVENTS / 50 + Math.floor(Math.random() * 150);
 
 interface Told extends Customer {
   readonly hook: TestWebhook;
   readonly webhooks: PartnerWebhooks;
-  /** The received bodies, by event id. */
   readonly bodies: Map<string, string>;
-  /** The events that its receiver accepted. */
   readonly taken: Set<string>;
 }
 
@@ -45,7 +42,6 @@ describe.each(STORES.filter(({ runs }) => runs))('kills under webhook load on $s
   let sink: Receiver;
   let killable: Killable;
   let customers: readonly Told[] = [];
-  /** Whether the receiver fails at random. */
   let fails = true;
   /** What no receiver may get. */
   const unexpected: string[] = [];

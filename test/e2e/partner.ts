@@ -6,7 +6,6 @@ import type { Environment } from '../support/doorplate.ts';
 import { installPackedClient, type PartnerProject, type ProgramRun } from '../support/packed-client.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** An address of the sample directory. */
 export const [GOOGLE, CLOUDFLARE, QUAD9] = ['8.8.8.8', '1.1.1.1', '9.9.9.9'] as const;
 const PAGE = 'https://www.example.com';
 
@@ -17,7 +16,6 @@ const TIMEOUT_MS = 15_000 * HASTE;
 export interface Partner {
   readonly project: PartnerProject;
   readonly service: Service;
-  /** The waits that the service asked of its clients, in milliseconds. */
   readonly waits: number[];
   /** With the partner's key and short waits, unless given. */
   client(options?: Partial<ClientOptions>): Client;
@@ -82,7 +80,6 @@ export const startPartner = async (env: Environment = {}): Promise<Partner> => {
   };
 };
 
-/** The error of a call that fails. */
 export const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => {

@@ -8,7 +8,6 @@ import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const PAGE = 'https://www.example.com';
-/** An address of the sample directory. */
 const ADDRESS = '8.8.8.8';
 const VISITOR = '1.1.1.1';
 const NOTED = { NODE_OPTIONS: `--import=${import.meta.resolve('../support/note-telemetry.ts')}` };

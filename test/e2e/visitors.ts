@@ -10,7 +10,6 @@ export interface Customer {
   readonly told: Told;
 }
 
-/** The actions for one customer, and the service's answers. */
 export interface Told {
   /** Every browser tab that sent a visit, acknowledged or not. */
   readonly tabs: Set<string>;

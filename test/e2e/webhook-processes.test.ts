@@ -51,13 +51,11 @@ describe.each(STORES.filter(({ runs }) => runs))(
     let workers: readonly [Service, Service];
     let key: string;
     let tracker: string;
-    /** Requests of a partner on either node. */
     let at: readonly [PartnerWebhooks, PartnerWebhooks];
     let hook: TestWebhook;
     let other: TestWebhook;
     /** The open requests at the receiver that holds its answers. */
     const held = new Set<Held>();
-    /** The maximum of concurrent requests. */
     let most = 0;
     let holds = true;
     /** Event ids: of accepted requests, and of interrupted ones. */

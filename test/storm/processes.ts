@@ -19,14 +19,12 @@ export interface StormProcess {
   readonly url: string;
   /** `root`: the folder of another release's program, from this start on. */
   start(root?: string): void;
-  /** kill -9. */
   kill(): Promise<void>;
   /** SIGTERM. @returns the exit code */
   terminate(): Promise<number | null>;
   freeze(): void;
   thaw(): void;
   isReady(): Promise<boolean>;
-  /** The response of /readyz. */
   readiness(): Promise<string>;
   /** Resident memory in MiB; null while it does not run. */
   residentMemory(): number | null;

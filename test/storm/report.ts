@@ -1,4 +1,3 @@
-/** The result of a storm, for people and programs. */
 import { cpus } from 'node:os';
 import type { MemoryPeaks } from './memory.ts';
 import { REQUEST_KINDS, type Recovery, type RequestKind } from './observations.ts';
@@ -70,7 +69,6 @@ export const printable = (result: StormResult): string =>
     ...Object.entries(result.logs).map(([process, log]) => `\nLast log lines of ${process}:\n${log}`),
   ].join('\n');
 
-/** One violation as text. */
 export const describe = ({ invariant, detail }: Violation): string => `- ${invariant}: ${detail}`;
 
 const recoveryTable = ({ recoveries, faults, readySeconds }: StormResult): string => {

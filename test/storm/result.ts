@@ -5,7 +5,6 @@ import type { StormProcess } from './processes.ts';
 import { machineName, type StormResult } from './report.ts';
 import type { Violations } from './violations.ts';
 
-/** The observations of a storm. */
 interface Findings {
   readonly client: Client;
   readonly violations: Violations;

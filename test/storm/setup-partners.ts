@@ -1,4 +1,3 @@
-/** Creates the partners of a storm. */
 import { call } from '../support/call.ts';
 import { webhooksOf } from '../support/webhook-sink.ts';
 import { PAGE } from './load/visits.ts';

@@ -1,7 +1,5 @@
-/** A promise that the service broke. */
 export interface Violation {
   readonly invariant: string;
-  /** The observation, with ids. */
   readonly detail: string;
 }
 

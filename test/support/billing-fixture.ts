@@ -37,7 +37,6 @@ const REVEALS = [
     hasData,
   ),
 );
-/** The reveal of an entry's number. */
 export const reveal = (number: number) => {
   const found = REVEALS[number];
   if (!found) throw new Error(`no reveal ${number}`);

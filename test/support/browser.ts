@@ -61,9 +61,7 @@ export const openUnattended = (url: string): UnattendedBrowser => {
   };
 };
 
-/** Page errors and console output. */
 export interface Complaints {
-  /** Uncaught errors and unhandled rejections. */
   readonly errors: string[];
   readonly warnings: string[];
 }

@@ -1,12 +1,10 @@
 export interface CallOptions {
   readonly key?: string;
-  /** Sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
 
-/** A response as a client sees it. */
 export interface Called {
   readonly status: number;
   readonly headers: Headers;

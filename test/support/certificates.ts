@@ -5,11 +5,9 @@ export interface Certificate {
   readonly cert: string;
 }
 
-/** A certificate authority for a test. */
 export interface Authority {
   /** Its own certificate, PEM. */
   readonly cert: string;
-  /** A server's certificate for these names and addresses. */
   issue(
     hosts: readonly string[],
     validity?: { readonly from: Date; readonly to: Date },

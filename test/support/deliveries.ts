@@ -69,7 +69,6 @@ export const queued = (of: TestDelivery, at: number, source: string | null = nul
 export interface Attempt {
   readonly cycle?: number;
   readonly attempt?: number;
-  /** When it ended. */
   readonly at: number;
   readonly error?: DeliveryError | null;
   readonly final?: boolean;

@@ -27,7 +27,6 @@ export const startTestDns = async (): Promise<TestDns> => {
   };
 };
 
-/** The API's answer for a domain. */
 export interface Told {
   readonly id: string;
   readonly status: string;

@@ -56,7 +56,6 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** Runs the command `doorplate` to its end. */
 export const doorplate = async (args: readonly string[], env: Environment, root = ROOT): Promise<Ended> => {
   const running = startDoorplate(args, env, { root });
   const code = await running.ended;

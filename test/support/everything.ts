@@ -74,7 +74,6 @@ export interface Everything {
   readonly capped: Key;
   readonly revoked: Key;
   readonly user: TestUser;
-  /** The cookie of the logged-in user. */
   readonly cookie: string;
   readonly tracker: string;
   readonly webhook: { readonly id: string; readonly signing_secret: string };
@@ -203,7 +202,6 @@ const deliverAll = async (api: TestApi, key: Key, webhook: string, down: string)
   return six;
 };
 
-/** Uses every feature of the product once. */
 export const useEverything = async (
   api: TestApi,
   around: Surroundings,

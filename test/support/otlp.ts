@@ -9,7 +9,6 @@ export interface SeenSpan {
   /** '' where it has none. */
   readonly parentId: string;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** Trace ids. */
   readonly links: readonly string[];
   readonly failed: boolean;
 }

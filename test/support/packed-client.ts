@@ -51,14 +51,11 @@ export interface ProgramRun {
 }
 
 export interface PartnerProject {
-  /** The files of the package. */
   readonly files: readonly string[];
-  /** The installed packages. */
   readonly installed: readonly string[];
   readonly client: typeof DoorplateClient;
   /** Compiles the examples and the README's snippets and returns the compilers' errors. */
   compile(): Promise<string>;
-  /** Runs a compiled example. */
   start(name: string, args: readonly string[], env: Readonly<Record<string, string>>): ProgramRun;
   remove(): void;
 }

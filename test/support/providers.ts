@@ -2,7 +2,6 @@ import type { ProviderRecord } from '../../domain/lookup/result.ts';
 import type { Provider } from '../../processors/lookup/provider.ts';
 import { parseProviderRecord } from '../../processors/lookup/provider-record.ts';
 
-/** A record with only the given fields. */
 export const record = (fields: object): ProviderRecord =>
   parseProviderRecord({ match_type: 'unclassified', ...fields });
 
@@ -15,7 +14,6 @@ export interface ScriptedProvider extends Provider {
   says(ip: string, answer: ProviderRecord | null | 'fails' | 'hangs'): void;
   /** Sets the answer for every other address. */
   saysElse(answer: ProviderRecord | null | 'fails' | 'hangs'): void;
-  /** The number of requests for an address. */
   asked(ip: string): number;
 }
 

@@ -17,7 +17,6 @@ export interface Received {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** The exact bytes. */
   readonly body: Buffer;
   /** TLS: the requested server name, and whether an earlier session was resumed. */
   readonly servername: string | null;
@@ -38,7 +37,6 @@ export interface Receiver extends Listening {
 
 interface Options {
   readonly tls?: Certificate & Pick<TlsOptions, 'ciphers' | 'dhparam' | 'maxVersion'>;
-  /** Default: 127.0.0.1. */
   readonly host?: string;
   readonly port?: number;
 }

@@ -34,16 +34,12 @@ export interface Service {
   stderr(): string;
   call(method: string, path: string, options?: CallOptions): Promise<Called>;
   cli(...args: string[]): Promise<Ended>;
-  /** The demo partner's key. */
   demoKey(): string;
-  /** Creates a key of a new partner. */
   newKey(options?: readonly string[]): Promise<{ api_key: string; key_id: string; partner_id: string }>;
   ready(): Promise<void>;
   /** Sends SIGTERM. @returns the exit code */
   terminate(): Promise<number | null>;
-  /** kill -9. */
   kill(): Promise<void>;
-  /** kill -9 of the embedded PostgreSQL. */
   killPostgres(): void;
   /** Starts it again with the same configuration. */
   restart(): Promise<void>;

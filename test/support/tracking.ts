@@ -12,7 +12,6 @@ export interface Sent {
   readonly body?: Readonly<Record<string, unknown>> | string;
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly query?: string;
-  /** The visitor's address. */
   readonly ip?: string;
 }
 
@@ -67,6 +66,5 @@ export const feed = async (api: TestApi, key: Key, query = ''): Promise<FeedPage
   return answer.json();
 };
 
-/** The error's code. */
 export const codeOf = (answer: LightMyRequestResponse): string | undefined =>
   answer.body === '' ? undefined : answer.json().error?.code;

@@ -38,7 +38,6 @@ export const allowReceivers = async (
   };
 };
 
-/** An event as receivers get it. */
 export interface SentEvent {
   readonly id: string;
   readonly type: string;
@@ -90,7 +89,6 @@ export const webhooksOf = ({ call }: Pick<Service, 'call'>, key: string) => {
       ask('POST', `/${id}/test`, 202, {}),
     totals: async ({ id }: TestWebhook): Promise<Record<string, number>> =>
       (await ask('GET', `/${id}`, 200)).deliveries,
-    /** All pages of the history, newest first. */
     history: async ({ id }: TestWebhook): Promise<ShownDelivery[]> => {
       const shown: ShownDelivery[] = [];
       for (let query = ''; ; ) {

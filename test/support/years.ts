@@ -30,7 +30,6 @@ export interface OrdinaryDay {
    * The number of visits, each from an address that was looked up on this day, with a notification to an endpoint.
    */
   readonly visits: number;
-  /** The number of these sessions that are revealed. */
   readonly reveals: number;
 }
 
@@ -40,7 +39,6 @@ export interface Years {
   readonly key: Key;
   /** A partner's actions on one day: lookups, an endpoint that is created and deleted, visits and reveals. */
   work(day: OrdinaryDay): Promise<void>;
-  /** The upkeep of a period of many days. */
   upkeep(): Promise<void>;
 }
 

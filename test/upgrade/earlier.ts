@@ -118,7 +118,6 @@ export const goOn = async (api: TestApi, key: Key, around: Surroundings, past: P
   await api.post(key, STALE);
 };
 
-/** Runs the nightly upkeep. */
 export const expire = async (api: TestApi): Promise<void> => {
   await closeUsageStreams(api.runtime);
   await api.caughtUp();

@@ -1,6 +1,5 @@
 import { defineConfig } from 'vitest/config';
 
-/** For `record.ts`, which is no test. */
 export default defineConfig({
   test: {
     include: ['test/upgrade/record.ts'],

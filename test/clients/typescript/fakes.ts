@@ -8,11 +8,9 @@ import {
 
 export interface Asked {
   readonly method: string;
-  /** Path and query. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
-  /** By the fake clock. */
   readonly at: number;
 }
 
@@ -117,7 +115,6 @@ export const fakeService = (
   return { ...clock, client, asked };
 };
 
-/** The error of a call that fails. */
 export const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => {

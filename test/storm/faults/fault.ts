@@ -1,6 +1,5 @@
 /** A fault that a storm injects. */
 export interface Fault {
-  /** Its name in the report. */
   readonly name: string;
   /** Injects the fault, keeps it for a while, and lifts it. */
   run(): Promise<void>;

@@ -6,9 +6,7 @@ import type { Partner } from '../partners.ts';
 import type { Load } from './load.ts';
 
 export interface FailureShares {
-  /** Answers 500. */
   readonly refused: number;
-  /** Cuts the connection instead of answering. */
   readonly cut: number;
 }
 

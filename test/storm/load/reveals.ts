@@ -8,7 +8,6 @@ import type { Load } from './load.ts';
 const TRIES = 6;
 const RETRY_MS = 500;
 
-/** Reveals a session of the feed, if one is left. */
 export const revealSession = async (load: Load): Promise<void> => {
   const partner = load.random.pick(load.partners);
   const sessionId = partner.toReveal.shift();
