@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 const START = Date.parse('2026-03-01T12:00:00.000Z');
 afterEach(() => {
-  stack.clock.at = START;
+  stack.clock.set(START);
 });
 
 let room = true;
@@ -93,7 +93,7 @@ describe('a captured visit', () => {
   it('seals address and first labels under the key of its day and expires with its session', async () => {
     const { capture, send, events } = aTab();
     await send(capture, { custom: { plan: 'secret plan' } });
-    stack.clock.at += MINUTE;
+    stack.clock.advance(MINUTE);
     await send(capture, { custom: { plan: 'another' } });
     const [first, second] = await events();
     expect(JSON.stringify([first?.data, second?.data])).not.toMatch(/8\.8\.8\.8|secret plan|another/);
@@ -210,12 +210,12 @@ describe('a visit on a stream whose events have expired', () => {
   it('continues behind the hidden events', async () => {
     const { capture, send, fresh, events } = aTab();
     await send(capture);
-    stack.clock.at += 20 * MINUTE;
+    stack.clock.advance(20 * MINUTE);
     await send(capture, { ip: '9.9.9.9' });
-    stack.clock.at += 5 * MINUTE;
+    stack.clock.advance(5 * MINUTE);
     expect(await send(capture)).toBe('visit');
     // The first session, whose visit came last, has expired; the second has not.
-    stack.clock.at = START + 30 * DAY + 10 * MINUTE;
+    stack.clock.set(START + 30 * DAY + 10 * MINUTE);
     expect(typesOf(await events())).toEqual(['SessionCreated']);
     expect(await send(fresh())).toBe('session');
     expect(await send(fresh(otherStore))).toBe('visit');
@@ -226,7 +226,7 @@ describe('a visit on a stream whose events have expired', () => {
     const { capture, send, fresh, events } = aTab();
     const visit_id = randomUUID();
     await send(capture, { visit_id });
-    stack.clock.at += 31 * DAY;
+    stack.clock.advance(31 * DAY);
     expect(await events()).toEqual([]);
     expect(await send(fresh(), { visit_id })).toBe('session');
     expect(await send(capture)).toBe('visit');
@@ -239,7 +239,7 @@ describe('a visit on a stream whose events have expired', () => {
     const [first] = await events();
     const stream = first?.stream ?? '';
     for (const generation of [1, 2]) {
-      stack.clock.at += 31 * DAY;
+      stack.clock.advance(31 * DAY);
       await stack.store.expire(generation === 1 ? stream : `${stream}-1`, 0);
       const visit_id = randomUUID();
       expect(await send(capture, { visit_id })).toBe('session');

@@ -49,7 +49,7 @@ describe('counting lookups', () => {
   it('uses a new stream for the next day', async () => {
     const counter = createLookupCounter(stack.store, stack.clock);
     await counter.count(one('k2'));
-    stack.clock.at += DAY;
+    stack.clock.advance(DAY);
     await counter.count(one('k2'));
     expect(await sums('k2')).toMatchObject({ sources: 2, requests: 2 });
     await counter.close();
@@ -68,9 +68,9 @@ describe('counting lookups', () => {
       },
     };
     const counter = createLookupCounter(failing, stack.clock);
-    stack.clock.at += DAY - (stack.clock.at % DAY) - 1;
+    stack.clock.advance(DAY - (stack.clock.now() % DAY) - 1);
     const before = counter.count(one('k7'));
-    stack.clock.at += 2;
+    stack.clock.advance(2);
     await Promise.all([before, counter.count(one('k7'))]);
     expect(await sums('k7')).toMatchObject({ sources: 2, requests: 2 });
     await counter.close();
@@ -130,7 +130,7 @@ describe('the upkeep of usage', () => {
     const [stream = ''] = await streamsOf('k5');
     await closeUsageStreams(stack);
     expect(await eventsOf(stream)).toHaveLength(5);
-    stack.clock.at += DAY + 3_600_000;
+    stack.clock.advance(DAY + 3_600_000);
     await closeUsageStreams(stack);
     expect((await eventsOf(stream)).map(({ type }) => type)).toEqual(['usage.LookupsTotalled.v1']);
     await totalUsage(stack.store, stream, stack.context());
@@ -146,10 +146,10 @@ describe('the upkeep of usage', () => {
     const [stream = ''] = await streamsOf('k6');
     const forgotten: string[] = [];
     const forget = async (before: string) => void forgotten.push(before);
-    stack.clock.at += 400 * DAY;
+    stack.clock.advance(400 * DAY);
     await expireUsageStreams(stack, forget);
     expect(await eventsOf(stream)).toHaveLength(1);
-    stack.clock.at += DAY;
+    stack.clock.advance(DAY);
     await expireUsageStreams(stack, forget);
     expect(await eventsOf(stream)).toEqual([]);
     expect(forgotten.at(-1)).toBe(new Date(stack.clock.now() - 400 * DAY).toISOString().slice(0, 10));

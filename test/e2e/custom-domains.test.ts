@@ -1,30 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { startTestDns, type TestDns } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Service, startService } from '../support/service.ts';
+import { describeOnStores } from '../support/stores.ts';
 
-const { EVENTSTORE_URL } = process.env;
-const STORES = [
-  { store: 'PostgreSQL', env: {}, runs: true },
-  {
-    store: 'EventStoreDB, where EVENTSTORE_URL names one',
-    env: { EVENTSTORE_URL: EVENTSTORE_URL ?? '' },
-    runs: EVENTSTORE_URL !== undefined,
-  },
-] as const;
 const PAGE = 'https://www.example.com';
 const SERVICE = 'doorplate.example';
 /** A change applies in every process within a second; the rest is for a busy machine. */
 const SOON_MS = 3_000;
 
-describe.each(STORES.filter(({ runs }) => !runs))('custom domains on $store', () => {
-  it.skip('are skipped', () => {});
-});
-
-describe.each(STORES.filter(({ runs }) => runs))('custom domains over processes on $store', ({ env }) => {
+describeOnStores('custom domains over processes', (env) => {
   let database: TestDatabase;
   let dns: TestDns;
   let workers: Service;

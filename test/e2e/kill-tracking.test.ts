@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { type Killable, nextIp, STORES, startKillable } from './killable.ts';
+import { describeOnStores } from '../support/stores.ts';
+import { type Killable, nextIp, startKillable } from './killable.ts';
 import { verifyCompleted, verifyTold } from './told-of-tracking.ts';
 import { type Customer, startVisitors } from './visitors.ts';
 
@@ -11,11 +12,7 @@ const RECOVERED_MS = 30_000;
 
 const soon = (): number => 200 + Math.floor(Math.random() * 600);
 
-describe.each(STORES.filter(({ runs }) => !runs))('kills during tracking on $store', () => {
-  it.skip('are skipped', () => {});
-});
-
-describe.each(STORES.filter(({ runs }) => runs))('kills under tracking load on $store', ({ url }) => {
+describeOnStores('kills under tracking load', ({ EVENTSTORE_URL: url }) => {
   let killable: Killable;
   let customers: readonly Customer[];
   let stopVisitors = async (): Promise<void> => {};

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { REVEAL_PREFIX } from '../../domain/reveals/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/ports.ts';
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
+import { describeOnStores } from '../support/stores.ts';
 import {
   type AllowedReceivers,
   allowReceivers,
@@ -11,7 +12,7 @@ import {
   verified,
   webhooksOf,
 } from '../support/webhook-sink.ts';
-import { type Killable, nextIp, STORES, startKillable } from './killable.ts';
+import { type Killable, nextIp, startKillable } from './killable.ts';
 import { revealsIn } from './reveals-in-log.ts';
 import { readLog } from './submissions.ts';
 import { verifyCompleted, verifyTold } from './told-of-tracking.ts';
@@ -33,11 +34,7 @@ interface Told extends Customer {
   readonly taken: Set<string>;
 }
 
-describe.each(STORES.filter(({ runs }) => !runs))('kills during webhook deliveries on $store', () => {
-  it.skip('are skipped', () => {});
-});
-
-describe.each(STORES.filter(({ runs }) => runs))('kills under webhook load on $store', ({ url }) => {
+describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
   let allowed: AllowedReceivers;
   let sink: Receiver;
   let killable: Killable;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
@@ -7,23 +7,15 @@ import type { Called } from '../support/call.ts';
 import { eventually } from '../support/eventually.ts';
 import { COMPANY, respond, startProvider, type TestProvider } from '../support/http-provider.ts';
 import { type Service, startService } from '../support/service.ts';
+import { describeOnStores } from '../support/stores.ts';
 import { type Caller, oneMore, startLoad, toldNothing } from './load.ts';
 import { readLog, reservationsIn, roundsIn, SUBMISSION_PREFIXES } from './submissions.ts';
 
-const { EVENTSTORE_URL } = process.env;
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 3);
 const TEST_MS = 120_000 + ROUNDS * 30_000;
 const RECOVERED_MS = 30_000;
 /** A killed process's attempts are due again after their lease. */
 const COMPLETED_MS = 50_000;
-const STORES = [
-  { store: 'the embedded PostgreSQL', url: undefined, runs: true },
-  {
-    store: 'EventStoreDB, where EVENTSTORE_URL names one',
-    url: EVENTSTORE_URL,
-    runs: EVENTSTORE_URL !== undefined,
-  },
-];
 
 let serial = Math.floor(Math.random() * 2 ** 24);
 /** An address that was never requested, also not in an earlier run on the same event store. */
@@ -34,11 +26,7 @@ const nextIp = (): string => {
 const soon = (): number => 50 + Math.floor(Math.random() * 150);
 const SELDOM_MS = 250;
 
-describe.each(STORES.filter(({ runs }) => !runs))('kills during lookups on $store', () => {
-  it.skip('are skipped', () => {});
-});
-
-describe.each(STORES.filter(({ runs }) => runs))('kills under lookup load on $store', ({ url }) => {
+describeOnStores('kills under lookup load', ({ EVENTSTORE_URL: url }) => {
   let service: Service;
   let provider: TestProvider;
   let callers: readonly Caller[];

@@ -8,15 +8,6 @@ import { COMPANY, respond, startProvider } from '../support/http-provider.ts';
 import { type Service, startService } from '../support/service.ts';
 import { type Customer, PAGE, toldNothing } from './visitors.ts';
 
-const { EVENTSTORE_URL } = process.env;
-export const STORES = [
-  { store: 'the embedded PostgreSQL', url: undefined, runs: true },
-  {
-    store: 'EventStoreDB, where EVENTSTORE_URL names one',
-    url: EVENTSTORE_URL,
-    runs: EVENTSTORE_URL !== undefined,
-  },
-];
 const ROOMY = {
   RETRY_BASE_SECONDS: '0.2',
   ENRICHMENT_HTTP_TIMEOUT_MS: '1000',

@@ -1,30 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { COMPANY, respond, startProvider, type TestProvider } from '../support/http-provider.ts';
 import { type Service, startService } from '../support/service.ts';
+import { describeOnStores } from '../support/stores.ts';
 
-const { EVENTSTORE_URL } = process.env;
-const STORES = [
-  { store: 'PostgreSQL', env: {}, runs: true },
-  {
-    store: 'EventStoreDB, where EVENTSTORE_URL names one',
-    env: { EVENTSTORE_URL: EVENTSTORE_URL ?? '' },
-    runs: EVENTSTORE_URL !== undefined,
-  },
-] as const;
 const PAGE = 'https://www.example.com';
 /** Separate from earlier runs on the same event store; addresses with an even last part complete. */
 const net = `${20 + Math.floor(Math.random() * 60)}.${Math.floor(Math.random() * 256)}`;
 const answered = (n: number) => `${net}.${n >> 7}.${(n & 127) * 2}`;
 const unfinished = (n: number) => `${net}.${n >> 7}.${(n & 127) * 2 + 1}`;
 
-describe.each(STORES.filter(({ runs }) => !runs))('processes on $store', () => {
-  it.skip('are skipped', () => {});
-});
-
-describe.each(STORES.filter(({ runs }) => runs))('two api and two worker processes on $store', ({ env }) => {
+describeOnStores('two api and two worker processes', (env) => {
   let database: TestDatabase;
   let provider: TestProvider;
   let nodes: readonly [Service, Service];

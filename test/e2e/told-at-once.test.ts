@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/ports.ts';
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Service, startService } from '../support/service.ts';
+import { describeOnStores } from '../support/stores.ts';
 import {
   type AllowedReceivers,
   allowReceivers,
@@ -15,15 +16,6 @@ import {
   webhooksOf,
 } from '../support/webhook-sink.ts';
 
-const { EVENTSTORE_URL } = process.env;
-const STORES = [
-  { store: 'the embedded PostgreSQL', env: {}, runs: true },
-  {
-    store: 'EventStoreDB, where EVENTSTORE_URL names one',
-    env: { EVENTSTORE_URL: EVENTSTORE_URL ?? '' },
-    runs: EVENTSTORE_URL !== undefined,
-  },
-] as const;
 const PAGE = 'https://www.example.com';
 /** An address of the sample directory: Google. */
 const VISITOR = '8.8.8.8';
@@ -33,11 +25,7 @@ const PRIVATE_NAME = 'private.example.com';
 /** A loopback address that the service is not allowed to call. */
 const PRIVATE = '127.0.0.2';
 
-describe.each(STORES.filter(({ runs }) => !runs))('webhooks on $store', () => {
-  it.skip('are skipped', () => {});
-});
-
-describe.each(STORES.filter(({ runs }) => runs))('webhooks on $store', ({ env }) => {
+describeOnStores('webhooks', (env) => {
   let allowed: AllowedReceivers;
   let dns: DnsServer;
   let service: Service;

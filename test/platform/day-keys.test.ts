@@ -6,6 +6,7 @@ import { createDayKeys, type DayKey, type DayKeys } from '../../platform/day-key
 import { masterKeyFrom } from '../../platform/master-key.ts';
 import { NOON } from '../support/api.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { manualClock } from '../support/manual-clock.ts';
 
 const TODAY = '2026-03-14';
 const master = masterKeyFrom(randomBytes(32));
@@ -22,8 +23,8 @@ afterAll(async () => {
 });
 
 /** The keys of a process with this clock, without a cache. */
-const inProcess = (clock = { at: NOON }): DayKeys =>
-  createDayKeys({ pool, master, clock: { now: () => clock.at }, recheckMs: 0 });
+const inProcess = (clock = manualClock(NOON)): DayKeys =>
+  createDayKeys({ pool, master, clock, recheckMs: 0 });
 const today = async (keys: DayKeys): Promise<DayKey> => {
   const key = await keys.of(TODAY);
   if (key === null) throw new Error('the key of today is gone');
@@ -32,10 +33,10 @@ const today = async (keys: DayKeys): Promise<DayKey> => {
 
 describe('a day key that another process destroyed while its clock was ahead', () => {
   const destroyed = async (): Promise<DayKeys> => {
-    const clock = { at: NOON + 365 * DAY };
+    const clock = manualClock(NOON + 365 * DAY);
     const keys = inProcess(clock);
     await keys.destroyExpired();
-    clock.at = NOON;
+    clock.set(NOON);
     return keys;
   };
 
@@ -56,11 +57,11 @@ describe('a day key that another process destroyed while its clock was ahead', (
   });
 
   it('stays destroyed once the day has expired by the clock of the process that has it', async () => {
-    const clock = { at: NOON };
+    const clock = manualClock(NOON);
     const running = inProcess(clock);
     await today(running);
     await destroyed();
-    clock.at = NOON + 31 * DAY;
+    clock.set(NOON + 31 * DAY);
     expect(await running.of(TODAY)).toBeNull();
     expect((await pool.query('select from work.keyring')).rowCount).toBe(0);
   });

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLocalLimiter, createRateLimiter, sweepRates } from '../../platform/rate-limit.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { manualClock } from '../support/manual-clock.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -15,24 +16,17 @@ afterAll(async () => {
   await database.drop();
 });
 
-const manual = (at = 1_000_000) => ({
-  at,
-  now() {
-    return this.at;
-  },
-});
-
 describe('a limit in one process', () => {
   it('admits the ceiling at once, and no more until the oldest is a window ago', () => {
-    const clock = manual();
+    const clock = manualClock();
     const limiter = createLocalLimiter(clock);
     const admitted = Array.from({ length: 30 }, () => limiter.admit('k', 10)).filter(
       (verdict) => verdict === null,
     );
     expect(admitted).toHaveLength(10);
-    clock.at += 999;
+    clock.advance(999);
     expect(limiter.admit('k', 10)).toEqual({ retryMs: 1 });
-    clock.at += 1;
+    clock.advance(1);
     expect(limiter.admit('k', 10)).toBeNull();
   });
 
@@ -42,12 +36,12 @@ describe('a limit in one process', () => {
         fc.integer({ min: 1, max: 8 }),
         fc.array(fc.integer({ min: 0, max: 400 })),
         (ceiling, steps) => {
-          const clock = manual();
+          const clock = manualClock();
           const limiter = createLocalLimiter(clock);
           const admitted: number[] = [];
           for (const step of steps) {
-            clock.at += step;
-            if (limiter.admit('k', ceiling) === null) admitted.push(clock.at);
+            clock.advance(step);
+            if (limiter.admit('k', ceiling) === null) admitted.push(clock.now());
           }
           for (const at of admitted) {
             expect(admitted.filter((other) => other > at - 1_000 && other <= at).length).toBeLessThanOrEqual(
@@ -60,7 +54,7 @@ describe('a limit in one process', () => {
   });
 
   it('limits names separately and applies a changed ceiling', () => {
-    const limiter = createLocalLimiter(manual());
+    const limiter = createLocalLimiter(manualClock());
     expect([limiter.admit('a', 1), limiter.admit('b', 1)]).toEqual([null, null]);
     expect(limiter.admit('a', 1)).not.toBeNull();
     expect(limiter.admit('a', 5)).toBeNull();
@@ -68,7 +62,7 @@ describe('a limit in one process', () => {
 });
 
 describe('a limit over several processes', () => {
-  const two = (clock = manual()) => {
+  const two = (clock = manualClock()) => {
     const options = { pool, clock, alone: () => false };
     return { clock, both: [createRateLimiter(options), createRateLimiter(options)] as const };
   };
@@ -93,8 +87,8 @@ describe('a limit over several processes', () => {
     const processes = two();
     const admitted: [at: number, count: number][] = [];
     for (let step = 0; step < 40; step += 1) {
-      processes.clock.at += 130;
-      admitted.push([processes.clock.at, await count('steady', 20, 10, processes)]);
+      processes.clock.advance(130);
+      admitted.push([processes.clock.now(), await count('steady', 20, 10, processes)]);
     }
     for (const [at] of admitted) {
       const window = admitted.filter(([other]) => other > at - 1_000 && other <= at);
@@ -105,11 +99,11 @@ describe('a limit over several processes', () => {
   });
 
   it('refuses nothing far below the ceiling, however many processes there are', async () => {
-    const clock = manual();
+    const clock = manualClock();
     const limiters = Array.from({ length: 4 }, () => createRateLimiter({ pool, clock, alone: () => false }));
     let refused = 0;
     for (let step = 0; step < 60; step += 1) {
-      clock.at += 60;
+      clock.advance(60);
       const limiter = limiters[step % limiters.length];
       if ((await limiter?.admit('gentle', 50)) !== null) refused += 1;
       if ((await limiter?.admit('gentle intake', 900, 60_000)) !== null) refused += 1;
@@ -118,7 +112,7 @@ describe('a limit over several processes', () => {
   });
 
   it('outlives a process when its window is longer than a second', async () => {
-    const clock = manual();
+    const clock = manualClock();
     const admit = () => createRateLimiter({ pool, clock, alone: () => true }).admit('intake', 2, 60_000);
     expect([await admit(), await admit()]).toEqual([null, null]);
     expect(await admit()).not.toBeNull();
@@ -138,50 +132,50 @@ describe.each([
   ['a year', 365 * 86_400_000],
 ])('a rate that a clock ahead by %s used up', (by, ahead) => {
   it.each([1_000, 60_000])('is free a window of %i ms after the correction', async (windowMs) => {
-    const clock = manual(Date.UTC(2026, 2, 1));
+    const clock = manualClock(Date.UTC(2026, 2, 1));
     const limiter = createRateLimiter({ pool, clock, alone: () => false });
     const spend = () => limiter.admit(`spent ${by} ${windowMs}`, 2, windowMs);
-    clock.at += ahead;
+    clock.advance(ahead);
     expect([await spend(), await spend()]).toEqual([null, null]);
     expect(await spend()).not.toBeNull();
-    clock.at -= ahead;
+    clock.advance(-ahead);
     const refused = await spend();
     expect(refused?.retryMs).toBeLessThanOrEqual(windowMs * 1.1);
-    clock.at += refused?.retryMs ?? 0;
+    clock.advance(refused?.retryMs ?? 0);
     expect([await spend(), await spend()]).toEqual([null, null]);
     expect(await spend()).not.toBeNull();
   });
 
   it('is deleted', async () => {
-    const clock = manual(Date.UTC(2026, 2, 1));
+    const clock = manualClock(Date.UTC(2026, 2, 1));
     const limiter = createRateLimiter({ pool, clock, alone: () => false });
-    clock.at += ahead;
+    clock.advance(ahead);
     await limiter.admit(`ahead ${by}`, 2);
-    clock.at -= ahead;
-    await sweepRates(pool, 'ahead ', clock.at);
+    clock.advance(-ahead);
+    await sweepRates(pool, 'ahead ', clock.now());
     expect((await pool.query(`select from work.rate where name ^@ 'ahead '`)).rows).toEqual([]);
   });
 });
 
 describe('rates without recent use', () => {
   it('are deleted by the prefix of their names', async () => {
-    const clock = manual();
+    const clock = manualClock();
     const limiter = createRateLimiter({ pool, clock, alone: () => false });
     await limiter.admit('swept a', 10);
     await limiter.admit('kept', 10);
-    clock.at += 1_900;
+    clock.advance(1_900);
     await limiter.admit('swept b', 10);
-    await sweepRates(pool, 'swept ', clock.at + 200);
+    await sweepRates(pool, 'swept ', clock.now() + 200);
     const { rows } = await pool.query(
       `select name from work.rate where name in ('swept a', 'swept b', 'kept')`,
     );
     expect(rows.map(({ name }) => name).toSorted()).toEqual(['kept', 'swept b']);
     const window = 60_000;
     await limiter.admit('swept c', 10, window);
-    await sweepRates(pool, 'swept ', clock.at + window, window);
+    await sweepRates(pool, 'swept ', clock.now() + window, window);
     const left = () => pool.query(`select from work.rate where name = 'swept c'`);
     expect((await left()).rowCount).toBe(1);
-    await sweepRates(pool, 'swept ', clock.at + 3 * window, window);
+    await sweepRates(pool, 'swept ', clock.now() + 3 * window, window);
     expect((await left()).rowCount).toBe(0);
   });
 });

@@ -110,7 +110,7 @@ describe('billing completed reveals', () => {
     const partner_id = randomUUID();
     const reveal = completedReveal({ partner_id, expires_at: '2026-03-01T12:00:01.000Z' });
     await complete(stack.store, reveal);
-    stack.clock.at += 86_400_000;
+    stack.clock.advance(86_400_000);
     expect(await Array.fromAsync(stack.store.readStream(revealStream(reveal.reveal_id)))).toEqual([]);
     const billing = started();
     await billing.caughtUp();

@@ -82,8 +82,8 @@ describe.each([
     };
 
     it('attempts work on time that was requested, failed or claimed under that clock', async () => {
-      const right = stack.clock.at;
-      stack.clock.at += ahead;
+      const right = stack.clock.now();
+      stack.clock.advance(ahead);
       await submit();
       await stack.caughtUp([lookups]);
       const worker = attempts(failing);
@@ -95,9 +95,9 @@ describe.each([
       await stack.rows(
         `insert into work.claim (item, cycle, attempt, lease_until) values ('8.8.8.8', 1, 2, $1)
          on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until`,
-        [new Date(stack.clock.at + 20_000)],
+        [new Date(stack.clock.now() + 20_000)],
       );
-      stack.clock.at = right;
+      stack.clock.set(right);
       attempts(failing);
       await until('the second attempt is made', () => asked === 2);
       await until(
@@ -110,8 +110,8 @@ describe.each([
     });
 
     it('submits the reservation', async () => {
-      const right = stack.clock.at;
-      stack.clock.at += ahead;
+      const right = stack.clock.now();
+      stack.clock.advance(ahead);
       await submit({
         ...streams,
         store: {
@@ -122,7 +122,7 @@ describe.each([
               : stack.store.append(stream, expected, events),
         },
       });
-      stack.clock.at = right;
+      stack.clock.set(right);
       await stack.caughtUp([lookups]);
       expect(await submitLeftReservations({ ...streams, ...stack })).toBe(1);
       expect(reported).toContain('reservation');
@@ -142,10 +142,10 @@ describe.each([
         });
         return stack.store.append(intakeStream(partner), 'any', events);
       };
-      await append(stack.clock.at + ahead);
-      await append(stack.clock.at);
-      stack.clock.at += 91 * DAY;
-      await append(stack.clock.at);
+      await append(stack.clock.now() + ahead);
+      await append(stack.clock.now());
+      stack.clock.advance(91 * DAY);
+      await append(stack.clock.now());
       await truncateIntakes(stack);
       const left = await Array.fromAsync(stack.store.readStream(intakeStream(partner)));
       expect(left.map(({ revision }) => revision)).toEqual([1, 2]);
@@ -222,7 +222,7 @@ describe.each([
   });
 
   it('checks on time where a custom domain points', async () => {
-    const right = stack.clock.at;
+    const right = stack.clock.now();
     await stack.rows(
       `insert into work.domain_look (domain_id, hostname, looks, looked_at, due_at, recorded_at)
        values ($1, 'visits.example.com', 1, $2, $3, $2)`,

@@ -104,7 +104,7 @@ const isIn = (status: string, last_error: string | null) =>
 /** Moves the clock and waits for a check after it. */
 const lookAfter = async (ms: number, outcome: string) => {
   const before = outcomes.length;
-  stack.clock.at += ms;
+  stack.clock.advance(ms);
   await eventually('somebody has looked', () => outcomes.length > before);
   expect(outcomes.at(-1)).toBe(outcome);
 };
@@ -118,7 +118,7 @@ const typesOf = async (stream: string) =>
 const dueIn = async (): Promise<number | null> => {
   const [row] = await stack.rows('select due_at from work.domain_look');
   const due = row?.due_at as Date | null | undefined;
-  return due ? due.getTime() - stack.clock.at : null;
+  return due ? due.getTime() - stack.clock.now() : null;
 };
 
 describe('a claimed domain', () => {
@@ -186,7 +186,7 @@ describe('a claimed domain', () => {
       await stack.pool.query(
         `insert into work.domain_look (domain_id, hostname, partner_id, due_at, recorded_at)
          values (gen_random_uuid(), $1, $2, $3, $3)`,
-        [hostname, partner, new Date(stack.clock.at)],
+        [hostname, partner, new Date(stack.clock.now())],
       );
     };
     for (let n = 0; n < 20; n += 1) await isDue(`${n}.silent.example`, PARTNER);
@@ -220,14 +220,14 @@ describe('a claimed domain', () => {
     await stack.pool.query(
       `insert into work.claim (item, cycle, attempt, lease_until)
        select domain_id::text, 0, 1, $1 from work.domain_look`,
-      [new Date(stack.clock.at + 20_000)],
+      [new Date(stack.clock.now() + 20_000)],
     );
     lookOut();
     dns.says(HOSTNAME, [SERVICE_HOST]);
     await claim(randomUUID(), 'other.example.com');
     await eventually('the other one was looked at', () => outcomes.includes('no_such_name'));
     expect(outcomes).not.toContain('points_here');
-    stack.clock.at += 20_001;
+    stack.clock.advance(20_001);
     await isIn('active', null);
   });
 
@@ -254,7 +254,7 @@ describe('a claimed domain', () => {
 describe('an operation over two streams', () => {
   const takePlace = async (tracker: string, domain_id = randomUUID(), hostname = HOSTNAME) => {
     const command = { type: 'Take', tracker_id: tracker, partner_id: PARTNER, domain_id, hostname } as const;
-    const at = stack.clock.at;
+    const at = stack.clock.now();
     const places = createSlotsBatcher(stack.store);
     await places.submit(domainSlotsStream(tracker), { ...command, at }, stack.context(), () => null);
     return domain_id;
@@ -288,7 +288,7 @@ describe('an operation over two streams', () => {
   it('is completed when a slot was released and the domain was not', async () => {
     const tracker_id = randomUUID();
     const { domain_id } = await claim(tracker_id);
-    const free = { type: 'Free', tracker_id, domain_id, at: stack.clock.at } as const;
+    const free = { type: 'Free', tracker_id, domain_id, at: stack.clock.now() } as const;
     const places = createSlotsBatcher(stack.store);
     await places.submit(domainSlotsStream(tracker_id), free, stack.context(), () => null);
     await stack.caughtUp([domains]);
@@ -323,7 +323,7 @@ describe('an operation over two streams', () => {
       (row) => row === null,
     );
     const command = { type: 'Claim', domain_id: late, hostname: HOSTNAME } as const;
-    const whose = { tracker_id, partner_id: PARTNER, proven: false, at: stack.clock.at };
+    const whose = { tracker_id, partner_id: PARTNER, proven: false, at: stack.clock.now() };
     const names = createNamesBatcher(store);
     await names.submit(domainStream(HOSTNAME), { ...command, ...whose }, stack.context(), () => null);
     await eventually(

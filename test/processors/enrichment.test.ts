@@ -110,7 +110,7 @@ describe('the attempts at an enrichment', () => {
     worker.nudge();
     await stack.caughtUp([lookups]);
     expect(asked).toBe(1);
-    stack.clock.at += 15_000;
+    stack.clock.advance(15_000);
     await until('it is saved', async () => (await enrichmentOf('8.8.3.1')).saved);
     expect(asked).toBe(2);
     await worker.stop();
@@ -131,7 +131,7 @@ describe('the attempts at an enrichment', () => {
     }, 1);
     await until('the first worker began', () => began);
     const alive = attempts(async () => company);
-    stack.clock.at += 60_000;
+    stack.clock.advance(60_000);
     const saved = await until(
       'the other one completed it',
       async () => (await enrichmentOf('8.8.4.1')).saved,
@@ -172,7 +172,7 @@ describe('a reservation whose submission failed', () => {
     const sweep = () =>
       submitLeftReservations({ ...streams, pool: stack.pool, clock: stack.clock, log: stack.log });
     expect(await sweep()).toBe(0);
-    stack.clock.at += 5_000;
+    stack.clock.advance(5_000);
     expect(await sweep()).toBe(1);
     expect((await enrichmentOf('8.8.5.2')).open?.reservations.first()?.partner_id).toBe(partner);
     await stack.caughtUp([lookups]);
@@ -198,7 +198,7 @@ describe('a reservation whose submission failed', () => {
       stack.context(),
     );
     await stack.caughtUp([lookups]);
-    stack.clock.at += 5_000;
+    stack.clock.advance(5_000);
     await submitLeftReservations({ ...streams, pool: stack.pool, clock: stack.clock, log: stack.log });
     const types = (await Array.fromAsync(stack.store.readStream(intakeStream(anna)))).map(
       (event) => event.type,

@@ -60,15 +60,15 @@ const rows = async (day: string) =>
 
 describe('the signals of a day', () => {
   it("are deleted when the last of them has expired, not before, while the next day's signals stay", async () => {
-    const begun = stack.clock.at;
+    const begun = stack.clock.now();
     const stream = await come();
     await come();
-    stack.clock.at = begun + DAY;
+    stack.clock.set(begun + DAY);
     const next = await come();
-    stack.clock.at = Date.parse('2026-04-01') - 1;
+    stack.clock.set(Date.parse('2026-04-01') - 1);
     await run();
     expect([await stored(stream), await rows('2026-03-01')]).toEqual([2, 4]);
-    stack.clock.at = Date.parse('2026-04-01');
+    stack.clock.set(Date.parse('2026-04-01'));
     for (let runs = 0; runs < 2; runs += 1) {
       await run();
       expect([await stored(stream), await rows('2026-03-01')]).toEqual([0, 0]);
@@ -80,28 +80,28 @@ describe('the signals of a day', () => {
   });
 
   it('cannot be decrypted from a copy after their day key is destroyed', async () => {
-    stack.clock.at = Date.parse('2026-05-01T12:00:00Z');
+    stack.clock.set(Date.parse('2026-05-01T12:00:00Z'));
     const stream = await come();
     const [kept] = (await stack.rows('select data from eventlog.event where stream = $1', [stream])) as [
       { data: { clues: [{ domain: string; sealed: string }] } },
     ];
     const [{ domain, sealed }] = kept.data.clues;
-    const begun = stack.clock.at;
+    const begun = stack.clock.now();
     const open = async () => {
       const thief = createDayKeys({ pool: stack.pool, master, clock: { now: () => begun } });
       return (await thief.of('2026-05-01'))?.open(Buffer.from(sealed, 'base64'), domain).toString();
     };
     expect(await open()).toBe('acme.io');
-    stack.clock.at = Date.parse('2026-06-01');
+    stack.clock.set(Date.parse('2026-06-01'));
     await keys.destroyExpired();
     await expect(open()).rejects.toThrow();
   });
 
   it('are deleted completely by the next run when a run died after it deleted the stream', async () => {
-    stack.clock.at = Date.parse('2026-07-01T12:00:00Z');
+    stack.clock.set(Date.parse('2026-07-01T12:00:00Z'));
     await run();
     const stream = await come();
-    stack.clock.at += 31 * DAY;
+    stack.clock.advance(31 * DAY);
     await expect(run(() => Promise.reject(new Error('killed')))).rejects.toThrow('killed');
     expect([await stored(stream), await rows('2026-07-01')]).toEqual([0, 2]);
     await run();
@@ -109,16 +109,16 @@ describe('the signals of a day', () => {
   });
 
   it('stay until every consumer has read them, and the wait is logged', async () => {
-    stack.clock.at = Date.parse('2026-09-01T12:00:00Z');
+    stack.clock.set(Date.parse('2026-09-01T12:00:00Z'));
     const stream = await come();
     const [{ position }] = (await stack.rows('select position from eventlog.event where stream = $1', [
       stream,
     ])) as [{ position: string }];
     await readerAt(BigInt(position) - 1n);
-    stack.clock.at = Date.parse('2026-10-02') + 10 * MINUTE - 1;
+    stack.clock.set(Date.parse('2026-10-02') + 10 * MINUTE - 1);
     await run();
     expect([await stored(stream), blocked.at(-1), warnings]).toEqual([1, [0, 0], []]);
-    stack.clock.at += 1;
+    stack.clock.advance(1);
     await run();
     expect([await stored(stream), blocked.at(-1)]).toEqual([1, [1, 600]]);
     expect(warnings).toMatchObject([

@@ -13,15 +13,15 @@ let begun: number;
 beforeAll(async () => {
   stack = await startTestStack();
   ({ store } = stack);
-  begun = stack.clock.at;
+  begun = stack.clock.now();
 });
 afterAll(() => stack.close());
 beforeEach(() => {
-  stack.clock.at = begun;
+  stack.clock.set(begun);
 });
 
 const append = (stream: string, expected: number | 'no_stream' = 'no_stream', id: string = randomUUID()) => {
-  const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(stack.clock.at).toISOString() };
+  const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(stack.clock.now()).toISOString() };
   return store.append(stream, expected, [{ id, type: 'test.Happened.v1', data: {}, metadata }]);
 };
 const deleted = async (stream: string): Promise<string> => {
@@ -31,8 +31,8 @@ const deleted = async (stream: string): Promise<string> => {
 };
 const refuses = (stream: string) => expect(append(stream)).rejects.toBeInstanceOf(StreamExpired);
 const forgetAfter = async (days: number) => {
-  stack.clock.at += days * DAY;
-  await forgetNames({ store, clock: { now: () => stack.clock.at } });
+  stack.clock.advance(days * DAY);
+  await forgetNames({ store, clock: stack.clock });
 };
 
 describe('the name of a deleted stream', () => {

@@ -80,7 +80,7 @@ it('the reveal sweep keeps a reveal that a clock ahead took for expired and requ
   await stack.project([reveals]);
   const { store } = stack;
   const session = { session_id: randomUUID(), tracker_id: randomUUID(), partner_id: partner };
-  const times = { created_at: isoTime(stack.clock.at), expires_at: isoTime(stack.clock.at + 60_000) };
+  const times = { created_at: isoTime(stack.clock.now()), expires_at: isoTime(stack.clock.now() + 60_000) };
   const requested = {
     type: 'reveals.RevealRequested.v1',
     data: { reveal_id, ...session, key_id: 'key_a', user_id: null, ...times },
@@ -102,11 +102,11 @@ it('the reveal sweep keeps a reveal that a clock ahead took for expired and requ
       },
       request: async () => true,
     });
-  const right = stack.clock.at;
-  stack.clock.at += 365 * DAY;
+  const right = stack.clock.now();
+  stack.clock.advance(365 * DAY);
   await ask();
   expect(asked).toEqual([]);
-  stack.clock.at = right;
+  stack.clock.set(right);
   await ask();
   expect(asked).toHaveLength(1);
 });

@@ -67,10 +67,10 @@ const stored = async (ip: string) =>
 describe('a snapshot run of enrichments', () => {
   it('replaces the events of a past day an hour after its end, and not before', async () => {
     const ip = await enriched(ended);
-    stack.clock.at = DUE - 1;
+    stack.clock.set(DUE - 1);
     await run();
     expect(await stored(ip)).toEqual(['EnrichmentRequested', 'EnrichmentCompleted']);
-    stack.clock.at = DUE;
+    stack.clock.set(DUE);
     await run();
     expect(await stored(ip)).toEqual(['EnrichmentSnapshotted']);
     const [row] = await stack.rows('select * from read.saved_lookup where ip = $1', [ip]);
@@ -86,7 +86,7 @@ describe('a snapshot run of enrichments', () => {
   it.each(['before', 'after'] as const)(
     'is completed by the next run when it is killed %s any of its calls',
     async (when) => {
-      stack.clock.at = DUE;
+      stack.clock.set(DUE);
       for (let n = 0, died = true; died; n += 1) {
         const ips = [await enriched(ended), await enriched(ended)];
         const dying = dyingStore(stack.store, n, when);
@@ -105,7 +105,7 @@ describe('a snapshot run of enrichments', () => {
   );
 
   it('skips enrichments in progress and events that a consumer has not read yet', async () => {
-    stack.clock.at = DUE;
+    stack.clock.set(DUE);
     const open = await enriched((ip) => [...ended(ip), round(requested(2, 'refresh'), ip)]);
     await stack.pool.query('update work.processor set position = 0 where name = $1', [READER]);
     const unread = await enriched(ended);
@@ -128,7 +128,7 @@ describe('a snapshot run of enrichments', () => {
 
   it('keeps the exact times of reported results for two days', async () => {
     await stack.pool.query('update work.processor set position = 0 where name = $1', [READER]);
-    stack.clock.at = AT + 2 * DAY + HOUR;
+    stack.clock.set(AT + 2 * DAY + HOUR);
     const ip = await enriched(ended);
     await run();
     expect(blocked.at(-1)).toEqual(['saved-lookups', 1, 3_600]);

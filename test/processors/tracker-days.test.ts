@@ -60,10 +60,10 @@ describe('the daily counts of trackers', () => {
     await session();
     await close();
     expect(await trackerDaysClosedBefore(stack)).toBeNull();
-    stack.clock.at += 12 * HOUR + HOUR / 2;
+    stack.clock.advance(12 * HOUR + HOUR / 2);
     await close();
     expect(await trackerDaysClosedBefore(stack)).toBeNull();
-    stack.clock.at += DAY + HOUR;
+    stack.clock.advance(DAY + HOUR);
     await close();
     await stack.caughtUp(PROJECTIONS);
     expect(await trackerDaysClosedBefore(stack)).toBe('2026-03-03');
@@ -76,22 +76,22 @@ describe('the daily counts of trackers', () => {
     "are open after a clock ahead by %s closed them, and are closed again after the day's end",
     async (_by, ahead) => {
       await session();
-      stack.clock.at += ahead;
+      stack.clock.advance(ahead);
       await close();
       expect(await hours()).toEqual([{ hour: '03-01 12', sessions: 1 }]);
-      stack.clock.at -= ahead;
+      stack.clock.advance(-ahead);
       await close();
       await stack.caughtUp(PROJECTIONS);
       expect(await trackerDaysClosedBefore(stack)).toBeNull();
       await session();
-      stack.clock.at += HOUR;
+      stack.clock.advance(HOUR);
       await session();
-      stack.clock.at += DAY;
+      stack.clock.advance(DAY);
       await close();
       await close();
       await stack.caughtUp(PROJECTIONS);
       expect(await trackerDaysClosedBefore(stack)).toBe('2026-03-02');
-      stack.clock.at += 31 * DAY;
+      stack.clock.advance(31 * DAY);
       await rebuild({ ...stack, projections: PROJECTIONS });
       expect(await hours()).toEqual([
         { hour: '03-01 12', sessions: 2 },
@@ -103,18 +103,18 @@ describe('the daily counts of trackers', () => {
   it('stay the same after thirty days, when the sessions are gone; a second close adds nothing', async () => {
     await session();
     await session();
-    stack.clock.at += HOUR;
+    stack.clock.advance(HOUR);
     await session();
     const before = [
       { hour: '03-01 12', sessions: 2 },
       { hour: '03-01 13', sessions: 1 },
     ];
     expect(await hours()).toEqual(before);
-    stack.clock.at += DAY;
+    stack.clock.advance(DAY);
     await close();
     await close();
     expect(await hours()).toEqual(before);
-    stack.clock.at += 31 * DAY;
+    stack.clock.advance(31 * DAY);
     await rebuild({ ...stack, projections: PROJECTIONS });
     expect(await hours()).toEqual(before);
   });

@@ -22,28 +22,9 @@ import { allProjections } from '../../projections/all.ts';
 import { type TestDatabase, testDatabase } from './database.ts';
 import { MASTER_KEY } from './doorplate.ts';
 import { eventually } from './eventually.ts';
+import { type ManualClock, manualClock, NOON } from './manual-clock.ts';
 
-/** A clock that stands still until it is moved. */
-export interface ManualClock extends Clock {
-  advance(ms: number): void;
-  set(ms: number): void;
-}
-
-/** In the middle of an hour and of a day. */
-export const NOON = Date.UTC(2026, 2, 14, 12, 30);
-
-export const manualClock = (start = NOON): ManualClock => {
-  let now = start;
-  return {
-    now: () => now,
-    advance: (ms) => {
-      now += ms;
-    },
-    set: (ms) => {
-      now = ms;
-    },
-  };
-};
+export { type ManualClock, manualClock, NOON };
 
 export interface ApiOptions {
   readonly clock?: Clock;

@@ -1,5 +1,6 @@
 /** Delivery workers with the test's receiver, over a real store, read model and claims. */
 import { setTimeout } from 'node:timers/promises';
+import type pg from 'pg';
 import { toNewEvents } from '../../commands/handle.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import { deliveryEvents, webhookEvents } from '../../domain/webhooks/events.ts';
@@ -34,8 +35,41 @@ const runningClock = (from: number): RunningClock => {
   };
 };
 
+/** A worker's query for due deliveries of one endpoint. */
+export interface Poll {
+  readonly webhookId: string;
+  /** Milliseconds: `performance.now()` when the query was sent. */
+  readonly sentAt: number;
+  /** The time of its claims, by the workers' clock. */
+  readonly at: number;
+  readonly claimed: number;
+}
+
+/** A pool that records every query for due deliveries once it is answered. */
+const recordingPolls = (pool: pg.Pool, polls: Poll[]): pg.Pool => {
+  const query = async (config: pg.QueryConfig) => {
+    const sentAt = performance.now();
+    const result = await pool.query(config);
+    if (config.name === 'claim_deliveries') {
+      const at = Number(config.values?.[3]);
+      polls.push(
+        ...result.rows.map(({ webhook_id, claims }) => ({
+          webhookId: webhook_id,
+          sentAt,
+          at,
+          claimed: claims.length,
+        })),
+      );
+    }
+    return result;
+  };
+  return Object.assign(Object.create(pool), { query });
+};
+
 export interface Deliverer {
   readonly clock: RunningClock;
+  /** The polls of all workers that have been answered. */
+  polls(of: TestEndpoint): Poll[];
   append(...events: { type: string; data: object }[]): Promise<void>;
   /** Queues this number of deliveries for an endpoint. */
   queue(of: TestEndpoint, count: number): Promise<TestDelivery[]>;
@@ -49,7 +83,9 @@ const context = (clock: Clock) => ({ correlationId: 'c', causationId: 'c', at: c
 
 /** Creates the workers' clock; the stack must project `deliveries`. */
 export const openDeliverer = (stack: TestStack, store: EventStore = stack.store): Deliverer => {
-  const clock = runningClock(stack.clock.at);
+  const clock = runningClock(stack.clock.now());
+  const polls: Poll[] = [];
+  const pool = recordingPolls(stack.pool, polls);
   const append = async (...events: { type: string; data: object }[]): Promise<void> => {
     const made = toNewEvents({ ...webhookEvents, ...deliveryEvents }, events, context(clock));
     await stack.store.append(`deliveries-${isoTime(clock.now()).slice(0, 10)}`, 'any', made);
@@ -57,6 +93,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
   };
   return {
     clock,
+    polls: ({ webhook_id }) => polls.filter(({ webhookId }) => webhookId === webhook_id),
     append,
     queue: async (of, count) => {
       const made = Array.from({ length: count }, () => aDelivery(of));
@@ -66,7 +103,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
     start: (receive, over = {}) => {
       const worker = startDeliveries({
         store,
-        pool: stack.pool,
+        pool,
         clock,
         log: stack.log,
         projections: ['deliveries'],

@@ -68,7 +68,7 @@ export const openExpiry = async () => {
     rows,
     visit,
     at: (instant: number): void => {
-      clock.at = instant;
+      clock.set(instant);
     },
     /** null: the processor has no checkpoint. */
     readerAt: (position: bigint | null) =>

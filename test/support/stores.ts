@@ -6,11 +6,11 @@ const { EVENTSTORE_URL } = process.env;
 export type StoreEnv = Readonly<Record<string, string>>;
 
 /**
- * Tests on the embedded PostgreSQL, and on the EventStoreDB that `EVENTSTORE_URL` names; without it they are skipped
+ * Describes tests on PostgreSQL and on the EventStoreDB that `EVENTSTORE_URL` names; without it they are skipped
  * by name.
  */
 export const describeOnStores = (what: string, body: (env: StoreEnv) => void): void => {
-  describe(`${what} on the embedded PostgreSQL`, () => body({}));
+  describe(`${what} on PostgreSQL`, () => body({}));
   const other = `${what} on EventStoreDB, where EVENTSTORE_URL names one`;
   if (EVENTSTORE_URL === undefined) describe(other, () => it.skip('is skipped', () => undefined));
   else describe(other, () => body({ EVENTSTORE_URL }));

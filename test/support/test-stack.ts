@@ -4,15 +4,11 @@ import type { CommandContext } from '../../commands/handle.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { createTail, type Tail } from '../../event-store/tail.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { createProgress, type Progress } from '../../projections/progress.ts';
 import type { Projection } from '../../projections/projection.ts';
 import { type TestDatabase, testDatabase } from './database.ts';
 import { startProjections } from './leading.ts';
-
-export interface ManualClock extends Clock {
-  at: number;
-}
+import { type ManualClock, manualClock } from './manual-clock.ts';
 
 /** A database for the test, and what a test below the HTTP level needs. */
 export interface TestStack {
@@ -40,12 +36,7 @@ export const startTestStack = async (database?: TestDatabase): Promise<TestStack
   const { url, drop } = database ?? (await testDatabase());
   const pool = new pg.Pool({ connectionString: url, max: 5 });
   pool.on('error', () => undefined);
-  const clock: ManualClock = {
-    at: START,
-    now() {
-      return this.at;
-    },
-  };
+  const clock = manualClock(START);
   const now = () => clock.now();
   const store = createPostgresEventStore({ url, now });
   const progress = createProgress({ url, pool });
