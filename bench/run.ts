@@ -32,7 +32,7 @@ const ROWS: readonly Row[] = [
   ...[migrationsRow, yearsRow],
 ];
 /** Rows that start their own services. */
-const APART: readonly Row[] = [
+const STANDALONE: readonly Row[] = [
   unitCosts,
   deliveries,
   rebuildRow,
@@ -102,7 +102,7 @@ const run = async (): Promise<void> => {
   const machine = whole ? await bench.machine() : null;
   const lines: Line[] = [];
   for (const row of chosen) {
-    if (APART.includes(row)) await bench.endProduct();
+    if (STANDALONE.includes(row)) await bench.endProduct();
     say(`row ${row.name}`);
     const measured = await runRow(row, bench);
     process.stderr.write(`${table(measured)}\n${notes(measured)}\n`);

@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { subscribe, tell } from './rows/deliveries.ts';
+import { measureDeliveries, subscribe } from './rows/deliveries.ts';
 import { savedAnswer, savedPlan } from './rows/saved-lookups.ts';
 import { newPlan } from './rows/submissions.ts';
 import { startWebhookSink } from './support/bare-deliveries.ts';
@@ -96,7 +96,7 @@ const measure = async (size: Size): Promise<{ figures: number[]; machine: string
     quiet,
   );
   const sites = await subscribe(cluster, sink);
-  const told = () => cluster.beside((runtime) => tell(bench, runtime, cluster, sites, sink));
+  const told = () => cluster.beside((runtime) => measureDeliveries(bench, runtime, cluster, sites, sink));
   await told();
   const delivered = await rounds(async () => (await told()).perSecond, quiet);
   const { date, cores, cpu, postgresql } = await describeMachine(cluster, 'postgresql');

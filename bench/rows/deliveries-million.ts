@@ -14,7 +14,7 @@ import { captureToReceiver, createEndpoint, startDelivering } from '../support/w
 const SMALL_SIZE = 10_000;
 const PAGES_A_SECOND = 40;
 const CONNECTIONS = 4;
-const PLACES = 600;
+const PAGES = 600;
 const MOST_SECONDS = 5;
 const CLAIMS = 40;
 const CAPTURES_A_SECOND = 50;
@@ -79,11 +79,11 @@ const filled = async (bench: Bench, sink: WebhookSink, count: number): Promise<F
     const { cursors } = runtime;
     const pathOf = async (_: unknown, n: number) => {
       // Far enough from the end that the page is full.
-      const place = BigInt(FIRST + 100 + Math.floor((n / PLACES) * (count - 100)));
-      const cursor = await cursors.seal(place, `deliveries ${partner} ${webhook} *`);
+      const position = BigInt(FIRST + 100 + Math.floor((n / PAGES) * (count - 100)));
+      const cursor = await cursors.seal(position, `deliveries ${partner} ${webhook} *`);
       return `/v1/webhooks/${webhook}/deliveries?cursor=${cursor}`;
     };
-    return Promise.all(Array.from({ length: PLACES }, pathOf));
+    return Promise.all(Array.from({ length: PAGES }, pathOf));
   });
   // All read models are past them.
   await capture(product, tracker, addressOf(bench.freshAddresses(1)));
@@ -91,7 +91,7 @@ const filled = async (bench: Bench, sink: WebhookSink, count: number): Promise<F
   const page = await service.call('GET', paths.at(-1) ?? '', { key });
   if (page.body.deliveries?.length !== 50) throw new Error(`no full page: ${JSON.stringify(page.body)}`);
   // Neighbouring numbers give distant pages, so that no page is cached because of the one before.
-  return { product, webhook, tracker, paths: paths.map((_, n) => paths[(n * 7_919) % PLACES] as string) };
+  return { product, webhook, tracker, paths: paths.map((_, n) => paths[(n * 7_919) % PAGES] as string) };
 };
 
 const delivered = async ({ service, keys: [key = ''] }: Product, webhook: string): Promise<void> => {
@@ -172,7 +172,7 @@ const pages = async ({ effort }: Bench, few: Filled, many: Filled): Promise<Line
     () => p50(few),
   );
   return compared(effort.saved, 'history page', a, b, [
-    `${PAGES_A_SECOND} pages a second, from ${PLACES.toLocaleString('en')} places`,
+    `${PAGES_A_SECOND} pages a second, from ${PAGES.toLocaleString('en')} places`,
   ]);
 };
 

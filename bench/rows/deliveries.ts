@@ -60,10 +60,11 @@ const measure = async (
   const bare = await bareDeliveries(sink);
   try {
     const sites = await subscribe(product, sink);
-    const told = () => product.beside((runtime) => tell(bench, runtime, product, sites, sink));
+    const measure = () =>
+      product.beside((runtime) => measureDeliveries(bench, runtime, product, sites, sink));
     // The connections are open.
-    await told();
-    const { a, b } = await alternate(bench.effort.rounds, told, () => bare.measure(bench.effort.seconds));
+    await measure();
+    const { a, b } = await alternate(bench.effort.rounds, measure, () => bare.measure(bench.effort.seconds));
     const waits = await measureLatency(bench, product, sink);
     return [throughput(row, a, b), latency(row, waits)];
   } finally {
@@ -93,7 +94,7 @@ export const subscribe = async (product: Product, { urls }: WebhookSink): Promis
 };
 
 /** Appends sessions and waits until every endpoint has acknowledged its own. */
-export const tell = async (
+export const measureDeliveries = async (
   bench: Pick<Bench, 'effort' | 'freshAddresses'>,
   { store, dayKeys, clock }: Runtime,
   product: Product,

@@ -6,7 +6,7 @@ import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder
 import { reap } from '../../test/support/reaped.ts';
 import type { Line, Row } from '../support/bench.ts';
 import { appendMixedEvents } from '../support/events.ts';
-import { withFoundation } from '../support/product.ts';
+import { withRuntime } from '../support/product.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 
 const MOST_ROUNDS = 3;
@@ -22,7 +22,7 @@ export const rebuildRow: Row = {
     const folder = makeDataFolder();
     reap({ folder });
     try {
-      return await withFoundation({ DATA_DIR: folder }, 'own', async (runtime) => {
+      return await withRuntime({ DATA_DIR: folder }, 'own', async (runtime) => {
         say(`appending ${effort.events} events`);
         const events = await appendMixedEvents(runtime.store, effort.events);
         return [await measure(runtime, events, Math.min(effort.rounds, MOST_ROUNDS))];

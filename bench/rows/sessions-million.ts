@@ -10,7 +10,7 @@ const SMALL_SIZE = 10_000;
 const RATE = 40;
 const CONNECTIONS = 4;
 const PAGE = 100;
-const PLACES = 2_000;
+const PAGES = 2_000;
 const MOST_SECONDS = 5;
 const LIMIT_MB = 300;
 
@@ -50,10 +50,10 @@ const filled = async (bench: Bench, count: number): Promise<Filled> => {
     const { cursors } = runtime;
     const pathOf = async (_: unknown, n: number) => {
       // Far enough from the end that the page is full.
-      const place = positions.first + BigInt(Math.floor((n / PLACES) * (positions.count - 4 * PAGE)));
-      return `/v1/sessions?limit=${PAGE}&cursor=${await cursors.seal(place, `sessions ${partner} *`)}`;
+      const position = positions.first + BigInt(Math.floor((n / PAGES) * (positions.count - 4 * PAGE)));
+      return `/v1/sessions?limit=${PAGE}&cursor=${await cursors.seal(position, `sessions ${partner} *`)}`;
     };
-    return Promise.all(Array.from({ length: PLACES }, pathOf));
+    return Promise.all(Array.from({ length: PAGES }, pathOf));
   });
   await assertFull(product, paths.at(-1) ?? '');
   return { product, paths: scattered(paths) };
@@ -104,7 +104,7 @@ const measure = async ({ effort }: Bench, few: Filled, many: Filled): Promise<re
       target: { atMost: 1.3 },
       a: { of: `p50 with ${name} sessions`, value: median(a), unit: ' ms' },
       b: { of: `p50 with ${SMALL_SIZE.toLocaleString('en')} sessions`, value: median(b), unit: ' ms' },
-      notes: [`${RATE} pages a second, from ${PLACES.toLocaleString('en')} places`],
+      notes: [`${RATE} pages a second, from ${PAGES.toLocaleString('en')} places`],
     },
     {
       row: `memory with ${name} sessions`,

@@ -25,7 +25,7 @@ export const submissions: Row = {
   run: async (bench) => {
     const slow = await slowVendor(bench);
     const lines = [
-      await measureApart(bench, slow, 'new submission'),
+      await measureSeparately(bench, slow, 'new submission'),
       {
         ...(await measure(bench, await bench.product(), {}, 'new submission, enriched alongside')),
         target: null,
@@ -33,7 +33,9 @@ export const submissions: Row = {
     ];
     if (bench.eventStoreUrl !== undefined) {
       const more = { EVENTSTORE_URL: bench.eventStoreUrl };
-      lines.push(await measureApart(bench, { ...slow, ...more }, 'new submission, on EventStoreDB', more));
+      lines.push(
+        await measureSeparately(bench, { ...slow, ...more }, 'new submission, on EventStoreDB', more),
+      );
     }
     return lines;
   },
@@ -55,7 +57,7 @@ const slowVendor = async (bench: Bench): Promise<Readonly<Record<string, string>
 };
 
 /** On a separate service. */
-const measureApart = async (
+const measureSeparately = async (
   bench: Bench,
   env: Readonly<Record<string, string>>,
   row: string,

@@ -4,7 +4,7 @@ import { MASTER_KEY } from '../../test/support/doorplate.ts';
 import { reap } from '../../test/support/reaped.ts';
 import { type OrdinaryDay, openYears, type Years } from '../../test/support/years.ts';
 import type { Line, Row } from '../support/bench.ts';
-import { withFoundation } from '../support/product.ts';
+import { withRuntime } from '../support/product.ts';
 
 const DAY_OF_PARTNER: OrdinaryDay = { lookups: 40, visits: 60, reveals: 30 };
 const PARTS = 2;
@@ -32,7 +32,7 @@ export const yearsRow: Row = {
     const folder = makeDataFolder();
     reap({ folder });
     try {
-      return await withFoundation({ DATA_DIR: folder, MASTER_KEY }, 'own', async ({ databaseUrl: url }) => {
+      return await withRuntime({ DATA_DIR: folder, MASTER_KEY }, 'own', async ({ databaseUrl: url }) => {
         const years = await openYears({ database: { url, drop: async () => undefined } });
         try {
           return [await measure(years, effort.rounds > 2 ? FULL_YEARS : QUICK_YEARS, say)];

@@ -7,7 +7,7 @@ import { reap } from '../../test/support/reaped.ts';
 import { type Service, startService } from '../../test/support/service.ts';
 import { directoryOfBlocks } from './addresses.ts';
 import { cpuOf, cpuOfFamily } from './proc.ts';
-import { CEILINGS, KEY_LIMITS, type Product, untilQuiet, withFoundation } from './product.ts';
+import { CEILINGS, KEY_LIMITS, type Product, untilQuiet, withRuntime } from './product.ts';
 
 /** Several processes on one PostgreSQL. */
 export interface Cluster extends Product {
@@ -59,7 +59,7 @@ export const startCluster = async (
     const keys: string[] = [];
     while (keys.length < partners) keys.push((await service.newKey(KEY_LIMITS)).api_key);
     const postmaster = postmasterOf(folder) as number;
-    const beside: Product['beside'] = (work) => withFoundation(service.env, 'join', work);
+    const beside: Product['beside'] = (work) => withRuntime(service.env, 'join', work);
     return {
       service,
       url: postgres.url,

@@ -4,7 +4,7 @@ import type { Surroundings } from '../../test/support/everything.ts';
 import { loadDatabase, readRecorded } from '../../test/upgrade/recorded.ts';
 
 const RELEASE = 'e868a28';
-const NOWHERE = { webhookUrls: { receiver: 'http://127.0.0.1:1/', closed: 'http://127.0.0.1:2/' } };
+const UNUSED_URLS = { webhookUrls: { receiver: 'http://127.0.0.1:1/', closed: 'http://127.0.0.1:2/' } };
 
 /** Repeats the recorded log up to this number of events, each stream under new names. */
 const LOG = `
@@ -37,7 +37,7 @@ const READ_MODELS = [
 
 /** Fills an empty database with a log of `events` events and read models with a tenth as many rows each. */
 export const fillOldLog = async (url: string, events: number): Promise<void> => {
-  await loadDatabase(url, readRecorded(RELEASE, NOWHERE as Surroundings).database);
+  await loadDatabase(url, readRecorded(RELEASE, UNUSED_URLS as Surroundings).database);
   const db = new pg.Client({ connectionString: url });
   await db.connect();
   try {

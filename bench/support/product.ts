@@ -60,7 +60,7 @@ export const startProduct = async (
     const keys = [await raiseDemoKey(service)];
     while (keys.length < partners) keys.push((await service.newKey(KEY_LIMITS)).api_key);
     const postmaster = postmasterOf(service.dataDir) as number;
-    const beside: Product['beside'] = (work) => withFoundation(service.env, 'join', work);
+    const beside: Product['beside'] = (work) => withRuntime(service.env, 'join', work);
     return {
       service,
       port: Number(new URL(service.url).port),
@@ -92,7 +92,7 @@ const raiseDemoKey = async (service: Service): Promise<string> => {
 };
 
 /** Opens the stores of a data folder: `own` without a server, `join` beside one. */
-export const withFoundation = async <T>(
+export const withRuntime = async <T>(
   env: Readonly<Record<string, string>>,
   mode: 'own' | 'join',
   work: (runtime: Runtime) => Promise<T>,

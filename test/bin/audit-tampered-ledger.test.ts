@@ -39,7 +39,7 @@ const rewritten = (from: number, change: (data: Entry) => object) => async (stac
 
 describe('an audit finds a ledger row', () => {
   it('whose unit was changed', async () => {
-    const { told, verified } = await found(inLedger(5, '{"units": 1}'));
+    const { differences: told, verified } = await found(inLedger(5, '{"units": 1}'));
     expect(told).toEqual([
       'digest_mismatch 5',
       'unit_mismatch 5',
@@ -51,12 +51,12 @@ describe('an audit finds a ledger row', () => {
   });
 
   it('whose unit was changed after its receipt had expired', async () => {
-    const { told } = await found(inLedger(1, '{"units": 1}'));
+    const { differences: told } = await found(inLedger(1, '{"units": 1}'));
     expect(told).toEqual(['digest_mismatch 1', 'read_model_mismatch 1', 'usage_mismatch', 'usage_mismatch']);
   });
 
   it('whose unit and digest were changed', async () => {
-    const { told, verified } = await found(async (stack) => {
+    const { differences: told, verified } = await found(async (stack) => {
       const [row] = await stack.rows('select data from eventlog.event where stream = $1 and revision = 5', [
         LEDGER,
       ]);
@@ -68,20 +68,20 @@ describe('an audit finds a ledger row', () => {
   });
 
   it('whose digest was changed', async () => {
-    const { told, verified } = await found(inLedger(3, `{"digest": "${'a'.repeat(64)}"}`));
+    const { differences: told, verified } = await found(inLedger(3, `{"digest": "${'a'.repeat(64)}"}`));
     expect(told).toEqual(['digest_mismatch 3', 'previous_mismatch 4']);
     expect(verified.stdout).toBe('digest_mismatch at entry 3\n');
   });
 
   it('whose month was changed', async () => {
-    const { told } = await found(inLedger(4, '{"completed_at": "2026-03-01T00:00:00.000Z"}'));
+    const { differences: told } = await found(inLedger(4, '{"completed_at": "2026-03-01T00:00:00.000Z"}'));
     expect(new Set(told)).toEqual(
       new Set(['digest_mismatch 4', 'receipt_mismatch 4', 'read_model_mismatch 4', 'usage_mismatch']),
     );
   });
 
   it('that cannot be decoded', async () => {
-    const { told, verified } = await found(inLedger(2, '{"units": 7}'));
+    const { differences: told, verified } = await found(inLedger(2, '{"units": 7}'));
     expect(told).toEqual([
       'unreadable_entry 2',
       'missing_entry of 2',
@@ -98,19 +98,19 @@ describe('an audit finds a ledger row', () => {
         LEDGER,
       ]),
     );
-    expect(type.told[0]).toBe('unreadable_entry 2');
+    expect(type.differences[0]).toBe('unreadable_entry 2');
     const none = await found((stack) =>
       stack.pool.query(`update eventlog.event set data = 'null' where stream = $1 and revision = 2`, [
         LEDGER,
       ]),
     );
-    expect(none.told[0]).toBe('unreadable_entry 2');
+    expect(none.differences[0]).toBe('unreadable_entry 2');
     const year = await found(inLedger(2, '{"completed_at": "0000-01-01T00:00:00.000Z"}'));
-    expect(year.told[0]).toBe('digest_mismatch 2');
+    expect(year.differences[0]).toBe('digest_mismatch 2');
   });
 
   it('that was removed', async () => {
-    const { told, verified } = await found((stack) =>
+    const { differences: told, verified } = await found((stack) =>
       stack.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]),
     );
     expect(told).toEqual([
@@ -124,7 +124,7 @@ describe('an audit finds a ledger row', () => {
   });
 
   it('that was removed while the others were renumbered', async () => {
-    const { told, verified } = await found(async (stack) => {
+    const { differences: told, verified } = await found(async (stack) => {
       await stack.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]);
       for (const revision of [4, 5, 6]) {
         await stack.pool.query(
@@ -140,14 +140,14 @@ describe('an audit finds a ledger row', () => {
   });
 
   it('that was the last and was removed', async () => {
-    const { told } = await found((stack) =>
+    const { differences: told } = await found((stack) =>
       stack.pool.query('delete from eventlog.event where stream = $1 and revision = 6', [LEDGER]),
     );
     expect(told).toEqual(['missing_entry of 6', 'read_model_mismatch 6', 'usage_mismatch', 'usage_mismatch']);
   });
 
   it('that was duplicated', async () => {
-    const { told, verified } = await found((stack) =>
+    const { differences: told, verified } = await found((stack) =>
       stack.pool.query(
         `insert into eventlog.event (stream, revision, id, type, data, metadata)
          select stream, 7, gen_random_uuid(), type, data, metadata from eventlog.event
@@ -172,7 +172,7 @@ describe('an audit finds a ledger row', () => {
       inLedger(6, `{"partner_id": "${randomUUID()}"}`),
       rewritten(6, () => ({ partner_id: randomUUID() })),
     ]) {
-      const { told, verified } = await found(tamper);
+      const { differences: told, verified } = await found(tamper);
       expect(told).toEqual(['digest_mismatch 6', 'receipt_mismatch 6']);
       expect(verified.stdout).toBe('digest_mismatch at entry 6\n');
     }
@@ -186,8 +186,8 @@ describe('an audit finds a ledger row', () => {
       await rewritten(1, () => ({ units: 1 }))(stack);
       await rows(stack);
     };
-    expect((await found(forge)).told).toEqual([]);
-    const { told, verified } = await found(forge, { digest: head });
+    expect((await found(forge)).differences).toEqual([]);
+    const { differences: told, verified } = await found(forge, { digest: head });
     expect(told).toEqual(['anchor_missing']);
     expect(verified).toEqual({ code: 1, stdout: `anchor_missing: no entry has the digest ${head}\n` });
   });

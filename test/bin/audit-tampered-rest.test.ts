@@ -21,12 +21,12 @@ const inReceipt = (number: number, set: string) => (stack: TestStack) =>
 
 describe('an audit finds a receipt', () => {
   it('that is no longer marked as billable', async () => {
-    const { told } = await found(inReceipt(2, '{"billable": false}'));
+    const { differences: told } = await found(inReceipt(2, '{"billable": false}'));
     expect(told).toEqual(['unit_mismatch of 2', 'unit_mismatch 2']);
   });
 
   it('whose result became empty', async () => {
-    const { told } = await found((stack) =>
+    const { differences: told } = await found((stack) =>
       stack.pool.query(
         `update eventlog.event set data = jsonb_set(data::jsonb, '{result,company}', 'null')::json
          where stream = $1 and revision = 1`,
@@ -37,16 +37,16 @@ describe('an audit finds a receipt', () => {
   });
 
   it('that names another key', async () => {
-    expect((await found(inReceipt(2, '{"key_id": "key_x"}'))).told).toEqual(['receipt_mismatch 2']);
+    expect((await found(inReceipt(2, '{"key_id": "key_x"}'))).differences).toEqual(['receipt_mismatch 2']);
   });
 
   it('that cannot be decoded', async () => {
-    const { told } = await found(inReceipt(2, '{"tracker_id": 7}'));
+    const { differences: told } = await found(inReceipt(2, '{"tracker_id": 7}'));
     expect(told).toEqual(['unreadable_receipt of 2', 'unknown_reveal 2']);
   });
 
   it('whose completion was removed', async () => {
-    const { told } = await found((stack) =>
+    const { differences: told } = await found((stack) =>
       stack.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
         revealStream(reveal(2).reveal_id),
       ]),
@@ -55,7 +55,7 @@ describe('an audit finds a receipt', () => {
   });
 
   it('whose completion was duplicated and billed twice', async () => {
-    const { told } = await found((stack) =>
+    const { differences: told } = await found((stack) =>
       stack.pool.query(
         `insert into eventlog.event (stream, revision, id, type, data, metadata)
          select stream, 2, gen_random_uuid(), type, data, metadata from eventlog.event
@@ -95,14 +95,14 @@ describe('an audit finds a read model row', () => {
     ],
     ['of another entry', row('ledger_number = 9'), ['read_model_mismatch 2']],
   ])('%s', async (_what, tamper, expected) => {
-    expect((await found(tamper)).told).toEqual(expected);
+    expect((await found(tamper)).differences).toEqual(expected);
   });
 
   it('that was removed or invented', async () => {
     const removed = await found((stack) =>
       stack.pool.query('delete from read.reveal_unit where reveal_id = $1', [reveal(2).reveal_id]),
     );
-    expect(removed.told).toEqual(['read_model_mismatch 2', 'usage_mismatch', 'usage_mismatch']);
+    expect(removed.differences).toEqual(['read_model_mismatch 2', 'usage_mismatch', 'usage_mismatch']);
     const made = await found((stack) =>
       stack.pool.query(
         `insert into read.reveal_unit
@@ -111,6 +111,6 @@ describe('an audit finds a read model row', () => {
         [reveal(2).reveal_id],
       ),
     );
-    expect(made.told).toEqual(['read_model_mismatch', 'usage_mismatch', 'usage_mismatch']);
+    expect(made.differences).toEqual(['read_model_mismatch', 'usage_mismatch', 'usage_mismatch']);
   });
 });

@@ -8,9 +8,9 @@ import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
+import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
 import { eventually } from '../support/eventually.ts';
 import { holdingStore } from '../support/other-stores.ts';
-import { allPassed } from '../support/passed.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
 
@@ -96,7 +96,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     clock.set(NOON + 30 * DAY - MINUTE);
     await reveal(sessions[0]);
     await api.caughtUp();
-    await allPassed(api);
+    await consumersCaughtUp(api);
   });
   afterAll(() => api.close());
 
@@ -117,7 +117,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     await rebuildAll();
     expect(await answers()).toEqual(expired);
     await closeDays();
-    await allPassed(api);
+    await consumersCaughtUp(api);
     await sweepToEnd(api.runtime);
     await api.caughtUp();
     expect([await rowsOf('session'), await rowsOf('expired_session')]).toEqual([0, 2]);
@@ -129,7 +129,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
 
     clock.set(NOON + 31 * DAY);
     await closeDays();
-    await allPassed(api);
+    await consumersCaughtUp(api);
     await sweepToEnd(api.runtime);
     await api.caughtUp();
     for (const again of [false, true]) {
@@ -148,7 +148,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     expect(await statuses()).toEqual(Array(5).fill('404'));
     clock.set(NOON + 92 * DAY + HOUR);
     await api.caughtUp();
-    await allPassed(api);
+    await consumersCaughtUp(api);
     await forgetWhatExpired(api.runtime);
     expect([await rowsOf('expired_session'), await rowsOf('expired_reveal')]).toEqual([0, 0]);
     await rebuildAll();

@@ -9,7 +9,7 @@ import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
-import { allPassed } from '../support/passed.ts';
+import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
 
@@ -41,7 +41,7 @@ const dying = (store: EventStore): EventStore => ({
 beforeEach(async () => {
   dies = () => false;
   const provider = scriptedProvider();
-  provider.saysElse(aCompany('Acme'));
+  provider.saysOtherwise(aCompany('Acme'));
   api = await startApi({ clock, providers: [provider], aroundStore: dying });
   key = await api.key();
   const tracker = await makeTracker(api, key);
@@ -55,7 +55,7 @@ beforeEach(async () => {
   clock.advance(32 * DAY);
   await api.caughtUp();
   await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
-  await allPassed(api);
+  await consumersCaughtUp(api);
 });
 afterEach(() => api.close());
 
@@ -84,7 +84,7 @@ it.each(['expire reveal-', 'expired reveal-', 'append expired-', 'appended expir
     dies = () => false;
     await rebuildAll();
     expect((await audit()).differences).toEqual([]);
-    await allPassed(api);
+    await consumersCaughtUp(api);
     await sweepToEnd(api.runtime);
     await api.caughtUp();
     clock.advance(20 * DAY);

@@ -48,9 +48,9 @@ describeOnStores('unlinking', (env) => {
     );
   };
   const processed = async () => {
-    const { store, processed: places } = api.runtime;
+    const { store, processed } = api.runtime;
     await api.caughtUp();
-    expect(await places.reached(CONSUMERS.processors, await store.head(), 10_000)).toBe(true);
+    expect(await processed.reached(CONSUMERS.processors, await store.head(), 10_000)).toBe(true);
   };
   const snapshot = async () => {
     await processed();

@@ -13,11 +13,11 @@ import { freePort } from '../support/ports.ts';
 
 let database: TestDatabase;
 let dataDir: string;
-let nobody: number;
+let closedPort: number;
 beforeAll(async () => {
   database = await testDatabase();
   dataDir = await makeDataFolder();
-  nobody = await freePort();
+  closedPort = await freePort();
 });
 afterAll(async () => {
   await database.drop();
@@ -40,11 +40,11 @@ const listening = async (server: Server): Promise<number> => {
 describe('a command whose event store cannot be used names variable, address and cause, and exits with 1', () => {
   it('when nothing listens there', async () => {
     const { code, stderr } = await listPartners({
-      EVENTSTORE_URL: `esdb://admin:s3cret@127.0.0.1:${nobody}?tls=false&maxDiscoverAttempts=1`,
+      EVENTSTORE_URL: `esdb://admin:s3cret@127.0.0.1:${closedPort}?tls=false&maxDiscoverAttempts=1`,
     });
     expect(stderr).toMatch(
       new RegExp(
-        `^doorplate: EVENTSTORE_URL: esdb://127\\.0\\.0\\.1:${nobody} cannot be used: .*ECONNREFUSED`,
+        `^doorplate: EVENTSTORE_URL: esdb://127\\.0\\.0\\.1:${closedPort} cannot be used: .*ECONNREFUSED`,
         'm',
       ),
     );
@@ -72,10 +72,10 @@ describe('a command whose event store cannot be used names variable, address and
 describe('a command whose database cannot be used names variable, address and cause, and exits with 1', () => {
   it('when nothing listens there', async () => {
     const { code, stderr } = await listPartners({
-      DATABASE_URL: `postgres://doorplate:s3cret@127.0.0.1:${nobody}/doorplate`,
+      DATABASE_URL: `postgres://doorplate:s3cret@127.0.0.1:${closedPort}/doorplate`,
     });
     expect(stderr).toBe(
-      `doorplate: DATABASE_URL: postgres://127.0.0.1:${nobody}/doorplate cannot be used: connect ECONNREFUSED 127.0.0.1:${nobody}\n`,
+      `doorplate: DATABASE_URL: postgres://127.0.0.1:${closedPort}/doorplate cannot be used: connect ECONNREFUSED 127.0.0.1:${closedPort}\n`,
     );
     expect(code).toBe(1);
   });
@@ -105,7 +105,7 @@ describe('a command whose database cannot be used names variable, address and ca
 });
 
 it('a server whose event store cannot be reached reports it before it listens', async () => {
-  const url = `esdb://admin:s3cret@127.0.0.1:${nobody}?tls=false&maxDiscoverAttempts=1`;
+  const url = `esdb://admin:s3cret@127.0.0.1:${closedPort}?tls=false&maxDiscoverAttempts=1`;
   const ports = { PORT: String(await freePort()), OPS_PORT: String(await freePort()) };
   const server = startDoorplate(['serve', '--role', 'api'], environment({ EVENTSTORE_URL: url, ...ports }));
   await eventually('it listens', () => server.stderr().includes('listening'), Boolean, 30_000);

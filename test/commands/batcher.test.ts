@@ -14,7 +14,7 @@ import {
 import { type Fate, STEADY, unsteadyStore } from '../support/unsteady-store.ts';
 
 type Event = { type: 'test.Taken.v1'; data: { id: number; padding: string } };
-interface Take {
+interface TakeSlot {
   readonly id: number;
   readonly bytes: number;
 }
@@ -23,7 +23,7 @@ type State = ReadonlySet<number>;
 const SLOTS = 100;
 const schemas = { 'test.Taken.v1': z.object({ id: z.int(), padding: z.string() }) };
 /** Takes one of a hundred slots for an id, once. */
-const decider: Decider<State, Take, Event, 'full'> = {
+const decider: Decider<State, TakeSlot, Event, 'full'> = {
   initial: new Set(),
   decide: ({ id, bytes }, state) => {
     if (id < 0) throw new RangeError('a bug');
@@ -70,7 +70,7 @@ const countless = {
   },
   decider: {
     initial: 0,
-    decide: ({ id }: Take) =>
+    decide: ({ id }: TakeSlot) =>
       accept([{ type: 'test.Taken.v1' as const, data: { id, padding: '' } }] as AnyEvent[]),
     evolve: (state: number) => state + 1,
   },

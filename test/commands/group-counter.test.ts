@@ -22,11 +22,11 @@ const lookup = (keyId: string) => ({ keyId, outcome: 'isp', cacheHit: false, dur
 const count = (counter: LookupCounter, keyId = 'k') => {
   const told: { as: 'nothing' | 'durable' | 'refused'; afterMs: number } = { as: 'nothing', afterMs: 0 };
   const began = performance.now();
-  const tell = (as: 'durable' | 'refused') => () =>
+  const settle = (as: 'durable' | 'refused') => () =>
     Object.assign(told, { as, afterMs: performance.now() - began });
-  counter.count(lookup(keyId)).then(tell('durable'), (error: unknown) => {
+  counter.count(lookup(keyId)).then(settle('durable'), (error: unknown) => {
     if (!(error instanceof CountNotDurable)) throw error;
-    tell('refused')();
+    settle('refused')();
   });
   return told;
 };

@@ -147,9 +147,9 @@ test('a snapshot in parts is used when all parts exist, and an earlier one when 
     partOf: ({ data: { part } }: Counted) => (part === undefined ? null : { part, parts: 3 }),
   };
   const folded = async (stream: string): Promise<number> => {
-    const stored = [...stream].map((letter, revision) => ({
-      type: letter === 'c' ? 'test.Counted.v1' : 'test.Part.v1',
-      data: letter === 'c' ? {} : { part: Number(letter) },
+    const stored = [...stream].map((kind, revision) => ({
+      type: kind === 'c' ? 'test.Counted.v1' : 'test.Part.v1',
+      data: kind === 'c' ? {} : { part: Number(kind) },
       revision,
     }));
     const store = {

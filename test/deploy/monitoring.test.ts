@@ -201,7 +201,7 @@ describe('deploy/grafana/doorplate.json', () => {
 
 describe('docs/operations.md', () => {
   it('lists every metric with its labels', () => {
-    const told = [...runbook.matchAll(/`(doorplate_\w+?)(?:\{([\w,]*)\})?`/g)].map(
+    const listed = [...runbook.matchAll(/`(doorplate_\w+?)(?:\{([\w,]*)\})?`/g)].map(
       ([, name, labels]) => `${name}{${labels ?? ''}}`,
     );
     const families = [...exposition.matchAll(/^# TYPE (doorplate_(?!process_|nodejs_)\w+) (\w+)$/gm)];
@@ -210,8 +210,8 @@ describe('docs/operations.md', () => {
       return `${name}{${labels.join(',')}}`;
     });
     expect(all.length).toBeGreaterThan(10);
-    expect(all.filter((metric) => !told.includes(metric))).toEqual([]);
+    expect(all.filter((metric) => !listed.includes(metric))).toEqual([]);
     const names = new Set(families.map(([, name]) => name));
-    expect(told.filter((metric) => !names.has(metric.split('{')[0] ?? ''))).toEqual([]);
+    expect(listed.filter((metric) => !names.has(metric.split('{')[0] ?? ''))).toEqual([]);
   });
 });

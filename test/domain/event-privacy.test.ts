@@ -21,7 +21,7 @@ const leaves = (shape: Shape, path: readonly string[] = []): string[] => {
   if (properties)
     return Object.entries(properties).flatMap(([name, inner]) => leaves(inner, [...path, name]));
   if (typeof additionalProperties === 'object') return leaves(additionalProperties, [...path, '*']);
-  if (prefixItems) return prefixItems.flatMap((inner, place) => leaves(inner, [...path, String(place)]));
+  if (prefixItems) return prefixItems.flatMap((inner, index) => leaves(inner, [...path, String(index)]));
   if (typeof items === 'object') return leaves(items, path);
   return [path.join('.')];
 };

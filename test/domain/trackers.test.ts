@@ -42,7 +42,7 @@ const create = (nth: number, over: Partial<Extract<TrackerCommand, { type: 'Crea
     at: AT,
     ...over,
   }) as const;
-const aim = (type: 'Disable' | 'Enable' | 'Delete', nth: number) =>
+const changeStatus = (type: 'Disable' | 'Enable' | 'Delete', nth: number) =>
   ({ type, partner_id: ANNA, tracker_id: id(nth), at: AT }) as const;
 
 describe('a tracker', () => {
@@ -81,30 +81,30 @@ describe('a tracker', () => {
   });
   it('is disabled and enabled idempotently', () => {
     given(trackers, [created(1)])
-      .when(aim('Disable', 1))
+      .when(changeStatus('Disable', 1))
       .thenEvents([disabled(1)]);
     given(trackers, [created(1)])
-      .when(aim('Enable', 1))
+      .when(changeStatus('Enable', 1))
       .thenEvents([]);
     given(trackers, [created(1), disabled(1)])
-      .when(aim('Enable', 1))
+      .when(changeStatus('Enable', 1))
       .thenEvents([enabled(1)]);
   });
   it('is deleted for ever, whether disabled or not', () => {
     given(trackers, [created(1)])
-      .when(aim('Delete', 1))
+      .when(changeStatus('Delete', 1))
       .thenEvents([deleted(1)]);
     given(trackers, [created(1), disabled(1)])
-      .when(aim('Delete', 1))
+      .when(changeStatus('Delete', 1))
       .thenEvents([deleted(1)]);
     given(trackers, [created(1), deleted(1)])
-      .when(aim('Enable', 1))
+      .when(changeStatus('Enable', 1))
       .thenRefused('tracker_deleted');
     given(trackers, [created(1), deleted(1)])
-      .when(aim('Disable', 1))
+      .when(changeStatus('Disable', 1))
       .thenRefused('tracker_deleted');
     given(trackers, [created(1)])
-      .when(aim('Delete', 2))
+      .when(changeStatus('Delete', 2))
       .thenRefused('tracker_not_found');
   });
 });
@@ -195,11 +195,11 @@ describe('an origin', () => {
 
 test('is refused before it is parsed as a URL when it is too long', () => {
   // The parser took 46 ms for 5,200 different letters: one key could keep a core busy.
-  const letters = Array.from({ length: 5_200 }, (_, at) => String.fromCodePoint(0x4e00 + at)).join('');
+  const longHost = Array.from({ length: 5_200 }, (_, at) => String.fromCodePoint(0x4e00 + at)).join('');
   const canParse = vi.spyOn(URL, 'canParse');
   try {
-    expect(isOrigin(`https://${letters}`)).toBe(false);
-    expect(isOrigin(`https://*.${letters}`)).toBe(false);
+    expect(isOrigin(`https://${longHost}`)).toBe(false);
+    expect(isOrigin(`https://*.${longHost}`)).toBe(false);
     expect(canParse).not.toHaveBeenCalled();
   } finally {
     canParse.mockRestore();

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import type { ProgramRun } from '../support/packed-client.ts';
 import { freePort } from '../support/ports.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { failureOf, GOOGLE, HASTE, type Partner, QUAD9, startPartner } from './partner.ts';
+import { failureOf, GOOGLE, type Partner, QUAD9, SPEED_FACTOR, startPartner } from './partner.ts';
 
 let partner: Partner;
 let receiverPort: number;
@@ -66,7 +66,7 @@ describe('a reveal', () => {
     const session = await sessionFrom(GOOGLE);
     const [made, units] = [await reveals(), await partner.units()];
     proxy.freeze('answers');
-    const impatient = partner.client({ ...throughProxy, retries: 0, timeoutMs: 2_000 * HASTE });
+    const impatient = partner.client({ ...throughProxy, retries: 0, timeoutMs: 2_000 * SPEED_FACTOR });
     const error = await failureOf(impatient.reveal(session));
     expect(error).toMatchObject({ kind: 'timeout', outcome: 'unknown', idempotencyKey: expect.any(String) });
     const { idempotencyKey } = error as { idempotencyKey: string };

@@ -9,9 +9,9 @@ import { expect } from 'vitest';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 /** The folder of the screenshots, if they are to be made again. */
 const SCREENSHOTS = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
-const KEEP = process.env.DOORPLATE_SCREENSHOTS === '1';
+const SAVE_SCREENSHOTS = process.env.DOORPLATE_SCREENSHOTS === '1';
 
-const LOOKS = [
+const VARIANTS = [
   // axe-core gives the same result on a phone, where the colours are the same.
   { name: 'light', axe: false, colorScheme: 'light', viewport: { width: 1280, height: 800 } },
   { name: 'dark', axe: true, colorScheme: 'dark', viewport: { width: 1280, height: 800 } },
@@ -43,16 +43,16 @@ export const inspect = async (context: BrowserContext, url: string, name: string
   const answer = await page.goto(url);
   expect(answer?.status(), url).toBe(200);
   expect(await page.locator('h1').count(), name).toBe(1);
-  for (const { name: look, axe, colorScheme, viewport } of LOOKS) {
+  for (const { name: variant, axe, colorScheme, viewport } of VARIANTS) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(viewport);
-    if (axe) expect(await seriousFindings(page), `${name}, ${look}`).toEqual([]);
+    if (axe) expect(await seriousFindings(page), `${name}, ${variant}`).toEqual([]);
     // Nothing is cut off: wide parts have their own scroll bar.
     const width = await page.evaluate('document.documentElement.scrollWidth');
     expect(width, `${name} is no wider than the screen`).toBeLessThanOrEqual(viewport.width);
-    if (KEEP) {
+    if (SAVE_SCREENSHOTS) {
       mkdirSync(SCREENSHOTS, { recursive: true });
-      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${look}.png`), fullPage: true });
+      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${variant}.png`), fullPage: true });
     }
   }
   expect(said, name).toEqual([]);
@@ -87,7 +87,7 @@ export const follow = async (page: Page, link: string): Promise<void> => {
 export const titleOf = (page: Page): Promise<string | null> => page.locator('h1').textContent();
 
 /** The message about the last change. */
-export const saidOn = (page: Page): Promise<string | null> =>
+export const flashMessageOf = (page: Page): Promise<string | null> =>
   page.locator('[role=status]').first().textContent();
 
 /** A text that can be copied, by its label. */

@@ -5,7 +5,7 @@ import { complaintsOf, describeInBrowser, startBrowser } from '../support/browse
 import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Service, startService } from '../support/service.ts';
-import { copied, fill, follow, inspect, press, saidOn, titleOf } from './dashboard-pages.ts';
+import { copied, fill, flashMessageOf, follow, inspect, press, titleOf } from './dashboard-pages.ts';
 
 const PASSWORD = 'three wise words';
 const SITE = 'https://www.example.com';
@@ -84,7 +84,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
       'New password again': PASSWORD,
     };
     await fill(page, change, 'Change the password');
-    expect(await saidOn(page)).toContain('Your password is changed');
+    expect(await flashMessageOf(page)).toContain('Your password is changed');
     await looksRight('/password', 'password');
   });
 
@@ -155,12 +155,12 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     await follow(page, 'from the browser');
     await looksRight(new URL(page.url()).pathname.replace('/dashboard', ''), 'key');
     await fill(page, { 'Requests a second': '5' }, 'Change the limits');
-    expect(await saidOn(page)).toContain('The limits are changed');
+    expect(await flashMessageOf(page)).toContain('The limits are changed');
     await follow(page, 'from the browser');
     await follow(page, 'Revoke the key…');
     await looksRight(new URL(page.url()).pathname.replace('/dashboard', ''), 'key-revoke');
     await press(page, 'Revoke the key');
-    expect(await saidOn(page)).toContain('The key is revoked');
+    expect(await flashMessageOf(page)).toContain('The key is revoked');
     await eventually('it is refused', usage, (status) => status === 401);
   });
 
@@ -196,7 +196,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await copied(page, 'Signing secret of “My server”')).toMatch(/^whsec_/);
     await follow(page, 'I have kept it');
     await press(page, 'Pause the endpoint');
-    expect(await saidOn(page)).toContain('paused');
+    expect(await flashMessageOf(page)).toContain('paused');
     await press(page, 'Enable the endpoint');
     await fill(page, { Name: 'My servers' }, 'Change the endpoint');
     expect(await titleOf(page)).toBe('My servers');
@@ -286,19 +286,19 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
   it('revokes and deletes only after a confirmation', async () => {
     await open(`${domain}/delete`);
     await press(page, 'Give the domain up');
-    expect(await saidOn(page)).toContain('given up');
+    expect(await flashMessageOf(page)).toContain('given up');
     await open(`/webhooks/${webhook}/delete`);
     await press(page, 'Delete the endpoint');
-    expect(await saidOn(page)).toContain('deleted');
+    expect(await flashMessageOf(page)).toContain('deleted');
     await open(`/trackers/${tracker}`);
     await press(page, 'Disable the tracker');
-    expect(await saidOn(page)).toContain('disabled');
+    expect(await flashMessageOf(page)).toContain('disabled');
     await press(page, 'Enable the tracker');
     await press(page, 'Disable the tracker');
     await follow(page, 'Delete the tracker…');
     await looksRight(`/trackers/${tracker}/delete`, 'tracker-delete');
     await press(page, 'Delete the tracker');
-    expect(await saidOn(page)).toContain('deleted');
+    expect(await flashMessageOf(page)).toContain('deleted');
     await open('/trackers');
     expect(await page.locator('.empty').count()).toBe(1);
   });

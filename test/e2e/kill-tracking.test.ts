@@ -2,7 +2,7 @@ import { afterAll, beforeAll, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { describeOnStores } from '../support/stores.ts';
 import { type Killable, nextIp, startKillable } from './killable.ts';
-import { verifyCompleted, verifyTold } from './told-of-tracking.ts';
+import { verifyCompleted, verifyRecord } from './verify-tracking.ts';
 import { type Customer, startVisitors } from './visitors.ts';
 
 /** The rounds; a hundred are run by hand, because they take long. */
@@ -28,7 +28,7 @@ describeOnStores('kills under tracking load', ({ EVENTSTORE_URL: url }) => {
 
   const underLoad = async (kill: () => Promise<void>): Promise<void> => {
     const { service } = killable;
-    const answers = (): number => customers.reduce((sum, { told }) => sum + told.answers, 0);
+    const answers = (): number => customers.reduce((sum, { record: told }) => sum + told.answers, 0);
     const answersAfter = async (more: number): Promise<void> => {
       const enough = answers() + more;
       await eventually(`${more} answers`, () => answers() > enough, Boolean, RECOVERED_MS);
@@ -38,7 +38,7 @@ describeOnStores('kills under tracking load', ({ EVENTSTORE_URL: url }) => {
     await kill();
     await answersAfter(200);
     await stopVisitors();
-    await Promise.all(customers.map((customer) => verifyTold(service, customer)));
+    await Promise.all(customers.map((customer) => verifyRecord(service, customer)));
   };
 
   it(

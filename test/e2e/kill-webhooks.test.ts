@@ -15,7 +15,7 @@ import {
 import { type Killable, nextIp, startKillable } from './killable.ts';
 import { revealsIn } from './reveals-in-log.ts';
 import { readLog } from './submissions.ts';
-import { verifyCompleted, verifyTold } from './told-of-tracking.ts';
+import { verifyCompleted, verifyRecord } from './verify-tracking.ts';
 import { type Customer, follow, startVisitors } from './visitors.ts';
 
 /** 10,000 by hand. */
@@ -23,11 +23,11 @@ const EVENTS = Number(process.env.DOORPLATE_KILL_EVENTS ?? 300);
 const TEST_MS = 180_000 + EVENTS * 60;
 const RECOVERED_MS = 40_000;
 /** A killed process's claims of deliveries and enrichments end half a minute later. */
-const TOLD_MS = 90_000;
-const SELDOM_MS = 250;
+const DELIVERED_MS = 90_000;
+const POLL_MS = 250;
 const soon = (): number => EVENTS / 50 + Math.floor(Math.random() * 150);
 
-interface Told extends Customer {
+interface WebhookCustomer extends Customer {
   readonly hook: TestWebhook;
   readonly webhooks: PartnerWebhooks;
   readonly bodies: Map<string, string>;
@@ -38,7 +38,7 @@ describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
   let allowed: AllowedReceivers;
   let sink: Receiver;
   let killable: Killable;
-  let customers: readonly Told[] = [];
+  let customers: readonly WebhookCustomer[] = [];
   let fails = true;
   /** What no receiver may get. */
   const unexpected: string[] = [];
@@ -63,7 +63,7 @@ describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
       },
     });
     killable = await startKillable(url, { ...allowed.env, RETRY_BASE_SECONDS: '0.05' });
-    const newCustomer = async (): Promise<Told> => {
+    const newCustomer = async (): Promise<WebhookCustomer> => {
       const customer = await killable.newCustomer();
       const webhooks = webhooksOf(killable.service, customer.key);
       const hook = await webhooks.create(`https://127.0.0.1:${port}/${customer.partner_id}`, null);
@@ -79,8 +79,8 @@ describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
   });
 
   /** The events that a customer must receive: one for every session and one for every requested reveal. */
-  const happened = async (customer: Told): Promise<string[]> => {
-    const { told, partner_id } = customer;
+  const happened = async (customer: WebhookCustomer): Promise<string[]> => {
+    const { record: told, partner_id } = customer;
     await eventually(
       'who follows the feed is at its end',
       () => follow(killable.service, customer),
@@ -95,7 +95,7 @@ describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
   };
 
   /** Each is signed and has the same bytes each time. */
-  const note = ({ hook, bodies }: Told, request: Received): void => {
+  const note = ({ hook, bodies }: WebhookCustomer, request: Received): void => {
     try {
       const { id } = verified(request, hook.signing_secret);
       const body = request.body.toString();
@@ -106,15 +106,15 @@ describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
     }
   };
 
-  const verifyHeard = async (customer: Told): Promise<void> => {
+  const verifyNotifications = async (customer: WebhookCustomer): Promise<void> => {
     const { webhooks, hook, taken, bodies } = customer;
     const expected = new Set(await happened(customer));
     await eventually(
       'everything is taken',
       () => [...expected].filter((id) => !taken.has(id)),
       (missing) => missing.length === 0,
-      TOLD_MS,
-      SELDOM_MS,
+      DELIVERED_MS,
+      POLL_MS,
     );
     expect(unexpected).toEqual([]);
     expect(new Set(bodies.keys())).toEqual(expected);
@@ -123,8 +123,8 @@ describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
       'the history knows that everything is delivered',
       () => webhooks.totals(hook),
       ({ pending }) => pending === 0,
-      TOLD_MS,
-      SELDOM_MS,
+      DELIVERED_MS,
+      POLL_MS,
     );
     expect(await webhooks.totals(hook)).toEqual(delivered);
     const history = await webhooks.history(hook);
@@ -163,10 +163,10 @@ describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
       await stopVisitors();
       fails = false;
       // Before any receipt is read: pending reveals complete without a request.
-      await Promise.all(customers.map(verifyHeard));
+      await Promise.all(customers.map(verifyNotifications));
       await Promise.all(
         customers.map(async (customer) => {
-          await verifyTold(service, customer);
+          await verifyRecord(service, customer);
           await verifyCompleted(service, store, customer);
         }),
       );

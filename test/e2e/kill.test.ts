@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { COMPANY, respond, startProvider, type TestProvider } from '../support/http-provider.ts';
 import { type Service, startService } from '../support/service.ts';
 import { describeOnStores } from '../support/stores.ts';
-import { type Caller, oneMore, startLoad, toldNothing } from './load.ts';
+import { type Caller, emptyRecord, oneMore, startLoad } from './load.ts';
 import { readLog, reservationsIn, roundsIn, SUBMISSION_PREFIXES } from './submissions.ts';
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 3);
@@ -24,7 +24,7 @@ const nextIp = (): string => {
   return `${20 + (Date.now() % 60)}.${serial >> 16}.${(serial >> 8) & 255}.${serial & 255}`;
 };
 const soon = (): number => 50 + Math.floor(Math.random() * 150);
-const SELDOM_MS = 250;
+const POLL_MS = 250;
 
 describeOnStores('kills under lookup load', ({ EVENTSTORE_URL: url }) => {
   let service: Service;
@@ -33,7 +33,7 @@ describeOnStores('kills under lookup load', ({ EVENTSTORE_URL: url }) => {
   let store: EventStore;
   let postgres: EmbeddedPostgres | undefined;
   let stopLoad = async (): Promise<void> => {};
-  const told = toldNothing();
+  const record = emptyRecord();
 
   beforeAll(async () => {
     let asked = 0;
@@ -82,11 +82,11 @@ describeOnStores('kills under lookup load', ({ EVENTSTORE_URL: url }) => {
     { key, partner_id }: Caller,
     check: (answer: Called, ip: string) => void,
   ): Promise<void> => {
-    const left = [...(told.acknowledged.get(partner_id) ?? [])];
+    const left = [...(record.acknowledged.get(partner_id) ?? [])];
     const checkLeft = async (): Promise<void> => {
       for (let ip = left.pop(); ip !== undefined; ip = left.pop()) {
         const answer = await get(key, `/v1/lookup?ip=${ip}`);
-        oneMore(told.counted, key);
+        oneMore(record.counted, key);
         check(answer, ip);
       }
     };
@@ -95,12 +95,12 @@ describeOnStores('kills under lookup load', ({ EVENTSTORE_URL: url }) => {
 
   /** Expects everything that was acknowledged since the beginning. */
   const verify = async (): Promise<void> => {
-    expect(told.unexpected).toEqual([]);
+    expect(record.unexpected).toEqual([]);
     for (const { key, partner_id } of callers) {
       const { requests } = (await usageOf(key)).totals;
-      const counted = told.counted.get(key) ?? 0;
+      const counted = record.counted.get(key) ?? 0;
       expect(requests).toBeGreaterThanOrEqual(counted);
-      expect(requests).toBeLessThanOrEqual(counted + (told.uncertain.get(key) ?? 0));
+      expect(requests).toBeLessThanOrEqual(counted + (record.uncertain.get(key) ?? 0));
       await eachAcknowledged({ key, partner_id }, ({ status, body }, ip) =>
         expect([200, 202], `${ip}: ${JSON.stringify(body)}`).toContain(status),
       );
@@ -122,7 +122,7 @@ describeOnStores('kills under lookup load', ({ EVENTSTORE_URL: url }) => {
         async () => (await usageOf(key)).enrichment,
         ({ pending }) => pending === 0,
         COMPLETED_MS,
-        SELDOM_MS,
+        POLL_MS,
       );
     }
     await eventually(
@@ -130,7 +130,7 @@ describeOnStores('kills under lookup load', ({ EVENTSTORE_URL: url }) => {
       async () => (await ownReservations()).filter((row) => row.settled !== 1),
       (unsettled) => unsettled.length === 0,
       RECOVERED_MS,
-      SELDOM_MS,
+      POLL_MS,
     );
     const rounds = roundsIn(await readLog(store, SUBMISSION_PREFIXES));
     for (const { ip } of await ownReservations()) expect(rounds.get(ip), ip).toBe(1);
@@ -141,10 +141,10 @@ describeOnStores('kills under lookup load', ({ EVENTSTORE_URL: url }) => {
 
   const underLoad = async (kill: () => Promise<void>): Promise<void> => {
     const answersAfter = async (more: number): Promise<void> => {
-      const enough = told.answers + more;
-      await eventually(`${more} answers`, () => told.answers > enough, Boolean, RECOVERED_MS);
+      const enough = record.answers + more;
+      await eventually(`${more} answers`, () => record.answers > enough, Boolean, RECOVERED_MS);
     };
-    stopLoad = startLoad(service, callers, nextIp, told);
+    stopLoad = startLoad(service, callers, nextIp, record);
     await answersAfter(soon());
     await kill();
     await answersAfter(50);

@@ -6,7 +6,7 @@ import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres
 import type { Environment } from '../support/doorplate.ts';
 import { COMPANY, respond, startProvider } from '../support/http-provider.ts';
 import { type Service, startService } from '../support/service.ts';
-import { type Customer, PAGE, toldNothing } from './visitors.ts';
+import { type Customer, emptyRecord, PAGE } from './visitors.ts';
 
 const ROOMY = {
   RETRY_BASE_SECONDS: '0.2',
@@ -60,7 +60,7 @@ export const startKillable = async (url: string | undefined, more: Environment =
       const { api_key: key, partner_id } = await service.newKey(['--requests-per-second', '100000']);
       const body = { name: 'a site', origins: [PAGE] };
       const made = await service.call('POST', '/v1/trackers', { key, body });
-      return { key, partner_id, tracker_id: made.body.id, told: toldNothing() };
+      return { key, partner_id, tracker_id: made.body.id, record: emptyRecord() };
     },
     kill: {
       server: killServer,

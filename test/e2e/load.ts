@@ -6,7 +6,7 @@ export interface Caller {
   readonly partner_id: string;
 }
 
-export interface Told {
+export interface CallerRecord {
   /** Addresses that a 200 or 202 acknowledged, by partner. */
   readonly acknowledged: Map<string, Set<string>>;
   /** Answers that count as usage, by key. */
@@ -18,7 +18,7 @@ export interface Told {
   answers: number;
 }
 
-export const toldNothing = (): Told => ({
+export const emptyRecord = (): CallerRecord => ({
   acknowledged: new Map(),
   counted: new Map(),
   uncertain: new Map(),
@@ -40,19 +40,19 @@ export const startLoad = (
   service: Pick<Service, 'call'>,
   callers: readonly Caller[],
   nextIp: () => string,
-  told: Told,
+  record: CallerRecord,
 ): (() => Promise<void>) => {
   let stopping = false;
   const recent: string[] = [];
 
   const note = ({ key, partner_id }: Caller, ip: string, status: number, code: string | undefined): void => {
-    told.answers += 1;
+    record.answers += 1;
     // A 503 may precede the authentication of the key, or report that the call could not be counted.
-    oneMore(status === 503 ? told.uncertain : told.counted, key);
+    oneMore(status === 503 ? record.uncertain : record.counted, key);
     if (status === 200 || status === 202) {
-      const known = told.acknowledged.get(partner_id) ?? new Set();
-      told.acknowledged.set(partner_id, known.add(ip));
-    } else if (status !== 404 && status !== 503) told.unexpected.push(`${status} ${code}`);
+      const known = record.acknowledged.get(partner_id) ?? new Set();
+      record.acknowledged.set(partner_id, known.add(ip));
+    } else if (status !== 404 && status !== 503) record.unexpected.push(`${status} ${code}`);
   };
 
   const once = async (caller: Caller, n: number): Promise<void> => {
@@ -70,7 +70,7 @@ export const startLoad = (
   const run = async (caller: Caller, first: number): Promise<void> => {
     for (let n = first; !stopping; n += 1) {
       await once(caller, n).catch(() => {
-        oneMore(told.uncertain, caller.key);
+        oneMore(record.uncertain, caller.key);
         return new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
       });
     }

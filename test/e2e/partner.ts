@@ -10,8 +10,8 @@ export const [GOOGLE, CLOUDFLARE, QUAD9] = ['8.8.8.8', '1.1.1.1', '9.9.9.9'] as 
 const PAGE = 'https://www.example.com';
 
 /** The factor by which the client shortens its waits; its time limits are longer by the same factor. */
-export const HASTE = 50;
-const TIMEOUT_MS = 15_000 * HASTE;
+export const SPEED_FACTOR = 50;
+const TIMEOUT_MS = 15_000 * SPEED_FACTOR;
 
 export interface Partner {
   readonly project: PartnerProject;
@@ -32,10 +32,10 @@ export const startPartner = async (env: Environment = {}): Promise<Partner> => {
   const { api_key: apiKey, partner_id } = await service.newKey(['--requests-per-second', '1000']);
   const waits: number[] = [];
   const time: Time = {
-    now: () => performance.now() * HASTE,
+    now: () => performance.now() * SPEED_FACTOR,
     sleep: async (ms, signal) => {
       if (ms < TIMEOUT_MS) waits.push(ms);
-      await sleep(ms / HASTE, undefined, signal && { signal });
+      await sleep(ms / SPEED_FACTOR, undefined, signal && { signal });
     },
   };
   const client = (options: Partial<ClientOptions> = {}): Client =>

@@ -7,10 +7,10 @@ export interface Customer {
   readonly key: string;
   readonly partner_id: string;
   readonly tracker_id: string;
-  readonly told: Told;
+  readonly record: CustomerRecord;
 }
 
-export interface Told {
+export interface CustomerRecord {
   /** Every browser tab that sent a visit, acknowledged or not. */
   readonly tabs: Set<string>;
   /** Tabs with an acknowledged visit. */
@@ -37,7 +37,7 @@ export interface Revealed {
   readonly reveal_id: string;
 }
 
-export const toldNothing = (): Told => ({
+export const emptyRecord = (): CustomerRecord => ({
   tabs: new Set(),
   captured: new Set(),
   captures: 0,
@@ -62,12 +62,12 @@ const AGAIN_MS = 20;
 type Callable = Pick<Service, 'call'>;
 
 /** Reads one more page of the feed from the follower's cursor. */
-export const follow = async (service: Callable, { key, tracker_id, told }: Customer): Promise<Called> => {
-  const from = told.cursor === '' ? '' : `&cursor=${told.cursor}`;
+export const follow = async (service: Callable, { key, tracker_id, record }: Customer): Promise<Called> => {
+  const from = record.cursor === '' ? '' : `&cursor=${record.cursor}`;
   const page = await service.call('GET', `/v1/sessions?tracker_id=${tracker_id}&limit=100${from}`, { key });
   if (page.status !== 200) return page;
-  told.cursor = page.body.next_cursor;
-  for (const { session_id } of page.body.sessions) told.followed.push(session_id);
+  record.cursor = page.body.next_cursor;
+  for (const { session_id } of page.body.sessions) record.followed.push(session_id);
   return page;
 };
 
@@ -98,32 +98,32 @@ export const startVisitors = (
 
   /** null: no answer. Records answers that are neither a success nor a temporary refusal. */
   const ask = async (
-    { told }: Customer,
+    { record }: Customer,
     wished: readonly number[],
     send: () => Promise<Called>,
   ): Promise<Called | null> => {
     const answer = await send().catch(() => null);
     if (answer === null) return null;
-    if (wished.includes(answer.status)) told.answers += 1;
-    else if (answer.status !== 503) told.unexpected.push(`${answer.status} ${JSON.stringify(answer.body)}`);
+    if (wished.includes(answer.status)) record.answers += 1;
+    else if (answer.status !== 503) record.unexpected.push(`${answer.status} ${JSON.stringify(answer.body)}`);
     return answer;
   };
 
   const view = async (customer: Customer, token: string, ip: string): Promise<void> => {
-    const { tracker_id, told } = customer;
+    const { tracker_id, record } = customer;
     const body = { tracker_id, token, visit_id: randomUUID(), custom: { tab: token } };
     const headers = { 'content-type': 'text/plain', origin: PAGE, 'x-forwarded-for': ip };
-    told.tabs.add(token);
+    record.tabs.add(token);
     for (let tries = CAPTURE_TRIES; tries > 0; tries -= 1) {
       const answer = await ask(customer, [204], () =>
         service.call('POST', '/tracking/collect', { headers, body }),
       );
       if (answer?.status === 204) {
-        told.captures += 1;
-        told.captured.add(token);
+        record.captures += 1;
+        record.captured.add(token);
         return;
       }
-      told.uncertainCaptures += 1;
+      record.uncertainCaptures += 1;
       await pause();
     }
   };
@@ -151,7 +151,7 @@ export const startVisitors = (
       );
       if (answer?.status === 200 || answer?.status === 202) {
         const { reveal_id } = answer.body;
-        customer.told.reveals.set(idempotencyKey, { session_id, reveal_id });
+        customer.record.reveals.set(idempotencyKey, { session_id, reveal_id });
         // Completes it if it can complete already.
         await ask(customer, [200, 202], () =>
           service.call('GET', answer.body.status_url, { key: customer.key }),

@@ -9,7 +9,7 @@ import { type Service, startService } from '../support/service.ts';
 /** An address of the sample directory: Google, in the United States. */
 const VISITOR = '8.8.8.8';
 /** From the response of a capture to its session in the feed, and from a page view to either. */
-const A_MOMENT_MS = 2_000;
+const SESSION_VISIBLE_MS = 2_000;
 const ENRICHED_MS = 5_000;
 
 let service: Service;
@@ -60,7 +60,7 @@ describeInBrowser('a visitor with Chromium, on a page with the returned snippet'
         'the session is in the feed',
         () => call('GET', '/v1/sessions'),
         (feed) => feed.body.sessions.some((session: { tracker_id: string }) => session.tracker_id === id),
-        A_MOMENT_MS,
+        SESSION_VISIBLE_MS,
       );
       const [session] = (await feedOf(id)).body.sessions;
       expect(body.sessions).toContainEqual(session);

@@ -57,7 +57,7 @@ beforeAll(async () => {
   other = api;
   key = await api.key();
   tracker = await makeTracker(api, key);
-  provider.saysElse(aCompany('Acme'));
+  provider.saysOtherwise(aCompany('Acme'));
   unrevealed = (await visit()).id;
   const [first, second] = [await visit(), await visit()];
   await saved(first.ip);

@@ -48,7 +48,7 @@ const activeDomain = async (by: Key = key) => {
   const { id } = (await domains.claim(hostname)).json();
   await eventually(
     'it is active',
-    () => domains.told(id),
+    () => domains.show(id),
     ({ status }) => status === 'active',
   );
   return { tracker, hostname, id: id as string, domains };
@@ -81,7 +81,7 @@ describe('a custom domain over HTTP', () => {
     const { id } = pending;
     const looked = await eventually(
       'somebody has looked',
-      () => domains.told(id),
+      () => domains.show(id),
       (told) => told.last_error !== null,
     );
     expect(looked).toMatchObject({ status: 'pending', last_error: 'no_such_name', snippet: null });
@@ -90,7 +90,7 @@ describe('a custom domain over HTTP', () => {
     await api.runtime.pool.query('update work.domain_look set due_at = looked_at where domain_id = $1', [id]);
     const active = await eventually(
       'it is active',
-      () => domains.told(id),
+      () => domains.show(id),
       ({ status, checked_at }) => status === 'active' && checked_at !== null,
     );
     expect(active).toMatchObject({
@@ -269,7 +269,7 @@ describe('a host name that two partners claim', () => {
           'update work.domain_look set due_at = looked_at where domain_id = $1 and looked_at < due_at',
           [id],
         );
-        return domains.told(id);
+        return domains.show(id);
       },
       (told) => told.status === status && told.last_error === error,
     );
@@ -314,7 +314,7 @@ describe('a host name that two partners claim', () => {
     const claimed = await domains.claim(hostname);
     expect([claimed.statusCode, claimed.json().verification.value]).toEqual([201, value]);
     await becomes(domains, claimed.json().id, 'active', null);
-    expect(await former.domains.told(former.id)).toMatchObject({
+    expect(await former.domains.show(former.id)).toMatchObject({
       status: 'failed',
       last_error: 'claimed_elsewhere',
     });

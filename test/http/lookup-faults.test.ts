@@ -13,7 +13,7 @@ let api: TestApi;
 let key: Key;
 
 beforeAll(async () => {
-  provider.saysElse('hangs');
+  provider.saysOtherwise('hangs');
   api = await startApi({ clock, providers: [provider], aroundStore: faults.around });
   key = await api.key();
 });

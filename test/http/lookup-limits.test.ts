@@ -19,7 +19,7 @@ let provider: ReturnType<typeof scriptedProvider>;
 const start = async (options: ApiOptions = {}): Promise<void> => {
   clock = manualClock();
   provider = scriptedProvider();
-  provider.saysElse('hangs');
+  provider.saysOtherwise('hangs');
   api = await startApi({ clock, providers: [provider], ...options });
 };
 afterEach(() => api.close());
@@ -206,7 +206,7 @@ describe('a partner at its pending limit', () => {
   it('takes room of the shared intake for whatever it gets in', async () => {
     clock = manualClock();
     provider = scriptedProvider();
-    provider.saysElse(aCompany('Acme'));
+    provider.saysOtherwise(aCompany('Acme'));
     api = await startApi({ clock, providers: [provider], env: { ENRICHMENT_INTAKE_PER_MINUTE: '3' } });
     const key = await api.key({ pending_enrichments: 1 });
     const answers: unknown[] = [];

@@ -7,7 +7,7 @@ let api: TestApi;
 let key: Key;
 
 beforeAll(async () => {
-  provider.saysElse(aCompany('Anyone'));
+  provider.saysOtherwise(aCompany('Anyone'));
   api = await startApi({ providers: [provider] });
   key = await api.key();
 });

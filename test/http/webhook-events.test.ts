@@ -24,7 +24,7 @@ beforeAll(async () => {
     providers: [provider],
     env: { WEBHOOK_QUEUE_PER_PARTNER: String(CEILING), WEBHOOK_MANAGEMENT_PER_MINUTE: '1000' },
   });
-  provider.saysElse(aCompany('Acme'));
+  provider.saysOtherwise(aCompany('Acme'));
 });
 afterAll(() => api.close());
 beforeEach(async () => {

@@ -43,9 +43,9 @@ describe('a day key that another process destroyed while its clock was ahead', (
   it('is stored again by a process that still has it', async () => {
     const running = inProcess();
     const sealed = (await today(running)).seal(Buffer.from('a label'));
-    const putRight = await destroyed();
+    const corrected = await destroyed();
     await today(running);
-    expect((await today(putRight)).open(sealed).toString()).toBe('a label');
+    expect((await today(corrected)).open(sealed).toString()).toBe('a label');
   });
 
   it('is replaced by the key that was made for the day since', async () => {

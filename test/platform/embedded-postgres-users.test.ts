@@ -65,8 +65,8 @@ describe.skipIf(!isRoot)('embedded PostgreSQL as root', () => {
     const home = closedFolder('home');
     const dataDir = join(home, 'data');
     const first = await server(dataDir);
-    const elsewhere = readFileSync(join(dataDir, 'postgres.location'), 'utf8').trim();
-    expect(dirname(elsewhere)).toBe(shared());
+    const otherFolder = readFileSync(join(dataDir, 'postgres.location'), 'utf8').trim();
+    expect(dirname(otherFolder)).toBe(shared());
     expect(await answers(first.line.url)).toBe(true);
     first.child.stdin?.end();
     await first.ended;

@@ -121,10 +121,12 @@ describe('the embedded PostgreSQL', () => {
   it('takes another port when another program has taken its port', async () => {
     const first = await start({ dataDir: longFolder });
     await first.stop();
-    const thief = createServer();
-    await new Promise<void>((resolve) => thief.listen(Number(new URL(first.url).port), '127.0.0.1', resolve));
+    const portHolder = createServer();
+    await new Promise<void>((resolve) =>
+      portHolder.listen(Number(new URL(first.url).port), '127.0.0.1', resolve),
+    );
     const second = await start({ dataDir: longFolder });
-    thief.close();
+    portHolder.close();
     expect(second.url).not.toBe(first.url);
     expect(await query(second.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
@@ -134,12 +136,12 @@ describe('the embedded PostgreSQL', () => {
     child.kill('SIGKILL');
     await ended;
 
-    const heir = await start();
-    expect(heir).toMatchObject(line);
-    process.kill(heir.pid, 'SIGKILL');
-    await vi.waitFor(() => query(heir.url, 'SELECT 1'), 10_000);
-    await heir.stop();
-    await isGone(heir.pid);
+    const successor = await start();
+    expect(successor).toMatchObject(line);
+    process.kill(successor.pid, 'SIGKILL');
+    await vi.waitFor(() => query(successor.url, 'SELECT 1'), 10_000);
+    await successor.stop();
+    await isGone(successor.pid);
   });
 
   it('starts over a pid file whose process id now belongs to another program', async () => {

@@ -40,14 +40,14 @@ describe('the master key', () => {
   });
 
   it('opens what the previous key sealed, and seals under itself', () => {
-    const [old, young] = [newKey(), newKey()];
+    const [old, current] = [newKey(), newKey()];
     const sealed = masterKeyFrom(old).seal(Buffer.from('secret'));
-    const configured = { MASTER_KEY: base64(young), MASTER_KEY_PREVIOUS: base64(old) };
+    const configured = { MASTER_KEY: base64(current), MASTER_KEY_PREVIOUS: base64(old) };
     const both = loadMasterKey(configured, folder);
     expect(both.open(sealed).toString()).toBe('secret');
     const again = both.seal(both.open(sealed));
     expect(again.master_key_id).toBe(both.currentId());
-    expect(masterKeyFrom(young).open(again).toString()).toBe('secret');
+    expect(masterKeyFrom(current).open(again).toString()).toBe('secret');
   });
 
   it('is created once, for its owner alone, and found again', async () => {
@@ -118,15 +118,15 @@ describe('a key of the service', () => {
   });
 
   it('is resealed once under the current master key, and stays the same', async () => {
-    const [old, young] = [newKey(), newKey()];
+    const [old, current] = [newKey(), newKey()];
     const keys = ['three', 'four'];
     await pool.query('delete from work.keyring');
     const before = await Promise.all(keys.map((name) => serviceKey(pool, masterKeyFrom(old), name)));
-    const both = masterKeyFrom(young, old);
+    const both = masterKeyFrom(current, old);
     await serviceKey(pool, both, 'five');
     expect(await resealKeys(pool, both)).toBe(2);
     expect(await resealKeys(pool, both)).toBe(0);
-    const after = await Promise.all(keys.map((name) => serviceKey(pool, masterKeyFrom(young), name)));
+    const after = await Promise.all(keys.map((name) => serviceKey(pool, masterKeyFrom(current), name)));
     expect(after).toEqual(before);
     await expect(resealKeys(pool, masterKeyFrom(newKey()))).rejects.toThrow(/^MASTER_KEY is not/);
   });
@@ -144,8 +144,8 @@ describe('a key of the service', () => {
   });
 
   it('opens as an earlier version sealed it, without its name, and is then bound to its name once', async () => {
-    const [old, young] = [newKey(), newKey()];
-    const [before, master] = [masterKeyFrom(old), masterKeyFrom(young, old)];
+    const [old, current] = [newKey(), newKey()];
+    const [before, master] = [masterKeyFrom(old), masterKeyFrom(current, old)];
     await pool.query('delete from work.keyring');
     const insertUnbound = async (name: string, key: Buffer, under: MasterKey): Promise<void> => {
       const { master_key_id, sealed } = under.seal(key);
@@ -163,7 +163,7 @@ describe('a key of the service', () => {
     expect(await serviceKey(pool, master, 'unbound')).toEqual(key);
     // The change of the master key binds the rest.
     expect([await resealKeys(pool, master), await resealKeys(pool, master)]).toEqual([1, 0]);
-    expect(await serviceKey(pool, masterKeyFrom(young), 'under the key before')).toEqual(left);
+    expect(await serviceKey(pool, masterKeyFrom(current), 'under the key before')).toEqual(left);
     await pool.query(
       `update work.keyring set sealed = (select sealed from work.keyring where name = 'unbound')
        where name = 'under the key before'`,

@@ -8,20 +8,20 @@ import { until } from '../support/until.ts';
 
 it('an unknown notification ends neither the process nor the listener', async () => {
   const { url, drop } = await testDatabase();
-  const heard: unknown[] = [];
+  const notifications: unknown[] = [];
   const listener = createListener({
     url,
     name: 'a test',
     channels: ['talk'],
-    onNotification: (_channel, payload) => heard.push(JSON.parse(payload)),
+    onNotification: (_channel, payload) => notifications.push(JSON.parse(payload)),
   });
   listener.ensure();
   await until('it listens', async () => listener.isListening());
   const db = new pg.Client({ connectionString: url });
   await db.connect();
   await db.query(`notify talk, 'no JSON'; notify talk, '1'`);
-  await until('it hears what comes after', async () => heard.length > 0);
-  expect(heard).toEqual([1]);
+  await until('it hears what comes after', async () => notifications.length > 0);
+  expect(notifications).toEqual([1]);
   await db.end();
   await listener.close();
   await drop();

@@ -38,10 +38,10 @@ it('a projection that has been stopped for days does not hide another that falls
   expect(atOnce).toContain('doorplate_behind_seconds{name="other"} 0');
   const stays = BigInt(scrapes);
   for (let n = scrapes + 2; n < scrapes + 100; n += 1) await scrape(BigInt(n), stays);
-  const told = await scrape(BigInt(scrapes + 100), stays);
+  const metrics = await scrape(BigInt(scrapes + 100), stays);
   vi.restoreAllMocks();
   const behind = (name: string) =>
-    Number(new RegExp(`behind_seconds\\{name="${name}"\\} (\\S+)`).exec(told)?.[1]);
+    Number(new RegExp(`behind_seconds\\{name="${name}"\\} (\\S+)`).exec(metrics)?.[1]);
   expect(behind('stopped')).toBe(((scrapes + 98) * SCRAPE) / 1_000);
   expect(behind('other')).toBeGreaterThan(0.5 * 99 * (SCRAPE / 1_000));
   expect(behind('other')).toBeLessThanOrEqual(99 * (SCRAPE / 1_000));

@@ -57,7 +57,7 @@ const keep = () => {
   const { store, pool, clock } = stack;
   running.push(startProcessor(keepDomains({ store, pool, clock }), stack));
 };
-const lookOut = (over: Partial<LookOptions> = {}) => {
+const startChecks = (over: Partial<LookOptions> = {}) => {
   const { store, pool, clock, log } = stack;
   const looks = startDomainChecks({
     store,
@@ -102,7 +102,7 @@ const isIn = (status: string, last_error: string | null) =>
     (row) => row?.status === status && row.last_error === last_error,
   );
 /** Moves the clock and waits for a check after it. */
-const lookAfter = async (ms: number, outcome: string) => {
+const advanceUntilChecked = async (ms: number, outcome: string) => {
   const before = outcomes.length;
   stack.clock.advance(ms);
   await eventually('somebody has looked', () => outcomes.length > before);
@@ -124,28 +124,28 @@ const dueIn = async (): Promise<number | null> => {
 describe('a claimed domain', () => {
   it('becomes active once it points to the service and fails after three days of not pointing to it', async () => {
     keep();
-    lookOut();
+    startChecks();
     await claim(randomUUID());
     await isIn('pending', 'no_such_name');
     dns.says(HOSTNAME, ['elsewhere.example.com']);
-    await lookAfter(MINUTE, 'points_elsewhere');
+    await advanceUntilChecked(MINUTE, 'points_elsewhere');
     dns.says(HOSTNAME, [`${SERVICE_HOST.toUpperCase()}.`]);
-    await lookAfter(MINUTE, 'points_here');
+    await advanceUntilChecked(MINUTE, 'points_here');
     await isIn('active', null);
     await eventually('it is looked at daily', dueIn, (ms) => ms === DAY);
     // A check with an unchanged result appends no event.
     const before = await typesOf(domainStream(HOSTNAME));
-    await lookAfter(DAY, 'points_here');
+    await advanceUntilChecked(DAY, 'points_here');
     expect(await typesOf(domainStream(HOSTNAME))).toEqual(before);
 
     dns.says(HOSTNAME, 'silence');
-    await lookAfter(DAY, 'dns_timeout');
+    await advanceUntilChecked(DAY, 'dns_timeout');
     await isIn('active', 'dns_timeout');
     await eventually('it is looked at hourly', dueIn, (ms) => ms === HOUR);
     dns.says(HOSTNAME, 'SERVFAIL');
-    await lookAfter(2 * DAY, 'dns_error');
+    await advanceUntilChecked(2 * DAY, 'dns_error');
     await isIn('active', 'dns_error');
-    await lookAfter(DAY, 'dns_error');
+    await advanceUntilChecked(DAY, 'dns_error');
     await isIn('failed', 'dns_error');
     await eventually('nobody looks any more', dueIn, (ms) => ms === null);
 
@@ -160,23 +160,23 @@ describe('a claimed domain', () => {
 
   it('fails after seven days in which it never pointed to the service', async () => {
     keep();
-    lookOut();
+    startChecks();
     dns.says(HOSTNAME, []);
     await claim(randomUUID());
     await isIn('pending', 'no_cname');
-    await lookAfter(7 * DAY - MINUTE, 'no_cname');
+    await advanceUntilChecked(7 * DAY - MINUTE, 'no_cname');
     await eventually('the last look is in time', dueIn, (ms) => ms === MINUTE);
-    await lookAfter(MINUTE, 'no_cname');
+    await advanceUntilChecked(MINUTE, 'no_cname');
     await isIn('failed', 'no_cname');
   });
 
   it('is checked once by several workers', async () => {
     keep();
-    for (let n = 0; n < 4; n += 1) lookOut();
+    for (let n = 0; n < 4; n += 1) startChecks();
     dns.says(HOSTNAME, [SERVICE_HOST]);
     await claim(randomUUID());
     await isIn('active', null);
-    for (let day = 1; day <= 5; day += 1) await lookAfter(DAY, 'points_here');
+    for (let day = 1; day <= 5; day += 1) await advanceUntilChecked(DAY, 'points_here');
     expect(outcomes).toHaveLength(6);
     expect(dns.questions).toHaveLength(6);
   });
@@ -205,9 +205,9 @@ describe('a claimed domain', () => {
         cancel: () => cancel(),
       };
     };
-    lookOut({ newResolver });
+    startChecks({ newResolver });
     await eventually('the other name is checked', () => asked.includes('other.example'));
-    lookOut({ newResolver });
+    startChecks({ newResolver });
     await isDue('last.example', randomUUID());
     await eventually('a later name is checked', () => asked.includes('last.example'));
     expect(asked.filter((name) => name.endsWith('.silent.example'))).toHaveLength(2);
@@ -222,7 +222,7 @@ describe('a claimed domain', () => {
        select domain_id::text, 0, 1, $1 from work.domain_look`,
       [new Date(stack.clock.now() + 20_000)],
     );
-    lookOut();
+    startChecks();
     dns.says(HOSTNAME, [SERVICE_HOST]);
     await claim(randomUUID(), 'other.example.com');
     await eventually('the other one was looked at', () => outcomes.includes('no_such_name'));
@@ -233,12 +233,12 @@ describe('a claimed domain', () => {
 
   it('keeps what a rebuild of the read model needs', async () => {
     keep();
-    lookOut();
+    startChecks();
     dns.says(HOSTNAME, [SERVICE_HOST]);
     await claim(randomUUID());
     await isIn('active', null);
     dns.says(HOSTNAME, 'NXDOMAIN');
-    await lookAfter(DAY, 'no_such_name');
+    await advanceUntilChecked(DAY, 'no_such_name');
     await isIn('active', 'no_such_name');
     const all = () => stack.rows('select * from read.domain');
     const before = await all();
@@ -246,22 +246,22 @@ describe('a claimed domain', () => {
     await rebuild({ store, url, projections: [domains] });
     expect(await all()).toEqual(before);
     // The time since which it has been missed survives as well.
-    await lookAfter(3 * DAY, 'no_such_name');
+    await advanceUntilChecked(3 * DAY, 'no_such_name');
     await isIn('failed', 'no_such_name');
   });
 });
 
 describe('an operation over two streams', () => {
-  const takePlace = async (tracker: string, domain_id = randomUUID(), hostname = HOSTNAME) => {
+  const takeSlot = async (tracker: string, domain_id = randomUUID(), hostname = HOSTNAME) => {
     const command = { type: 'Take', tracker_id: tracker, partner_id: PARTNER, domain_id, hostname } as const;
     const at = stack.clock.now();
-    const places = createSlotsBatcher(stack.store);
-    await places.submit(domainSlotsStream(tracker), { ...command, at }, stack.context(), () => null);
+    const slots = createSlotsBatcher(stack.store);
+    await slots.submit(domainSlotsStream(tracker), { ...command, at }, stack.context(), () => null);
     return domain_id;
   };
   it('is completed when a slot was taken and the claim never followed', async () => {
     const tracker = randomUUID();
-    const id = await takePlace(tracker);
+    const id = await takeSlot(tracker);
     keep();
     await eventually(
       'it is claimed',
@@ -274,7 +274,7 @@ describe('an operation over two streams', () => {
   it('is undone when a slot was taken for a domain that another tracker holds', async () => {
     const [owner, late] = [randomUUID(), randomUUID()];
     await claim(owner);
-    await takePlace(late);
+    await takeSlot(late);
     keep();
     await eventually(
       'its place is given back',
@@ -289,8 +289,8 @@ describe('an operation over two streams', () => {
     const tracker_id = randomUUID();
     const { domain_id } = await claim(tracker_id);
     const free = { type: 'Free', tracker_id, domain_id, at: stack.clock.now() } as const;
-    const places = createSlotsBatcher(stack.store);
-    await places.submit(domainSlotsStream(tracker_id), free, stack.context(), () => null);
+    const slots = createSlotsBatcher(stack.store);
+    await slots.submit(domainSlotsStream(tracker_id), free, stack.context(), () => null);
     await stack.caughtUp([domains]);
     expect(await stateOf()).not.toBeNull();
     keep();
@@ -314,7 +314,7 @@ describe('an operation over two streams', () => {
     if (!made.ok) throw new Error(made.refusal);
     const { tracker_id } = made.value.tracker;
     await claim(tracker_id, 'first.example.com');
-    const late = await takePlace(tracker_id);
+    const late = await takeSlot(tracker_id);
     await ofTrackers.delete(PARTNER, tracker_id, stack.context());
     keep();
     await eventually(

@@ -18,20 +18,20 @@ let keys: DayKeys;
 const digest = keyedDigest(randomBytes(32));
 const master = masterKeyFrom(randomBytes(32));
 const READER = 'reader';
-const NOWHERE_NEAR = 2n ** 62n;
+const BEYOND_HEAD = 2n ** 62n;
 beforeAll(async () => {
   stack = await startTestStack();
   keys = createDayKeys({ pool: stack.pool, master, clock: stack.clock });
   stack.project([signals]);
   await stack.pool.query('insert into work.processor (name, position) values ($1, $2)', [
     READER,
-    NOWHERE_NEAR,
+    BEYOND_HEAD,
   ]);
 });
 afterAll(() => stack.close());
 
 /** Observes a batch at the current time and returns its stream. */
-const come = async (): Promise<string> => {
+const observeBatch = async (): Promise<string> => {
   const read = readSignals({ signals: [signal(stack.clock.now()), signal(stack.clock.now())] });
   if (!read.ok) throw new Error('wrong');
   await observeSignals({ store: stack.store, keys, digest }, read.value, stack.context());
@@ -61,10 +61,10 @@ const rows = async (day: string) =>
 describe('the signals of a day', () => {
   it("are deleted when the last of them has expired, not before, while the next day's signals stay", async () => {
     const begun = stack.clock.now();
-    const stream = await come();
-    await come();
+    const stream = await observeBatch();
+    await observeBatch();
     stack.clock.set(begun + DAY);
-    const next = await come();
+    const next = await observeBatch();
     stack.clock.set(Date.parse('2026-04-01') - 1);
     await run();
     expect([await stored(stream), await rows('2026-03-01')]).toEqual([2, 4]);
@@ -81,15 +81,15 @@ describe('the signals of a day', () => {
 
   it('cannot be decrypted from a copy after their day key is destroyed', async () => {
     stack.clock.set(Date.parse('2026-05-01T12:00:00Z'));
-    const stream = await come();
+    const stream = await observeBatch();
     const [kept] = (await stack.rows('select data from eventlog.event where stream = $1', [stream])) as [
       { data: { clues: [{ domain: string; sealed: string }] } },
     ];
     const [{ domain, sealed }] = kept.data.clues;
     const begun = stack.clock.now();
     const open = async () => {
-      const thief = createDayKeys({ pool: stack.pool, master, clock: { now: () => begun } });
-      return (await thief.of('2026-05-01'))?.open(Buffer.from(sealed, 'base64'), domain).toString();
+      const attacker = createDayKeys({ pool: stack.pool, master, clock: { now: () => begun } });
+      return (await attacker.of('2026-05-01'))?.open(Buffer.from(sealed, 'base64'), domain).toString();
     };
     expect(await open()).toBe('acme.io');
     stack.clock.set(Date.parse('2026-06-01'));
@@ -100,7 +100,7 @@ describe('the signals of a day', () => {
   it('are deleted completely by the next run when a run died after it deleted the stream', async () => {
     stack.clock.set(Date.parse('2026-07-01T12:00:00Z'));
     await run();
-    const stream = await come();
+    const stream = await observeBatch();
     stack.clock.advance(31 * DAY);
     await expect(run(() => Promise.reject(new Error('killed')))).rejects.toThrow('killed');
     expect([await stored(stream), await rows('2026-07-01')]).toEqual([0, 2]);
@@ -110,7 +110,7 @@ describe('the signals of a day', () => {
 
   it('stay until every consumer has read them, and the wait is logged', async () => {
     stack.clock.set(Date.parse('2026-09-01T12:00:00Z'));
-    const stream = await come();
+    const stream = await observeBatch();
     const [{ position }] = (await stack.rows('select position from eventlog.event where stream = $1', [
       stream,
     ])) as [{ position: string }];

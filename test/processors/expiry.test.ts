@@ -23,7 +23,7 @@ beforeEach(async () => {
 
 describe('an expired session or reveal', () => {
   it('leaves store and read models at that instant, not before, and is announced once', async () => {
-    const { at, session, reveal, sweepSessions, sweepReveals, stored, rows, told } = expiry;
+    const { at, session, reveal, sweepSessions, sweepReveals, stored, rows, expiredIds } = expiry;
     const one = await session();
     const other = await reveal();
     at(EXPIRED - 1);
@@ -39,7 +39,7 @@ describe('an expired session or reveal', () => {
         [],
         [],
       ]);
-      expect([...(await told(one.partner_id)), ...(await told(other.partner_id))]).toEqual([
+      expect([...(await expiredIds(one.partner_id)), ...(await expiredIds(other.partner_id))]).toEqual([
         {
           type: 'sessions.SessionsExpired.v1',
           data: { partner_id: one.partner_id, sessions: [[one.session_id, isoTime(EXPIRED)]] },
@@ -68,8 +68,8 @@ describe('an expired session or reveal', () => {
     const sealed = Buffer.from(kept.data.sealed, 'base64');
     /** Decrypts with the whole database, the master key and a clock set back. */
     const open = async () => {
-      const thief = createDayKeys({ pool: stack.pool, master, clock: { now: () => BEGUN } });
-      return (await thief.of('2026-03-01'))?.open(sealed, session_id).toString('utf8');
+      const attacker = createDayKeys({ pool: stack.pool, master, clock: { now: () => BEGUN } });
+      return (await attacker.of('2026-03-01'))?.open(sealed, session_id).toString('utf8');
     };
     // The day's last session expires at the end of March 31st.
     const over = Date.parse('2026-04-01');
@@ -130,7 +130,7 @@ describe('the stream of a tab with several sessions', () => {
   });
 
   it('stays when a session begins at that moment, and the session continues', async () => {
-    const { stack, at, visit, session, sweepSessions, stored, rows, told } = expiry;
+    const { stack, at, visit, session, sweepSessions, stored, rows, expiredIds } = expiry;
     const { store } = stack;
     const first = await session();
     at(EXPIRED);
@@ -145,7 +145,7 @@ describe('the stream of a tab with several sessions', () => {
       consumers: { projections: ['sessions'], processors: [] },
     });
     expect(await stored(first.stream)).toEqual([0, 1]);
-    expect(await told(first.partner_id)).toEqual([]);
+    expect(await expiredIds(first.partner_id)).toEqual([]);
     await sweepSessions();
     expect(await stored(first.stream)).toEqual([1]);
     expect(await visit({ ...first })).toBe('visit');

@@ -3,7 +3,7 @@ import type { DeliveryClaim } from '../../processors/webhooks/claims.ts';
 import { createLanes } from '../../processors/webhooks/lanes.ts';
 
 const CONCURRENCY = 32;
-const PLACES = 2_048;
+const SLOTS = 2_048;
 const NOW = 1_000_000;
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -25,7 +25,7 @@ const scene = (
   partnerOf: (webhookId: string) => string = (id) => id,
   roomOfPartner?: (partnerId: string) => number,
 ) => {
-  const made = createLanes(CONCURRENCY, PLACES, roomOfPartner);
+  const made = createLanes(CONCURRENCY, SLOTS, roomOfPartner);
   const lanes = {
     ...made,
     look: (webhookId: string, at: number) => made.look(webhookId, partnerOf(webhookId), at),

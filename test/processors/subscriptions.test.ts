@@ -24,12 +24,12 @@ const append = async (stream: string, event: { type: string; data: object }): Pr
 it('returns the subscribers at each position, from any start and after repeated events', async () => {
   const one = anEndpoint();
   const stream = `webhooks-${one.partner_id}`;
-  const places: { readonly event: Position; readonly source: Position }[] = [];
+  const appended: { readonly event: Position; readonly source: Position }[] = [];
   const life = [created, enabled, enabled, enabled, removed] as const;
   const is = [true, false, true, true, false];
   for (const [n, event] of life.entries()) {
     const data = event === enabled ? enabled(one, is[n] === true, AT) : (event as typeof created)(one, AT);
-    places.push({
+    appended.push({
       event: await append(stream, data),
       source: await append('source', { type: 'test.Happened.v1', data: {} }),
     });
@@ -38,17 +38,17 @@ it('returns the subscribers at each position, from any start and after repeated 
   const stored = await Array.fromAsync(stack.store.readStream(stream));
   expect(stored).toHaveLength(life.length);
 
-  for (let begun = -1; begun < places.length; begun += 1) {
-    const known = await loadSubscriptions(stack.pool, places[begun]?.event ?? null);
+  for (let begun = -1; begun < appended.length; begun += 1) {
+    const known = await loadSubscriptions(stack.pool, appended[begun]?.event ?? null);
     const taken = stored.map((event, n) => {
       if (n <= begun) return null;
       known.apply(event);
       known.apply(event);
-      const source = places[n]?.source as Position;
+      const source = appended[n]?.source as Position;
       return known.subscribersOf({ ...one, tracker_id: 'any', type: 'session.created' }, source).length === 1;
     });
     expect(taken).toEqual(is.map((on, n) => (n <= begun ? null : on)));
-    const [first] = places;
+    const [first] = appended;
     if (begun < 0 && first) {
       const what = { ...one, tracker_id: 'any' } as const;
       // A failed batch is applied again.

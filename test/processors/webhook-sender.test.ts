@@ -359,8 +359,8 @@ it('is reported with its cost and partner when it fails', async () => {
   const target = await receiver();
   expect(await post(senderTo(target, { onFailedHandshake }), target)).toEqual(outcome(204, null));
   expect(charged).toEqual([]);
-  const mistrusting = senderTo(target, { extraCa: null, onFailedHandshake });
-  expect(await post(mistrusting, target, 'its partner')).toEqual(outcome(null, 'tls'));
+  const withoutTestAuthority = senderTo(target, { extraCa: null, onFailedHandshake });
+  expect(await post(withoutTestAuthority, target, 'its partner')).toEqual(outcome(null, 'tls'));
   expect(charged).toEqual([['its partner', expect.any(Number)]]);
   expect(charged[0]?.[1]).toBeGreaterThan(0);
 });

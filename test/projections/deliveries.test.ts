@@ -26,12 +26,12 @@ import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
 let db: pg.Client;
-const told: string[] = [];
+const notifications: string[] = [];
 beforeAll(async () => {
   stack = await startTestStack();
   db = new pg.Client({ connectionString: stack.url });
   await db.connect();
-  db.on('notification', ({ payload = '' }) => told.push(payload));
+  db.on('notification', ({ payload = '' }) => notifications.push(payload));
   await db.query('set search_path to read; listen doorplate_deliveries');
 });
 const clear = () => db.query(`truncate ${deliveries.tables.join(', ')}`);
@@ -185,14 +185,14 @@ describe('the read model of deliveries', () => {
   });
 
   it('shows workers what is due and since when, and when an endpoint resumes', async () => {
-    told.length = 0;
+    notifications.length = 0;
     const d = aDelivery(endpoint);
     await deliveries.apply(log([queued(d, AT), enabled(endpoint, false, AT + 1)]), db);
     await deliveries.apply(log([attempted(d, { at: AT + 1_000, error: 'timeout' })]), db);
     await deliveries.apply(log([removed(anEndpoint(), AT)]), db);
     await deliveries.apply(log([created(endpoint, AT), enabled(endpoint, true, AT + 9)], 200), db);
     await db.query('select');
-    expect(told.map((text) => JSON.parse(text))).toEqual([
+    expect(notifications.map((text) => JSON.parse(text))).toEqual([
       [[endpoint.webhook_id, endpoint.partner_id, isoTime(AT)]],
       [[endpoint.webhook_id, endpoint.partner_id, isoTime(AT + 1_000 + MINUTE)]],
       [[endpoint.webhook_id, endpoint.partner_id, '']],
@@ -203,19 +203,22 @@ describe('the read model of deliveries', () => {
 describe('the read model of deliveries after random events', () => {
   const endpoints = [anEndpoint(), anEndpoint()] as [TestEndpoint, TestEndpoint];
   const ds = Array.from({ length: 6 }, (_, n) => aDelivery(endpoints[n % 2] as TestEndpoint));
-  const oneOfThem = fc.constantFrom(...ds);
+  const anyDelivery = fc.constantFrom(...ds);
   const time = fc.nat(40).map((n) => AT + n * 20 * MINUTE);
   const error = fc.constantFrom(null, 'timeout' as const, 'connect' as const, 'timeout' as const);
   const small = fc.integer({ min: 1, max: 3 });
   const event = fc.oneof(
-    { arbitrary: fc.tuple(oneOfThem, time).map(([d, at]) => queued(d, at, String(at))), weight: 4 },
+    { arbitrary: fc.tuple(anyDelivery, time).map(([d, at]) => queued(d, at, String(at))), weight: 4 },
     {
       arbitrary: fc
-        .tuple(oneOfThem, fc.record({ at: time, error, cycle: small, attempt: small, final: fc.boolean() }))
+        .tuple(anyDelivery, fc.record({ at: time, error, cycle: small, attempt: small, final: fc.boolean() }))
         .map(([d, made]) => attempted(d, made)),
       weight: 12,
     },
-    { arbitrary: fc.tuple(oneOfThem, small, time).map(([d, cycle, at]) => retried(d, cycle, at)), weight: 3 },
+    {
+      arbitrary: fc.tuple(anyDelivery, small, time).map(([d, cycle, at]) => retried(d, cycle, at)),
+      weight: 3,
+    },
     {
       arbitrary: fc.subarray(ds, { maxLength: 2 }).map((some) =>
         expired(

@@ -99,9 +99,9 @@ describe('a view over a rebuilt read model', () => {
     await reader.query('begin');
     await reader.query('select * from partners');
     await spoil();
-    let tellWaiting = (): void => undefined;
-    const waiting = new Promise<void>((resolve) => (tellWaiting = resolve));
-    const rebuilding = rebuild({ ...options(tellWaiting), projections: [partners] });
+    let markWaiting = (): void => undefined;
+    const waiting = new Promise<void>((resolve) => (markWaiting = resolve));
+    const rebuilding = rebuild({ ...options(markWaiting), projections: [partners] });
     await waiting;
     for (const _ of [1, 2, 3]) {
       const started = performance.now();

@@ -10,9 +10,9 @@ const cursors = inLog([]);
 const epoch = (after: bigint): Epoch => ({ epoch_id: randomUUID(), after });
 
 /** Cursors of earlier versions: the position in the clear, and a digest of it. */
-const oldCursor = (place: bigint, of: string): string => {
+const oldCursor = (position: bigint, of: string): string => {
   const bytes = Buffer.alloc(8);
-  bytes.writeBigInt64BE(place);
+  bytes.writeBigInt64BE(position);
   const mac = createHmac('sha256', KEY).update(bytes).update(of).digest().subarray(0, 16);
   return Buffer.concat([bytes, mac]).toString('base64url');
 };
@@ -48,9 +48,9 @@ describe.each([
   });
 
   it('of an earlier version is still valid', async () => {
-    for (const place of [0n, 1n, 4711n, 2n ** 62n]) {
-      expect(await cursors.open(oldCursor(place, 'mine'), 'mine')).toBe(place);
-      expect(await cursors.open(oldCursor(place, 'mine'), 'yours')).toBeNull();
+    for (const position of [0n, 1n, 4711n, 2n ** 62n]) {
+      expect(await cursors.open(oldCursor(position, 'mine'), 'mine')).toBe(position);
+      expect(await cursors.open(oldCursor(position, 'mine'), 'yours')).toBeNull();
     }
   });
 });

@@ -27,7 +27,7 @@ const rowsRead = (plan: Plan, table: string): number => {
 
 it("the query of recent sessions reads only sessions of the partner's own trackers", async () => {
   const { pool } = stack;
-  const [owner, stranger, tracker] = [randomUUID(), randomUUID(), randomUUID()];
+  const [owner, otherPartner, tracker] = [randomUUID(), randomUUID(), randomUUID()];
   const now = stack.clock.now();
   await pool.query(
     `insert into read.tracker (tracker_id, partner_id, name, origins, created_at)
@@ -36,7 +36,7 @@ it("the query of recent sessions reads only sessions of the partner's own tracke
   );
   for (const [partner, of, first] of [
     [owner, tracker, 1],
-    [stranger, randomUUID(), 2_001],
+    [otherPartner, randomUUID(), 2_001],
   ]) {
     await pool.query(
       `insert into read.session (session_id, stream, tracker_id, partner_id, sealed, first_seen_at, last_seen_at,
@@ -61,6 +61,6 @@ it("the query of recent sessions reads only sessions of the partner's own tracke
     );
     return rows[0]['QUERY PLAN'][0].Plan;
   };
-  expect(rowsRead(await planFor(stranger), 'session')).toBe(0);
+  expect(rowsRead(await planFor(otherPartner), 'session')).toBe(0);
   expect(rowsRead(await planFor(owner), 'session')).toBe(51);
 });

@@ -15,7 +15,7 @@ const aQueue = () => {
   const pool = {
     query: async () => ({ rows: [{ endpoints, pending: '0', bytes: '0', queued: [] }] }),
   } as unknown as pg.Pool;
-  let hurried = 0;
+  let wakeups = 0;
   const queue = createWebhookQueue({
     pool,
     now: Date.now,
@@ -23,33 +23,33 @@ const aQueue = () => {
     most: 100,
     mostBytes: 1_000,
     hurry: () => {
-      hurried += 1;
+      wakeups += 1;
     },
   });
   const happens = async (event_id: string, tracker_id: string): Promise<void> => {
-    const places = await queue.enter({
+    const slots = await queue.enter({
       partner_id: 'p',
       event_id,
       to: { type: 'session.created', tracker_id },
     });
-    places?.happened();
+    slots?.happened();
   };
-  return { happens, hurried: () => hurried };
+  return { happens, wakeups: () => wakeups };
 };
 
 it('an event with a subscriber wakes the delivery queue', async () => {
-  const { happens, hurried } = aQueue();
+  const { happens, wakeups } = aQueue();
   await happens('a', 'untold');
-  expect(hurried()).toBe(0);
+  expect(wakeups()).toBe(0);
   await happens('b', 'told');
-  expect(hurried()).toBe(1);
+  expect(wakeups()).toBe(1);
 });
 
 it('events in quick succession wake the delivery queue once', async () => {
-  const { happens, hurried } = aQueue();
+  const { happens, wakeups } = aQueue();
   for (let n = 0; n < 20; n += 1) {
     await happens(`event ${n}`, 'told');
     await vi.advanceTimersByTimeAsync(100);
   }
-  expect(hurried()).toBe(4);
+  expect(wakeups()).toBe(4);
 });

@@ -23,7 +23,7 @@ import { createViolations } from './violations.ts';
 const START_LIMIT_MS = 90_000;
 
 /** The changes to the stack under load, and the checks beside the invariants. */
-export interface Course {
+export interface StormPlan {
   /** Default: two api and two workers processes. */
   readonly roles?: readonly Role[];
   disturb(stack: Stack, load: Load, options: StormOptions): Promise<InjectedFault[]>;
@@ -31,10 +31,10 @@ export interface Course {
   check?(stack: Stack, load: Load): Promise<Record<string, number>>;
 }
 
-const FAULTS: Course = { disturb: injectFaults };
+const FAULTS: StormPlan = { disturb: injectFaults };
 
 /** Runs a storm. @throws when the stack cannot be started; broken promises are in the result */
-export const runStorm = async (options: StormOptions, course: Course = FAULTS): Promise<StormResult> => {
+export const runStorm = async (options: StormOptions, course: StormPlan = FAULTS): Promise<StormResult> => {
   const { seed, eventStoreUrl, say } = options;
   const random = createRandom(seed);
   const violations = createViolations(say);

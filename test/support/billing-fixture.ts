@@ -125,10 +125,14 @@ export const foundIn = async (
   const fixture = await openBillingFixture(copy);
   try {
     const { report } = await fixture.audit(options);
-    const told = report.differences.map(({ kind, stream, revision }) =>
+    const differences = report.differences.map(({ kind, stream, revision }) =>
       stream === LEDGER ? `${kind} ${revision ?? ''}`.trim() : `${kind} of ${receipt(stream)}`,
     );
-    return { told, report, verified: await verify(PARTNER, await fixture.entries(), options.digest) };
+    return {
+      differences: differences,
+      report,
+      verified: await verify(PARTNER, await fixture.entries(), options.digest),
+    };
   } finally {
     await fixture.close();
   }

@@ -27,7 +27,7 @@ export const startTestDns = async (): Promise<TestDns> => {
   };
 };
 
-export interface Told {
+export interface ShownDomain {
   readonly id: string;
   readonly status: string;
   readonly activated_at: string | null;
@@ -45,8 +45,8 @@ export const domainsOf = (api: TestApi, key: Key, trackerId: string) => {
       api.inject(key, { method: 'POST', url: path, payload: { hostname } }),
     get: (id: string): Promise<LightMyRequestResponse> =>
       api.inject(key, { method: 'GET', url: `${path}/${id}` }),
-    told: async (id: string): Promise<Told> => read(`${path}/${id}`),
-    list: async (): Promise<readonly Told[]> => (await read(path)).domains,
+    show: async (id: string): Promise<ShownDomain> => read(`${path}/${id}`),
+    list: async (): Promise<readonly ShownDomain[]> => (await read(path)).domains,
     remove: (id: string): Promise<LightMyRequestResponse> =>
       api.inject(key, { method: 'DELETE', url: `${path}/${id}` }),
   };

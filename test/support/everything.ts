@@ -132,7 +132,7 @@ const claimDomain = async (api: TestApi, key: Key, tracker: string): Promise<str
   const { id } = (await domains.claim(HOSTNAME)).json();
   await eventually(
     'the domain is active',
-    () => domains.told(id),
+    () => domains.show(id),
     ({ status }) => status === 'active',
   );
   return id;

@@ -27,9 +27,9 @@ const limits = {
   expires_at: null,
 };
 
-type Told = { readonly type: string; readonly data: object };
+type ExampleEvent = { readonly type: string; readonly data: object };
 
-const ofPartner = (partner_id: string, name: string, key_id: string): Told[] => [
+const ofPartner = (partner_id: string, name: string, key_id: string): ExampleEvent[] => [
   { type: 'partners.PartnerCreated.v1', data: { partner_id, name, created_at: iso(AT) } },
   {
     type: 'partners.KeyCreated.v1',
@@ -37,7 +37,7 @@ const ofPartner = (partner_id: string, name: string, key_id: string): Told[] => 
   },
 ];
 
-const tracker = (tracker_id: string, partner_id: string, name: string): Told => ({
+const tracker = (tracker_id: string, partner_id: string, name: string): ExampleEvent => ({
   type: 'trackers.TrackerCreated.v1',
   data: {
     tracker_id,
@@ -49,7 +49,7 @@ const tracker = (tracker_id: string, partner_id: string, name: string): Told => 
   },
 });
 
-const lookup = (ip: string, match_type: string, company: object | null, days: number): Told => ({
+const lookup = (ip: string, match_type: string, company: object | null, days: number): ExampleEvent => ({
   type: 'lookup.EnrichmentCompleted.v1',
   data: {
     round: 1,
@@ -96,7 +96,7 @@ const reveal = (name: string | null, tracker_id: string, partner_id: string, ove
   return { ...one, result: { ...one.result, company: companySchema.parse({ name, industry: 'Software' }) } };
 };
 
-const endpoint = (webhook_id: string, partner_id: string): Told => {
+const endpoint = (webhook_id: string, partner_id: string): ExampleEvent => {
   const one = created({ webhook_id, partner_id }, AT);
   const secret = { master_key_id: 'k', sealed: CANARY };
   return { ...one, data: { ...one.data, url: `https://hooks.example.com/${CANARY}`, secret } };
@@ -104,7 +104,7 @@ const endpoint = (webhook_id: string, partner_id: string): Told => {
 
 /** Appends all of it, at the clock's noon of March 1st 2026. */
 export const makeExamples = async (store: EventStore): Promise<void> => {
-  const put = async (stream: string, ...events: readonly Told[]): Promise<void> => {
+  const put = async (stream: string, ...events: readonly ExampleEvent[]): Promise<void> => {
     const metadata = { $correlationId: 'c', $causationId: 'c', at: iso(AT) };
     await store.append(
       stream,

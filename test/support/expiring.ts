@@ -21,7 +21,7 @@ export const EXPIRED = BEGUN + 30 * DAY;
 
 const PROJECTIONS = [sessions, reveals];
 const READER = 'reader';
-const PATIENCE_MS = 10_000;
+const PROJECTED_WITHIN_MS = 10_000;
 
 export type Expiry = Awaited<ReturnType<typeof openExpiry>>;
 
@@ -45,7 +45,7 @@ export const openExpiry = async () => {
     log: { warn: (what: object) => void warnings.push(what) } as unknown as Logger,
     consumers: { projections: PROJECTIONS.map(({ name }) => name), processors: [READER] },
     closedBefore: async () => '2100-01-01',
-    projected: (name, position) => progress.reached([name], position, PATIENCE_MS),
+    projected: (name, position) => progress.reached([name], position, PROJECTED_WITHIN_MS),
     onBlocked: () => undefined,
     signal: new AbortController().signal,
     forMs: 60_000,
@@ -104,7 +104,7 @@ export const openExpiry = async () => {
         await stack.rows('select revision from eventlog.event where stream = $1 order by position', [stream])
       ).map(({ revision }) => revision),
     /** The ids listed as expired on the day of `EXPIRED`. */
-    told: async (partner: string) => {
+    expiredIds: async (partner: string) => {
       const stream = expiredStream(partner, isoTime(EXPIRED).slice(0, 10));
       const events = await Array.fromAsync(store.readStream(stream));
       return events.map(({ type, data }) => ({ type, data }));

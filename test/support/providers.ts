@@ -13,7 +13,7 @@ export interface ScriptedProvider extends Provider {
   /** Sets its answer from now on: a record, null (unknown), `fails`, or `hangs` (until the attempt is aborted). */
   says(ip: string, answer: ProviderRecord | null | 'fails' | 'hangs'): void;
   /** Sets the answer for every other address. */
-  saysElse(answer: ProviderRecord | null | 'fails' | 'hangs'): void;
+  saysOtherwise(answer: ProviderRecord | null | 'fails' | 'hangs'): void;
   asked(ip: string): number;
 }
 
@@ -24,7 +24,7 @@ export const scriptedProvider = (name = 'scripted'): ScriptedProvider => {
   return {
     name,
     says: (ip, answer) => void answers.set(ip, answer),
-    saysElse: (answer) => {
+    saysOtherwise: (answer) => {
       otherwise = answer;
     },
     asked: (ip) => asked.get(ip) ?? 0,

@@ -18,7 +18,7 @@ import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/cl
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
 import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
 import { type ApiOptions, type Key, type ManualClock, manualClock, startApi, type TestApi } from './api.ts';
-import { allPassed } from './passed.ts';
+import { consumersCaughtUp } from './consumers-caught-up.ts';
 import { aCompany, scriptedProvider } from './providers.ts';
 import { collect, feed, makeTracker } from './tracking.ts';
 import { until } from './until.ts';
@@ -53,7 +53,7 @@ const ROOM = {
 export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = {}): Promise<Years> => {
   const clock = manualClock();
   const provider = scriptedProvider();
-  provider.saysElse(aCompany('Acme'));
+  provider.saysOtherwise(aCompany('Acme'));
   const api = await startApi({
     clock,
     providers: [provider],
@@ -111,11 +111,11 @@ const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
   const parts = { store, pool, clock };
   const run = { signal: new AbortController().signal, forMs: 60_000, onBlocked: () => undefined };
   for (const _ of ['once', 'again']) {
-    await allPassed(api);
+    await consumersCaughtUp(api);
     await closeTrackerDays({ ...parts, caughtUp: async () => true });
     await closeUsageStreams(parts);
     await expireUsageStreams(parts, (before) => forgetUsageBefore(pool, before));
-    await allPassed(api);
+    await consumersCaughtUp(api);
     await sweepToEnd(runtime);
     await snapshotOldEnrichments(runtime, run);
     await forgetOldResults(runtime, run.signal);

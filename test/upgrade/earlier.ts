@@ -108,10 +108,15 @@ export const liveEarlier = async (api: TestApi, key: Key, around: Surroundings):
 };
 
 /** Waits for what forty days later expires by itself, and starts a refresh that fails. */
-export const goOn = async (api: TestApi, key: Key, around: Surroundings, past: Past): Promise<void> => {
+export const continueLater = async (
+  api: TestApi,
+  key: Key,
+  around: Surroundings,
+  past: Past,
+): Promise<void> => {
   await eventually(
     'the domain has failed',
-    () => domainsOf(api, key, past.tracker).told(past.failing),
+    () => domainsOf(api, key, past.tracker).show(past.failing),
     ({ status }) => status === 'failed',
   );
   around.provider.says(STALE, 'fails');

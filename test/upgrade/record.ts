@@ -6,7 +6,7 @@ import { DAY } from '../../domain/kernel/time.ts';
 import { manualClock, startApi } from '../support/api.ts';
 import { answersOf, settled, startSurroundings, useEverything } from '../support/everything.ts';
 import { feed } from '../support/tracking.ts';
-import { expire, goOn, liveEarlier } from './earlier.ts';
+import { continueLater, expire, liveEarlier } from './earlier.ts';
 import { passNights } from './nights.ts';
 import { dumpDatabase, RECORDED_AT, type Recorded, withoutPorts } from './recorded.ts';
 
@@ -22,7 +22,7 @@ it('records the release', { timeout: 120_000 }, async () => {
   clock.set(RECORDED_AT);
   await expire(api);
   await passNights(api, key.partner_id);
-  await goOn(api, key, around, past);
+  await continueLater(api, key, around, past);
   const used = await useEverything(api, around, key);
   const { next_cursor } = await feed(api, used.key, 'limit=2');
   await settled(api);

@@ -28,7 +28,7 @@ const reveal = async ({ session_id, visitor_country }: SessionPreview, idempoten
 };
 
 /** Sessions that have expired, or whose tracker was deleted: refused for ever, and not charged. */
-const passBy = (error: unknown): void => {
+const skipUnrevealable = (error: unknown): void => {
   if (!(error instanceof DoorplateError) || error.outcome !== 'refused' || error.status !== 410) throw error;
   console.error(error.message);
 };
@@ -37,7 +37,9 @@ for await (const page of client.sessions({ cursor: state.cursor }).pages()) {
   for (const { session_id } of page.items) state.keys[session_id] ??= newIdempotencyKey();
   save();
   await Promise.all(
-    page.items.map((session) => reveal(session, state.keys[session.session_id] ?? '').catch(passBy)),
+    page.items.map((session) =>
+      reveal(session, state.keys[session.session_id] ?? '').catch(skipUnrevealable),
+    ),
   );
   state.keys = {};
   if (page.cursor) state.cursor = page.cursor;

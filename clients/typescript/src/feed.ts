@@ -20,14 +20,14 @@ export interface Feed<Item> extends AsyncIterable<Item> {
   pages(): AsyncIterable<Page<Item>>;
 }
 
-export interface FeedParts<Item> {
+export interface FeedDeps<Item> {
   readonly read: (cursor: string | undefined) => Promise<Page<Item> & { readonly hasMore: boolean }>;
   readonly start: string | undefined;
   /** Waits between the end and the next poll; null: the list ends there. */
   readonly pause: (() => Promise<void>) | null;
 }
 
-export const createFeed = <Item>({ read, start, pause }: FeedParts<Item>): Feed<Item> => {
+export const createFeed = <Item>({ read, start, pause }: FeedDeps<Item>): Feed<Item> => {
   let cursor = start;
   async function* pages(): AsyncGenerator<Page<Item>> {
     for (;;) {

@@ -64,8 +64,8 @@ describe('a lookup', () => {
   });
 
   it('does not poll in a busy loop when a response asks for no delay', async () => {
-    const hasty = answer(202, { ip: IP, status: 'pending', company: null }, { 'retry-after': '0' });
-    const { client, until, asked } = fakeService([hasty]);
+    const withoutDelay = answer(202, { ip: IP, status: 'pending', company: null }, { 'retry-after': '0' });
+    const { client, until, asked } = fakeService([withoutDelay]);
     await until(failureOf(client.lookup(IP)));
     expect(asked.length).toBeLessThan(10);
   });

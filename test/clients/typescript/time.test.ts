@@ -5,12 +5,12 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 it('the wait takes as long as requested, also for longer than a timer can', async () => {
-  let slept = false;
+  let waited = false;
   const sleep = realTime.sleep(Infinity).then(() => {
-    slept = true;
+    waited = true;
   });
   await vi.advanceTimersByTimeAsync(86_400_000);
-  expect(slept).toBe(false);
+  expect(waited).toBe(false);
   vi.runAllTimers();
   await sleep;
 });

@@ -55,10 +55,10 @@ describe('a webhook', () => {
   it('is verified with the Headers of fetch, and with names in any case', () => {
     const headers = genuine;
     expect(verifyWebhook(sent({ headers: new Headers(headers) }))).toEqual(event);
-    const shouted = Object.fromEntries(
+    const upperCase = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]),
     );
-    expect(verifyWebhook(sent({ headers: shouted }))).toEqual(event);
+    expect(verifyWebhook(sent({ headers: upperCase }))).toEqual(event);
     const listed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
     expect(verifyWebhook(sent({ headers: listed }))).toEqual(event);
   });

@@ -3,14 +3,14 @@ import { StreamExpired, WrongExpectedRevision } from '../../../event-store/port.
 import { all, event, events, eventsIn, followUntil, refusal, type SuiteContext, unique } from './context.ts';
 
 const NOON = Date.parse('2031-05-05T12:00:00.000Z');
-const mortal = () => event({ metadata: { expires_at: new Date(NOON).toISOString() } });
+const expiringEvent = () => event({ metadata: { expires_at: new Date(NOON).toISOString() } });
 
 export const retention = ({ open }: SuiteContext): void => {
   describe('a stream', () => {
     it('counts as expired once it is deleted for ever, and not while it is only hidden or truncated', async () => {
       const store = open({ now: () => NOON });
       const [missing, hidden, dropped, deleted] = [unique(), unique(), unique(), unique()];
-      await store.append(hidden, 'no_stream', [mortal()]);
+      await store.append(hidden, 'no_stream', [expiringEvent()]);
       await store.append(dropped, 'no_stream', [event()]);
       await store.truncateBefore(dropped, 1);
       await store.append(deleted, 'no_stream', [event()]);
@@ -46,7 +46,7 @@ export const retention = ({ open }: SuiteContext): void => {
       let now = NOON - 1;
       const store = open({ now: () => now });
       const stream = unique();
-      await store.append(stream, 'no_stream', [mortal(), event(), mortal()]);
+      await store.append(stream, 'no_stream', [expiringEvent(), event(), expiringEvent()]);
       expect(await all(store.readStream(stream))).toHaveLength(3);
       now = NOON;
       expect((await all(store.readStream(stream))).map(({ revision }) => revision)).toEqual([1]);
@@ -55,7 +55,7 @@ export const retention = ({ open }: SuiteContext): void => {
     it("still counts: the stream's revisions and refusals include it", async () => {
       const store = open({ now: () => NOON });
       const stream = unique();
-      await store.append(stream, 'no_stream', [mortal(), mortal()]);
+      await store.append(stream, 'no_stream', [expiringEvent(), expiringEvent()]);
       expect(await refusal(store.append(stream, 'no_stream', [event()]))).toMatchObject({ actual: 1 });
       expect(await store.append(stream, 1, [event()])).toMatchObject({ revision: 2 });
     });
@@ -63,7 +63,14 @@ export const retention = ({ open }: SuiteContext): void => {
     it('does not use up the limit of a read', async () => {
       const store = open({ now: () => NOON });
       const stream = unique();
-      await store.append(stream, 'no_stream', [event(), event(), mortal(), mortal(), event(), mortal()]);
+      await store.append(stream, 'no_stream', [
+        event(),
+        event(),
+        expiringEvent(),
+        expiringEvent(),
+        event(),
+        expiringEvent(),
+      ]);
       const read = async (direction: 'forwards' | 'backwards') =>
         (await all(store.readStream(stream, { direction, limit: 2 }))).map(({ revision }) => revision);
       expect([await read('forwards'), await read('backwards')]).toEqual([
@@ -76,7 +83,7 @@ export const retention = ({ open }: SuiteContext): void => {
       const store = open({ now: () => NOON });
       const stream = unique();
       const after = await store.head();
-      const { position } = await store.append(stream, 'no_stream', [event(), mortal()]);
+      const { position } = await store.append(stream, 'no_stream', [event(), expiringEvent()]);
       const reached = (batches: readonly { position: bigint }[]) =>
         (batches.at(-1)?.position ?? -1n) >= (position ?? 0n);
       const batches = await followUntil(store, { after, prefixes: [stream] }, reached);
@@ -86,7 +93,7 @@ export const retention = ({ open }: SuiteContext): void => {
     it('is read when expired events are requested, in either direction', async () => {
       const store = open({ now: () => NOON });
       const stream = unique();
-      await store.append(stream, 'no_stream', [mortal(), event(), mortal()]);
+      await store.append(stream, 'no_stream', [expiringEvent(), event(), expiringEvent()]);
       const read = async (options: object) =>
         (await all(store.readStream(stream, { includeExpired: true, ...options }))).map((e) => e.revision);
       expect(await read({})).toEqual([0, 1, 2]);
@@ -98,7 +105,11 @@ export const retention = ({ open }: SuiteContext): void => {
       const store = open({ now: () => NOON });
       const stream = unique();
       const after = await store.head();
-      const { position } = await store.append(stream, 'no_stream', [mortal(), event(), mortal()]);
+      const { position } = await store.append(stream, 'no_stream', [
+        expiringEvent(),
+        event(),
+        expiringEvent(),
+      ]);
       const reached = (batches: readonly { position: bigint }[]) =>
         (batches.at(-1)?.position ?? -1n) >= (position ?? 0n);
       const options = { after, prefixes: [stream], includeExpired: true };

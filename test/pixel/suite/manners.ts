@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { inPage } from '../../support/browser.ts';
-import type { Play } from './stage.ts';
+import type { RunScene } from './stage.ts';
 
 /** Longer than the script's retry delay. */
 const LATER_MS = 5_000;
@@ -15,7 +15,7 @@ const MISSING = [
   ['document', 'addEventListener'],
 ] as const;
 
-export const describeManners = (play: Play): void => {
+export const describeManners = (play: RunScene): void => {
   describe("the pixel on a customer's page", () => {
     it('sends and stores nothing when the visitor objects (Global Privacy Control)', () =>
       play(async ({ context, page, site, tag, visitsSoFar, errors, warnings }) => {

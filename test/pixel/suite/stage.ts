@@ -37,10 +37,10 @@ const COUNT_ANSWERS = `{
 }`;
 
 /** Returns a new stage for a test. */
-export type Play = (act: (scene: Scene) => Promise<void>) => Promise<void>;
+export type RunScene = (act: (scene: Scene) => Promise<void>) => Promise<void>;
 
 /** Starts one browser for a test file, and ends it. */
-export const setStage = (): Play => {
+export const setStage = (): RunScene => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();

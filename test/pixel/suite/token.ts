@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { inPage } from '../../support/browser.ts';
-import type { Play } from './stage.ts';
+import type { RunScene } from './stage.ts';
 
 const CLOSED_STORAGE = `Object.defineProperty(window, 'sessionStorage', {
   get() { throw new DOMException('closed', 'SecurityError'); },
@@ -9,7 +9,7 @@ const FULL_STORAGE =
   "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };";
 const SOME_TOKEN = '11111111-1111-4111-8111-111111111111';
 
-export const describeToken = (play: Play): void => {
+export const describeToken = (play: RunScene): void => {
   describe('the token of a tab', () => {
     it('stays the same from page to page of a site', () =>
       play(async ({ open, visits }) => {
@@ -37,12 +37,12 @@ export const describeToken = (play: Play): void => {
         await inPage(page, "window.open('/')");
         await visits(2);
         await inPage(await popup, "history.pushState({}, '')");
-        const [, opened, wentOn] = await visits(3);
+        const [, opened, next] = await visits(3);
         await page.reload();
         const [, , , original] = await visits(4);
 
         expect(opened?.token).not.toBe(first?.token);
-        expect(wentOn?.token).toBe(opened?.token);
+        expect(next?.token).toBe(opened?.token);
         expect(original?.token).toBe(first?.token);
       }));
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { inPage, openUnattended } from '../../support/browser.ts';
-import type { Play } from './stage.ts';
+import type { RunScene } from './stage.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-export const describeViews = (play: Play): void => {
+export const describeViews = (play: RunScene): void => {
   describe('a page view', () => {
     it('is one visit of the tracker, with the labels of the tag', () =>
       play(async ({ page, site, tag, tracker, visits, visitsSoFar, errors, warnings }) => {

@@ -20,13 +20,13 @@ export const checkRunning = async (
     violations.add('every process is ready at the end', await describeUnready(processes));
   }
   const [one] = processes;
-  const notCurrent = await settle(async () => {
+  const laggingProjections = await settle(async () => {
     const { code, stdout, stderr } = (await one?.cli('projection', 'list', '--json')) ?? {};
     if (code !== 0) return [`exit code ${code}: ${stderr}`];
     const listed = JSON.parse(stdout ?? '[]') as ListedProjection[];
     return listed.filter(({ state }) => state !== 'current').map((projection) => JSON.stringify(projection));
   }, CURRENT_MS);
-  for (const projection of notCurrent) {
+  for (const projection of laggingProjections) {
     violations.add('every projection is current at the end', projection);
   }
 };

@@ -6,7 +6,7 @@ import type { StormOptions } from '../options.ts';
 import type { StormProcess } from '../processes.ts';
 import type { StormResult } from '../report.ts';
 import type { Stack } from '../stack.ts';
-import { type Course, runStorm } from '../storm.ts';
+import { runStorm, type StormPlan } from '../storm.ts';
 import { checkLogs, checkReadModels } from './check.ts';
 import { READING } from './made-up-changes.ts';
 import { makeReleases, type Release, type Releases } from './releases.ts';
@@ -56,7 +56,7 @@ export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult
 
 const withReleases = async (
   options: StormOptions,
-  course: Pick<Course, 'roles'>,
+  course: Pick<StormPlan, 'roles'>,
   disturb: Disturb,
 ): Promise<StormResult> => {
   const releases = makeReleases();

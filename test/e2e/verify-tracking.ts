@@ -12,12 +12,12 @@ import { type Customer, follow, reveal } from './visitors.ts';
 
 /** A killed process's attempts are due again after their lease. */
 const COMPLETED_MS = 50_000;
-const SELDOM_MS = 250;
+const POLL_MS = 250;
 const AT_ONCE = 8;
 
 /** Checks everything that was acknowledged since the beginning; of the reveals those since the last check. */
-export const verifyTold = async (service: Service, customer: Customer): Promise<void> => {
-  const { told } = customer;
+export const verifyRecord = async (service: Service, customer: Customer): Promise<void> => {
+  const { record: told } = customer;
   expect(told.unexpected).toEqual([]);
   await verifySessions(service, customer);
   await receiptsOf(service, customer, told.checkedReveals);
@@ -37,7 +37,7 @@ export const verifyCompleted = async (
     async () => (await receiptsOf(service, customer, 0)).filter(({ status }) => status !== 200).length,
     (pending) => pending === 0,
     COMPLETED_MS,
-    SELDOM_MS,
+    POLL_MS,
   );
   const receipts = await receiptsOf(service, customer, 0);
   const { units } = await audit(service, customer);
@@ -59,7 +59,7 @@ export const verifyCompleted = async (
 
 /** Every tab with an acknowledged visit is one session, and the feed shows each session once, in order. */
 const verifySessions = async (service: Service, customer: Customer): Promise<void> => {
-  const { key, told } = customer;
+  const { key, record: told } = customer;
   await eventually(
     'who follows the feed is at its end',
     () => follow(service, customer),
@@ -86,7 +86,11 @@ const verifySessions = async (service: Service, customer: Customer): Promise<voi
  * Every acknowledged reveal from the `first` on exists under its key and has a receipt.
  * @returns the receipts
  */
-const receiptsOf = async (service: Service, { key, told }: Customer, first: number): Promise<Called[]> => {
+const receiptsOf = async (
+  service: Service,
+  { key, record: told }: Customer,
+  first: number,
+): Promise<Called[]> => {
   const left = [...told.reveals].slice(first);
   const receipts: Called[] = [];
   const check = async (): Promise<void> => {
@@ -112,7 +116,7 @@ const audit = async (service: Service, { partner_id }: Customer): Promise<{ unit
   return JSON.parse(stdout);
 };
 
-const verifyUsage = async (service: Service, { key, tracker_id, told }: Customer): Promise<void> => {
+const verifyUsage = async (service: Service, { key, tracker_id, record: told }: Customer): Promise<void> => {
   const [from, to] = [utcDay(Date.now() - DAY), utcDay(Date.now() + 2 * DAY)];
   const path = `/v1/trackers/${tracker_id}/usage?from=${from}&to=${to}`;
   const { sessions, capture_requests } = (await service.call('GET', path, { key })).body.totals;

@@ -4,7 +4,7 @@ import type { TestApi } from './api.ts';
 import { until } from './until.ts';
 
 /** Waits until read models and processors have handled everything and saved that: a sweep deletes nothing before. */
-export const allPassed = async (api: TestApi): Promise<void> => {
+export const consumersCaughtUp = async (api: TestApi): Promise<void> => {
   const { pool, store } = api.runtime;
   await api.caughtUp();
   const passage = createPassage(pool, CONSUMERS);

@@ -19,7 +19,7 @@ import {
 const PAGE = 'https://www.example.com';
 /** An address of the sample directory: Google. */
 const VISITOR = '8.8.8.8';
-const TOLD_MS = 20_000;
+const DELIVERED_MS = 20_000;
 const PUBLIC_NAME = 'hooks.example.com';
 const PRIVATE_NAME = 'private.example.com';
 /** A loopback address that the service is not allowed to call. */
@@ -97,7 +97,7 @@ describeOnStores('webhooks', (env) => {
       `${count} requests`,
       () => at(path),
       (requests) => requests.length >= count,
-      TOLD_MS,
+      DELIVERED_MS,
     );
   const session = async (ip = VISITOR): Promise<Readonly<Record<string, unknown>>> => {
     const headers = { 'content-type': 'text/plain', origin: PAGE, 'x-forwarded-for': ip };
@@ -168,7 +168,7 @@ describeOnStores('webhooks', (env) => {
       'all are delivered',
       () => webhooks.history(hook),
       (shown) => shown.every(({ state }) => state === 'delivered'),
-      TOLD_MS,
+      DELIVERED_MS,
     );
     const told = history.toReversed().map(({ event_id, type, attempts, http_status, error }) => ({
       event_id,
