@@ -29,7 +29,7 @@ it("a process that lost its lease of a group no longer reports the group's parts
   const ending = new AbortController();
   const lease = { name: 'a group', number: '1', processId: '00000000-0000-4000-8000-000000000000' };
   const ended = led.run?.(lease, ending.signal);
-  await until('it is known as stopped', () => stopped.has('processor poisoned'));
+  await until('the part is reported as stopped', () => stopped.has('processor poisoned'));
   ending.abort();
   await ended;
   expect([...stopped]).toEqual([]);

@@ -89,7 +89,7 @@ beforeAll(async () => {
     'doorplate_projection_lag_seconds{',
   ];
   exposition = await eventually(
-    'all have told something',
+    'every listener shows metrics',
     asked,
     (text) =>
       waited.every((name) => text.includes(name)) &&

@@ -88,7 +88,7 @@ describe('docs/operations.md, on backups', () => {
 describe('a product restored by the documented steps', () => {
   it('answers as before', async () => {
     await settled(restored);
-    await eventually('the domain was looked at', async () => {
+    await eventually('the domain was checked', async () => {
       const { rows } = await restored.sql.query('select from work.domain_look where looked_at is not null');
       return rows.length === 1;
     });
@@ -110,7 +110,11 @@ describe('a product restored by the documented steps', () => {
     const { sessions, next_cursor } = await feed(restored, used.key, `cursor=${cursorOfLost}`);
     expect(sessions).toEqual(all.slice(known));
     expect((await feed(restored, used.key, `cursor=${next_cursor}`)).sessions).toEqual([]);
-    await eventually('the receiver is told', () => around.received('session.created').slice(told), isOne);
+    await eventually(
+      'the receiver has the event',
+      () => around.received('session.created').slice(told),
+      isOne,
+    );
   });
 
   it('repeats no side effect and recognizes repeated requests', async () => {
@@ -130,7 +134,7 @@ describe('a product restored by the documented steps', () => {
     around.provider.says(PENDING, aCompany('Late'));
     clock.advance(MINUTE);
     const events = await eventually(
-      'it is told',
+      'the event is notified',
       () => around.received('reveal.completed').slice(told),
       isOne,
     );

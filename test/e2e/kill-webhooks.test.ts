@@ -82,7 +82,7 @@ describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
   const happened = async (customer: WebhookCustomer): Promise<string[]> => {
     const { record: told, partner_id } = customer;
     await eventually(
-      'who follows the feed is at its end',
+      'the follower is at the end of the feed',
       () => follow(killable.service, customer),
       ({ status, body }) => status === 200 && !body.has_more && told.followed.length >= told.captured.size,
     );
@@ -110,7 +110,7 @@ describeOnStores('kills under webhook load', ({ EVENTSTORE_URL: url }) => {
     const { webhooks, hook, taken, bodies } = customer;
     const expected = new Set(await happened(customer));
     await eventually(
-      'everything is taken',
+      'everything is received',
       () => [...expected].filter((id) => !taken.has(id)),
       (missing) => missing.length === 0,
       DELIVERED_MS,

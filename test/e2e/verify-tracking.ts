@@ -61,7 +61,7 @@ export const verifyCompleted = async (
 const verifySessions = async (service: Service, customer: Customer): Promise<void> => {
   const { key, record: told } = customer;
   await eventually(
-    'who follows the feed is at its end',
+    'the follower is at the end of the feed',
     () => follow(service, customer),
     ({ status, body }) => status === 200 && !body.has_more && told.followed.length >= told.captured.size,
   );

@@ -101,7 +101,7 @@ describeOnStores('webhooks of two api and two worker processes', (env) => {
   /** All of its slots are taken, and all workers have polled since. */
   const full = async (): Promise<void> => {
     await eventually(
-      'all places are taken',
+      'all slots are taken',
       () => held.size,
       (size) => size >= CONCURRENCY,
       ROOMY_MS,
@@ -124,7 +124,7 @@ describeOnStores('webhooks of two api and two worker processes', (env) => {
   const allTaken = async (): Promise<void> => {
     const expected = new Set(await sessions());
     await eventually(
-      'all are taken',
+      'all are received',
       () => new Set(taken),
       (ids) => ids.size >= expected.size,
       ROOMY_MS,

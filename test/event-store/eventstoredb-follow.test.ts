@@ -46,7 +46,7 @@ it('takes events off the server while its own follower is busy', async () => {
     if (written < EVENTS) subscription.once('drain', write);
   };
   write();
-  await eventually('all were taken', () => written === EVENTS && subscription.readableLength === 0);
+  await eventually('all events were received', () => written === EVENTS && subscription.readableLength === 0);
   const batches: number[] = [];
   while (batches.reduce((sum, n) => sum + n, 1) < EVENTS) {
     batches.push((await following.next()).value?.events.length ?? 0);
@@ -61,7 +61,7 @@ it('leaves events with the server when its buffer is full', async () => {
   await first;
   const MEBIBYTE = 'x'.repeat(1_048_576);
   for (let n = 1; n <= 40; n += 1) subscription.write(resolved(n, MEBIBYTE));
-  await eventually('some were taken', () => subscription.readableLength <= 24);
+  await eventually('some events were received', () => subscription.readableLength <= 24);
   expect(subscription.readableLength).toBeGreaterThan(20);
   let seen = 1;
   while (seen < 41) seen += (await following.next()).value?.events.length ?? 0;

@@ -54,7 +54,7 @@ it('reads the end of a long stream without reading the rest', async () => {
     expect(await readEnd()).toBe(EVENTS - 1);
     return rowsRead();
   };
-  const after = await eventually('what was read is counted', readAndCount, (n) => n > before, 20_000);
+  const after = await eventually('the reads are counted', readAndCount, (n) => n > before, 20_000);
   expect((after - before) / reads).toBeLessThan(100);
   await store.close();
 });

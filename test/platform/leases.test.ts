@@ -200,7 +200,7 @@ it('groups end at once at a stop although a heartbeat is not answered', async ()
   const signal = await until<AbortSignal | null>('it leads', () => leading);
   proxy.freeze('answers');
   const sent = proxy.sent();
-  await until('a heartbeat is under way', () => proxy.sent() > sent);
+  await until('a heartbeat is in progress', () => proxy.sent() > sent);
   const stopped = leases.stop();
   expect(signal.aborted).toBe(true);
   proxy.thaw();

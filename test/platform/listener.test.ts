@@ -20,7 +20,7 @@ it('an unknown notification ends neither the process nor the listener', async ()
   const db = new pg.Client({ connectionString: url });
   await db.connect();
   await db.query(`notify talk, 'no JSON'; notify talk, '1'`);
-  await until('it hears what comes after', async () => notifications.length > 0);
+  await until('the later notification arrives', async () => notifications.length > 0);
   expect(notifications).toEqual([1]);
   await db.end();
   await listener.close();

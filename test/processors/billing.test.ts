@@ -30,7 +30,7 @@ const started = (name = BILLING_PROCESSOR, store: EventStore = stack.store) => {
     stop: processor.stop,
     caughtUp: async () => {
       const head = (await stack.store.head()) ?? 0n;
-      await until('all completions are passed', () => passed >= head);
+      await until('all completions are handled', () => passed >= head);
     },
   };
 };

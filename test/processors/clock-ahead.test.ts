@@ -186,7 +186,7 @@ describe.each([
       let receive: Receive = () => TIMED_OUT;
       const worker = deliverer.start((...sent) => receive(...sent), { concurrency: 4 });
       await until(
-        'its breaker holds',
+        'its breaker is open',
         async () =>
           (await stack.rows('select from read.webhook_health where failures_in_row >= 10')).length === 1,
       );
@@ -271,7 +271,10 @@ it('waits until recorded times that are up to a minute ahead have passed', async
   );
   const other = anEndpoint();
   await deliverer.queue(other, 1);
-  await until('what is due is delivered', async () => (await deliverer.states(other)).delivered === 1);
+  await until(
+    'the due deliveries are delivered',
+    async () => (await deliverer.states(other)).delivered === 1,
+  );
   expect(sent).toBe(1);
   expect(reported).toEqual([]);
 });

@@ -119,12 +119,12 @@ describe('delivery workers', () => {
     };
     start(receive);
     await deliverer.queue(hanging, 100);
-    await eventually('it hangs', () => waiting === 32);
+    await eventually('the endpoint hangs', () => waiting === 32);
     await deliverer.queue(other, 50);
     await until('the others are delivered', other, { delivered: 50 });
     expect(waiting).toBe(32);
     release.resolve();
-    await until('its failures are written down', hanging, { pending: 100 });
+    await until('its failures are recorded', hanging, { pending: 100 });
   });
 
   it('wait until every read model has reached the event that queued the delivery', async () => {
@@ -292,7 +292,7 @@ describe('an endpoint', () => {
     const first = start(receive, options);
     await deliverer.queue(endpoint, 200);
     const broken = await eventually(
-      'its breaker holds',
+      'its breaker is open',
       () => stack.rows('select * from read.webhook_health where webhook_id = $1', [endpoint.webhook_id]),
       ([row]) => Number(row?.failures_in_row) >= 10,
     );
@@ -325,7 +325,7 @@ describe('an endpoint', () => {
     well = true;
     deliverer.clock.skip(20_000);
     await eventually(
-      'it takes all again',
+      'the endpoint receives all deliveries again',
       () => deliverer.states(endpoint),
       (is) => Number(is.delivered) > 150,
     );
@@ -352,7 +352,7 @@ describe('a worker that loses its claim or stops', () => {
     await until('another one delivered it', endpoint, { delivered: 1 });
     release.resolve();
     await eventually(
-      'the time-out stands in the log too',
+      'the log holds the timeout too',
       async () => {
         const stream = `deliveries-${endpoint.webhook_id}-${isoTime(deliverer.clock.now()).slice(0, 10)}`;
         const events = await Array.fromAsync(stack.store.readStream(stream));

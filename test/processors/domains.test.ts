@@ -132,7 +132,7 @@ describe('a claimed domain', () => {
     dns.says(HOSTNAME, [`${SERVICE_HOST.toUpperCase()}.`]);
     await advanceUntilChecked(MINUTE, 'points_here');
     await isIn('active', null);
-    await eventually('it is looked at daily', dueIn, (ms) => ms === DAY);
+    await eventually('the domain is checked daily', dueIn, (ms) => ms === DAY);
     // A check with an unchanged result appends no event.
     const before = await typesOf(domainStream(HOSTNAME));
     await advanceUntilChecked(DAY, 'points_here');
@@ -141,13 +141,13 @@ describe('a claimed domain', () => {
     dns.says(HOSTNAME, 'silence');
     await advanceUntilChecked(DAY, 'dns_timeout');
     await isIn('active', 'dns_timeout');
-    await eventually('it is looked at hourly', dueIn, (ms) => ms === HOUR);
+    await eventually('the domain is checked hourly', dueIn, (ms) => ms === HOUR);
     dns.says(HOSTNAME, 'SERVFAIL');
     await advanceUntilChecked(2 * DAY, 'dns_error');
     await isIn('active', 'dns_error');
     await advanceUntilChecked(DAY, 'dns_error');
     await isIn('failed', 'dns_error');
-    await eventually('nobody looks any more', dueIn, (ms) => ms === null);
+    await eventually('no check is running', dueIn, (ms) => ms === null);
 
     await claim((await stateOf())?.tracker_id as string);
     dns.says(HOSTNAME, [SERVICE_HOST]);
@@ -300,7 +300,7 @@ describe('an operation over two streams', () => {
       (row) => row === null,
     );
     await eventually(
-      'nobody looks',
+      'no check is running',
       () => stack.rows('select from work.domain_look'),
       (rows) => rows.length === 0,
     );

@@ -54,7 +54,7 @@ describe('a processor that follows events', () => {
     await append('passed-b');
     await append('followed-a');
     const last = await append('passed-b');
-    await until('the last event passed', () => processor.passed.at >= last);
+    await until('the last event is handled', () => processor.passed.at >= last);
     expect(seen).toEqual([
       ['followed-a', 0],
       ['followed-a', 1],
@@ -115,7 +115,7 @@ describe('a processor that follows events', () => {
     });
     const at = await append('followed-e', { poison: true });
     await append('followed-e');
-    const stoppedBy = await until('it says what stopped it', async () => {
+    const stoppedBy = await until('the processor reports the event that stopped it', async () => {
       const [row] = await stack.rows(`select stopped_by from work.processor where name = 'poisoned'`);
       return row?.stopped_by;
     });
@@ -158,7 +158,7 @@ describe('a processor that follows events', () => {
     expect(await stoppedBy()).toContain('not foreseen');
     expect(running).toHaveLength(1);
     mended = true;
-    await until('it goes on', () => processor.passed.at >= at);
+    await until('the processor continues', () => processor.passed.at >= at);
     expect(await stoppedBy()).toBe(null);
     expect(running).toHaveLength(2);
     await processor.stop();
@@ -173,7 +173,7 @@ describe('a processor that follows events', () => {
       ['kept-'],
     );
     const before = await append('kept-a');
-    await until('the first passed', () => processor.passed.at >= before);
+    await until('the first event is handled', () => processor.passed.at >= before);
     await append('kept-a', { poison: 'kept' });
     const row = async () =>
       (await stack.rows(`select position, stopped_by from work.processor where name = 'kept'`))[0];
@@ -195,7 +195,7 @@ describe('a processor that follows events', () => {
       handleAll: async (events: readonly { data: object }[]) => void together.push(events.map(idOf)),
     };
     const processor = started('laned', async (event) => void together.push([idOf(event)]), ['laned-'], lanes);
-    await until('all of it', () => processor.passed.at >= last);
+    await until('all events are handled', () => processor.passed.at >= last);
     expect(together.flat().filter((is) => is.startsWith('a'))).toEqual(['a1', 'a2', 'a3', 'a4']);
     expect(together.flat().filter((is) => is.startsWith('b'))).toEqual(['b1', 'b2']);
     expect(together.length).toBeLessThan(6);
@@ -236,7 +236,9 @@ describe('a processor that follows events', () => {
     const note = (name: string) => async () => void seen.push(name);
     const late = started('late', note('late'), ['mortal-'], { includeExpired: true });
     const usual = started('usual', note('usual'), ['mortal-']);
-    await until('both passed it', () => [late, usual].every(({ passed }) => passed.at >= (position ?? 0n)));
+    await until('both have handled the event', () =>
+      [late, usual].every(({ passed }) => passed.at >= (position ?? 0n)),
+    );
     expect(seen).toEqual(['late']);
     await Promise.all([late.stop(), usual.stop()]);
   });

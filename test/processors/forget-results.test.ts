@@ -28,7 +28,7 @@ describe('a saved result', () => {
   const passed = async () => {
     const { pool, store } = api.runtime;
     const consumerProgress = createPassage(pool, CONSUMERS);
-    await until('all have passed', async () =>
+    await until('every consumer has caught up', async () =>
       consumerProgress.come(await store.head(), new AbortController().signal),
     );
   };

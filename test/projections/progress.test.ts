@@ -18,7 +18,7 @@ it('drops known positions of the read models when the PostgreSQL server that rep
   const reached = (position: number) => progress.reached(['model'], BigInt(position) as Position, 0);
 
   // Committed, notified, and undone by a crash: with synchronous_commit off, none of it reaches the disk.
-  await eventually('what the leader tells is taken', () => {
+  await eventually("the leader's position is received", () => {
     progress.advance({ model: 9n as Position });
     return reached(9);
   });
@@ -43,14 +43,14 @@ it('wakes the process that applies the awaited read model, and not one that appl
   elsewhere.onWanted(['another'], () => {
     wanted += 1;
   });
-  await eventually('it is told', async () => {
+  await eventually('the event is notified', async () => {
     await here.reached(['another'], 1_000n as Position, 20);
     return wanted > 0;
   });
   const before = wanted;
   await here.reached(['one'], 1_000n as Position, 20);
   await here.reached(['another'], 1_000n as Position, 20);
-  await eventually('it is told again', () => wanted > before);
+  await eventually('it is notified again', () => wanted > before);
 });
 
 it('coalesces the notifications to other processes for waits that begin while it sends one', async () => {
@@ -68,9 +68,9 @@ it('coalesces the notifications to other processes for waits that begin while it
   for (let n = 0; n < 600; n += 1) wait();
   expect(answers).toHaveLength(1);
   answers[0]?.resolve({ rows: [] });
-  await eventually('those who came meanwhile are told of', () => answers.length === 2);
+  await eventually('the later waits are notified', () => answers.length === 2);
   answers[1]?.resolve({ rows: [] });
   await answers[1]?.promise;
   wait();
-  await eventually('a later one is told of', () => answers.length === 3);
+  await eventually('a later wait is notified', () => answers.length === 3);
 });

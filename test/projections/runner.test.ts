@@ -113,7 +113,7 @@ describe('the projections', () => {
     await append('healthy', 2);
     await stack.caughtUp([tally]);
     expect(await countIn('tally', 'healthy')).toBe(4);
-    const stoppedBy = await until('the projection says what stopped it', async () => {
+    const stoppedBy = await until('the projection reports the event that stopped it', async () => {
       const [row] = await stack.rows(`select stopped_by from read.projection where name = 'other'`);
       return row?.stopped_by;
     });
@@ -123,7 +123,7 @@ describe('the projections', () => {
     await stack.store.expire('poisoned', 0);
     await rebuild({ store: stack.store, url: stack.url, projections: [other] });
     await append('healthy', 1);
-    await until('the mended one goes on', async () => {
+    await until('the corrected projection continues', async () => {
       await append('nudge', 1);
       return (await countIn('other', 'healthy')) === 5;
     });
@@ -243,7 +243,7 @@ it('projections stop soon after their lease although the database does not answe
     });
   await append('cut off', 1);
   await stack.caughtUp([tally]);
-  await until('the answer to the commit is there', () => applied > 0);
+  await until('the commit is answered', () => applied > 0);
   proxy.freeze('answers');
   const sent = proxy.sent();
   await append('cut off', 1);

@@ -110,7 +110,7 @@ export const openBillingFixture = async (database: TestDatabase) => {
 };
 
 /**
- * The results of the audit and of the verifier on a manipulated copy: `told` has each difference with its entry's
+ * The results of the audit and of the verifier on a manipulated copy: `differences` has each one with its entry's
  * number, or with that of the receipt that it names.
  */
 export const foundIn = async (

@@ -9,5 +9,5 @@ export const consumersCaughtUp = async (api: TestApi): Promise<void> => {
   await api.caughtUp();
   const passage = createPassage(pool, CONSUMERS);
   const { signal } = new AbortController();
-  await until('all have passed', async () => passage.come(await store.head(), signal));
+  await until('every consumer has caught up', async () => passage.come(await store.head(), signal));
 };

@@ -255,7 +255,7 @@ export const useEverything = async (
 
 const answerTo = (api: TestApi, { key, other }: Everything, url: string): Promise<LightMyRequestResponse> =>
   url.includes(COMPANY)
-    ? eventually('its clues are there', () => get(api, other, url), isAvailable)
+    ? eventually('its signals are available', () => get(api, other, url), isAvailable)
     : get(api, key, url);
 
 /** Status, content headers and body byte for byte, without the values that are new in each response. */

@@ -7,7 +7,7 @@ import { visit } from './visits.ts';
 
 const pace = (perSecond: number): Pace => ({ perSecond, maxConcurrent: Math.ceil(perSecond * 10) });
 
-/** Starts all clients: some 30 requests a second. @returns stops them, once what is under way has ended */
+/** Starts all clients: some 30 requests a second. @returns stops them after their current requests */
 export const startLoad = (load: Load): (() => Promise<void>) => {
   const stops = [
     repeatAtPace(pace(6), () => submitAddress(load)),
