@@ -96,7 +96,7 @@ export const startDomains = (runtime: Runtime, metrics: Metrics): ReturnType<typ
     serviceHost: serviceHostOf(serviceUrl(config)),
     newResolver: () => newResolver(config.DNS_SERVERS),
     tokenOf: tokens(runtime),
-    onLook: (outcome) => metrics.domainChecks.inc({ outcome }),
+    onCheck: (outcome) => metrics.domainChecks.inc({ outcome }),
   });
 };
 

@@ -129,7 +129,7 @@ export const openRuntime = async (
         : createPostgresEventStore({
             url: databaseUrl,
             now: clock.now,
-            isHeard: () => peers.present(),
+            hasOtherListeners: () => peers.present(),
             onStall,
           }),
     );

@@ -5,7 +5,7 @@ import {
   type CompleteRevealsDeps,
   completeReady,
   completeReveals,
-  resultIsThere,
+  completeRevealsOf,
 } from '../processors/reveals/complete-reveals.ts';
 import { queueWebhookEvents } from '../processors/webhooks/queue-events.ts';
 import type { createRevealableSessions } from '../read-api/revealable-sessions.ts';
@@ -57,7 +57,7 @@ export const buildWebhookNotifications = (runtime: Runtime, sessions: Revealable
     onAwaited: async (ip, digestOfIp) => {
       // For any partner alike: whether something is saved does not depend on who asks.
       const saved = await revealing.savedResult(ip, '', clock.now());
-      if (saved !== null) await resultIsThere(completing, digestOfIp);
+      if (saved !== null) await completeRevealsOf(completing, digestOfIp);
     },
     jobs: [['*/5 * * * * *', () => completeReady(completing, null)]],
     queueing,

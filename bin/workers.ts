@@ -14,7 +14,7 @@ import { sweepClaims } from '../processors/claims.ts';
 import { keepDomains } from '../processors/domains/keep-domains.ts';
 import { startEnrichmentAttempts } from '../processors/lookup/attempt-enrichments.ts';
 import { buildChain } from '../processors/lookup/chain.ts';
-import { askForLeftReveals, enrichReveals } from '../processors/lookup/enrich-reveals.ts';
+import { enrichReveals, retryRefusedReveals } from '../processors/lookup/enrich-reveals.ts';
 import { settleEndedWork } from '../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../processors/lookup/submit-left-reservations.ts';
 import { truncateIntakes } from '../processors/lookup/truncate-intakes.ts';
@@ -151,7 +151,7 @@ export const startWorkers = async (
   leases.lead(UPKEEP, (_lease, signal) =>
     periodically(signal, log, [
       ['*/15 * * * * *', () => submitLeftReservations({ ...streams, pool, clock, log })],
-      ['5-55/15 * * * * *', () => askForLeftReveals(revealing)],
+      ['5-55/15 * * * * *', () => retryRefusedReveals(revealing)],
       ['7 * * * *', () => sweepClaims(pool, clock.now())],
       ['* * * * *', () => sweepRates(pool, VISITOR_RATES, clock.now())],
       ['* * * * *', () => sweepRates(pool, LOGIN_RATES, clock.now(), LOGIN_WINDOW)],

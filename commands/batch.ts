@@ -4,13 +4,13 @@ import { type Aggregate, type CommandContext, toNewEvents } from './handle.ts';
 
 export interface Batched<T> {
   readonly value: T;
-  /** The position of the command's events; null where it had none, or the position is not known. */
+  /** Position of the command's events; null if it made none or the position is unknown. */
   readonly position: Position | null;
   /** Whether the command changed anything. */
   readonly changed: boolean;
 }
 
-/** A command that waits for its stream. */
+/** A command in the queue of its stream. */
 export interface Waiting<State, Command, R extends string> {
   readonly command: Command;
   readonly context: CommandContext;
@@ -19,25 +19,22 @@ export interface Waiting<State, Command, R extends string> {
   reject(reason: unknown): void;
 }
 
-/** What some commands come to, one after the other. */
+/** The outcome of several commands, decided one after the other. */
 export interface Batch<State> {
   readonly events: readonly NewEvent[];
-  /** After all of them. */
+  /** State after all commands. */
   readonly state: State;
-  /** How many commands are in it. */
+  /** Number of commands in the batch. */
   readonly commands: number;
-  /** Tells each command what it came to. */
+  /** Resolves each command with its outcome. */
   settle(position: Position | null): void;
 }
 
-const MOST_COMMANDS = 256;
-/** Of one append. A single command may need more: the store then refuses it alone. */
-const MOST_BYTES = MAX_APPEND_BYTES - 65_536;
+const MAX_COMMANDS = 256;
+/** Limit of one append. A single command may exceed it; the store then rejects that command alone. */
+const MAX_BATCH_BYTES = MAX_APPEND_BYTES - 65_536;
 
-/**
- * Decides commands in their order, as many as one append can hold. A command that throws is rejected alone, and the
- * others go on without it.
- */
+/** Decides commands in order, as many as fit into one append. A command that throws is rejected alone. */
 export const decideBatch = <State, Command, Event extends { type: string; data: object }, R extends string>(
   { schemas, decider }: Aggregate<State, Command, Event, R>,
   waiting: readonly Waiting<State, Command, R>[],
@@ -47,12 +44,12 @@ export const decideBatch = <State, Command, Event extends { type: string; data: 
   const settlements: ((position: Position | null) => void)[] = [];
   let state = from;
   let bytes = 0;
-  for (const { command, context, read, resolve, reject } of waiting.slice(0, MOST_COMMANDS)) {
+  for (const { command, context, read, resolve, reject } of waiting.slice(0, MAX_COMMANDS)) {
     try {
       const decision = decider.decide(command, state);
       const made = decision.ok ? toNewEvents(schemas, decision.value, context) : [];
       const size = made.reduce((sum, event) => sum + bytesOf(event), 0);
-      if (settlements.length > 0 && bytes + size > MOST_BYTES) break;
+      if (settlements.length > 0 && bytes + size > MAX_BATCH_BYTES) break;
       if (!decision.ok) {
         settlements.push(() => resolve(decision));
         continue;
@@ -78,6 +75,6 @@ export const decideBatch = <State, Command, Event extends { type: string; data: 
   };
 };
 
-/** As the stores measure it. */
+/** Measures bytes as the stores do. */
 const bytesOf = ({ data, metadata }: NewEvent): number =>
   Buffer.byteLength(JSON.stringify(data)) + Buffer.byteLength(JSON.stringify(metadata));

@@ -18,8 +18,8 @@ const CACHED_STREAMS = 1_000;
 
 export interface Batcher<State, Command, R extends string> {
   /**
-   * Decides the command together with all that wait for the same stream, in one append. `read` takes the
-   * answer from the state right after the command.
+   * Decides the command together with all others that wait for the same stream, in one append. `read` derives the
+   * response from the state right after the command.
    * @throws what `handle` throws
    */
   submit<T>(
@@ -28,16 +28,16 @@ export interface Batcher<State, Command, R extends string> {
     context: CommandContext,
     read: (state: State) => T,
   ): Promise<Result<Batched<T>, R>>;
-  /** What the command would come to now: a hint, not a decision. */
+  /** Decides on the current state without appending; the outcome may differ when the command is submitted. */
   dryRun(stream: string, command: Command): Promise<R | 'unchanged' | 'changes'>;
-  /** What the stream's state says now. */
+  /** Reads the current state of the stream. */
   readState<T>(stream: string, read: (state: State) => T): Promise<T>;
 }
 
-/** The commands that wait for a stream, in order. The first ones stay here until their append has ended. */
+/** Commands of one stream, in order; a command leaves the queue after its append has ended. */
 type Queue<State, Command, R extends string> = Waiting<State, Command, R>[];
 
-/** Where a batch is on its way. */
+/** State of a batch in progress. */
 type Step<State> =
   | { readonly is: 'reading' }
   /** `isCurrent`: the state was read from the store for this batch. */
@@ -46,7 +46,7 @@ type Step<State> =
   | { readonly is: 'refused'; readonly error: unknown }
   | { readonly is: 'settled' };
 
-/** One batcher a process for one kind of hot stream (architecture, rule 5). */
+/** Creates a batcher; a process needs one per kind of hot stream (architecture, rule 5). */
 export const createBatcher = <State, Command, Event extends { type: string; data: object }, R extends string>(
   store: EventStore,
   aggregate: SnapshottedAggregate<State, Command, Event, R>,
@@ -63,7 +63,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
   };
 
   const current = async (stream: string): Promise<Loaded<State>> => {
-    // A long stream is read once for all who ask for it meanwhile; each of them then reads what has come since.
+    // Concurrent calls share one read of a whole stream; each then reads only the events since.
     for (let read = reading.get(stream); read; read = reading.get(stream)) await read.catch(() => undefined);
     const cached = cache.get(stream);
     const loaded = cached ? await load(store, aggregate, stream, cached) : await readWhole(stream);
@@ -72,7 +72,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     return loaded;
   };
 
-  /** Decides and appends the first commands of a queue, however often their stream has gone on meanwhile. */
+  /** Decides and appends the first commands of a queue, and retries on conflict. */
   const runBatch = async (stream: string, queue: Queue<State, Command, R>): Promise<void> => {
     const afterConflict = conflictRetries();
     const cached = cache.get(stream);
@@ -86,7 +86,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
           const batch = decideBatch(aggregate, queue, now.loaded.state);
           commands = batch.commands;
           if (batch.events.length > 0) return { is: 'appending', loaded: now.loaded, batch };
-          // No append would tell that the cached state is stale.
+          // Without an append, no conflict would reveal that the cached state is stale.
           if (!now.isCurrent) return { is: 'reading' };
           queue.splice(0, commands);
           batch.settle(null);
@@ -116,16 +116,13 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     try {
       while (step.is !== 'settled') step = await next(step);
     } catch (error) {
-      // What the stream holds by now is not known.
+      // The outcome of the append may be unknown, so the cached state is unreliable.
       cache.delete(stream);
       for (const waiting of queue.splice(0, commands)) waiting.reject(error);
     }
   };
 
-  /**
-   * Writes a snapshot now and then, in appends of its own, as each event may fill one. Where it cannot be written as a
-   * whole, the next one serves as well.
-   */
+  /** Appends a snapshot when one is due, one event per append because each may fill one. A failed one waits for the next. */
   const snapshot = async (
     stream: string,
     before: Revision | null,
@@ -138,13 +135,13 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     try {
       let last = revision;
       for (const part of eventsOf(aggregate.snapshot(state))) {
-        // One by one: others are served between them.
+        // Separate appends let other commands run in between.
         const events = toNewEvents(aggregate.schemas, [part], context);
         ({ revision: last } = await store.append(stream, last, events));
         cache.set(stream, { state, revision: last });
       }
     } catch (error) {
-      // A snapshot that fills more than an append was not written: what is known stays known.
+      // An oversized snapshot was not written, so the cached state is still correct.
       if (!(error instanceof AppendTooLarge)) cache.delete(stream);
     }
   };
@@ -160,7 +157,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
       const cached = cache.get(stream);
       const first = aggregate.decider.decide(command, (cached ?? (await current(stream))).state);
       if (first.ok && first.value.length > 0) return 'changes';
-      // A fold that is behind may refuse what is free by now.
+      // A stale state may refuse a command that the current state accepts.
       const decision = cached ? aggregate.decider.decide(command, (await current(stream)).state) : first;
       if (!decision.ok) return decision.refusal;
       return decision.value.length === 0 ? 'unchanged' : 'changes';
@@ -177,7 +174,7 @@ export const createBatcher = <State, Command, Event extends { type: string; data
     read: (state: State) => T,
   ): Promise<Result<Batched<T>, R>> {
     return new Promise((resolve, reject) => {
-      // Of this command alone: the append is one for many.
+      // The command's own span, because one append serves many commands.
       const span = traceparent();
       const waiting: Waiting<State, Command, R> = {
         command,

@@ -18,18 +18,18 @@ import { inSpan, type SpanOf, traceparent } from '../platform/spans.ts';
 import { conflictRetries } from './conflicts.ts';
 import { newId } from './new-id.ts';
 
-/** Who asked, and when: what every event carries from the command that made it. */
+/** The caller and time of a command, recorded in each of its events. */
 export interface CommandContext {
   readonly correlationId: string;
   readonly causationId: string;
   /** Milliseconds, from the injected clock. */
   readonly at: number;
-  /** From this instant on (ISO 8601) the port hides the events. */
+  /** The port hides the events from this instant on (ISO 8601). */
   readonly expiresAt?: string;
   readonly partnerId?: string;
   readonly keyId?: string;
   readonly userId?: string;
-  /** The span that the events belong to. Default: the one around `toNewEvents`. */
+  /** Trace parent of the events. Default: the span around `toNewEvents`. */
   readonly traceparent?: string;
 }
 
@@ -38,7 +38,7 @@ interface DomainEvent {
   readonly data: object;
 }
 
-/** A kind of stream that commands are handled on. */
+/** A kind of stream that handles commands. */
 export interface Aggregate<State, Command, Event extends DomainEvent, Refusal extends string> {
   readonly schemas: EventSchemas;
   readonly decider: Decider<State, Command, Event, Refusal>;
@@ -46,7 +46,7 @@ export interface Aggregate<State, Command, Event extends DomainEvent, Refusal ex
 
 export interface Loaded<State> {
   readonly state: State;
-  /** null: the stream is not there. */
+  /** null: the stream does not exist. */
   readonly revision: Revision | null;
 }
 
@@ -54,13 +54,13 @@ export interface Handled<State, Event> {
   readonly state: State;
   readonly events: readonly Event[];
   readonly revision: Revision | null;
-  /** Of the append; null where nothing was appended or its place is not known. */
+  /** Position of the append; null if nothing was appended or the position is unknown. */
   readonly position: Position | null;
 }
 
 const RESENDS = 2;
 
-/** Folds a stream, or what came after a state that is known already. `includeExpired`: as in the port. */
+/** Folds a stream, or its events after `known`. `includeExpired`: as in the port. */
 export const load = async <State, Command, Event extends DomainEvent, Refusal extends string>(
   store: EventStore,
   { schemas, decider }: Aggregate<State, Command, Event, Refusal>,
@@ -79,8 +79,8 @@ export const load = async <State, Command, Event extends DomainEvent, Refusal ex
 };
 
 /**
- * Loads the stream, decides, appends at the revision that was read; after a conflict it decides again on
- * what is there now. `known` is what the caller has just loaded.
+ * Loads the stream, decides and appends at the revision read. After a conflict it decides again on the newer state.
+ * `known`: the state that the caller has just loaded.
  * @throws OutcomeUnknown when the append may have happened, and the port's other errors when it did not; StoreBusy
  *   after too many conflicts
  */
@@ -116,17 +116,14 @@ export const handle = <State, Command, Event extends DomainEvent, Refusal extend
     }
   });
 
-/** Which command on which kind of stream, without what it says. */
+/** Names the span by the command and the kind of stream, without the command's data. */
 export const spanOfCommand = (stream: string, command: unknown) => (): SpanOf => {
   const verb = String((command as { type?: unknown }).type);
   const kind = stream.slice(0, stream.indexOf('-'));
   return { name: `${verb} ${kind}`, attributes: { 'doorplate.command': verb, 'doorplate.context': kind } };
 };
 
-/**
- * Appends with ids fixed before the first try, so that an unknown outcome can be asked about by a resend, as long
- * as somebody wants to know.
- */
+/** Appends, and resends after an unknown outcome while `isWanted`: the fixed event ids make the resend idempotent. */
 export const appendSafely = async (
   store: EventStore,
   stream: string,
@@ -140,7 +137,7 @@ export const appendSafely = async (
       return await store.append(stream, expected, events);
     } catch (error) {
       if (error instanceof OutcomeUnknown) doubt = error;
-      // A resend that the store cannot take says nothing about the first try.
+      // A resend that the store rejects as busy says nothing about the first attempt.
       else if (doubt && (error instanceof StoreBusy || error instanceof StoreUnavailable)) throw doubt;
       else throw error;
       if (resend === RESENDS || !isWanted()) throw doubt;
@@ -149,8 +146,8 @@ export const appendSafely = async (
 };
 
 /**
- * Gives events their ids and the trace of what led to them.
- * @throws ZodError for data that is not of its type's shape: better no event than one that nobody can read
+ * Makes storable events from domain events.
+ * @throws ZodError for data that does not match its schema, because readers could not parse it
  */
 export const toNewEvents = (
   schemas: EventSchemas,

@@ -1,4 +1,4 @@
-/** Runs the work on one thing one after the other: side by side it would only meet at its stream's revision. */
+/** Serializes work per key: concurrent work on one stream would only cause conflicts. */
 export const createKeyedMutex = () => {
   const tails = new Map<string, Promise<unknown>>();
   return <T>(id: string, work: () => Promise<T>): Promise<T> => {

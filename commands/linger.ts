@@ -1,36 +1,35 @@
 export interface LingerOptions {
-  /** How long a call waits for company, milliseconds. */
+  /** Maximum wait for a batch, milliseconds. */
   readonly ms: number;
-  /** So many go on together, without waiting any longer. */
+  /** Number of calls that ends the wait early. */
   readonly most: number;
 }
 
-/** For what is answered after one durable write. At 100 a second four share a commit, and wait 15 ms on average. */
+/** For calls that each take one durable write. At 100 calls a second, four share a commit and wait 15 ms on average. */
 export const LINGER: LingerOptions = { ms: 40, most: 4 };
 
-/** So many calls go on at once after a wait for too few; twice as many after the next such wait, up to the largest. */
-const PASSED = { first: 16, largest: 256 } as const;
+/** Calls that skip the wait after a batch that stayed too small; doubled after each such batch. */
+const SKIPPED_WAITS = { first: 16, largest: 256 } as const;
 
 /**
- * Holds calls back for a moment, so that those of independent callers share a commit. Callers who wait for their answers
- * before they call again would only lose time: where too few come, calls go on at once.
- * @returns resolves when the call may go on
+ * Delays calls briefly so that independent callers share a group commit. Sequential callers would only lose time, so calls
+ * skip the wait while batches stay too small.
+ * @returns a function that resolves when the call may proceed
  */
 export const createLinger = ({ ms, most }: LingerOptions): (() => Promise<void>) => {
   let held = Promise.withResolvers<void>();
   let count = 0;
   let timer: NodeJS.Timeout | null = null;
-  let passed: number = PASSED.first;
-  /** Calls that still go on at once. */
-  let left: number = PASSED.first;
+  let skips: number = SKIPPED_WAITS.first;
+  let skipsLeft: number = SKIPPED_WAITS.first;
 
   const release = (): void => {
     if (timer) clearTimeout(timer);
     timer = null;
-    if (count >= most) passed = PASSED.first;
+    if (count >= most) skips = SKIPPED_WAITS.first;
     else {
-      left = passed;
-      passed = Math.min(passed * 2, PASSED.largest);
+      skipsLeft = skips;
+      skips = Math.min(skips * 2, SKIPPED_WAITS.largest);
     }
     count = 0;
     held.resolve();
@@ -38,8 +37,8 @@ export const createLinger = ({ ms, most }: LingerOptions): (() => Promise<void>)
   };
 
   return () => {
-    if (left > 0) {
-      left -= 1;
+    if (skipsLeft > 0) {
+      skipsLeft -= 1;
       return Promise.resolve();
     }
     const { promise } = held;

@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 
 const BYTES = 16;
-/** Asking for random bytes costs the same for one id as for many. */
+/** Random bytes are drawn for many ids at once, because each call has a fixed cost. */
 const pool = Buffer.alloc(256 * BYTES);
 let used = pool.length;
 
@@ -15,5 +15,5 @@ const rng = (): Uint8Array => {
   return pool.subarray(used - BYTES, used);
 };
 
-/** A UUID of version 7: those of later milliseconds sort after it, which keeps indexes small. */
+/** Makes a UUID v7: later ids sort after earlier ones, which keeps indexes small. */
 export const newId = (): string => uuid({ rng });

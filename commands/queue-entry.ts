@@ -1,7 +1,7 @@
-/** Room in the queues of the endpoints that are to be told of something. */
+/** A reserved slot in the queues of the endpoints that will be notified. */
 export interface QueueEntry {
-  /** It did not happen. */
-  leave(): void;
-  /** It is in the log: whoever is told of it should hear soon. */
-  happened(): void;
+  /** Gives the slot back, because the event was not appended. */
+  release(): void;
+  /** Marks the event as appended, so that its notification is queued soon. */
+  confirm(): void;
 }

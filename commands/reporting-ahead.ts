@@ -1,7 +1,7 @@
 import type { Decider } from '../domain/kernel/decider.ts';
 import { type AheadMark, reportAhead } from '../platform/ahead.ts';
 
-/** The same decider, which reports each decision on a state that a clock that was ahead has left. */
+/** Wraps a decider to report each decision on state that a fast clock has left behind. */
 export const reportingAhead = <State, Command, Event, Refusal extends string>(
   decider: Decider<State, Command, Event, Refusal>,
   mark: AheadMark,

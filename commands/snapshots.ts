@@ -3,35 +3,33 @@ import type { EventStore, RecordedEvent } from '../event-store/port.ts';
 import { approximateBytes } from '../platform/size.ts';
 import { type Aggregate, type Loaded, load } from './handle.ts';
 
-/** A hot stream's kind: its fold can perhaps be written down as an event to start from. */
+/** An aggregate whose state can be stored as a snapshot event. */
 export interface SnapshottedAggregate<
   State,
   Command,
   Event extends { type: string; data: object },
   R extends string,
 > extends Aggregate<State, Command, Event, R> {
-  /** Left out where the stream stays short. Several events where one append cannot hold all: see `partOf`. */
+  /** Omitted for short streams. Returns several events if one append cannot hold the state: see `partOf`. */
   snapshot?(state: State): Event | readonly Event[];
-  /** Which part an event is of a snapshot in parts; null: none. To a fold that has come so far, a part changes nothing. */
+  /** Returns an event's part number within a snapshot in parts; null if it is none. Folding a part must change nothing. */
   partOf?(event: Event): { readonly part: number; readonly parts: number } | null;
-  /** How much a snapshot of the state holds, in the measure of events. */
+  /** Returns the size of a state's snapshot, in number of comparable events. */
   sizeOf?(state: State): number;
 }
 
 /** Events between two snapshots of a small state; of a large one, about as many as it holds. */
 const SNAPSHOT_EVERY = 1_000;
 
-/** Doubled up to the state's size, so that all snapshots together cost about what the events cost. */
+/** Doubles with the state's size, so that all snapshots together cost about as much as the events. */
 export const snapshotEvery = (size: number): number =>
   SNAPSHOT_EVERY * 2 ** Math.max(0, Math.floor(Math.log2(size / SNAPSHOT_EVERY)));
 
-/** Where no snapshot is found among so many events, they are not held in memory: the stream is folded from its start. */
-const MOST_READ_BACK = 50_000;
+/** Limits of the backward search for a snapshot, which holds events in memory; beyond them the stream is folded forward. */
+const MAX_EVENTS_READ_BACK = 50_000;
+const MAX_BYTES_READ_BACK = 96 * 1_048_576;
 
-/** The same by what they hold, about. */
-const MOST_BYTES_READ_BACK = 96 * 1_048_576;
-
-/** Reads back to the newest snapshot that is whole, and folds from there. */
+/** Reads back to the newest complete snapshot and folds from there. */
 export const loadFromSnapshot = async <
   State,
   Command,
@@ -51,7 +49,8 @@ export const loadFromSnapshot = async <
     back.push(stored);
     if (isBeginning(stored)) break;
     bytes += approximateBytes(stored);
-    if (back.length === MOST_READ_BACK || bytes > MOST_BYTES_READ_BACK) return load(store, aggregate, stream);
+    if (back.length === MAX_EVENTS_READ_BACK || bytes > MAX_BYTES_READ_BACK)
+      return load(store, aggregate, stream);
   }
   let state = decider.initial;
   for (const stored of back.reverse()) {
@@ -61,7 +60,7 @@ export const loadFromSnapshot = async <
   return { state, revision: back.at(-1)?.revision ?? null };
 };
 
-/** Whether an event begins a whole snapshot, asked of one event after the other, backwards. */
+/** Returns a predicate that, called on events backwards, is true at the first event of a complete snapshot. */
 const snapshotSearch = <State, Command, Event extends { type: string; data: object }, R extends string>({
   schemas,
   decider,
@@ -69,18 +68,18 @@ const snapshotSearch = <State, Command, Event extends { type: string; data: obje
   partOf,
 }: SnapshottedAggregate<State, Command, Event, R>): ((stored: RecordedEvent) => boolean) => {
   const whole = snapshot === undefined ? [] : eventsOf(snapshot(decider.initial));
-  /** The part that comes next where those behind it are all there. */
+  /** The next part (backwards) if all later parts were found; 0 otherwise. */
   let expected = 0;
   return (stored) => {
     if (stored.type === whole[0]?.type) return true;
     const event = partOf === undefined ? null : (readEvent(schemas, stored) as Event | null);
     const found = event === null ? null : (partOf?.(event) ?? null);
-    const goesOn = found !== null && (found.part === found.parts || found.part === expected);
-    expected = goesOn ? found.part - 1 : 0;
-    return goesOn && found.part === 1;
+    const continues = found !== null && (found.part === found.parts || found.part === expected);
+    expected = continues ? found.part - 1 : 0;
+    return continues && found.part === 1;
   };
 };
 
-/** A snapshot as events, in their order. */
+/** Returns a snapshot's events in order. */
 export const eventsOf = <Event>(snapshot: Event | readonly Event[]): readonly Event[] =>
   Array.isArray(snapshot) ? snapshot : [snapshot as Event];

@@ -10,15 +10,15 @@ export interface Serialised {
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /**
- * What both stores demand of an append before it leaves the process: at least one event, distinct UUIDs as
- * ids (EventStoreDB would store the same id twice), no system type, 1 MiB at most.
- * @throws AppendTooLarge, TypeError for what is a mistake of the caller's code
+ * Validates and serializes an append for either store: at least one event, distinct UUIDs as ids (EventStoreDB would
+ * store a repeated id twice), no system type, at most 1 MiB.
+ * @throws AppendTooLarge; TypeError for a bug of the caller
  */
 export const serialiseAppend = (stream: string, events: readonly NewEvent[]): Serialised[] => {
   if (stream === '' || stream.startsWith('$')) throw new TypeError(`not a stream name: '${stream}'`);
-  if (events.length === 0) throw new TypeError(`an append of no events to ${stream}`);
+  if (events.length === 0) throw new TypeError(`an append without events to ${stream}`);
   if (new Set(events.map((event) => event.id)).size !== events.length) {
-    throw new TypeError(`the same event id twice in one append to ${stream}`);
+    throw new TypeError(`a repeated event id in one append to ${stream}`);
   }
   let bytes = 0;
   const serialised = events.map(({ id, type, data, metadata }) => {

@@ -1,5 +1,5 @@
 import type { RecordedEvent } from './port.ts';
 
-/** Whether an event is past its `expires_at`: it counts as deleted, whether the store has deleted it or not. */
+/** Returns whether an event is past its `expires_at` and so counts as deleted, even if the store still has it. */
 export const isHidden = ({ metadata }: RecordedEvent, now: number): boolean =>
   metadata?.expires_at !== undefined && Date.parse(metadata.expires_at) <= now;

@@ -5,49 +5,46 @@ import { isHidden } from './hidden.ts';
 import type { Batch, EventStore, FollowOptions, Position, RecordedEvent } from './port.ts';
 
 export interface TailFollowOptions extends FollowOptions {
-  /** How long events may wait for company before this follower gets them, in milliseconds; asked each time. */
+  /** Returns how long events may wait for a batch before this follower gets them, in milliseconds; called each time. */
   readonly gatherMs?: () => number;
 }
 
-/** The log, read and decoded once a process for all that follow it there. */
+/** The newest part of the log, read and decoded once per process for all of its followers. */
 export interface Tail {
-  /**
-   * As `EventStore.follow`. A follower that is behind what the tail remembers reads the store apart from the others, and
-   * joins the tail when it has caught up.
-   */
+  /** Like `EventStore.follow`. A follower behind the tail's memory reads the store separately until it has caught up. */
   follow(options: TailFollowOptions): AsyncGenerator<Batch>;
-  /** Whether a follower from this position on is at the tail. */
+  /** Returns whether a follower at this position can read from memory. */
   covers(position: Position | null): boolean;
-  /** Somebody waits for what comes next: it is read without gathering. */
+  /** Ends the current gathering, because a caller waits for the next events. */
   hurry(): void;
   close(): Promise<void>;
 }
 
 interface Chunk extends Batch {
-  /** Everything up to here stands before the chunk. */
+  /** The position before the chunk. */
   readonly after: Position | null;
   readonly bytes: number;
 }
 
 export interface TailOptions {
   readonly store: Pick<EventStore, 'follow' | 'head'>;
-  /** Milliseconds since the epoch: what expiry is measured by. */
+  /** Returns milliseconds since the epoch, for expiry. */
   readonly now: () => number;
   readonly log: Pick<Logger, 'error'>;
 }
 
 const BATCH_EVENTS = 500;
-/** A follower gets at most so much at once, unless one read brought more. */
+/** Maximum bytes per batch, unless a single read brought more. */
 const BATCH_BYTES = 4 * 1_048_576;
-/** What followers that are a little slower may be behind. */
+/** Memory for followers that are a little slower. */
 const REMEMBERED_EVENTS = 5_000;
 const REMEMBERED_BYTES = 32 * 1_048_576;
-/** Under load, a read for each handful of events would cost more than the events. */
+/** Smaller batches gather, because under load a read per handful of events costs more than the events. */
 const SMALL_BATCH_EVENTS = 100;
 const GATHER_MS = 200;
 const RETRY_MS = 250;
 
-/** It begins to read with its first follower, at the head of the log. */
+/** Creates a tail, which starts reading at the head of the log with its first follower. */
 export const createTail = ({ store, now, log }: TailOptions): Tail => {
   const memory = createMemory();
   const closing = new AbortController();
@@ -62,7 +59,7 @@ export const createTail = ({ store, now, log }: TailOptions): Tail => {
     }
     while (!signal.aborted) {
       await readOn(signal).catch(async (error: unknown) => {
-        log.error({ error: String(error) }, 'the log could not be read; it is read again');
+        log.error({ error: String(error) }, 'the log could not be read; retry scheduled');
         await gathering.wait(RETRY_MS, signal);
       });
     }
@@ -78,7 +75,7 @@ export const createTail = ({ store, now, log }: TailOptions): Tail => {
     }
   };
 
-  /** The store's own batches, up to the first that ends where the tail goes on. */
+  /** Follows the store up to the first batch that the tail's memory covers. */
   async function* readSeparately(options: FollowOptions, signal: AbortSignal): AsyncGenerator<Batch> {
     const joining = new AbortController();
     const following = { ...options, signal: AbortSignal.any([signal, joining.signal]) };
@@ -136,12 +133,12 @@ export const createTail = ({ store, now, log }: TailOptions): Tail => {
   };
 };
 
-/** The newest batches of the log, within bounds. */
+/** Keeps the newest batches of the log, within bounds. */
 const createMemory = () => {
   const chunks: Chunk[] = [];
   let events = 0;
   let bytes = 0;
-  /** Where the newest batch ends; undefined before the tail has begun. */
+  /** End of the newest batch; undefined until the tail has started. */
   let end: Position | null | undefined;
   const waiting = new Set<() => void>();
 
@@ -175,13 +172,13 @@ const createMemory = () => {
       while (chunks.length > 1 && (events > REMEMBERED_EVENTS || bytes > REMEMBERED_BYTES)) forgetOldest();
       wakeAll();
     },
-    /** Whether all that stands after a position is here. */
+    /** Returns whether memory holds everything after a position. */
     covers: (position: Position | null): boolean => {
       if (end === undefined) return false;
       const start = chunks[0] ? chunks[0].after : end;
       return start === null || (position !== null && position >= start);
     },
-    /** A batch of what stands after a position that is covered; null where that is nothing yet. */
+    /** Returns a batch after a covered position; null if there is nothing yet. */
     after: (position: Position | null): Batch | null => {
       const isAfter = (at: Position): boolean => position === null || at > position;
       const first = chunks.findIndex((chunk) => isAfter(chunk.position));

@@ -1,17 +1,20 @@
 import type { EventStore } from '../event-store/port.ts';
 import { isTracing } from '../platform/spans.ts';
 
-const LOOKED_AT = 8;
+const MAX_EVENTS_READ = 8;
 
-/** The span in which the newest event of a stream was appended: what led to the work on it. Read only for traces. */
+/** Returns the trace parent of the stream's newest traced event, or nothing while tracing is off. */
 export const causesIn = async (store: EventStore, stream: string): Promise<string[]> => {
   if (!isTracing()) return [];
   try {
-    for await (const { metadata } of store.readStream(stream, { direction: 'backwards', limit: LOOKED_AT })) {
+    for await (const { metadata } of store.readStream(stream, {
+      direction: 'backwards',
+      limit: MAX_EVENTS_READ,
+    })) {
       if (metadata.traceparent !== undefined) return [metadata.traceparent];
     }
   } catch {
-    // Work goes on without its trace.
+    // A trace is optional: an unreadable stream must not stop the work.
   }
   return [];
 };

@@ -2,13 +2,13 @@ import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
 import type { Lease } from '../platform/leases.ts';
 
-/** The checkpoints of all processors of a process: saved together, and only when there is something to save. */
+/** The checkpoints of all processors of a process, saved together in one debounced statement. */
 export interface ProcessorCheckpoints {
   load(name: string): Promise<{ readonly position: Position | null; readonly stoppedBy: string | null }>;
-  /** A processor has passed a position. `handled`: it has handled events on the way. */
+  /** Schedules the save of a position. `handled`: the processor handled events on the way. */
   passed(name: string, position: Position, lease: Lease, handled: boolean): void;
   markStopped(name: string, stoppedBy: string | null): Promise<void>;
-  /** Saves what is waiting. */
+  /** Saves all scheduled positions now. */
   flush(): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ interface Passed {
   readonly lease: Lease;
 }
 
-/** What a crash makes a processor handle again is bounded by the first. */
+/** `handled` bounds how many events are handled again after a crash. */
 const SAVE_MS = { handled: 500, passed: 1_000 } as const;
 
 export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints => {
@@ -35,7 +35,7 @@ export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints 
     try {
       await pool.query({ name: 'save_processor_checkpoints', text: SAVE, values: valuesOf(batch) });
     } catch (error) {
-      // At rest no later event would save them, and other processes wait for what the table says.
+      // An idle processor schedules no further save, and other processes wait for the saved position.
       for (const [name, passed] of batch) if (!waiting.has(name)) waiting.set(name, passed);
       flushIn(SAVE_MS.passed);
       throw error;
@@ -46,7 +46,7 @@ export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints 
     if (performance.now() + ms >= dueAt) return;
     dueAt = performance.now() + ms;
     if (timer) clearTimeout(timer);
-    // A position that is not saved is passed again after a crash.
+    // A failed save is retried by `flush`; a crash before it only repeats idempotent work.
     timer = setTimeout(() => void flush().catch(() => undefined), ms).unref();
   };
 
@@ -78,7 +78,7 @@ const valuesOf = (batch: readonly (readonly [string, Passed])[]): unknown[] => [
   batch.map(([, { lease }]) => lease.processId),
 ];
 
-/** Never back, and not without the lease: by now another process may lead, and be further on. */
+/** Requires the lease and never moves back: another process may have taken the lease and advanced further. */
 const SAVE = `
   update work.processor p set position = s.position
   from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::uuid[]) as s (name, position, lease, number, holder)

@@ -10,23 +10,20 @@ export interface Claim {
 }
 
 export interface DueAttempts {
-  /** Names the prepared statement. */
+  /** Name of the prepared statement. */
   readonly name: string;
-  /**
-   * Selects `item`, `cycle` and `attempt` of what is due at `$1` and not held by a live claim, at most `$2`
-   * rows, locked `for update skip locked` so that workers don't reach for the same ones (`isClaimed`).
-   */
+  /** Selects `item`, `cycle`, `attempt` of at most `$2` unclaimed attempts due at `$1`, `for update skip locked` (see `isClaimed`). */
   readonly select: string;
-  /** The same of what a clock that was ahead has made due later: it was recorded after `$5`, and is due now. */
+  /** Selects attempts that a fast clock recorded after `$5` and so scheduled too late; they are due now. */
   readonly selectAhead: string;
   readonly mark: AheadMark;
-  /** Selects when the next of all is due, whoever holds it. */
+  /** Selects the earliest due time over all attempts, claimed or not. */
   readonly next: string;
 }
 
 /**
- * SQL: whether a live claim holds an attempt. A claim is live until its lease ends, and so after `$1` and not after `$4`:
- * a longer lease was taken by a clock that was ahead. The arguments are SQL expressions.
+ * Returns SQL that is true while a live claim holds the attempt; the arguments are SQL expressions. A lease that ends
+ * after `$4` is longer than any lease can be, so a fast clock took it and it does not count.
  */
 export const isClaimed = (item: string, cycle: string, attempt: string): string => `exists (
   select from work.claim c where c.item = ${item} and c.cycle = ${cycle}
@@ -34,14 +31,13 @@ export const isClaimed = (item: string, cycle: string, attempt: string): string 
 
 export interface Claimed {
   readonly claims: readonly Claim[];
-  /** Milliseconds after which it is worth asking again, unless a notification comes before. */
+  /** Milliseconds until the next poll is useful, unless a notification arrives earlier. */
   readonly waitMs: number;
 }
 
 /**
- * Takes attempts that are due. A claim is never given back: it ends with the attempt (whose outcome makes
- * the next one due) or with its lease. A lost lease repeats an attempt, and never loses one. `now` and
- * `leaseMs` in milliseconds.
+ * Claims due attempts. A claim ends with the outcome of its attempt or with its lease, so an expired lease repeats an
+ * attempt and never loses one. `now` and `leaseMs` in milliseconds.
  */
 export const claimDue = async (
   pool: pg.Pool,
@@ -72,17 +68,17 @@ const at = (ms: number): Date => new Date(ms);
 
 const IDLE_MS = 10_000;
 const POLL_MS = 500;
-/** A clock may jump. */
+/** Short, because the wall clock may jump. */
 const MAX_WAIT_MS = 2_000;
 
-/** What is due and not taken is held by another worker, whose lease may end. */
+/** A due attempt that was not claimed belongs to another worker, whose lease may end. */
 const waitMs = (next: Date | null, now: number): number => {
   if (next === null) return IDLE_MS;
   const inMs = next.getTime() - now;
   return inMs > 0 ? Math.min(inMs + 1, MAX_WAIT_MS) : POLL_MS;
 };
 
-/** Forgets claims whose lease ended long ago, or was taken by a clock that was ahead: their attempts are over or due again. */
+/** Deletes claims whose lease ended a day ago, or ends over a day from now because a fast clock took it. */
 export const sweepClaims = async (pool: pg.Pool, now: number): Promise<void> => {
   await pool.query('delete from work.claim where lease_until < $1 or lease_until > $2', [
     new Date(now - DAY),

@@ -2,21 +2,21 @@ import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 
-/** Who reads events, by the names that run now: a retired one has no say any more. */
+/** The names of the running consumers; checkpoints of removed consumers are ignored. */
 export interface Consumers {
   readonly projections: readonly string[];
   readonly processors: readonly string[];
 }
 
 const POLL_MS = 200;
-const PATIENCE_MS = 5_000;
+const MAX_WAIT_MS = 5_000;
 const BEFORE_FIRST = -1n;
 
-/** How far all of them are, and so what of the log nobody needs any more (architecture, rule 9). */
-export const createPassage = (pool: pg.Pool, { projections, processors }: Consumers) => {
+/** Reads the progress of all consumers, which decides which events may be deleted (architecture, rule 9). */
+export const createConsumerProgress = (pool: pg.Pool, { projections, processors }: Consumers) => {
   const loadPositions = async (): Promise<{ readonly name: string; readonly position: bigint }[]> => {
     const { rows } = await pool.query<{ name: string; position: string | null }>({
-      name: 'places_of_consumers',
+      name: 'consumer_positions',
       text: `select 'projection ' || n.name as name, c.position
              from unnest($1::text[]) as n (name) left join read.projection c on c.name = n.name
              union all
@@ -30,7 +30,7 @@ export const createPassage = (pool: pg.Pool, { projections, processors }: Consum
     }));
   };
 
-  /** What all have passed; null: one of them has passed nothing. */
+  /** Returns the position that all consumers have passed, or null if one has not passed any event. */
   const passed = async (): Promise<Position | null> => {
     const least = (await loadPositions()).reduce<bigint | null>(
       (so, { position }) => (so === null || position < so ? position : so),
@@ -41,12 +41,12 @@ export const createPassage = (pool: pg.Pool, { projections, processors }: Consum
 
   return {
     passed,
-    /** Who has not come to a place. */
+    /** Returns the names of the consumers that are behind a position. */
     before: async (target: bigint): Promise<string[]> =>
       (await loadPositions()).filter(({ position }) => position < target).map(({ name }) => name),
-    /** Waits for all to come to a place; false where they do not soon. */
-    come: async (target: Position | null, signal: AbortSignal): Promise<boolean> => {
-      const deadline = performance.now() + PATIENCE_MS;
+    /** Waits until all consumers reach a position; false after 5 seconds or when `signal` aborts. */
+    waitFor: async (target: Position | null, signal: AbortSignal): Promise<boolean> => {
+      const deadline = performance.now() + MAX_WAIT_MS;
       const wakeup = createWakeup();
       for (;;) {
         if (target === null || ((await passed()) ?? BEFORE_FIRST) >= target) return true;
@@ -56,4 +56,4 @@ export const createPassage = (pool: pg.Pool, { projections, processors }: Consum
     },
   };
 };
-export type Passage = ReturnType<typeof createPassage>;
+export type ConsumerProgress = ReturnType<typeof createConsumerProgress>;

@@ -1,14 +1,14 @@
 import type pg from 'pg';
 import { durably } from '../platform/durably.ts';
 
-/** Something that a sweep deletes, as the event about it names it. */
+/** The id of an item that a sweep deletes, as its expiry event names it. */
 export interface ExpiringId {
   readonly id: string;
   readonly partner_id: string;
   readonly expires_at: Date;
 }
 
-/** Notes durably what of a kind a sweep is about to delete. */
+/** Records durably which items a sweep is about to delete, so that a crash cannot lose their expiry events. */
 export const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]): Promise<void> =>
   durably(
     pool,
@@ -22,7 +22,7 @@ export const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly Expirin
     ],
   );
 
-/** Removes the notes of what is deleted and written down. */
+/** Removes the records of items whose expiry events are projected. */
 export const forgetExpiring = async (
   pool: pg.Pool,
   kind: string,
@@ -36,8 +36,8 @@ export const forgetExpiring = async (
 };
 
 /**
- * What an earlier sweep has deleted and not written down: it was noted, and the read model has no row of it any more.
- * @param present selects from the read model, as `id`, those of the ids `$1` that it has
+ * Finds items that an earlier sweep deleted without appending their expiry events: recorded, but gone from the read model.
+ * @param present SQL that selects, as `id`, those of the ids `$1` that the read model still holds
  */
 export const readCutOff = async (pool: pg.Pool, kind: string, present: string): Promise<ExpiringId[]> => {
   const { rows } = await pool.query<ExpiringId>(

@@ -1,32 +1,32 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { tellExpired } from '../commands/tell-expired.ts';
+import { recordExpiry } from '../commands/record-expiry.ts';
 import type { EventSchemas } from '../domain/kernel/events.ts';
 import { HOUR, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
 import type { Clock } from '../platform/clock.ts';
 import { createWakeup } from '../platform/wakeup.ts';
-import { type Consumers, createPassage, type Passage } from './consumers.ts';
+import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
 import { type ExpiringId, forgetExpiring, noteExpiring, readCutOff } from './expiring-ids.ts';
 import { type ExpiredStream, retireStream } from './retire-stream.ts';
 
-/** One kind of what expires. */
+/** One kind of expiring item. */
 export interface Expiring {
-  /** What it is called, and the projection whose rows it is found by. */
+  /** Name of the kind, and of the projection whose rows list its items. */
   readonly name: string;
   /**
-   * The rows of `DueRow` that expired by `$1`, that all have passed (`$2`) and whose day is before `$3`, next after
-   * `$4` and `$5` by `expires_at` and id, at most `$6`.
+   * Selects `DueRow`s that expired by `$1`, that all consumers have passed (`$2`) and that began before day `$3`, after
+   * the cursor (`$4` expires_at, `$5` id), at most `$6`.
    */
   readonly due: string;
-  /** `rows`, `oldest` and `first_position` of what had expired by `$1` and began before the day `$2`. */
+  /** Selects `rows`, `oldest`, `first_position` of items that expired by `$1` and began before day `$2`. */
   readonly overdue: string;
-  /** Those of the ids `$1` that the projection has rows of, as `id`. */
+  /** Selects, as `id`, those of the ids `$1` that the projection still holds. */
   readonly present: string;
   readonly schemas: EventSchemas;
-  /** The event that tells of ids and when each expired (ISO 8601). */
-  tell(partnerId: string, expired: [id: string, at: string][]): { type: string; data: object };
+  /** Makes the expiry event of a partner's items, with the time at which each expired (ISO 8601). */
+  expiredEvent(partnerId: string, expired: [id: string, at: string][]): { type: string; data: object };
 }
 
 export interface SweepOptions {
@@ -36,58 +36,62 @@ export interface SweepOptions {
   readonly log: Logger;
   readonly consumers: Consumers;
   /**
-   * The first UTC day (`YYYY-MM-DD`) that is not closed yet: what began on it or later is not written down in any count
-   * that outlives it. null: no day is closed.
+   * Returns the first UTC day (`YYYY-MM-DD`) whose usage is not closed; null if none is closed. Items of that day or later
+   * stay, because the daily counts do not include them yet.
    */
   readonly closedBefore: () => Promise<string | null>;
-  /** Waits until a projection has come to a place; false after a time limit. */
+  /** Waits until a projection reaches a position; false after a time limit. */
   readonly projected: (name: string, position: Position | null) => Promise<boolean>;
-  /** Told after each run what is still there long after it expired, and for how long the oldest has been so. */
+  /** Called after each run with the number of overdue items and the age of the oldest, in seconds. */
   readonly onBlocked: (name: string, rows: number, seconds: number) => void;
   /** Ends a run between two batches. */
   readonly signal: AbortSignal;
-  /** A run begins no batch after so many milliseconds; the next one goes on. */
+  /** Time limit of a run in milliseconds; the next run continues. */
   readonly forMs: number;
 }
 
 interface DueRow extends ExpiredStream, ExpiringId {
-  /** `expires_at` as PostgreSQL writes it, in full. */
+  /** `expires_at` as PostgreSQL text, which keeps its microseconds. */
   readonly cursor: string;
-  /** Whether all else that has expired in its stream may be deleted too. */
+  /** Whether every expired item of the same stream may be deleted too. */
   readonly ready: boolean;
 }
 
 const BATCH = 500;
-/** So few that who appends meanwhile hardly waits. */
+/** Low, so that concurrent appends hardly wait for deletions. */
 const MAX_CONCURRENT_DELETIONS = 4;
-/** What is there so long after it expired is told of. */
+/** Items still present so long after their expiry are reported. */
 const OVERDUE = 10 * MINUTE;
-/** Days are closed an hour after their end, and a little. */
+/** Days are closed an hour after midnight; the second hour allows for a slow run. */
 const CLOSED_AFTER = 2 * HOUR;
 const FIRST = { cursor: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
 
 /**
- * Deletes what has expired and tells of it: first the streams, then the event that says so, upon which the read model
- * drops its rows. A run that was cut off in between is completed by the next one, which finds the rows again; where a
- * rebuild has dropped them meanwhile, it finds the notes of `work.expiring`.
+ * Deletes expired items: first their streams, then it appends the expiry event on which the read model drops its rows. The
+ * next run completes an interrupted run: it finds the rows again or, after a rebuild dropped them, their records in
+ * `work.expiring`.
  */
 export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void> => {
   const { store, pool, projected } = options;
-  const consumerProgress = createPassage(pool, options.consumers);
+  const consumerProgress = createConsumerProgress(pool, options.consumers);
   try {
-    // What the run before has told of is still to be found until then.
+    // Until the previous run's events are projected, its items still appear as due.
     if (!(await projected(kind.name, await store.head()))) return;
     const cutOff = await readCutOff(pool, kind.name, kind.present);
-    if (cutOff.length > 0 && !(await writeDown(kind, options, cutOff))) return;
+    if (cutOff.length > 0 && !(await recordExpired(kind, options, cutOff))) return;
     await inBatches(kind, options, consumerProgress);
   } catch (error) {
     if (!options.signal.aborted) throw error;
   } finally {
-    if (!options.signal.aborted) await tellOfBlocked(kind, options, consumerProgress);
+    if (!options.signal.aborted) await reportBlocked(kind, options, consumerProgress);
   }
 };
 
-const inBatches = async (kind: Expiring, options: SweepOptions, consumerProgress: Passage): Promise<void> => {
+const inBatches = async (
+  kind: Expiring,
+  options: SweepOptions,
+  consumerProgress: ConsumerProgress,
+): Promise<void> => {
   const { store, pool, signal, forMs } = options;
   const wakeup = createWakeup();
   const started = performance.now();
@@ -101,11 +105,11 @@ const inBatches = async (kind: Expiring, options: SweepOptions, consumerProgress
     const ready = rows.filter((row) => row.ready);
     if (ready.length > 0) await noteExpiring(pool, kind.name, ready);
     const gone = await retire(ready, { store, consumerProgress, passed, signal });
-    if (!(await writeDown(kind, options, gone))) return;
+    if (!(await recordExpired(kind, options, gone))) return;
     const last = rows.at(-1);
     if (last === undefined || rows.length < BATCH) return;
     after = last;
-    // Half the time belongs to others, the more the slower they make this.
+    // Pauses as long as the batch took, so that the sweep uses at most half of the store's time.
     await wakeup.wait(performance.now() - begun, signal);
   }
 };
@@ -123,45 +127,47 @@ const nextDue = async (
     })
   ).rows;
 
-/** The rows whose streams no longer hold anything of them. */
+/** Deletes the events of the rows' streams and returns the rows that are gone. */
 const retire = async (
   rows: readonly DueRow[],
-  parts: Parameters<typeof retireStream>[0],
+  deps: Parameters<typeof retireStream>[0],
 ): Promise<DueRow[]> => {
   const gone: DueRow[] = [];
   const streams = Map.groupBy(rows, ({ stream }) => stream);
-  await sideBySide(streams.values(), async (ofStream) => {
+  await inParallel(streams.values(), async (ofStream) => {
     const [first] = ofStream;
-    if (first && (await retireStream(parts, first))) gone.push(...ofStream);
+    if (first && (await retireStream(deps, first))) gone.push(...ofStream);
   });
   return gone;
 };
 
-/** Tells of what is gone, and waits for the read model; false: it does not follow in time, and a later run goes on. */
-const writeDown = async (
+/** Appends the expiry events and waits for their projection; false if that takes too long and the next run continues. */
+const recordExpired = async (
   kind: Expiring,
   options: SweepOptions,
   gone: readonly ExpiringId[],
 ): Promise<boolean> => {
-  if (!(await options.projected(kind.name, await tell(kind, options, gone)))) return false;
+  if (!(await options.projected(kind.name, await appendExpired(kind, options, gone)))) return false;
   if (gone.length > 0) await forgetExpiring(options.pool, kind.name, gone);
   return true;
 };
 
-/** The place of the last event that tells of them; null: of none. */
-const tell = async (
-  { tell: eventOf, schemas }: Expiring,
+/** Appends the expiry events, one per partner. @returns the position of the last event; null if there was none */
+const appendExpired = async (
+  { expiredEvent, schemas }: Expiring,
   { store, clock }: SweepOptions,
   gone: readonly ExpiringId[],
 ): Promise<Position | null> => {
   const id = uuid();
   const context = { correlationId: id, causationId: id, at: clock.now() };
   const positions: (Position | null)[] = [];
-  await sideBySide(
+  await inParallel(
     Map.groupBy(gone, ({ partner_id }) => partner_id),
     async ([partnerId, rows]) => {
       const expired = rows.map((row): [string, string] => [row.id, isoTime(row.expires_at.getTime())]);
-      positions.push(await tellExpired(store, partnerId, schemas, eventOf(partnerId, expired), context));
+      positions.push(
+        await recordExpiry(store, partnerId, schemas, expiredEvent(partnerId, expired), context),
+      );
     },
   );
   if (positions.includes(null)) return store.head();
@@ -169,10 +175,10 @@ const tell = async (
 };
 
 /** A blocked deletion is never silent (architecture, rule 9). */
-const tellOfBlocked = async (
+const reportBlocked = async (
   kind: Expiring,
   options: SweepOptions,
-  consumerProgress: Passage,
+  consumerProgress: ConsumerProgress,
 ): Promise<void> => {
   const { pool, clock, log, closedBefore, onBlocked } = options;
   const now = clock.now();
@@ -192,12 +198,12 @@ const tellOfBlocked = async (
       notPassedBy: await consumerProgress.before(BigInt(first_position ?? 0)),
       closedBefore: await closedBefore(),
     },
-    'expired long ago, and not deleted yet',
+    'expired items are not deleted yet; the next run retries',
   );
 };
 
-/** A few at once; after a failure none is begun. */
-const sideBySide = async <T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> => {
+/** Runs a few at a time. After a failure no further item starts. */
+const inParallel = async <T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> => {
   const queue = (function* () {
     yield* items;
   })();

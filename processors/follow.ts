@@ -7,21 +7,21 @@ import { isTransient } from '../platform/transient.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 import type { ProcessorCheckpoints } from './checkpoints.ts';
 
-/** Follows events and does one thing about each. */
+/** A processor that follows the log and handles each event. */
 export interface FollowingProcessor {
   readonly name: string;
   readonly prefixes: readonly string[];
-  /** What happens in order; the rest happens side by side. Default: the event's stream. Must not throw. */
+  /** Returns the key within which events stay in order; other keys run concurrently. Default: the stream. Must not throw. */
   lane?(event: RecordedEvent): string;
-  /** Events that have expired and are not deleted yet come too: for a processor that must not miss one. */
+  /** Includes expired events that are not deleted yet, for a processor that must not miss one. */
   readonly includeExpired?: boolean;
-  /** How long events may wait for company before it gets them, in milliseconds; asked each time. */
+  /** Returns how long an event may wait for a batch, in milliseconds; called for each batch. */
   gatherMs?(): number;
-  /** Called with the position that it goes on from, before the events after that, each time that it begins. */
+  /** Called with the checkpoint before the first event of each run. */
   begin?(after: Position | null): Promise<void>;
-  /** Must be harmless when the event comes again: it may have been handled up to its last line. */
+  /** Must be idempotent: a crash may repeat an event whose handling was already complete. */
   handle(event: RecordedEvent): Promise<void>;
-  /** The events of a lane that came together, where that is less work. When it fails they are handled one by one. */
+  /** Handles a batch of one lane. If it fails, the events are handled one by one. */
   handleAll?(events: readonly RecordedEvent[]): Promise<void>;
 }
 
@@ -29,23 +29,22 @@ export interface FollowOptions {
   readonly tail: Tail;
   readonly checkpoints: ProcessorCheckpoints;
   readonly log: Logger;
-  /** Told after each batch, for those who wait for this processor. */
+  /** Called after each batch with the position passed. */
   readonly onPassed: (name: string, position: Position) => void;
   readonly onStopped?: (name: string) => void;
-  /** Told when it begins, and when it goes on after an event that had stopped it. */
+  /** Called when the processor starts, and when it continues after a poison event. */
   readonly onRunning?: (name: string) => void;
-  /** How long a processor that an event has stopped waits before it tries that event again. Default: a minute. */
+  /** Wait before a poison event is retried, milliseconds. Default: a minute. */
   readonly retryStoppedMs?: number;
 }
 
-const AGAIN_MS = 500;
+const RETRY_MS = 500;
 const RETRY_STOPPED_MS = 60_000;
 const MAX_CONCURRENT_LANES = 16;
 
 /**
- * Runs a processor from its checkpoint on, for as long as this process holds the lease. What the store or the database
- * cannot do just now is tried again; an event that it cannot handle stops this processor, visibly, and nothing else, and
- * is tried again every minute.
+ * Runs a processor from its checkpoint while this process holds the lease. Transient errors are retried. A poison event
+ * stops this processor alone, sets its metric and is retried every minute.
  */
 export const runProcessor = async (
   processor: FollowingProcessor,
@@ -88,19 +87,19 @@ export const runProcessor = async (
         return await inSpan(step(name, [event]), () => handle(event));
       } catch (error) {
         if (isTransient(error)) {
-          log.warn({ processor: name, error: String(error) }, 'event not handled; it is tried again');
-          await createWakeup().wait(AGAIN_MS, signal);
+          log.warn({ processor: name, error: String(error) }, 'event not handled; retry scheduled');
+          await createWakeup().wait(RETRY_MS, signal);
         } else await stopAt(event, error);
       }
     }
   }
 
-  /** Does not pass it: another process would only stop at the same event. */
+  /** Keeps the lease: another process would stop at the same event. */
   async function stopAt(event: RecordedEvent, error: unknown): Promise<void> {
     const stoppedBy = `${event.type} at revision ${event.revision} of ${event.stream}: ${error}`;
     log.error(
       { processor: name, stoppedBy, stack: (error as Error).stack },
-      'processor stopped by an event; it is tried again in a minute',
+      'processor stopped by an event; retried in a minute',
     );
     isStopped = true;
     onStopped?.(name);
@@ -112,12 +111,12 @@ export const runProcessor = async (
     if (!isStopped) return;
     await checkpoints.markStopped(name, null);
     isStopped = false;
-    log.info({ processor: name }, 'processor goes on after the event that had stopped it');
+    log.info({ processor: name }, 'processor continues after the event that had stopped it');
     onRunning?.(name);
   }
 };
 
-/** For what is done about one event among several that are handled at once: it belongs to that one's trace. */
+/** Returns the event's own trace parent, for events that are handled as one batch. */
 export const traceOf = ({ metadata: { traceparent } }: RecordedEvent): { traceparent?: string } =>
   traceparent === undefined ? {} : { traceparent };
 
@@ -132,7 +131,6 @@ const step = (name: string, events: readonly RecordedEvent[]) => (): SpanOf => (
   causes: events.map(({ metadata }) => metadata.traceparent),
 });
 
-/** Groups of lanes to handle side by side; the events of one lane stay in order. */
 const inLanes = (
   events: readonly RecordedEvent[],
   laneOf: (event: RecordedEvent) => string = (event) => event.stream,

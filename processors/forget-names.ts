@@ -8,12 +8,12 @@ import { DELIVERIES_PREFIX, PAYLOAD_PREFIX } from '../domain/webhooks/events.ts'
 import type { EventStore } from '../event-store/port.ts';
 import type { Clock } from '../platform/clock.ts';
 
-/** Long after any resend, retry or cached state of a deleted stream. */
+/** Longer than any resend, retry or cached state can refer to a deleted stream. */
 const NAMES_KEPT_DAYS = 30;
 
 /**
- * Streams whose names are made of a day, or of an id that is made once, or that have generations. The name of a reveal is
- * made of an Idempotency-Key, which a partner may send again: it is kept for ever, so that no reveal is billed twice.
+ * Prefixes of stream names that are never used again: made of a day, a generation or a unique id. A reveal's stream name
+ * derives from an Idempotency-Key that a partner may resend, so it stays for ever and no reveal is billed twice.
  */
 const FORGOTTEN = [
   TAB_PREFIX,
@@ -25,7 +25,7 @@ const FORGOTTEN = [
   EXPIRED_PREFIX,
 ];
 
-/** The next generation: while the store knows of it, the earlier ones lead to it. */
+/** Returns the next generation's stream: while the store knows it, earlier generations must still lead to it. */
 const successorOf = (stream: string): string | null =>
   stream.startsWith(TAB_PREFIX)
     ? nextTabStream(stream)
@@ -33,7 +33,7 @@ const successorOf = (stream: string): string | null =>
       ? nextEnrichmentStream(stream)
       : null;
 
-/** Lets the store forget the names of streams that were deleted long ago. */
+/** Forgets the names of streams that were deleted 30 days ago. */
 export const forgetNames = async ({
   store,
   clock,

@@ -1,26 +1,26 @@
 import { type EventStore, type Position, type Revision, WrongExpectedRevision } from '../event-store/port.ts';
-import type { Passage } from './consumers.ts';
+import type { ConsumerProgress } from './consumers.ts';
 
-/** A stream of which something has expired, as the read model knows it. */
+/** A stream with expired events, as the read model knows it. */
 export interface ExpiredStream {
   readonly stream: string;
-  /** Of the last event that the read model still knows of. */
+  /** Revision of the stream's last event in the read model. */
   readonly last_revision: Revision;
-  /** Whether something in it has not expired. */
+  /** Whether the stream holds something that has not expired. */
   readonly lives: boolean;
 }
 
 export interface RetireDeps {
   readonly store: EventStore;
-  readonly consumerProgress: Passage;
-  /** All consumers have passed this place, and with it all that the read model knows of the stream's expired part. */
+  readonly consumerProgress: ConsumerProgress;
+  /** Position that all consumers have passed; it covers every expired event of the stream that the read model knows. */
   readonly passed: Position;
   readonly signal: AbortSignal;
 }
 
 /**
- * Deletes a stream that has expired, or of one that lives on what is before its first event that has not. Repeating it
- * is harmless. false: not yet, a later sweep finds it again.
+ * Deletes an expired stream, or truncates one that still has unexpired events before the first of them. Idempotent.
+ * @returns false if it is too early; a later sweep retries
  * @throws the port's errors but WrongExpectedRevision
  */
 export const retireStream = async (deps: RetireDeps, known: ExpiredStream): Promise<boolean> => {
@@ -29,27 +29,27 @@ export const retireStream = async (deps: RetireDeps, known: ExpiredStream): Prom
   const further = lives ? null : await expire(store, stream, last_revision);
   if (further === 'done') return true;
 
-  // The read model knows of more that lives, or the stream has gone on past what it knows.
+  // The read model knows of unexpired events, or the stream has grown past what the read model knows.
   const head = await store.head();
   for await (const first of store.readStream(stream, { limit: 1 })) {
-    // What is hidden before it stands before it in the log as well.
+    // Hidden events of the stream precede its first visible one in the log, too.
     if (first.position > passed) return false;
     await store.truncateBefore(stream, first.revision);
     return true;
   }
-  // All of it is hidden, so that its last event's place cannot be asked for; it is not past the head.
-  if (further === null || !(await consumerProgress.come(head, signal))) return false;
-  // A refusal may be due to an event that no reader sees yet, and that has not expired: a later sweep decides.
-  if (!(await shows(store, stream, further))) return false;
+  // The last event is hidden, so its position is unknown, but it cannot be past the head.
+  if (further === null || !(await consumerProgress.waitFor(head, signal))) return false;
+  // The mismatch may come from an unexpired event that no reader sees yet; a later sweep decides.
+  if (!(await isReadable(store, stream, further))) return false;
   return (await expire(store, stream, further)) === 'done';
 };
 
-const shows = async (store: EventStore, stream: string, revision: Revision): Promise<boolean> => {
+const isReadable = async (store: EventStore, stream: string, revision: Revision): Promise<boolean> => {
   const read = { from: revision, limit: 1, includeExpired: true };
   return (await Array.fromAsync(store.readStream(stream, read))).length > 0;
 };
 
-/** The stream's last revision where it has gone on past `last`. */
+/** @returns the stream's last revision if it is past `last` */
 const expire = async (
   store: EventStore,
   stream: string,

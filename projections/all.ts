@@ -14,14 +14,14 @@ import { deliveries } from './webhooks/deliveries.ts';
 import { webhooks } from './webhooks/endpoints.ts';
 import { payloads } from './webhooks/payloads.ts';
 
-/** Projections that one process of all runs together, in one transaction a batch. */
+/** Projections that run in one process and share one transaction per batch. */
 export interface ProjectionGroup {
   readonly name: string;
-  /** In the order in which a batch is applied to them. */
+  /** In the order in which a batch is applied. */
   readonly projections: readonly Projection[];
 }
 
-/** What often comes together is written together: the count of a capture with its session. */
+/** Events that often arrive together share a group, for example the count of a capture and its session. */
 export const projectionGroups = {
   lookups: { name: 'lookups', projections: [partners, lookups] },
   visits: {
@@ -32,7 +32,7 @@ export const projectionGroups = {
   signals: { name: 'signals', projections: [signals, profiles] },
 } as const satisfies Readonly<Record<string, ProjectionGroup>>;
 
-/** Every read model. */
+/** All read models. */
 export const allProjections: readonly Projection[] = Object.values(projectionGroups).flatMap(
   ({ projections }): readonly Projection[] => projections,
 );

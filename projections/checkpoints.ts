@@ -6,7 +6,7 @@ import { isTransient } from '../platform/transient.ts';
 import { PROJECTED_CHANNEL } from './progress.ts';
 import type { Projection } from './projection.ts';
 
-/** Another leader, or a rebuild, has moved the checkpoint, or the lease is lost: start again from what it says now. */
+/** Another leader or a rebuild moved the checkpoint, or the lease was lost; the runner restarts from the checkpoint. */
 export class CheckpointMoved extends Error {}
 
 /** A projection of the batch could not apply an event. */
@@ -25,7 +25,7 @@ export interface Checkpoint {
   readonly stoppedBy: string | null;
 }
 
-/** The checkpoints of the named projections; one that has none yet begins before the first event. */
+/** Loads the checkpoints of the named projections, creating missing ones at the start of the log. */
 export const loadCheckpoints = async (
   db: pg.ClientBase | pg.Pool,
   names: readonly string[],
@@ -51,15 +51,15 @@ export const loadCheckpoints = async (
 
 export interface Step {
   readonly projection: Projection;
-  /** What the checkpoint was known to be. */
+  /** Last known checkpoint. */
   readonly from: Position | null;
-  /** What has been passed since without an event for this projection: the checkpoint may have come up to here. */
+  /** Position passed since then without an event for this projection; the checkpoint may be anywhere up to it. */
   readonly passed: Position | null;
   readonly events: readonly RecordedEvent[];
 }
 
 /**
- * Rows and checkpoints of all steps in one transaction, guarded by where each checkpoint was and by the lease.
+ * Commits rows and checkpoints of all steps in one transaction, guarded by the known checkpoints and the lease.
  * @throws CheckpointMoved, ProjectionFailed; nothing is committed then
  */
 export const commitSteps = async (
@@ -68,9 +68,9 @@ export const commitSteps = async (
   steps: readonly Step[],
   to: Position,
 ): Promise<void> => {
-  // Sent together, in this order: a pass costs two round trips, whatever it has to write.
+  // Pipelined in this order, so that a pass costs two round trips in total.
   const begun = db.query('begin');
-  // The checkpoints first, as a rebuild does: whoever has them may touch the tables.
+  // Checkpoints are locked before the tables, in the same order as in a rebuild.
   const moving = db.query({
     name: 'advance_checkpoints',
     text: ADVANCE_AND_RESUME,
@@ -85,7 +85,7 @@ export const commitSteps = async (
     const failures = [moved, ...applied].flatMap((result, nth) =>
       result.status === 'rejected' ? [{ step: steps[nth - 1], error: result.reason as unknown }] : [],
     );
-    // Of a statement that fails, those after it fail as well.
+    // After a failed statement, all later ones fail too; report the cause.
     const failure = failures.find(({ error }) => !isAborted(error)) ?? failures[0];
     if (failure) throw failureOf(failure.step, failure.error);
     await db.query('commit');
@@ -95,14 +95,14 @@ export const commitSteps = async (
   }
 };
 
-/** What failed because another statement of its transaction had failed. */
+/** Whether a statement failed only because an earlier one of its transaction had failed. */
 const isAborted = (error: unknown): boolean => (error as { code?: unknown }).code === IN_FAILED_TRANSACTION;
 const IN_FAILED_TRANSACTION = '25P02';
 
 const failureOf = (step: Step | undefined, error: unknown): unknown =>
   step === undefined || isTransient(error) ? error : new ProjectionFailed(step.projection, error);
 
-/** Writes down what was passed without an event for any of them. Nothing is lost where that does not succeed. */
+/** Saves a position that was passed without events for any of the projections. Losing it is harmless. */
 export const savePassed = async (
   pool: pg.Pool,
   lease: Lease,
@@ -133,10 +133,10 @@ const advanceWith = (more: string): string => `
     returning 1)
   select count(*)::int as n, ${notifyIfRoom('$5', '$6')} from moved`;
 const ADVANCE = advanceWith('');
-/** What had stopped a projection is applied now. */
+/** Resuming also clears `stopped_by`, because the poison event is applied by then. */
 const ADVANCE_AND_RESUME = advanceWith(', stopped_by = null');
 
-/** A projection that an event had stopped goes on. */
+/** Clears the poison event of a projection that continues. */
 export const clearStopped = async (db: pg.ClientBase, name: string): Promise<void> => {
   await db.query('update read.projection set stopped_by = null where name = $1 and stopped_by is not null', [
     name,

@@ -2,7 +2,7 @@ import type pg from 'pg';
 
 const ROWS = 2_000;
 
-/** Runs a deletion of what is before `$1` (`YYYY-MM-DD`), at most `$2` rows at once, until nothing of it is left. */
+/** Repeats a deletion of rows before the day `$1` (`YYYY-MM-DD`), at most `$2` rows each time, until none is left. */
 export const forgetInBatches = async (db: pg.Pool, text: string, day: string): Promise<void> => {
   for (let deleted = ROWS; deleted === ROWS; ) {
     deleted = (await db.query(text, [day, ROWS])).rowCount ?? 0;

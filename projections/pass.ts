@@ -17,7 +17,7 @@ import { type Projection, relevantTo } from './projection.ts';
 
 export interface PassOptions {
   readonly tail: Tail;
-  /** A session of its own, whose search path has the tables. */
+  /** A dedicated session whose search path contains the tables. */
   readonly db: pg.ClientBase;
   readonly pool: pg.Pool;
   readonly lease: Lease;
@@ -28,19 +28,19 @@ export interface PassOptions {
   readonly onApplied: (names: readonly string[], lastEventAt: string | null) => void;
   readonly onStopped: (name: string, stoppedBy: string) => void;
   readonly onResumed: (name: string) => void;
-  /** Asked after each batch: whether the pass has come far enough. */
+  /** Called after each batch; true ends the pass. */
   readonly isDone?: (position: Position) => boolean;
 }
 
-/** Positions passed without an event for these projections are written down this much later. */
+/** Delay before a position that was passed without events is saved. */
 const SAVE_MS = 1_000;
-/** For this long after somebody asked for progress, they are written down at once. */
+/** For this long after a waiter asked for progress, such positions are saved at once. */
 const URGENT_MS = 200;
 
 /**
- * Applies the log to some projections in one transaction a batch, until the signal aborts, the pass is done, or an event
+ * Applies the log to projections, one transaction per batch, until the signal aborts, the pass is done, or a poison event
  * stops one of them.
- * @throws CheckpointMoved, and what the database throws
+ * @throws CheckpointMoved, and errors of the database
  */
 export const runPass = async (options: PassOptions): Promise<void> => {
   const { tail, db, pool, lease, projections, checkpoints, progress, signal, isDone = () => false } = options;
@@ -65,7 +65,7 @@ export const runPass = async (options: PassOptions): Promise<void> => {
     if (saving) clearTimeout(saving);
     saving = null;
     if (passed === null) return;
-    // At rest no later batch would save it, and other processes wait for what the table says.
+    // At rest no later batch would save the position, and other processes wait for the saved value.
     void savePassed(pool, lease, stepsTo([], passed), passed).catch(() => {
       if (!isOver) saving ??= setTimeout(save, SAVE_MS);
     });
@@ -115,7 +115,7 @@ export const runPass = async (options: PassOptions): Promise<void> => {
   }
 };
 
-/** @returns false where an event has stopped one of the projections; the others have applied the batch then */
+/** @returns false if a poison event stopped a projection; the others have then applied the batch */
 const commitOrIsolate = async (
   options: PassOptions,
   steps: readonly Step[],
@@ -128,12 +128,12 @@ const commitOrIsolate = async (
   } catch (error) {
     if (!(error instanceof ProjectionFailed)) throw error;
   }
-  let allWell = true;
-  for (const step of steps) if (!(await applyAlone(options, step, to))) allWell = false;
-  return allWell;
+  let allApplied = true;
+  for (const step of steps) if (!(await applyAlone(options, step, to))) allApplied = false;
+  return allApplied;
 };
 
-/** One projection's share of a batch, event by event where the whole fails, up to the one at fault. */
+/** Applies a batch to one projection; if it fails, event by event up to the poison event. */
 const applyAlone = async (
   { db, lease, onStopped }: PassOptions,
   step: Step,

@@ -5,9 +5,9 @@ import { shareNext } from '../platform/share-next.ts';
 
 /** Notified in each projecting transaction with `{ name: position }`. */
 export const PROJECTED_CHANNEL = 'doorplate_projected';
-/** Notified by a process that waits for a leader elsewhere. */
+/** Notified by a process that waits for a leader in another process. */
 const WANTED_CHANNEL = 'doorplate_wanted';
-/** The safety net under a lost notification, while somebody waits. */
+/** Catches lost notifications while a caller waits. */
 const POLL_MS = 150;
 
 interface Waiter {
@@ -16,13 +16,13 @@ interface Waiter {
   resolve(reached: boolean): void;
 }
 
-/** How far the read models are, as this process knows it: what read-your-writes waits for. */
+/** The progress of consumers as this process knows it, for read-your-writes. */
 export interface Progress {
-  /** What the process's own leader has committed, told without a detour. Left out while nobody would tell of a crash. */
+  /** Reports commits of this process directly. Ignored while not listening, because a crash of the server would go unnoticed. */
   advance(positions: Readonly<Record<string, Position>>): void;
   /**
-   * True once all named projections have applied the position; false after `timeoutMs`. They are told to hurry,
-   * unless the caller is `patient`.
+   * Waits until all named consumers reach the position; false after `timeoutMs`. It also asks them to hurry, unless `manner`
+   * is `patient`.
    */
   reached(
     names: readonly string[],
@@ -30,17 +30,17 @@ export interface Progress {
     timeoutMs: number,
     manner?: 'patient',
   ): Promise<boolean>;
-  /** Tells the projections of these names to hurry, in whichever process they run. */
+  /** Asks the named consumers, in whichever process, to apply waiting events at once. */
   hurry(names: readonly string[]): void;
   /**
-   * Calls back whenever somebody, in whichever process, waits for what is not applied yet. `names`: what this process
-   * applies meanwhile; others are told only where somebody waits for more. Returns the undoing.
+   * Subscribes to requests to hurry. `names`: consumers that run in this process; other processes are notified only for
+   * names that no subscription covers. Returns the unsubscribe function.
    */
   onWanted(names: readonly string[], listener: () => void): () => void;
   close(): Promise<void>;
 }
 
-/** `table` holds (name, position): `read.projection` for read models, `work.processor` for processors. */
+/** Creates the tracker of progress. `table` holds (name, position): read models or processors. */
 export const createProgress = ({
   url,
   pool,
@@ -55,7 +55,7 @@ export const createProgress = ({
   const hurried = new Map<() => void, readonly string[]>();
   let polling: NodeJS.Timeout | null = null;
   let closed = false;
-  /** Counts the sessions with the database that were lost. */
+  /** Number of database sessions lost so far. */
   let lost = 0;
 
   const isReached = ({ names, position }: Waiter): boolean =>
@@ -84,7 +84,7 @@ export const createProgress = ({
       if (channel === PROJECTED_CHANNEL) advance(positionsIn(payload));
       else for (const call of hurried.keys()) call();
     },
-    // A crash of the server may take back the last rows, and their checkpoints with them.
+    // A crash of the server may lose the last rows together with their checkpoints.
     lost: () => {
       lost += 1;
       applied.clear();
@@ -99,7 +99,7 @@ export const createProgress = ({
       if (before === lost)
         advance(Object.fromEntries(rows.map((row) => [row.name, BigInt(row.position) as Position])));
     } catch {
-      // The database is away: waiting goes on until the time limit.
+      // Callers keep waiting for the database until their time limits.
     }
     polling = waiters.size > 0 && !closed ? setTimeout(poll, POLL_MS) : null;
   };

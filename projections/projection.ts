@@ -2,24 +2,18 @@ import type pg from 'pg';
 import { isLaterVersion } from '../domain/kernel/events.ts';
 import type { RecordedEvent } from '../event-store/port.ts';
 
-/**
- * One read model: how events become rows. Its tables are named without a schema: the search path decides
- * whether they are the ones in use (`read`) or those of a rebuild.
- */
+/** A read model. Its tables are named without a schema, because the search path selects live tables or a rebuild's. */
 export interface Projection {
   readonly name: string;
-  /** Written by this projection alone. */
+  /** Only this projection writes to them. */
   readonly tables: readonly string[];
-  /** Stored names of the events that it applies. Left out: all of them. */
+  /** Types of the applied events; omitted: all. */
   readonly types?: readonly string[];
-  /**
-   * Applies events in their order, in the caller's transaction. Must come out the same however the events
-   * are cut into batches.
-   */
+  /** Applies events in order in the caller's transaction. The result must not depend on how events are batched. */
   apply(events: readonly RecordedEvent[], db: pg.ClientBase): Promise<void>;
 }
 
-/** The events of a batch that a projection applies, or stops at: later versions of what it applies are among them. */
+/** Selects the events that a projection applies, including later versions of them, which stop it. */
 export const relevantTo = (
   { types }: Projection,
   events: readonly RecordedEvent[],

@@ -8,7 +8,7 @@ export interface RebuildOptions {
   readonly store: EventStore;
   readonly url: string;
   readonly projections: readonly Projection[];
-  /** Told each time that the switch gives way to somebody who reads the tables for long. */
+  /** Called each time that the switch gives way to long readers of the tables. */
   readonly onWaiting?: () => void;
 }
 
@@ -19,10 +19,7 @@ export interface Rebuilt {
 
 const BATCH = 2_000;
 
-/**
- * Builds the projections anew beside the ones in use, in one pass over the log, and puts them in their place
- * in one transaction. The ones in use serve, and go on, until then.
- */
+/** Rebuilds projections beside the live tables in one pass over the log, then switches the tables in one transaction. */
 export const rebuild = (options: RebuildOptions): Promise<Rebuilt> =>
   onlyOne(options.url, 'rebuild', () => rebuildAlone(options));
 
@@ -34,7 +31,7 @@ const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
   const done = new AbortController();
   try {
     await createTables(db, projections);
-    // As the projections in use have it: what a crash takes back is nothing that anybody has seen yet.
+    // As in the live projections: a server crash loses only rows that no reader has seen.
     await db.query(`set search_path to ${NEXT}; set synchronous_commit to off; set enable_seqscan to off`);
     let events = 0;
     let position: Position | null = null;
@@ -42,7 +39,7 @@ const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
     const switching = { db, store, projections, onWaiting };
     if (head === null) await switchOver(switching, null);
     else {
-      // What has expired too, as the ones in use have seen it (docs/adr/0008).
+      // Expired events too, because the live tables have seen them (docs/adr/0008).
       const following = { after: null, batchSize: BATCH, includeExpired: true, signal: done.signal };
       for await (const batch of oneAhead(store.follow(following))) {
         await db.query('begin');
@@ -61,7 +58,7 @@ const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
   }
 };
 
-/** Reads the next while the one before is worked on. Whoever leaves early ends the source by its signal. */
+/** Reads the next batch while the current one is applied. A consumer that stops early must abort the source's signal. */
 async function* oneAhead<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();
   let next = iterator.next();
@@ -69,7 +66,7 @@ async function* oneAhead<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
     const { done, value } = await next;
     if (done) return;
     next = iterator.next();
-    // Told by the await above, if anybody comes there.
+    // Prevents an unhandled rejection if the consumer stops early; otherwise the await above throws.
     next.catch(() => undefined);
     yield value;
   }

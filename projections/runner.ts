@@ -17,28 +17,28 @@ export interface ProjectionsOptions {
   readonly projections: readonly Projection[];
   readonly progress: Progress;
   readonly log: Logger;
-  /** Told after each batch: the newest event's time (ISO 8601), for the lag metric. */
+  /** Called after each batch with the newest event's time (ISO 8601), for the lag metric. */
   readonly onApplied?: (names: readonly string[], lastEventAt: string | null) => void;
   readonly onStopped?: (name: string) => void;
-  /** Told when this process begins to run them, and when a stopped one goes on. */
+  /** Called when this process starts the projections, and when a stopped one resumes. */
   readonly onRunning?: (names: readonly string[]) => void;
-  /** How long a projection that an event has stopped waits before it tries that event again. Default: a minute. */
+  /** Wait before a poison event is retried, milliseconds. Default: a minute. */
   readonly retryStoppedMs?: number;
 }
 
 const RETRY_STOPPED_MS = 60_000;
-/** How often a stopped projection asks whether a rebuild has taken it past its event. */
-const MENDED_MS = 1_000;
-const MOVED_MS = 100;
-/** How long the query under way may still take when the work is to end. */
+/** How often a stopped projection checks whether a rebuild has passed its poison event. */
+const REBUILD_CHECK_MS = 1_000;
+const RESTART_MS = 100;
+/** Time that a running query gets at shutdown. */
 const ENDING_MS = 1_000;
-/** A frozen process must not hold its locks against its successor. */
+/** The timeout frees the locks of a frozen process for its successor. */
 const SESSION = `set search_path to read; set synchronous_commit to off; set enable_seqscan to off;
   set idle_in_transaction_session_timeout = '3s'`;
 
 /**
- * Runs the projections of a group: together those that are equally far, and apart from them any that is behind, until it
- * has caught up. An event that a projection cannot apply stops that one alone; it tries again every minute.
+ * Runs the projections of a group: those at the same position share a pass, and each one that is behind gets a pass of its own
+ * until it has caught up. A poison event stops only its projection, which retries every minute.
  */
 export const runProjections = async (
   options: ProjectionsOptions,
@@ -57,16 +57,16 @@ export const runProjections = async (
       await untilOneEnds(signal, (ending) => [
         ...[plan.together, ...plan.behind.map((one) => [one])]
           .filter((some) => some.length > 0)
-          .map((some) => () => runApart(options, lease, some, checkpoints, ending, some !== plan.together)),
+          .map((some) => () => runSession(options, lease, some, checkpoints, ending, some !== plan.together)),
         ...plan.stopped.map((one) => () => retryStopped(options, lease, one, checkpoints, ending, retryAt)),
       ]);
     } catch (error) {
       if (!(error instanceof CheckpointMoved)) throw error;
       log.info(
         { group: lease.name },
-        'checkpoints were moved by a rebuild or another leader; starting again from them',
+        'a rebuild or another leader moved the checkpoints; restarting from them',
       );
-      await createWakeup().wait(MOVED_MS, signal);
+      await createWakeup().wait(RESTART_MS, signal);
     }
   }
 };
@@ -77,7 +77,7 @@ interface Plan {
   readonly stopped: readonly Projection[];
 }
 
-/** Those that are furthest, and those that the tail can serve, run as one. */
+/** Plans the passes: the furthest projections, and those within the tail's memory, run together. */
 const planPasses = (
   projections: readonly Projection[],
   checkpoints: ReadonlyMap<string, Checkpoint>,
@@ -99,7 +99,7 @@ const planPasses = (
   };
 };
 
-/** Starts all; when the first has ended, the others are ended too. @throws what the first one threw that failed */
+/** Starts all works, and aborts the others when the first ends. @throws the error of the first work in order that failed */
 const untilOneEnds = async (
   signal: AbortSignal,
   worksOf: (ending: AbortSignal) => readonly (() => Promise<void>)[],
@@ -110,7 +110,7 @@ const untilOneEnds = async (
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 };
 
-const runApart = async (
+const runSession = async (
   options: ProjectionsOptions,
   lease: Lease,
   projections: readonly Projection[],
@@ -131,14 +131,11 @@ const runApart = async (
       signal: ending,
       onApplied: (names, lastEventAt) => options.onApplied?.(names, lastEventAt),
       onStopped: (name, stoppedBy) => {
-        log.error(
-          { projection: name, stoppedBy },
-          'projection stopped by an event; it is tried again in a minute',
-        );
+        log.error({ projection: name, stoppedBy }, 'projection stopped by an event; retried in a minute');
         options.onStopped?.(name);
       },
       onResumed: (name) => {
-        log.info({ projection: name }, 'projection goes on after the event that had stopped it');
+        log.info({ projection: name }, 'projection continues after the event that had stopped it');
         options.onRunning?.([name]);
       },
       ...(untilCaughtUp ? { isDone: tail.covers } : {}),
@@ -147,7 +144,7 @@ const runApart = async (
   });
 };
 
-/** Tries the event that stopped a projection again after a while, or at once when a rebuild has taken it past the event. */
+/** Retries the poison event of a projection after a minute, or resumes at once when a rebuild has passed it. */
 const retryStopped = async (
   options: ProjectionsOptions,
   lease: Lease,
@@ -161,7 +158,7 @@ const retryStopped = async (
   retryAt.set(name, due);
   const wakeup = createWakeup();
   while (!signal.aborted && performance.now() < due) {
-    await wakeup.wait(Math.min(MENDED_MS, due - performance.now()), signal);
+    await wakeup.wait(Math.min(REBUILD_CHECK_MS, due - performance.now()), signal);
     const { stoppedBy } = (await loadCheckpoints(options.pool, [name])).get(name) ?? {};
     if (stoppedBy !== null) continue;
     retryAt.delete(name);
@@ -170,10 +167,10 @@ const retryStopped = async (
   }
   if (signal.aborted) return;
   retryAt.delete(name);
-  await runApart(options, lease, [projection], checkpoints, signal, true);
+  await runSession(options, lease, [projection], checkpoints, signal, true);
 };
 
-/** A session that ends with the work, or when the signal aborts it; the work ends when the session is lost. */
+/** Runs work with a session of its own. Losing the session aborts the work. */
 const withSession = async (
   url: string,
   lease: Lease,
@@ -190,7 +187,7 @@ const withSession = async (
   });
   const lost = new AbortController();
   const end = (): void => void endClient(db);
-  // A query that a dead connection never answers must not keep the group from starting again.
+  // A query on a dead connection never returns and would keep the group from restarting.
   const endSoon = (): void => void setTimeout(end, ENDING_MS).unref();
   signal.addEventListener('abort', endSoon, { once: true });
   db.on('error', () => lost.abort());
@@ -203,5 +200,5 @@ const withSession = async (
     signal.removeEventListener('abort', endSoon);
     end();
   }
-  if (lost.signal.aborted && !signal.aborted) throw new Error('the session of the projections was lost');
+  if (lost.signal.aborted && !signal.aborted) throw new Error('the projections lost their database session');
 };

@@ -4,26 +4,26 @@ import { createWakeup } from '../platform/wakeup.ts';
 import type { Projection } from './projection.ts';
 
 export interface Switching {
-  /** In no transaction. */
+  /** Must not be in a transaction. */
   readonly db: pg.ClientBase;
   readonly store: EventStore;
   readonly projections: readonly Projection[];
   readonly onWaiting: (() => void) | undefined;
 }
 
-/** Where the new tables are until they are switched. */
+/** Schema of the new tables until the switch. */
 export const NEXT = 'read_next';
 const OLD = 'read_old';
 
-/** So often it looks for a moment in which nobody reads any of the tables: then nobody waits for it. */
-const LOOKS = 20;
-const LOOK_MS = 10;
+/** The switch first tries to lock all tables without waiting, so that no reader has to queue behind it. */
+const NOWAIT_ATTEMPTS = 20;
+const NOWAIT_PAUSE_MS = 10;
 /**
- * Then it queues for them, but no longer than this for each, as all who come after it wait with it; and for less than
- * PostgreSQL's deadlock_timeout (a second), so that of two who wait for each other it is the one that gives way.
+ * Then it queues for the locks. Short, because all later readers queue behind it, and below PostgreSQL's deadlock_timeout
+ * (a second), so that in a deadlock the switch is the side that gives up.
  */
-const HELD_MS = 500;
-const AGAIN_MS = 1_000;
+const LOCK_TIMEOUT_MS = 500;
+const RETRY_MS = 1_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 const DEADLOCK = '40P01';
 
@@ -31,9 +31,9 @@ export const tablesOf = (projections: readonly Projection[]): string[] =>
   projections.flatMap((projection) => projection.tables);
 
 /**
- * Takes the place of the tables in use, unless those are further on by now; not where only deleted events are between.
- * While somebody reads them (an analyst, an export, a backup) it tries again and again.
- * @returns whether it did
+ * Replaces the live tables by the new ones, unless the live ones have applied later events that still exist. Retries while
+ * a reader (an analyst, an export, a backup) holds the tables.
+ * @returns whether the tables were replaced
  */
 export const switchOver = async (switching: Switching, position: Position | null): Promise<boolean> => {
   const { db, onWaiting } = switching;
@@ -44,7 +44,7 @@ export const switchOver = async (switching: Switching, position: Position | null
       if (!isHeld(error)) throw error;
       await db.query('rollback');
       onWaiting?.();
-      await createWakeup().wait(AGAIN_MS);
+      await createWakeup().wait(RETRY_MS);
     }
   }
 };
@@ -54,10 +54,7 @@ const isHeld = (error: unknown): boolean => {
   return code === LOCK_NOT_AVAILABLE || code === DEADLOCK;
 };
 
-/**
- * The checkpoints are locked first, so the leader waits; its guard then finds that they moved, and it starts again from
- * them.
- */
+/** Locks the checkpoints first, so that the leader waits; it then finds them moved and restarts from them. */
 const trySwitch = async (
   { db, store, projections }: Switching,
   position: Position | null,
@@ -88,8 +85,8 @@ const trySwitch = async (
 };
 
 /**
- * A view is bound to the very tables that it was made over, and they cannot be dropped under it. So views over them are
- * made anew from their own text, in which the names now stand for the new tables; whoever may read them still may.
+ * A view is bound to the tables that it was created over, which therefore cannot be dropped. So views are recreated from
+ * their own definitions, whose names now resolve to the new tables; their grants stay.
  */
 const replaceTables = async (db: pg.ClientBase, tables: readonly string[]): Promise<void> => {
   const { rows: views } = await db.query<ViewOver>(VIEWS_OVER, [tables]);
@@ -107,21 +104,21 @@ const replaceTables = async (db: pg.ClientBase, tables: readonly string[]): Prom
   await db.query(`drop schema ${OLD}`);
 };
 
-/** Views before their tables, as those who read them lock them. */
+/** Locks views before their tables, in the same order as readers of the views. */
 const lockAll = async (db: pg.ClientBase, relations: readonly string[]): Promise<void> => {
   const lock = `lock table ${relations.join(', ')} in access exclusive mode`;
-  for (let look = 0; look < LOOKS; look += 1) {
-    await db.query('savepoint looking');
+  for (let attempt = 0; attempt < NOWAIT_ATTEMPTS; attempt += 1) {
+    await db.query('savepoint before_lock');
     try {
       await db.query(`${lock} nowait`);
       return;
     } catch (error) {
       if (!isHeld(error)) throw error;
-      await db.query('rollback to looking');
-      await createWakeup().wait(LOOK_MS);
+      await db.query('rollback to before_lock');
+      await createWakeup().wait(NOWAIT_PAUSE_MS);
     }
   }
-  await db.query(`set local lock_timeout = ${HELD_MS}`);
+  await db.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
   await db.query(lock);
 };
 
@@ -131,7 +128,7 @@ interface ViewOver {
   readonly definition: string;
 }
 
-/** Those of `analytics`, and whichever else an operator has made. */
+/** Views of `analytics`, and any that an operator has created. */
 const VIEWS_OVER = `
   select format('%I.%I', n.nspname, c.relname) as name, array_to_string(c.reloptions, ', ') as options,
          pg_get_viewdef(c.oid) as definition

@@ -12,9 +12,9 @@ export interface Entering {
 /** A place of each endpoint that it goes to. */
 export interface QueueSlots {
   /** It did not happen. */
-  leave(): void;
+  release(): void;
   /** It is in the log: whoever is told of it should hear soon. */
-  happened(): void;
+  confirm(): void;
 }
 
 export interface WebhookQueue {
@@ -114,16 +114,16 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
     underWay.set(partner_id, mine);
     for (const id of ids) mine.set(id, performance.now());
     return {
-      leave: () => {
+      release: () => {
         for (const id of ids) mine.delete(id);
       },
-      happened: hurry,
+      confirm: hurry,
     };
   };
   return { enter, forget: (partnerId) => known.delete(partnerId) };
 };
 
-const NO_SLOTS: QueueSlots = { leave: () => undefined, happened: () => undefined };
+const NO_SLOTS: QueueSlots = { release: () => undefined, confirm: () => undefined };
 
 const subscribersOf = ({ endpoints }: Queue, to: Entering['to']): string[] =>
   'webhook_id' in to

@@ -104,8 +104,8 @@ export const measureDeliveries = async (
   const sessions = Math.round(SESSIONS_A_SECOND * bench.effort.seconds);
   const first = bench.freshAddresses(sessions);
   const write = createVisitCapture(store, dayKeys, async () => ({
-    leave: () => undefined,
-    happened: () => undefined,
+    release: () => undefined,
+    confirm: () => undefined,
   }));
   const meters = () => [product.meters.server?.() ?? 0, product.meters.PostgreSQL?.() ?? 0] as const;
   const expected = (await sink.received()) + sessions * OF_A_PARTNER;

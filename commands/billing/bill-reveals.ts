@@ -6,20 +6,20 @@ import type { EventStore, NewEvent, Revision } from '../../event-store/port.ts';
 import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 
-/** A completed reveal, and what its entry is traced by. */
+/** A completed reveal and the trace context of its ledger entry. */
 export interface Completion {
   readonly reveal: Billable;
   readonly context: CommandContext;
 }
 
-/** The ledger's last event is not an entry. */
+/** The ledger's last event is not a ledger entry. */
 export class LedgerBroken extends Error {}
 
 /**
- * Puts completed reveals of one partner into its ledger, in the order of the log, in one append. What has its entry
- * already is passed over, so that giving the same ones again is harmless.
+ * Appends completed reveals of one partner to its ledger in log order, in one append. Idempotent: reveals that already
+ * have an entry are skipped.
  * @throws LedgerBroken, and the port's errors; OutcomeUnknown when the append may have happened; StoreBusy while the
- *   stream refuses appends on entries that it does not show: not replicated yet, or removed from the database
+ *   stream rejects appends because of entries that cannot be read: not replicated yet, or removed from the database
  */
 export const billReveals = async (
   store: EventStore,
@@ -42,7 +42,7 @@ export const billReveals = async (
   }
 };
 
-/** The last entry alone: whoever may have died after an append finds out from it (rule 2). */
+/** Reads only the last entry, which shows after a crash whether the append happened (rule 2). */
 const readEnd = async (
   store: EventStore,
   stream: string,

@@ -8,7 +8,7 @@ import type { EventStore, Position, RecordedEvent } from '../../event-store/port
 
 const BATCH = 2_000;
 
-/** A partner's ledger as it stands in the store, up to a place in the log. Nothing in it is believed. */
+/** Reads a partner's ledger up to a log position, without validation. */
 export const readLedger = async (
   store: EventStore,
   partnerId: string,
@@ -21,7 +21,7 @@ export const readLedger = async (
   return stored;
 };
 
-/** What the store tells of a partner's reveals. */
+/** A partner's reveals as the store holds them. */
 export interface StoredReveals {
   readonly receipts: Receipts;
   /** Ids of reveals that have expired, in the streams `expired-…`. */
@@ -29,8 +29,8 @@ export interface StoredReveals {
 }
 
 /**
- * Reads the partner's reveals that the store has, expired or not, up to a position of the log. Goes through the whole
- * log: a table that says where they are would have to be believed.
+ * Reads the partner's reveals from the store, expired or not, up to a log position. Scans the whole log, because an
+ * audit must not trust the read models.
  */
 export const readReceipts = async (
   store: EventStore,
@@ -47,7 +47,7 @@ export const readReceipts = async (
   return { receipts, expired };
 };
 
-/** Reads the ids of the partner's reveals that were written to `expired-…` after a position of the log. */
+/** Reads the ids of the partner's reveals whose expiry was recorded after a log position. */
 export const readExpiredSince = async (
   store: EventStore,
   partnerId: string,
@@ -62,7 +62,7 @@ export const readExpiredSince = async (
 const expiredIn = (event: RecordedEvent): string[] =>
   (readEvent(revealExpiryEvents, event)?.data.reveals ?? []).map(([id]) => id);
 
-/** Events of some streams after one position and up to another that an append has reached. */
+/** Reads events after one position and up to another, which the log must have reached. */
 async function* readLog(
   store: EventStore,
   prefixes: readonly string[],

@@ -22,7 +22,6 @@ import type { EventStore } from '../../event-store/port.ts';
 import { type Batcher, createBatcher } from '../batcher.ts';
 import type { SnapshottedAggregate } from '../snapshots.ts';
 
-/** One host name. */
 const nameAggregate: SnapshottedAggregate<Name, DomainCommand, DomainEvent, DomainRefusal> = {
   schemas: domainEvents,
   decider: domain,
@@ -33,7 +32,6 @@ export type NamesBatcher = Batcher<Name, DomainCommand, DomainRefusal>;
 
 export const createNamesBatcher = (store: EventStore): NamesBatcher => createBatcher(store, nameAggregate);
 
-/** The places of one tracker. */
 const slotsAggregate: SnapshottedAggregate<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = {
   schemas: domainSlotEvents,
   decider: slots,

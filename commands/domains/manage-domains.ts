@@ -19,9 +19,9 @@ export type ReleaseRefusal = TrackerRefusal | 'domain_not_found';
 
 export interface ClaimedDomain {
   readonly domain: Domain;
-  /** Whether it becomes active only with the TXT record that shows whose the name is. */
+  /** Whether activation also requires the TXT record that proves ownership. */
   readonly needsProof: boolean;
-  /** null: nothing was appended, or its place is not known. */
+  /** null: nothing was appended, or its position is unknown. */
   readonly position: Position | null;
 }
 
@@ -32,15 +32,15 @@ export interface ReleasedDomain {
   readonly position: Position | null;
 }
 
-/** Which tracker of which partner. */
+/** Identifies a partner's tracker. */
 export interface TrackerName {
   readonly partner_id: string;
   readonly tracker_id: string;
 }
 
-/** The commands on custom domains. Each may be repeated. */
+/** The commands on custom domains, all idempotent. */
 export interface DomainCommands {
-  /** Begins a domain's activation, or begins a failed one's anew. */
+  /** Starts a domain's activation, or restarts a failed one. */
   claim(
     of: TrackerName,
     hostname: string,
@@ -55,20 +55,20 @@ export interface DomainCommands {
 
 export interface DomainCommandDeps {
   readonly store: EventStore;
-  /** The service's own name, which nobody can have. */
+  /** The service's own host name, which no partner can claim. */
   readonly serviceHost: string;
-  /** Why a partner's tracker can have no domains; null: it can. */
+  /** Returns why a tracker cannot have domains; null if it can. */
   readonly trackerRefusal: (of: TrackerName) => Promise<TrackerRefusal | null>;
-  /** Whether the partner has as many names as it may; counted, so that a few more may slip through at once. */
+  /** Returns whether the partner has reached its limit of names; concurrent claims may exceed it slightly. */
   readonly isFull: (partnerId: string) => Promise<boolean>;
-  /** Whether the TXT record of a name holds the partner's token. */
+  /** Returns whether the TXT record of a name holds the partner's token. */
   readonly isProven: (hostname: string, partnerId: string) => Promise<boolean>;
 }
 
 /**
- * A domain takes two steps on two streams, as no append spans both: a place of its tracker's, which is the boundary of
- * how many it may have, and then the name, which is the boundary of who has it. Whoever dies between them is completed
- * by `processors/domains/keep-domains.ts` (docs/adr, "A domain's place and its name").
+ * Creates the commands. A claim takes two steps, because no append spans two streams: a slot of its tracker, which limits
+ * the number, and then the name, which decides the owner. After a crash between them,
+ * `processors/domains/keep-domains.ts` completes the claim (docs/adr, "A domain's place and its name").
  */
 export const createDomainCommands = ({
   store,
@@ -96,7 +96,7 @@ export const createDomainCommands = ({
       const { tracker_id, partner_id } = of;
       const stream = domainStream(hostname);
       const name = await names.readState(stream, (state) => state);
-      // A place for a name that cannot be claimed would only be given back.
+      // A slot for a name that cannot be claimed would have to be freed again.
       const taken = claimRefusal(name, of);
       if (taken === 'domain_taken') return refuse(taken);
       const isMine = name.claims.some((one) => one.tracker_id === tracker_id);
@@ -112,7 +112,7 @@ export const createDomainCommands = ({
       );
       if (!slotTaken.ok) return slotTaken;
       const slot = slotTaken.value.value;
-      if (!slot) throw new TypeError('a place that is not there was not refused');
+      if (!slot) throw new TypeError('the tracker accepted a slot that its state does not hold');
       const { domain_id } = slot;
       const claimed = await names.submit(stream, { type: 'Claim', ...ids, domain_id }, context, (after) => ({
         domain: after.claims.get(domain_id),
@@ -123,7 +123,7 @@ export const createDomainCommands = ({
         return claimed;
       }
       const { value, position } = claimed.value;
-      if (!value.domain) throw new TypeError('a claim is not there, and was not refused');
+      if (!value.domain) throw new TypeError('the name accepted a claim that its state does not hold');
       const { domain } = value;
       return accept({ domain, needsProof: value.needsProof && domain.status !== 'active', position });
     },
@@ -136,12 +136,12 @@ export const createDomainCommands = ({
       );
       if (!slot) return refuse('domain_not_found');
       const { hostname } = slot;
-      // First the place, without which no name may stand: whoever completes this does the rest.
+      // The slot goes first: without it no name is valid, so the processor completes an interrupted release.
       const freed = await free(of, domain_id, context);
       const deleted_at = freed.ok ? freed.value.value : null;
       const command = { type: 'Release', domain_id, hostname, at: context.at } as const;
       const released = await names.submit(domainStream(hostname), command, context, () => null);
-      if (!released.ok || deleted_at === null) throw new TypeError('a release was refused');
+      if (!released.ok || deleted_at === null) throw new TypeError('the release of a domain was refused');
       return accept({ hostname, deleted_at, position: released.value.position });
     },
   };

@@ -3,7 +3,6 @@ import { domainSlotsStream, heldSlots, mayStand, type Slots } from '../../domain
 import type { CommandContext } from '../handle.ts';
 import type { NamesBatcher, SlotsBatcher } from './aggregates.ts';
 
-/** One domain of a tracker. */
 export interface DomainOfTracker {
   readonly domain_id: string;
   readonly tracker_id: string;
@@ -18,7 +17,7 @@ export interface SettlingDeps {
 const slotsOf = ({ slots }: SettlingDeps, trackerId: string): Promise<Slots> =>
   slots.readState(domainSlotsStream(trackerId), (state) => state);
 
-/** Claims the name that a place was taken for, or gives the place back. Harmless where that was done. */
+/** Claims the name that a slot was taken for, or frees the slot if the name is refused. Idempotent. */
 export const completeClaim = async (
   deps: SettlingDeps,
   {
@@ -32,10 +31,10 @@ export const completeClaim = async (
   if (await deps.names.readState(stream, ({ claims }) => claims.has(domain.domain_id))) return;
   const command = { type: 'Claim', ...domain, proven, at: context.at } as const;
   const claimed = await deps.names.submit(stream, command, context, () => null);
-  if (!claimed.ok) await freePlace(deps, domain, context);
+  if (!claimed.ok) await freeSlot(deps, domain, context);
 };
 
-/** Gives a name up that has no place among its tracker's, or whose tracker is deleted. */
+/** Releases a name that holds no slot of its tracker, or whose tracker is deleted. */
 export const releaseUnlessKept = async (
   deps: SettlingDeps,
   domain: DomainOfTracker,
@@ -45,7 +44,7 @@ export const releaseUnlessKept = async (
   await release(deps, domain, context);
 };
 
-/** Lets a deleted tracker take no more places. */
+/** Closes the slots of a deleted tracker. */
 export const closeSlots = async (
   deps: SettlingDeps,
   tracker_id: string,
@@ -55,7 +54,7 @@ export const closeSlots = async (
   await deps.slots.submit(domainSlotsStream(tracker_id), command, context, () => null);
 };
 
-/** Gives up all names of a tracker. */
+/** Releases all names of a tracker. */
 export const releaseAll = async (
   deps: SettlingDeps,
   tracker_id: string,
@@ -75,7 +74,7 @@ const release = async (
   await names.submit(domainStream(hostname), command, context, () => null);
 };
 
-const freePlace = async (
+const freeSlot = async (
   deps: SettlingDeps,
   { domain_id, tracker_id }: DomainOfTracker,
   context: CommandContext,

@@ -11,8 +11,8 @@ const aggregate: Aggregate<readonly Epoch[], BeginEpoch, EpochEvent, 'empty_log'
 };
 
 /**
- * Begins an epoch at the log's head: a step of every restore, before anything else is written.
- * @returns the epoch; refused where the log is empty, which has nothing to part from
+ * Begins an epoch at the log's head: a step of every restore, before any other write.
+ * @returns the epoch; refused if the log is empty, because an epoch begins after an event
  * @throws what `handle` throws
  */
 export const beginEpoch = async (
@@ -24,10 +24,7 @@ export const beginEpoch = async (
   return handled.ok ? { ok: true, value: handled.value.state.at(-1) as Epoch } : handled;
 };
 
-/**
- * Knows the epochs of the log, the oldest first: `all` as last read, `again` read afresh, since another process may have
- * begun one. Both throw StoreUnavailable.
- */
+/** Creates a cache of the log's epochs, oldest first. `again` reads them afresh. Both throw StoreUnavailable. */
 export const createKnownEpochs = (store: EventStore) => {
   let known: Promise<readonly Epoch[]> | null = null;
   const again = (): Promise<readonly Epoch[]> => {

@@ -25,7 +25,6 @@ export type IntakeBatcher = Batcher<Intake, IntakeCommand, IntakeRefusal>;
 export const createIntakeBatcher = (store: EventStore): IntakeBatcher =>
   createBatcher(store, intakeAggregate);
 
-/** What every command of this context takes. */
 export interface LookupStreams extends EnrichmentStreams {
   readonly intake: IntakeBatcher;
 }

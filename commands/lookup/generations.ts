@@ -9,22 +9,21 @@ const aggregate: Aggregate<Enrichment, EnrichmentCommand, EnrichmentEvent, 'resu
   decider: enrichment,
 };
 
-/** Where the work on addresses stands. */
 export interface EnrichmentStreams {
   readonly store: EventStore;
-  /** The keyed digest of a canonical address, for stream names. */
+  /** Returns the keyed digest of a canonical address, for stream names. */
   readonly digest: (ip: string) => string;
 }
 
-/** What is known of an address, and its stream: the generation that is not forgotten. */
+/** The current generation of an address's enrichment and its stream. */
 export interface KnownEnrichment extends Loaded<Enrichment> {
   readonly stream: string;
 }
 
-/** Generations that may end while one command is handled: one at most does in 400 days. */
-const TRIES = 3;
+/** Generations that may end during one command; in practice one ends per 400 days. */
+const MAX_GENERATIONS = 3;
 
-/** Folds the current generation of an address's work. @throws StoreUnavailable */
+/** Loads the current generation of an address's enrichment. @throws StoreUnavailable */
 export const loadEnrichment = async (
   { store, digest }: EnrichmentStreams,
   ip: string,
@@ -38,10 +37,7 @@ export const loadEnrichment = async (
   }
 };
 
-/**
- * Handles a command on the current generation of an address's work. `known`: as it was just before.
- * @throws what `handle` throws
- */
+/** Handles a command on the current generation of an address's enrichment. @throws what `handle` throws */
 export const handleEnrichment = async (
   streams: EnrichmentStreams,
   ip: string,
@@ -50,16 +46,16 @@ export const handleEnrichment = async (
   known?: KnownEnrichment,
 ): Promise<Handled<Enrichment, EnrichmentEvent>> => {
   let current = known ?? (await loadEnrichment(streams, ip));
-  for (let attempt = 1; attempt <= TRIES; attempt += 1) {
+  for (let attempt = 1; attempt <= MAX_GENERATIONS; attempt += 1) {
     const { stream } = current;
     const handled = await unlessExpired(handle(streams.store, aggregate, stream, command, context, current));
     if (handled?.ok) return handled.value;
     current = await loadEnrichment(streams, ip);
   }
-  throw new StoreBusy('the work on an address was forgotten again and again');
+  throw new StoreBusy('the enrichment of an address was forgotten repeatedly during one command');
 };
 
-/** null: the stream was deleted meanwhile. */
+/** Returns null if the stream was deleted meanwhile. */
 const unlessExpired = async <T, R extends string>(
   handling: Promise<Result<T, R>>,
 ): Promise<Result<T, R> | null> => {

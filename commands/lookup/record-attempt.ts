@@ -12,11 +12,11 @@ export interface AttemptOutcome {
     | { readonly failures: readonly { provider: string; reason: string }[] };
   /** 0 to 1. */
   readonly jitter: number;
-  /** The first retry's delay, milliseconds. */
+  /** Delay of the first retry, milliseconds. */
   readonly retryBaseMs: number;
 }
 
-/** Writes down what an attempt came to; only the attempt that is due counts. `known`: as it was just before. */
+/** Records the outcome of an attempt; ignored unless that attempt is due. `known`: the state just loaded. */
 export const recordAttempt = async (
   streams: EnrichmentStreams,
   { ip, round, attempt, outcome, jitter, retryBaseMs }: AttemptOutcome,

@@ -4,10 +4,10 @@ import { type EnrichmentStreams, handleEnrichment, loadEnrichment } from './gene
 import type { WorkCapacity } from './submit-lookup.ts';
 
 /**
- * Asks for the enrichment that a reveal waits for, unless something is saved or under way: it counts against the shared
- * intake and against nothing of a partner's (decisions, Sessions and reveals). false: the intake, or the partner's part
- * of it, is full just now. Repeating it changes nothing.
- * @param partnerId whose reveal it is: known to the rate alone, and to no event of the work
+ * Requests the enrichment for a reveal, unless a result or an enrichment exists. It uses the shared intake and none of the
+ * partner's lookup limits (decisions, Sessions and reveals). Idempotent.
+ * @param partnerId the reveal's partner: used for the rate only and never stored with the enrichment
+ * @returns false if the intake, or the partner's part of it, is full
  */
 export const requestForReveal = async (
   { capacity, ...streams }: EnrichmentStreams & { readonly capacity: WorkCapacity },

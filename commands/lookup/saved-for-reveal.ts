@@ -5,9 +5,9 @@ import type { RevealResult } from '../../domain/reveals/events.ts';
 import { type EnrichmentStreams, loadEnrichment } from './generations.ts';
 
 /**
- * What is saved of a public address, stale or not, as a partner's reveal shows it from then on; null while nothing is.
- * Read from the address's own stream: what completes a reveal decides on no table. Work under way shows to those alone
- * who have a reservation in it (decisions, Lookup). `at` in milliseconds.
+ * Returns the saved result of a public address, stale or not, as the partner's reveal will show it; null if there is none.
+ * Reads the address's stream, because completing a reveal must not depend on a read model. Running enrichments are
+ * visible only to partners with a reservation (decisions, Lookup). `at` in milliseconds.
  */
 export const savedForReveal = async (
   streams: EnrichmentStreams,

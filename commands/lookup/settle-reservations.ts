@@ -4,7 +4,7 @@ import { intakeStream } from '../../domain/lookup/intake.ts';
 import type { CommandContext } from '../handle.ts';
 import type { LookupStreams } from './aggregates.ts';
 
-/** Takes finished reservations off their partners' pending limits. Repeating it changes nothing. */
+/** Releases finished reservations from their partners' pending limits. Idempotent. */
 export const settleReservations = async (
   { intake }: Pick<LookupStreams, 'intake'>,
   reservations: readonly Reservation[],

@@ -5,16 +5,16 @@ import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import { type EnrichmentStreams, loadEnrichment } from './generations.ts';
 
 export interface SnapshotLimits {
-  /** Only a result that was found before this instant, milliseconds, or by a clock that was ahead. */
+  /** Snapshot only results found before this instant (milliseconds), or by a fast clock. */
   readonly before: number;
-  /** Every consumer of the log has passed this position: nothing after it is removed. */
+  /** All consumers have passed this position; later events are not removed. */
   readonly passed: Position;
 }
 
 /**
- * Replaces the events of an address's ended work by a snapshot. Repeating it is harmless, and ends what a process that
- * died between append and removal has left.
- * @returns false where the work goes on, or not every consumer has passed it: another run tries again
+ * Replaces the events of an address's ended enrichment by a snapshot. Idempotent, and completes a run that crashed between
+ * append and truncation.
+ * @returns false if the enrichment is still open or a consumer has not passed it; a later run retries
  * @throws OutcomeUnknown when the snapshot may be there, and the port's other errors when it is not
  */
 export const snapshotEnrichment = async (
@@ -40,7 +40,7 @@ export const snapshotEnrichment = async (
     await store.truncateBefore(stream, appended.revision);
     return true;
   } catch (error) {
-    // Somebody asked for the address just now.
+    // A partner has just requested the address.
     if (error instanceof WrongExpectedRevision) return false;
     throw error;
   }

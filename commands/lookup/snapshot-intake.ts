@@ -5,8 +5,8 @@ import { loadFromSnapshot } from '../snapshots.ts';
 import { intakeAggregate } from './aggregates.ts';
 
 /**
- * Snapshots a partner's intake unless a snapshot is its last event, so that what stands before it can be dropped one day
- * however few reservations the partner makes. Where somebody reserves at that moment, another run does it.
+ * Snapshots a partner's intake unless its last event is a snapshot, so that even a rarely used intake can be truncated. After a
+ * conflict with a reservation, the next run retries.
  */
 export const snapshotIntakeOf = async (
   store: EventStore,

@@ -10,9 +10,9 @@ import type { LookupStreams } from './aggregates.ts';
 import { handleEnrichment, type KnownEnrichment, loadEnrichment } from './generations.ts';
 import { settleReservations } from './settle-reservations.ts';
 
-/** Room for new work over all partners: its rate and how much may be outstanding. */
+/** Admission of new enrichments over all partners, by rate and by number outstanding. */
 export interface WorkCapacity {
-  /** `asker`: who shares the intake with others. `finished` is called when the submission has ended, whatever became of it. */
+  /** `asker` shares the intake's rate with others. Call `finished` when the submission has ended, successful or not. */
   admit(
     ip: string,
     asker: string,
@@ -24,7 +24,7 @@ export interface WorkCapacity {
 
 export interface SubmitLookupDeps extends LookupStreams {
   readonly capacity: WorkCapacity;
-  /** Resolves when reservations whose work had ended by now are settled, or a short time is over. */
+  /** Resolves when all ended enrichments have settled their reservations, or after a short time limit. */
   readonly settlementsCaughtUp: () => Promise<void>;
 }
 
@@ -38,11 +38,11 @@ export interface SubmitLookup {
 
 export type AdmissionRefusal = IntakeRefusal | 'enrichment_capacity';
 
-/** Reasons for not having started work; the last one is no refusal: the work may yet start. */
+/** Reasons why no enrichment was started; after `submission_unconfirmed` it may still start. */
 export type NotStarted = AdmissionRefusal | 'submission_unconfirmed';
 
 export type Submission =
-  /** A saved result serves; `refresh` says what became of the work that it may need. */
+  /** A saved result exists; `refresh` is the state of the refresh that it may need. */
   | {
       readonly is: 'saved';
       readonly saved: SavedResult;
@@ -56,7 +56,7 @@ export type Submission =
       readonly is: 'pending';
       readonly round: OpenRound;
       readonly reservation: Reservation;
-      /** Whether this very call made the reservation. */
+      /** Whether this call made the reservation. */
       readonly enqueued: boolean;
       readonly position: Position | null;
     }
@@ -69,9 +69,9 @@ type Reserved =
   | { readonly refusal: AdmissionRefusal; readonly retryAfterSeconds: number };
 
 /**
- * POST /v1/lookup: finds a saved result, or reserves and then submits the work (spec, Lookup; decisions,
- * "Reservation before submission"). A repeat changes nothing and completes what an earlier one left.
- * @throws the port's errors when not even the reservation is known to stand
+ * Handles POST /v1/lookup: returns a saved result, or reserves and then submits an enrichment (spec, Lookup; decisions,
+ * "Reservation before submission"). Idempotent: a repeat also completes an interrupted earlier call.
+ * @throws the port's errors if the reservation itself is not known to be stored
  */
 export const submitLookup = async (
   deps: SubmitLookupDeps,
@@ -98,7 +98,7 @@ export const submitLookup = async (
   }
 };
 
-/** What the stream says by itself: nothing is wanted, or the partner's own work is under way. */
+/** Returns the submission if the stream alone decides it: no enrichment is needed, or the partner's own is running. */
 const answerFrom = (state: Enrichment, { partnerId }: SubmitLookup, at: number): Submission | null => {
   const { open, saved } = state;
   const reservation = open?.reservations.find((one) => one.partner_id === partnerId);
@@ -132,12 +132,12 @@ const reserveCommand = (state: Enrichment, request: SubmitLookup, { at }: Comman
   at,
 });
 
-/** New work takes room before it is reserved; what the partner's own limits will refuse, or what has it, does not. */
+/** Previews the reservation, because only a new one that the partner's limits accept needs shared capacity. */
 const previewReservation = async ({ intake, settlementsCaughtUp }: SubmitLookupDeps, command: Reserve) => {
   const stream = intakeStream(command.partner_id);
   const preview = await intake.dryRun(stream, command);
   if (preview !== 'pending_limit') return preview;
-  // Work that has ended may not be settled yet: a limit is told only when it is really reached.
+  // Ended enrichments may not be settled yet, so the limit may not really be reached.
   await settlementsCaughtUp();
   return intake.dryRun(stream, command);
 };
@@ -157,7 +157,7 @@ const reserve = async (
     return { refusal: result.refusal, retryAfterSeconds };
   }
   const open = result.value.value;
-  if (!open) throw new TypeError('a reservation without a reservation');
+  if (!open) throw new TypeError('the intake accepted a reservation that its state does not hold');
   const { reservation_id, key_id, made_at } = open;
   return {
     reservation: { reservation_id, partner_id, key_id, submitted_at: made_at },
@@ -165,7 +165,7 @@ const reserve = async (
   };
 };
 
-/** The second step. Whatever goes wrong here, the reservation stands and is completed later. */
+/** Submits the reservation. After a failure the reservation stays and a processor submits it later. */
 const submit = async (
   deps: SubmitLookupDeps,
   loaded: KnownEnrichment,
@@ -179,24 +179,24 @@ const submit = async (
     if (open && saved) return { is: 'saved', saved, refresh: 'pending', position };
     if (open) return { is: 'pending', round: open, reservation, enqueued: made, position };
     if (saved) return { is: 'saved', saved, refresh: 'not_needed', position };
-    throw new TypeError('submitted work that is neither open nor saved');
+    throw new TypeError('the enrichment accepted a submission but is neither open nor saved');
   } catch (error) {
     if (error instanceof TypeError) throw error;
     return notStarted(loaded.state, 'submission_unconfirmed', RETRY_SECONDS);
   }
 };
 
-/** Puts a reservation on its enrichment stream, or settles it at once when nothing is left to wait for. */
+/** Adds a reservation to its enrichment stream, or settles it at once if no enrichment is needed any more. */
 export const submitReservation = async (
-  parts: LookupStreams,
+  deps: LookupStreams,
   ip: string,
   reservation: Reservation,
   context: CommandContext,
   known?: KnownEnrichment,
 ): Promise<{ state: Enrichment; position: Position | null }> => {
   const command = { type: 'Submit', ip, reservation, at: context.at } as const;
-  const { state, position } = await handleEnrichment(parts, ip, command, context, known);
+  const { state, position } = await handleEnrichment(deps, ip, command, context, known);
   const waits = state.open?.reservations.some((one) => one.partner_id === reservation.partner_id);
-  if (!waits) await settleReservations(parts, [reservation], context);
+  if (!waits) await settleReservations(deps, [reservation], context);
   return { state, position };
 };

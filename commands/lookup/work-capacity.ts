@@ -2,24 +2,24 @@ import type { Position } from '../../event-store/port.ts';
 import type { WorkCapacity } from './submit-lookup.ts';
 
 export interface WorkCapacityOptions {
-  /** The shared intake's rate, of which `asker` has its part; null admits, else the milliseconds to wait. */
+  /** Admits to the shared intake's rate, of which `asker` has a part; null admits, otherwise the wait in milliseconds. */
   readonly admitIntake: (asker: string) => Promise<null | { readonly retryMs: number }>;
-  /** How many enrichments the read model knows to be unfinished, other than those of the addresses given. */
+  /** Counts unfinished enrichments in the read model, except those of the given addresses. */
   readonly countOutstanding: (except: readonly string[]) => Promise<number>;
   readonly outstandingLimit: number;
-  /** Resolves when the read model has a position, or a short time is over. */
+  /** Resolves when the read model reaches the position, or after a short time limit. */
   readonly projected: (position: Position) => Promise<unknown>;
 }
 
-/** Of the limit: well below it the count of a second ago is good enough. */
-const NEAR = 0.9;
+/** Share of the limit, and margin, below which a count up to `STALE_MS` old is accurate enough. */
+const NEAR_LIMIT = 0.9;
 const MARGIN = 100;
 const STALE_MS = 1_000;
 const RETRY_SECONDS = 15;
 
 /**
- * Outstanding work over all partners has no stream of its own: it is what the read model counts and what
- * this process has submitted and not yet seen there. Exact in one process.
+ * Creates the admission of enrichments. The number outstanding is the read model's count plus those that this process has
+ * submitted and not yet seen there: exact with one process, approximate with several.
  */
 export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity => {
   const { admitIntake, countOutstanding, outstandingLimit, projected } = options;
@@ -37,9 +37,9 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
   };
 
   const hasRoom = async (): Promise<boolean> => {
-    const roomy = known.count + admittedSince + underWay.size + MARGIN < outstandingLimit * NEAR;
+    const roomy = known.count + admittedSince + underWay.size + MARGIN < outstandingLimit * NEAR_LIMIT;
     if (roomy && performance.now() - known.at < STALE_MS) return true;
-    // Far below the limit one count serves all who wait for it; near it, each counts what came before it.
+    // Far below the limit concurrent callers share one count; near it each caller counts again.
     if (!roomy) return (await count()) <= outstandingLimit;
     counting ??= count().finally(() => {
       counting = null;
@@ -60,7 +60,7 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
     admit: async (ip, asker) => {
       const others = underWay.get(ip) ?? 0;
       underWay.set(ip, others + 1);
-      // Callers who ask for the same address at once will share one piece of work.
+      // Concurrent requests for one address share one enrichment.
       const wait = others > 0 ? null : await takeRoom(asker);
       if (wait) {
         leave(ip);

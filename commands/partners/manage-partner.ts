@@ -29,7 +29,7 @@ const aggregate: SnapshottedAggregate<Partner, PartnerCommand, PartnerEvent, Par
   sizeOf: ({ keys, revoked }) => keys.size + revoked.size,
 };
 
-/** Of Doorplate's partners: a name makes its partner's id, so that a name is given once. */
+/** Namespace of partner ids: the id derives from the name, which makes names unique. */
 const PARTNERS = '0f0c5c0e-5a0f-5d0b-9a2e-8c1d3b7e4f60';
 
 export interface Managed {
@@ -41,7 +41,7 @@ type Outcome<T> = Promise<Result<T & Managed, PartnerRefusal>>;
 const run = (store: EventStore, command: PartnerCommand, context: CommandContext) =>
   partnersOf(store).submit(partnerStream(command.partner_id), command, context, () => null);
 
-/** One batcher a store, so that commands of one process share its folds. */
+/** One batcher per store, so that all commands of a process share its cache. */
 const batchers = new WeakMap<EventStore, Batcher<Partner, PartnerCommand, PartnerRefusal>>();
 const partnersOf = (store: EventStore): Batcher<Partner, PartnerCommand, PartnerRefusal> => {
   const known = batchers.get(store) ?? createBatcher(store, aggregate);
@@ -55,10 +55,10 @@ const withPosition = <T>(
 ): Result<T & Managed, PartnerRefusal> =>
   handled.ok ? { ok: true, value: { ...value, position: handled.value.position } } : handled;
 
-/** The id that a partner of this name has. */
+/** Returns the id of the partner with this name. */
 export const partnerIdOf = (name: string): string => uuidOf(name, PARTNERS);
 
-/** A partner account of this name. Refused where the name is taken. */
+/** Creates a partner account; refused if the name is taken. */
 export const createPartner = async (
   store: EventStore,
   name: string,
@@ -70,7 +70,7 @@ export const createPartner = async (
   return withPosition(await run(store, command, context), { partner_id });
 };
 
-/** Changes some of a partner's ceilings. Keys that exist stay as they are. */
+/** Changes some of a partner's ceilings; existing keys keep their limits. */
 export const setCeilings = async (
   store: EventStore,
   { partner_id, ceilings }: { partner_id: string; ceilings: Partial<Ceilings> },
@@ -80,19 +80,19 @@ export const setCeilings = async (
   return withPosition(await run(store, command, context), { partner_id });
 };
 
-/** A key that nobody has yet. */
+/** Generates a random API key. */
 export const newApiKey = (): string => `dp_${randomBytes(32).toString('base64url')}`;
 
 export interface NewKey {
   readonly partner_id: string;
   readonly name: string;
   readonly limits: KeyLimits;
-  /** From `newApiKey`; the same one again changes nothing. */
+  /** From `newApiKey`; creating the same key again changes nothing. */
   readonly api_key: string;
   readonly by: KeyManager;
 }
 
-/** A key of a partner. `api_key` is told here and never again: the events hold its SHA-256. */
+/** Creates an API key. The events hold only its SHA-256, so the key cannot be shown again. */
 export const createKey = async (
   store: EventStore,
   { partner_id, name, limits, api_key, by }: NewKey,
@@ -115,7 +115,7 @@ export const updateKey = async (
   return withPosition(await run(store, command, context), { key_id });
 };
 
-/** Ends a key for ever. Repeating it is harmless. */
+/** Revokes a key for ever. Idempotent. */
 export const revokeKey = async (
   store: EventStore,
   { partner_id, key_id }: { partner_id: string; key_id: string },

@@ -17,10 +17,10 @@ const aggregate: Aggregate<User, UserCommand, UserEvent, UserRefusal> = {
   decider: user,
 };
 
-/** Of Doorplate's users: a name makes its user's id, so that a name is given once. */
+/** Namespace of user ids: the id derives from the name, which makes names unique. */
 const USERS = '6b6f7f0a-6a0e-4b53-9f41-0c6a0f2f8f11';
 
-/** The id that a user of this name has, however it is spelled in upper and lower case. */
+/** Returns the id of the user with this name, ignoring case. */
 export const userIdOf = (name: string): string => uuidOf(composed(name).toLowerCase(), USERS);
 
 type Outcome = Promise<Result<{ readonly user_id: string; readonly position: Position | null }, UserRefusal>>;
@@ -31,7 +31,7 @@ const run = async (store: EventStore, command: UserCommand, context: CommandCont
   return handled.ok ? { ok: true, value: { user_id, position: handled.value.position } } : handled;
 };
 
-/** A user of the dashboard. Refused where the name is or was taken. */
+/** Creates a dashboard user; refused if the name is or was taken. */
 export const createUser = (
   store: EventStore,
   { partner_id, name }: { readonly partner_id: string; readonly name: string },
@@ -39,7 +39,7 @@ export const createUser = (
 ): Outcome =>
   run(store, { type: 'CreateUser', user_id: userIdOf(name), partner_id, name, at: context.at }, context);
 
-/** Records that a user has another password, which stands elsewhere, or is a user no longer. */
+/** Records a change of a user. Passwords are stored elsewhere, never in events. */
 export const changeUser = (
   store: EventStore,
   type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser',

@@ -20,13 +20,13 @@ const aggregate: Aggregate<Reveal, RevealCommand, RevealEvent, RevealRefusal> = 
   decider: reveal,
 };
 
-/** What a reveal needs to know of its session; nothing of it ever changes. */
+/** The immutable facts of a session that a reveal needs. */
 export interface RevealableSession {
   readonly session_id: string;
   readonly tracker_id: string;
   readonly partner_id: string;
   readonly expires_at: string;
-  /** The visitor's public address; null: it is not public. */
+  /** The visitor's public address; null if it is not public. */
   readonly publicIp: string | null;
 }
 
@@ -42,21 +42,21 @@ export type NotRevealed =
 
 export interface RevealDeps {
   readonly store: EventStore;
-  /** A session of the partner's, by its id; expired ones may be missing. */
+  /** Finds a partner's session by id; expired ones may be missing. */
   readonly findSession: (
     partnerId: string,
     sessionId: string,
   ) => Promise<RevealableSession | 'session_not_found' | 'session_expired'>;
-  /** Why the tracker reveals nothing new just now; null: it does. */
+  /** Returns why the tracker accepts no new reveals; null if it does. */
   readonly trackerRefusal: (
     partnerId: string,
     trackerId: string,
   ) => Promise<'tracker_disabled' | 'tracker_deleted' | null>;
-  /** Spends the partner's rate of new reveals; false where it is used up. */
+  /** Consumes the partner's rate of new reveals; false if it is used up. */
   readonly admit: (partnerId: string) => boolean | Promise<boolean>;
-  /** What is saved of an address, as the partner sees it; null while nothing is. */
+  /** Returns the saved result of an address as the partner sees it; null if there is none. */
   readonly savedResult: (ip: string, partnerId: string, at: number) => Promise<RevealResult | null>;
-  /** A place in the queue for whoever is to be told of the completion; null: there is none, and it must not happen. */
+  /** Reserves a slot in the queues of subscribed endpoints; null if one is full and the reveal must not complete. */
   readonly enterQueue: (reveal: {
     readonly reveal_id: string;
     readonly tracker_id: string;
@@ -73,7 +73,7 @@ export interface RevealRequest {
   readonly idempotencyKey: string;
 }
 
-/** One reveal a partner and Idempotency-Key: its id is made of both, so that a repeat finds it. */
+/** Namespace of reveal ids: the id derives from partner and Idempotency-Key, so a repeated request finds its reveal. */
 const REVEALS = '0d7c3c64-3f1e-4c0a-9a55-2f6f4cb7d2a1';
 const revealIdOf = ({ partnerId, idempotencyKey }: RevealRequest): string =>
   uuidv5(`${partnerId} ${idempotencyKey}`, REVEALS);
@@ -83,7 +83,7 @@ export type RevealSession = (
   context: CommandContext,
 ) => Promise<Result<Reveal, NotRevealed>>;
 
-/** Equal requests at once are one to the store and to the partner's rate. */
+/** Creates the command. Concurrent equal requests share one execution. */
 export const createRevealSession = (deps: RevealDeps): RevealSession => {
   const running = new Map<string, ReturnType<RevealSession>>();
   const linger = createLinger(LINGER);
@@ -100,8 +100,8 @@ export const createRevealSession = (deps: RevealDeps): RevealSession => {
 };
 
 /**
- * POST …/reveal: a new reveal, complete at once where a saved result serves, or the one that the key was used for
- * before, whatever has become of its session and tracker since.
+ * Handles POST …/reveal: makes a new reveal, complete at once if a saved result exists, or returns the earlier reveal of
+ * this Idempotency-Key, whatever the state of its session and tracker.
  * @throws OutcomeUnknown when the reveal may have been made; the port's other errors when it was not
  */
 const revealSession = async (
@@ -113,12 +113,12 @@ const revealSession = async (
   const revealId = revealIdOf(request);
   const stream = revealStream(revealId);
   const loading = load(deps.store, aggregate, stream, undefined, { includeExpired: true });
-  // Whatever a new reveal needs is read at the same time: a known one does without.
-  const found = whenAsked(deps.findSession(partnerId, sessionId));
-  const refusing = whenAsked(
+  // A new reveal needs these reads, so they start concurrently with the load.
+  const found = lazily(deps.findSession(partnerId, sessionId));
+  const refusing = lazily(
     found().then((one) => (typeof one === 'string' ? null : deps.trackerRefusal(partnerId, one.tracker_id))),
   );
-  const resulting = whenAsked(
+  const resulting = lazily(
     found().then((one) => (typeof one === 'string' ? null : resultFor(deps, one, context.at))),
   );
   const known = await loading;
@@ -138,7 +138,7 @@ const revealSession = async (
     if (!(await deps.admit(partnerId))) return refuse('tracking_capacity');
   }
   const result = await resulting();
-  const asked = {
+  const reveal = {
     reveal_id: revealId,
     session_id: sessionId,
     tracker_id: session.tracker_id,
@@ -147,23 +147,24 @@ const revealSession = async (
     user_id: userId,
     expires_at: session.expires_at,
   };
-  const queueEntry = result === null ? NONE_NEEDED : await deps.enterQueue(asked);
-  // What is pending already stays so.
+  const queueEntry = result === null ? NO_SLOT_NEEDED : await deps.enterQueue(reveal);
+  // A reveal that is already pending stays pending while a queue is full.
   if (queueEntry === null) return requested ? accept(known.state) : refuse('tracking_unavailable');
-  const command: RevealCommand = { type: 'Request', reveal: asked, result, at: context.at };
+  const command: RevealCommand = { type: 'Request', reveal, result, at: context.at };
   return run(deps.store, stream, command, { ...context, expiresAt: session.expires_at }, known, queueEntry);
 };
 
-/** Work that is under way, whose failure matters only to who asks for its result. */
-const whenAsked = <T>(work: Promise<T>): (() => Promise<T>) => {
+/** Defers the failure of started work until its result is requested. */
+const lazily = <T>(work: Promise<T>): (() => Promise<T>) => {
   work.catch(() => undefined);
   return () => work;
 };
 
-const NONE_NEEDED: QueueEntry = { leave: () => undefined, happened: () => undefined };
+const NO_SLOT_NEEDED: QueueEntry = { release: () => undefined, confirm: () => undefined };
 
 /**
- * Completes a pending reveal where its result is there by now; repeating it changes nothing. null: the reveal is gone.
+ * Completes a pending reveal if its result exists. Idempotent.
+ * @returns null if the reveal is gone
  * @throws what `revealSession` throws
  */
 export const completeReveal = async (
@@ -204,12 +205,12 @@ const run = async (
 ): Promise<Result<Reveal, NotRevealed>> => {
   try {
     const handled = await handle(store, aggregate, stream, command, context, known);
-    queueEntry.happened();
+    queueEntry.confirm();
     return handled.ok ? accept(handled.value.state) : handled;
   } catch (error) {
-    // Of an unknown outcome the place is kept for a while: it may be there.
-    if (!(error instanceof OutcomeUnknown)) queueEntry.leave();
-    // The key was used for a reveal that has expired: its events are deleted, and its name is used up.
+    // After an unknown outcome the slot stays reserved until it times out, because the event may be stored.
+    if (!(error instanceof OutcomeUnknown)) queueEntry.release();
+    // The Idempotency-Key belongs to an expired reveal whose stream is deleted; its name cannot be reused.
     if (error instanceof StreamExpired) return refuse('reveal_expired');
     throw error;
   }

@@ -32,7 +32,7 @@ import { newId } from '../new-id.ts';
 import type { QueueEntry } from '../queue-entry.ts';
 import { reportingAhead } from '../reporting-ahead.ts';
 
-/** The keys of days, under which what is personal of a session is sealed. */
+/** Daily keys that seal personal data of sessions. */
 export interface VisitorKeys {
   of(day: string): Promise<VisitorKey | null>;
 }
@@ -45,26 +45,26 @@ interface VisitorKey {
 export interface CapturedVisit {
   readonly tracker_id: string;
   readonly partner_id: string;
-  /** The tab's, lower case. */
+  /** Token of the browser tab, lower case. */
   readonly token: string;
   readonly visit_id: string;
-  /** Canonical; public or not. */
+  /** Canonical address, public or not. */
   readonly ip: string;
   readonly visitor_country: string | null;
   readonly custom: CustomParameters;
 }
 
-/** `retry`: the visit was there before, and nothing was written. `full`: it would begin a session, and must not. */
+/** `retry`: a repeated visit, nothing was written. `full`: a new session is refused, because a delivery queue is full. */
 export type Captured = 'session' | 'visit' | 'retry' | 'full';
 
-/** A place in the queue for whoever is to be told of a session; null: there is none, and it must not begin. */
+/** Reserves a slot in the queues of subscribed endpoints; null if one is full and the session must not begin. */
 export type EnterQueue = (
   session: Pick<SessionEvent['data'], 'session_id' | 'tracker_id' | 'partner_id'>,
 ) => Promise<QueueEntry | null>;
 
 /**
- * Finds or begins the session of a visit. `admitted` is called, perhaps more than once, as soon as it will not be `full`.
- * @throws OutcomeUnknown, or the port's other errors when nothing was written; the same visit may be sent again
+ * Adds a visit to its session, or begins one. `admitted` is called, possibly repeatedly, as soon as `full` is ruled out.
+ * @throws OutcomeUnknown, or the port's other errors when nothing was written; repeating the visit is safe
  */
 export type CaptureVisit = (
   visit: CapturedVisit,
@@ -72,26 +72,25 @@ export type CaptureVisit = (
   admitted?: () => void,
 ) => Promise<Captured>;
 
-/** A tab's stream as this process knows it. */
+/** The cached state of a tab's stream. */
 interface KnownTab {
   readonly generation: number;
   readonly state: Tab;
-  /** null: the stream is not there, as far as is known. */
+  /** null: the stream does not exist, as far as is known. */
   readonly revision: Revision | null;
 }
 
-/** Of Doorplate's tabs: tracker and token make the name of a tab's stream. */
+/** Namespace of tab ids, which derive from tracker and token. */
 const TABS = parse('b7c1b8f2-6d0e-5b5c-8f5d-2f1f6a1f0c3e');
 const CACHED_TABS = 10_000;
-/** As long as somebody waits for the answer. */
-const PATIENCE_MS = 4_500;
+/** The caller gives up about then. */
+const MAX_CAPTURE_MS = 4_500;
 
 const UNKNOWN: KnownTab = { generation: 0, state: tab.initial, revision: null };
 
 /**
- * Most visits are a tab's first, or follow one that this process has handled: the decision is made on what is known
- * here, on nothing at first, and the append at that exact revision tells whether it was enough. Only then is the end
- * of the stream read.
+ * Creates the command. Most visits are a tab's first or follow one in this process, so it decides on the cached state, or
+ * on an empty one; the append at that exact revision detects stale state. Only after a conflict it reads the stream's end.
  */
 export const createVisitCapture = (
   store: EventStore,
@@ -109,11 +108,11 @@ export const createVisitCapture = (
     admitted: () => void,
     isWanted: () => boolean,
   ): Promise<Captured> => {
-    if (!isWanted()) throw new StoreBusy(`others wait to write to tab ${tabId}`);
+    if (!isWanted()) throw new StoreBusy(`earlier visits of tab ${tabId} took too long`);
     const command = await commandOf(keys, visit, context.at);
     let current = known.get(tabId) ?? UNKNOWN;
-    let looked = false;
-    let wasRefused = false;
+    let hasReadStream = false;
+    let hadConflict = false;
     const afterConflict = conflictRetries();
     for (;;) {
       const { generation, state } = current;
@@ -127,9 +126,9 @@ export const createVisitCapture = (
       const begins = event.type === 'sessions.SessionCreated.v1';
       const queueEntry = begins ? await enterQueue(event.data) : null;
       if (begins && queueEntry === null) {
-        if (looked) return 'full';
-        // What is not known here may be a session that the visit is of.
-        looked = true;
+        if (hasReadStream) return 'full';
+        // The cached state may lack the session that the visit belongs to.
+        hasReadStream = true;
         current = await readTab(store, tabId, generation, current.revision);
         continue;
       }
@@ -143,18 +142,18 @@ export const createVisitCapture = (
           isWanted,
         );
         known.set(tabId, { generation, state: events.reduce(tab.evolve, state), revision });
-        queueEntry?.happened();
+        queueEntry?.confirm();
         return begins ? 'session' : 'visit';
       } catch (error) {
         known.delete(tabId);
-        // Of an unknown outcome the place is kept for a while: it may be there.
-        if (!(error instanceof OutcomeUnknown)) queueEntry?.leave();
+        // After an unknown outcome the slot stays reserved until it times out, because the event may be stored.
+        if (!(error instanceof OutcomeUnknown)) queueEntry?.release();
         if (!isWanted()) throw error;
         if (error instanceof StreamExpired) current = { ...UNKNOWN, generation: generation + 1 };
         else {
-          // The first refusal only says that the tab has a stream.
-          if (wasRefused || !(error instanceof WrongExpectedRevision)) await afterConflict(error);
-          wasRefused = true;
+          // The first conflict only reveals that the tab has a stream, so it needs no pause.
+          if (hadConflict || !(error instanceof WrongExpectedRevision)) await afterConflict(error);
+          hadConflict = true;
           const actual = error instanceof WrongExpectedRevision ? error.actual : null;
           current = await readTab(store, tabId, generation, actual);
         }
@@ -165,7 +164,7 @@ export const createVisitCapture = (
   return async (visit, context, admitted = () => undefined) => {
     await linger();
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
-    const deadline = performance.now() + PATIENCE_MS;
+    const deadline = performance.now() + MAX_CAPTURE_MS;
     return oneAtATime(tabId, () =>
       capture(tabId, visit, context, admitted, () => performance.now() < deadline),
     );
@@ -176,16 +175,16 @@ const reportedTab = reportingAhead(tab, 'session', (state, visit: Visit) => hasV
 
 const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
   const decision = reportedTab.decide(command, state);
-  if (!decision.ok) throw new TypeError('no visit is refused');
+  if (!decision.ok) throw new TypeError('the tab refused a visit, which it never does');
   return decision.value;
 };
 
-/** The command for a state, which tells the days whose keys it takes; the session that may begin is made once. */
+/** Makes the command for each state that is tried; the id and seal of a new session are made only once. */
 const commandOf = async (keys: VisitorKeys, visit: CapturedVisit, at: number) => {
   const { ip, custom, token: _, ...rest } = visit;
   const today = utcDay(at);
   const key = await keys.of(today);
-  if (key === null) throw new TypeError(`the key of ${today} is gone`);
+  if (key === null) throw new TypeError(`the key of ${today} has been destroyed`);
   const found = new Map([[today, key.digest(ip)]]);
   let begun: ReturnType<Visit['begin']> | null = null;
   const begin = () => {
@@ -215,10 +214,10 @@ const commandOf = async (keys: VisitorKeys, visit: CapturedVisit, at: number) =>
 };
 
 /**
- * Reads the end of a tab's stream. Its newest events may be hidden, as they expire with their sessions; then the stream
- * stands at the last hidden one. An event that refused an append but is not readable at all is not replicated yet: it may
- * hold the session of the visit, so the result stays behind it, and the next append is refused again.
- * @param actual the revision that the refused append told
+ * Reads the end of a tab's stream. Its newest events may be hidden, because they expire with their sessions; the revision is
+ * then that of the last hidden one. An event that caused a conflict but cannot be read is not replicated yet and may hold
+ * the session of the visit; so the result stays behind it, and the next append conflicts again.
+ * @param actual the revision that the conflict reported
  */
 const readTab = async (
   store: EventStore,
@@ -233,7 +232,7 @@ const readTab = async (
   let revision = back[0]?.revision ?? -1;
   if (revision < (actual ?? -1)) {
     const [last] = await readBack(1, true);
-    // Again, so that no event between the two reads is passed over.
+    // Repeated, so that an event appended between the two reads is not missed.
     back = await readBack(REMEMBERED, false);
     revision = Math.max(back[0]?.revision ?? -1, last?.revision ?? -1);
   }

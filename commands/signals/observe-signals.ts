@@ -13,7 +13,7 @@ import type { EventStore, Position } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import { isLeftOut } from './left-out-domains.ts';
 
-/** The keys of days, under which addresses and domains are hidden. */
+/** Daily keys that hide addresses and domains. */
 export interface SignalKeys {
   of(day: string): Promise<SignalKey | null>;
 }
@@ -26,25 +26,24 @@ interface SignalKey {
 export interface ObserveDeps {
   readonly store: EventStore;
   readonly keys: SignalKeys;
-  /** Keyed, and the same on all days: clues of several days are counted together. */
+  /** Keyed digest, the same on all days, because clues of several days are counted together. */
   readonly digest: (text: string) => string;
 }
 
 export interface Observed {
-  /** The event's id; null: there was nothing to write. */
+  /** Id of the event; null if there was nothing to write. */
   readonly batch: string | null;
-  /** The names of its clues, each once. */
+  /** Distinct ids of the observations. */
   readonly eventIds: readonly string[];
-  /** null where the store does not say. */
+  /** null if the store does not report it. */
   readonly position: Position | null;
 }
 
-/** Takes a millisecond or two. */
+/** About one or two milliseconds of work. */
 const CLUES_PER_TURN = 100;
 
 /**
- * Writes down a batch in one event, durably. It may be sent again after any failure: whoever reads counts the first
- * clue of each name.
+ * Records a batch durably in one event. Safe to repeat after any failure: readers count the first clue of each id.
  * @throws OutcomeUnknown when it may have been written, and the port's other errors when it was not
  */
 export const observeSignals = async (
@@ -59,7 +58,7 @@ export const observeSignals = async (
 
   const day = utcDay(context.at);
   const key = await keys.of(day);
-  if (key === null) throw new TypeError(`the key of ${day} is gone`);
+  if (key === null) throw new TypeError(`the key of ${day} has been destroyed`);
   const clueOf = clueFrom(key, digest, context.at);
   const clues: Clue[] = [];
   const left_out: string[] = [];
@@ -68,7 +67,7 @@ export const observeSignals = async (
     if (isOld || isLeftOut(one.email_domain)) left_out.push(one.event_id);
     else {
       clues.push(clueOf(one));
-      // A lookup in this process does not wait for a whole batch.
+      // Yields, so that other requests do not wait for a whole batch.
       if (clues.length % CLUES_PER_TURN === 0) await setImmediate();
     }
   }
@@ -77,15 +76,15 @@ export const observeSignals = async (
     [{ type: 'signals.SignalsObserved.v1', data: { day, clues, left_out } }],
     { ...context, expiresAt: signalsExpireAt(day) },
   );
-  if (event === undefined) throw new TypeError('one event');
-  // Nothing is decided on what stands there.
+  if (event === undefined) throw new TypeError('expected exactly one event');
+  // Any revision, because no decision depends on the stream.
   const { position } = await appendSafely(store, signalsStream(day), 'any', [event]);
   return { batch: event.id, eventIds, position };
 };
 
-/** `at`: now, which no clue is later than, whatever the sender's clock says. */
+/** `at`: current time, which caps the sender's timestamps. */
 const clueFrom = (key: SignalKey, digest: (text: string) => string, at: number) => {
-  // A batch has few domains and sites, often few addresses. One secret text of a domain serves all its clues.
+  // A batch repeats few domains, sites and addresses, so digests and sealed domains are memoized.
   const known = new Map<string, string>();
   const once = (text: string, make: (text: string) => string): string => {
     const digested = known.get(text) ?? make(text);

@@ -46,7 +46,7 @@ export interface DeletedTracker {
 
 type Outcome<T> = Promise<Result<T, TrackerRefusal>>;
 
-/** The commands on a partner's trackers; a repeat changes nothing and tells the tracker as it is. */
+/** The commands on a partner's trackers, all idempotent; each returns the tracker as it is. */
 export interface TrackerCommands {
   create(partnerId: string, tracker: NewTracker, context: CommandContext): Outcome<ChangedTracker>;
   changeStatus(
@@ -56,13 +56,13 @@ export interface TrackerCommands {
     context: CommandContext,
   ): Outcome<ChangedTracker>;
   delete(partnerId: string, trackerId: string, context: CommandContext): Outcome<DeletedTracker>;
-  /** Why nothing can be changed about a partner's tracker; null: it can. */
+  /** Returns why a tracker cannot be changed; null if it can. */
   absence(partnerId: string, trackerId: string): Promise<'tracker_not_found' | 'tracker_deleted' | null>;
-  /** Why a partner's tracker reveals and collects nothing new; null: it does. */
+  /** Returns why a tracker accepts no new sessions and reveals; null if it does. */
   refusal(partnerId: string, trackerId: string): Promise<'tracker_disabled' | 'tracker_deleted' | null>;
 }
 
-/** `limit`: trackers that a partner may have, deleted ones apart. */
+/** Creates the commands. `limit`: trackers per partner, without deleted ones. */
 export const createTrackerCommands = (store: EventStore, limit: number): TrackerCommands => {
   const batcher = createBatcher(store, aggregate);
   const run = async (command: TrackerCommand, context: CommandContext): Outcome<ChangedTracker> => {
@@ -86,7 +86,8 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
     );
     if (!result.ok) return result;
     const { value: deleted_at, position } = result.value;
-    if (deleted_at === undefined) throw new TypeError('a tracker was not deleted, and not refused');
+    if (deleted_at === undefined)
+      throw new TypeError('the deletion of a tracker was accepted but not applied');
     return accept({ tracker_id, deleted_at, position });
   };
   return {

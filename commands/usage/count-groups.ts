@@ -1,17 +1,17 @@
 /** The count was not durable in time (decisions, Requests in general). Its answer says so and is not counted. */
 export class CountNotDurable extends Error {}
 
-/** How rows, which begin with their key and hour, are added up. */
+/** How rows are keyed and added up; a row begins with its key and hour. */
 export interface Sums<Row> {
   keyOf(row: Row): string;
   plus(sum: Row | undefined, row: Row): Row;
 }
 
 /**
- * Counts that share a promise: those of one UTC day within a few milliseconds, or 100 while an append is under way.
+ * Counts that share one promise: those of one UTC day within a few milliseconds, or 100 while an append is running.
  *
- * waiting: not sent, or known not to be written. writing: sent, outcome not known. durable: written, and told so.
- * refused: told as not counted; if it is written all the same, a correction takes it back.
+ * waiting: not sent, or known not to be written. writing: sent, outcome unknown. durable: written and confirmed.
+ * refused: reported as not counted; if it is written after all, a correction reverses it.
  */
 export interface Group<Row> extends PendingCount {
   /** `YYYY-MM-DD`. */
@@ -20,20 +20,20 @@ export interface Group<Row> extends PendingCount {
   answers: number;
 }
 
-/** What does not depend on what is counted. */
+/** The state of a group, independent of its rows. */
 export interface PendingCount {
   state: 'waiting' | 'writing' | 'durable' | 'refused';
   readonly openedAt: number;
   readonly durable: PromiseWithResolvers<void>;
 }
 
-/** How long a group is open for more counts, milliseconds. */
+/** How long a group accepts counts, milliseconds. */
 export const GROUP_MS = 100;
-/** Of a group and of an append: far below a MiB. */
-const MOST_ROWS = 5_000;
-/** A count is refused when its append has not begun by then, milliseconds. */
+/** Limit of a group and of an append, far below 1 MiB. */
+const MAX_ROWS = 5_000;
+/** A count is refused if its append has not started after this time, milliseconds. */
 const WAITING_MS = 2_000;
-/** And when an append that has begun is not known to be written by then. */
+/** A count is refused if its append is not confirmed after this time, milliseconds. */
 const WRITING_MS = 4_000;
 
 export const refuse = (group: PendingCount, cause?: unknown): void => {
@@ -41,7 +41,7 @@ export const refuse = (group: PendingCount, cause?: unknown): void => {
   group.durable.reject(new CountNotDurable('a count was not durable in time', { cause }));
 };
 
-/** Refuses the groups whose time is over. `now`: of the monotonic clock. */
+/** Refuses groups that have timed out. `now`: monotonic, milliseconds. */
 export const expire = (groups: readonly PendingCount[], now: number): void => {
   for (const group of groups) {
     const limitMs = { waiting: WAITING_MS, writing: WRITING_MS, durable: null, refused: null }[group.state];
@@ -52,14 +52,14 @@ export const expire = (groups: readonly PendingCount[], now: number): void => {
 export const answersOf = (groups: readonly { readonly answers: number }[]): number =>
   groups.reduce((sum, { answers }) => sum + answers, 0);
 
-/** The rows of all groups, added up. */
+/** Adds up the rows of all groups. */
 export const rowsOf = <Row>(groups: readonly Group<Row>[], { plus }: Sums<Row>): Row[] => {
   const sums = new Map<string, Row>();
   for (const { rows } of groups) for (const [key, row] of rows) sums.set(key, plus(sums.get(key), row));
   return [...sums.values()];
 };
 
-/** The groups of which no append is under way, the oldest first. */
+/** Holds the groups whose append has not started, oldest first. */
 export const createWaitingGroups = <Row extends readonly [string, string, ...unknown[]]>({
   keyOf,
   plus,
@@ -69,10 +69,10 @@ export const createWaitingGroups = <Row extends readonly [string, string, ...unk
   const openGroup = (day: string): Group<Row> => {
     const now = performance.now();
     const last = waiting.at(-1);
-    const takesMore = last?.day === day && last.rows.size < MOST_ROWS && now - last.openedAt < GROUP_MS;
-    if (last && takesMore) return last;
+    const isOpen = last?.day === day && last.rows.size < MAX_ROWS && now - last.openedAt < GROUP_MS;
+    if (last && isOpen) return last;
     const durable = Promise.withResolvers<void>();
-    // A group whose callers have all gone must not end the process.
+    // Without a caller, the rejection would be unhandled and end the process.
     durable.promise.catch(() => undefined);
     const group: Group<Row> = { state: 'waiting', openedAt: now, day, rows: new Map(), answers: 0, durable };
     waiting.push(group);
@@ -91,17 +91,17 @@ export const createWaitingGroups = <Row extends readonly [string, string, ...unk
       return group;
     },
 
-    /** Takes groups that one append can hold: of one day. */
+    /** Takes the groups of one append: one day, within `MAX_ROWS`. */
     take: (): Group<Row>[] => {
       let rows = 0;
       const end = waiting.findIndex((group, index) => {
         rows += group.rows.size;
-        return group.day !== waiting[0]?.day || (index > 0 && rows > MOST_ROWS);
+        return group.day !== waiting[0]?.day || (index > 0 && rows > MAX_ROWS);
       });
       return waiting.splice(0, end < 0 ? waiting.length : end);
     },
 
-    /** Puts back groups that are known not to be written. */
+    /** Puts back groups that were certainly not written. */
     putBack: (groups: readonly Group<Row>[]): void => {
       for (const group of groups) group.state = 'waiting';
       waiting.unshift(...groups);

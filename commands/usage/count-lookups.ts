@@ -13,11 +13,11 @@ export interface CountedLookup {
 export interface LookupCounter {
   /** Resolves once the count is durable. @throws CountNotDurable */
   count(lookup: CountedLookup): Promise<void>;
-  /** Writes what is waiting, then ends. */
+  /** Writes waiting counts, then ends. */
   close(): Promise<void>;
 }
 
-/** Counts the lookup answers of this process by key, hour and outcome. */
+/** Counts the lookup responses of this process by key, hour and outcome. */
 export const createLookupCounter = (store: EventStore, clock: Clock): LookupCounter => {
   const counter = createGroupCounter<LookupCount>(store, clock, {
     keyOf: ([key, hour, outcome]) => `${key} ${hour} ${outcome}`,

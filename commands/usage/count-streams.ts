@@ -13,20 +13,20 @@ import type { Clock } from '../../platform/clock.ts';
 import { endsWithin, pause } from '../../platform/pause.ts';
 import { toNewEvents } from '../handle.ts';
 
-/** The events that counts become. */
+/** Makes the events of counts. */
 export interface CountEvents<Row> {
   counted(counts: Row[]): UsageEvent;
-  /** Takes back rows that were counted before it on the same stream. */
+  /** Makes the event that reverses rows counted earlier on the same stream. */
   corrected(counts: Row[]): UsageEvent;
 }
 
-/** One append of counts. Its event id is fixed, so that sending it again is harmless. */
+/** One append of counts. Its event id is fixed, so resending it is idempotent. */
 export interface CountAppend<Row> {
   /** @throws the port's errors */
   send(): Promise<void>;
   /**
-   * Leaves the stream, and corrects these rows in the background if the append has been or is still going to be
-   * written. Its answers say that they are not counted.
+   * Abandons the stream, and reverses these rows in the background if the append has been or will be written. Their
+   * callers were answered that they are not counted.
    */
   takeBack(rows: readonly Row[]): void;
 }
@@ -34,15 +34,15 @@ export interface CountAppend<Row> {
 export interface CountStreams<Row> {
   /** `day` as `YYYY-MM-DD`. */
   begin(day: string, rows: Row[]): CountAppend<Row>;
-  /** Goes on with new streams: it is not known where the current ones stand. */
+  /** Switches to new streams, because the revisions of the current ones are unknown. */
   startAfresh(): void;
-  /** Waits for corrections, for so many milliseconds at most. */
+  /** Waits for corrections, at most `ms` milliseconds. */
   close(ms: number): Promise<void>;
 }
 
 const RETRY = { firstMs: 100, mostMs: 5_000 } as const;
 
-/** The usage streams that a process writes: one a boot and UTC day. Nobody else appends counts to them. */
+/** Manages the usage streams of this process, one per boot and UTC day, which no other process appends to. */
 export const createCountStreams = <Row>(
   store: EventStore,
   clock: Clock,
@@ -72,7 +72,7 @@ export const createCountStreams = <Row>(
         own.set(stream, revision);
       },
       takeBack: (taken) => {
-        // Only the correction is written to this stream from now on.
+        // The abandoned stream now receives only the correction.
         if (own === revisions) startAfresh();
         const wrong = newEvents(corrected([...taken]));
         const nothing = newEvents(corrected([]));
@@ -98,17 +98,17 @@ interface Doubt {
   readonly store: EventStore;
   readonly stream: string;
   readonly expected: ExpectedRevision;
-  /** Of the event whose append may be written. */
+  /** Id of the event that may have been written. */
   readonly id: string;
-  /** Corrects it. */
+  /** Events that reverse it. */
   readonly wrong: readonly NewEvent[];
-  /** Changes nothing: an event to stand in its place. */
+  /** An empty event that takes its revision. */
   readonly nothing: readonly NewEvent[];
 }
 
 /**
- * Finds out whether a doubtful append was written, and corrects it if so. An event without counts is appended at the
- * same expectation: where it is taken, the doubtful append is refused for ever after. Never rejects.
+ * Resolves a doubtful append and reverses it if it was written. It appends an empty event at the same expected revision:
+ * once that is accepted, the doubtful append can never succeed. Never rejects.
  */
 const correct = async (doubt: Doubt, signal: AbortSignal): Promise<void> => {
   const { store, stream, expected, wrong, nothing } = doubt;
@@ -120,7 +120,7 @@ const correct = async (doubt: Doubt, signal: AbortSignal): Promise<void> => {
     } catch (error) {
       if (error instanceof StreamExpired) return;
       if (error instanceof WrongExpectedRevision) {
-        // Past the counts, the stream has gone on with totals.
+        // After the counts, the stream may continue with totals.
         const found: Revision | 'another' | null = writtenAt === null ? await find(doubt) : error.actual;
         if (found === 'another') return;
         writtenAt = found;
@@ -130,7 +130,7 @@ const correct = async (doubt: Doubt, signal: AbortSignal): Promise<void> => {
   }
 };
 
-/** What stands in the doubtful append's place; null: no reader sees it yet, or it cannot be read now. */
+/** Returns the event at the doubtful append's revision; null if it is not readable yet. */
 const find = async ({ store, stream, expected, id }: Doubt): Promise<Revision | 'another' | null> => {
   const from = typeof expected === 'number' ? expected + 1 : 0;
   try {
@@ -138,7 +138,7 @@ const find = async ({ store, stream, expected, id }: Doubt): Promise<Revision | 
       return stored.id === id ? stored.revision : 'another';
     }
   } catch {
-    // The next round asks again.
+    // The caller's next round retries.
   }
   return null;
 };

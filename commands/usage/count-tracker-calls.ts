@@ -3,24 +3,24 @@ import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createGroupCounter, hourOf } from './group-counter.ts';
 
-/** A successful call of the API about a tracker (decisions, Trackers). */
+/** A successful API call about a tracker (decisions, Trackers). */
 export interface TrackerCall {
-  /** Not a 202. */
+  /** Whether the status was not 202. */
   readonly completed: boolean;
-  /** It returned a result that found a company. */
+  /** Whether the result named a company. */
   readonly company: boolean;
 }
 
 export interface TrackerCallCounter {
   /** Resolves once the count is durable. @throws CountNotDurable */
   capture(trackerId: string): Promise<void>;
-  /** The same. */
+  /** Resolves once the count is durable. @throws CountNotDurable */
   call(trackerId: string, call: TrackerCall): Promise<void>;
-  /** Writes what is waiting, then ends. */
+  /** Writes waiting counts, then ends. */
   close(): Promise<void>;
 }
 
-/** Counts what pixels send and what partners ask about a tracker, by tracker and hour. */
+/** Counts captures and API calls by tracker and hour. */
 export const createTrackerCallCounter = (store: EventStore, clock: Clock): TrackerCallCounter => {
   const { count, close } = createGroupCounter<TrackerCalls>(store, clock, {
     keyOf: ([tracker, hour]) => `${tracker} ${hour}`,

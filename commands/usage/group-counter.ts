@@ -28,17 +28,17 @@ import { type CountAppend, type CountEvents, createCountStreams } from './count-
 export interface GroupCounter<Row> {
   /** Resolves once the count is durable. @throws CountNotDurable */
   count(row: Row): Promise<void>;
-  /** Writes what is waiting, then ends. */
+  /** Writes waiting counts, then ends. */
   close(): Promise<void>;
 }
 
 const RETRY = { firstMs: 50, mostMs: 250 } as const;
-/** From so many answers an append waits for company. */
+/** An append waits for more counts when at least this many share it. */
 const MIN_GROUP_TO_WAIT = 8;
 const GATHER_MS = 2;
 const CORRECTIONS_MS = 1_000;
 
-/** Counts the answers of this process by group commit: counts that arrive during one append share the next. */
+/** Counts responses of this process by group commit: counts that arrive during one append share the next. */
 export const createGroupCounter = <Row extends readonly [string, string, ...unknown[]]>(
   store: EventStore,
   clock: Clock,
@@ -46,18 +46,18 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
 ): GroupCounter<Row> => {
   const streams = createCountStreams<Row>(store, clock, counted);
   const waiting = createWaitingGroups(counted);
-  /** Of the append under way. */
+  /** Groups of the running append. */
   let writing: readonly Group<Row>[] = [];
-  let state: 'idle' | 'gathering' | 'writing' | 'resting' = 'idle';
+  let state: 'idle' | 'gathering' | 'writing' | 'backing off' = 'idle';
   let running: Promise<void> = Promise.resolve();
   let gathered: { readonly answers: number; resolve(): void } | null = null;
-  /** Ends the wait for an append all of whose groups are refused. */
+  /** Stops waiting for an append whose groups are all refused. */
   let abandon = (): void => undefined;
   let watching: NodeJS.Timeout | null = null;
   let failures = 0;
   let isClosed = false;
 
-  /** Refuses what has waited for too long, also while an append hangs. */
+  /** Refuses groups that have timed out, even while an append hangs. */
   const watch = (): void => {
     const now = performance.now();
     waiting.expire(now);
@@ -67,13 +67,13 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
     watching = isIdle ? null : setTimeout(watch, GROUP_MS);
   };
 
-  const rest = (): Promise<void> => {
+  const backOff = (): Promise<void> => {
     failures += 1;
-    state = 'resting';
+    state = 'backing off';
     return pause(backoffMs(failures, RETRY));
   };
 
-  /** Sends the append until its outcome is known, or until nobody waits for it any more. */
+  /** Sends the append until its outcome is known or all of its groups are refused. */
   const send = async (append: CountAppend<Row>, batch: readonly Group<Row>[]): Promise<Outcome> => {
     const abandoned = new Promise<void>((resolve) => {
       abandon = resolve;
@@ -89,12 +89,12 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
       if (error === null) return 'written';
       if (error instanceof OutcomeUnknown) isDoubtful = true;
       else if (error !== undefined && !isDoubtful) return notWritten(batch, error);
-      // The stream has gone on: with the doubtful append or without it.
+      // The stream has moved on, with or without the doubtful append.
       else if (isMoved(error)) {
         append.takeBack(rowsOf(batch, counted));
         return 'not written';
       }
-      await Promise.race([rest(), abandoned]);
+      await Promise.race([backOff(), abandoned]);
     }
     append.takeBack(rowsOf(batch, counted));
     return 'taken back';
@@ -115,7 +115,7 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
     const others = batch.filter((group) => !isRefused(group));
     if (outcome === 'not written') {
       waiting.putBack(others);
-      await rest();
+      await backOff();
       return;
     }
     failures = 0;
@@ -127,22 +127,22 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
   };
 
   const run = async (): Promise<void> => {
-    let crowd = 0;
+    let groupSize = 0;
     while (!waiting.isEmpty()) {
-      // In a crowd an append costs more than the answers that share it. Half of the crowd is enough, so that it is
-      // answered while the other half is being counted.
-      if (crowd >= MIN_GROUP_TO_WAIT) await gather(crowd / 2);
+      // An append costs more than the responses that share it. Waiting for half of the last group is enough: it is
+      // answered while the other half is counted.
+      if (groupSize >= MIN_GROUP_TO_WAIT) await gather(groupSize / 2);
       const batch = waiting.take();
-      // All of them may have been refused meanwhile.
+      // All groups may have been refused meanwhile.
       if (batch.length > 0) await write(batch).catch((error: unknown) => refuseAll(batch, error));
       writing = [];
       abandon = () => undefined;
-      crowd = answersOf(batch) + waiting.answers();
+      groupSize = answersOf(batch) + waiting.answers();
     }
     state = 'idle';
   };
 
-  /** Waits until so many answers are waiting, or a short time is over. */
+  /** Waits until `answers` counts are waiting, or `GATHER_MS` is over. */
   const gather = async (answers: number): Promise<void> => {
     if (waiting.answers() >= answers) return;
     state = 'gathering';
@@ -167,8 +167,8 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
       if (gathered && waiting.answers() >= gathered.answers) gathered.resolve();
       if (state === 'idle') {
         state = 'gathering';
-        // After this turn of the event loop, so that requests read together are counted together; and, being for
-        // many requests, in the trace of none.
+        // After this turn of the event loop, so that requests read together share the append; without a trace, because
+        // the append belongs to many requests.
         running = withoutTrace(() => new Promise<void>((resolve) => setImmediate(resolve)).then(run));
       }
       return group.durable.promise;
@@ -182,7 +182,7 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
   };
 };
 
-/** What became of an append. */
+/** Outcome of an append. */
 type Outcome = 'written' | 'not written' | 'taken back';
 
 const isRefused = (group: { readonly state: string }): boolean => group.state === 'refused';
@@ -191,11 +191,11 @@ const refuseAll = (groups: readonly PendingCount[], cause: unknown): void => {
   for (const group of groups) if (group.state === 'writing') refuse(group, cause);
 };
 
-/** The stream is not where the append expects it. */
+/** Whether the stream is at another revision than expected, or gone. */
 const isMoved = (error: unknown): boolean =>
   error instanceof WrongExpectedRevision || error instanceof StreamExpired;
 
-/** The UTC hour of an instant, `YYYY-MM-DDTHH`; the last one is remembered. */
+/** Formats the UTC hour of an instant as `YYYY-MM-DDTHH`, caching the last one. */
 export const hourOf = (() => {
   let known = { number: -1, text: '' };
   return (at: number): string => {

@@ -8,10 +8,7 @@ const aggregate: Aggregate<UsageTotals, UsageCommand, UsageEvent, never> = {
   decider: usageTotals,
 };
 
-/**
- * Writes totals at the end of a usage stream whose day is over, and drops the counts before them. Taken up where
- * an earlier run was killed; repeating it changes nothing.
- */
+/** Appends totals to a usage stream of a past day and truncates the counts before them. Idempotent, also after a crash. */
 export const totalUsage = async (
   store: EventStore,
   stream: string,

@@ -4,10 +4,7 @@ import { type CommandContext, handle } from '../handle.ts';
 import { loadFromSnapshot } from '../snapshots.ts';
 import { endpointAggregate } from './manage-endpoints.ts';
 
-/**
- * Forgets the endpoints of a partner that were deleted more than 90 days ago, by a snapshot of the others. Repeating it
- * changes nothing.
- */
+/** Forgets a partner's endpoints deleted more than 90 days ago, by a snapshot without them. Idempotent. */
 export const forgetEndpoints = async (
   store: EventStore,
   partnerId: string,

@@ -29,11 +29,11 @@ export const endpointAggregate: SnapshottedAggregate<
   sizeOf: ({ byId }) => byId.size,
 };
 
-/** One a process: it knows the endpoints of the partners that were asked about lately. */
+/** Creates a batcher; one per process, because it caches the endpoints of recent partners. */
 export const createEndpointBatcher = (store: EventStore) => createBatcher(store, endpointAggregate);
 export type EndpointBatcher = ReturnType<typeof createEndpointBatcher>;
 
-/** An endpoint as the log has it now; undefined: there is none, or it was deleted long ago. */
+/** Reads an endpoint's current state from the log; undefined if there is none or it was forgotten after deletion. */
 export const currentEndpoint = (batcher: EndpointBatcher, partnerId: string, webhookId: string) =>
   batcher.readState(endpointsStream(partnerId), ({ byId }) => byId.get(webhookId));
 
@@ -44,7 +44,7 @@ export interface NewEndpoint {
   readonly tracker_id: string | null;
 }
 
-/** null: as it is. */
+/** null leaves a field unchanged. */
 export interface EndpointChange {
   readonly name: string | null;
   readonly events: readonly string[] | null;
@@ -56,12 +56,12 @@ export interface ChangedEndpoint {
   readonly position: Position | null;
 }
 
-/** `signing_secret`: shown this once. */
+/** `signing_secret` is shown only here. */
 export type WithSecret = ChangedEndpoint & { readonly signing_secret: string };
 
 type Outcome<T = ChangedEndpoint> = Promise<Result<T, EndpointRefusal>>;
 
-/** The commands on a partner's endpoints; a repeated change or deletion changes nothing and tells it as it is. */
+/** The commands on a partner's endpoints. Updates and deletions are idempotent and return the endpoint as it is. */
 export interface EndpointCommands {
   create(partnerId: string, endpoint: NewEndpoint, context: CommandContext): Outcome<WithSecret>;
   update(partnerId: string, webhookId: string, change: EndpointChange, context: CommandContext): Outcome;
@@ -71,12 +71,12 @@ export interface EndpointCommands {
 
 export interface EndpointDeps {
   readonly batcher: EndpointBatcher;
-  /** Endpoints that a partner may have, deleted ones apart. */
+  /** Endpoints per partner, without deleted ones. */
   readonly limit: number;
   readonly destinations: DestinationPolicy;
   /** Seals under the master key, bound to the endpoint's id. */
   readonly seal: (secret: Buffer, webhookId: string) => SealedSecret;
-  /** Whether the partner has that tracker, not deleted. */
+  /** Returns whether the partner has that tracker, not deleted. */
   readonly trackerKnown: (partnerId: string, trackerId: string) => Promise<boolean>;
 }
 
@@ -96,11 +96,11 @@ export const createEndpointCommands = (deps: EndpointDeps): EndpointCommands => 
     );
     if (!result.ok) return result;
     const { value: endpoint, position } = result.value;
-    if (!endpoint) throw new TypeError('an endpoint that is not there was not refused');
+    if (!endpoint) throw new TypeError('a command on an unknown endpoint was accepted');
     return accept({ endpoint, position });
   };
 
-  /** Runs what gives the endpoint a new secret, and tells it. */
+  /** Runs a command with a new secret and returns the secret. */
   const withSecret = async (
     webhookId: string,
     work: (secret: SealedSecret) => Outcome,

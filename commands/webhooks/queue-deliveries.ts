@@ -12,12 +12,12 @@ import { type EventStore, type NewEvent, type Position, StreamExpired } from '..
 import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 
-/** The keys of days, under which bodies are sealed. */
+/** Daily keys that seal bodies. */
 export interface BodyKeys {
   of(day: string): Promise<{ seal(plain: Buffer, about: string): Buffer } | null>;
 }
 
-/** An event and the endpoints that it goes to. */
+/** An event and its subscribed endpoints. */
 export interface Addressed {
   readonly envelope: Envelope;
   readonly partner_id: string;
@@ -25,14 +25,14 @@ export interface Addressed {
   /** UTC day (`YYYY-MM-DD`) whose key seals the body. */
   readonly day: string;
   readonly expires_at: string;
-  /** Log position of what it tells of; null for a test. */
+  /** Log position of the event behind the notification; null for a test. */
   readonly source_position: string | null;
   readonly context: CommandContext;
 }
 
 const DELIVERIES = '9e0d1f52-8a2f-4a2d-9c57-5d2c8f0b7a61';
 
-/** One delivery an endpoint and event, so that queueing it again makes no second one. */
+/** Derives the delivery's id from endpoint and event, so that queueing again makes no second one. */
 export const deliveryId = (webhookId: string, eventId: string): string =>
   uuidv5(`${webhookId} ${eventId}`, DELIVERIES);
 
@@ -41,9 +41,9 @@ export const deliveriesStream = (webhookId: string, at: string): string =>
   `${DELIVERIES_PREFIX}${webhookId}-${at.slice(0, 10)}`;
 
 /**
- * Stores bodies, then queues them for their endpoints. Repeating it changes nothing; what has expired since is left out.
- * @returns where the last of them is queued; null where nothing is, or the store does not say
- * @throws the port's errors: some of it may be done then
+ * Stores bodies, then queues them for their endpoints. Idempotent; expired events are skipped.
+ * @returns position of the last queued delivery; null if there is none or the store does not report it
+ * @throws the port's errors; part of the work may then be done
  */
 export const queueDeliveries = async (
   store: EventStore,
@@ -57,8 +57,10 @@ export const queueDeliveries = async (
   const streams = Map.groupBy(queued, ({ one, webhookId }) =>
     deliveriesStream(webhookId, one.envelope.created_at),
   );
-  const places = await Promise.all([...streams].map(([stream, ofStream]) => queue(store, stream, ofStream)));
-  return places.reduce((last, queueEntry) => ((queueEntry ?? -1n) > (last ?? -1n) ? queueEntry : last), null);
+  const positions = await Promise.all(
+    [...streams].map(([stream, ofStream]) => queue(store, stream, ofStream)),
+  );
+  return positions.reduce((last, position) => ((position ?? -1n) > (last ?? -1n) ? position : last), null);
 };
 
 const storePayload = async (
@@ -86,7 +88,7 @@ const storePayload = async (
   return appendOnce(store, `${PAYLOAD_PREFIX}${envelope.id}`, events);
 };
 
-/** Appends to a new stream, or finds what was stored before: the first body is the one. @returns false if it has expired */
+/** Appends to a new stream unless it already has a body, which then stays. @returns false if it has expired */
 const appendOnce = async (
   store: EventStore,
   stream: string,
@@ -100,7 +102,7 @@ const appendOnce = async (
     } catch (error) {
       if (error instanceof StreamExpired) return false;
       await afterConflict(error);
-      // The refusal alone does not prove that the body is there: the refusing event may never be replicated.
+      // A conflict alone does not prove that the body is stored: the conflicting event may never be replicated.
       if (await holdsEvents(store, stream, false)) return true;
       if (await holdsEvents(store, stream, true)) return false;
     }

@@ -7,15 +7,15 @@ import { endpointAggregate } from './manage-endpoints.ts';
 
 export interface ResealingDeps {
   readonly store: EventStore;
-  /** Opens a secret and seals it under the key in use. @throws when no key at hand opens it */
+  /** Opens a secret and seals it under the current key. @throws if no known key opens it */
   readonly reseal: (secret: SealedSecret, webhookId: string) => SealedSecret;
-  /** Whether it is sealed under the key in use. */
+  /** Returns whether a secret is sealed under the current key. */
   readonly isCurrent: (secret: SealedSecret) => boolean;
 }
 
 /**
- * Seals an endpoint's secrets under the master key in use; the receiver sees nothing of it. What is sealed so already, or
- * belongs to a deleted endpoint, stays as it is.
+ * Seals an endpoint's secrets under the current master key; the secrets themselves stay the same. Skips deleted endpoints
+ * and secrets under the current key.
  * @returns whether anything changed
  */
 export const resealSecrets = async (
@@ -34,12 +34,12 @@ export const resealSecrets = async (
   return result.ok && result.value.events.length > 0;
 };
 
-/** null: nothing is to be done. */
+/** Returns null if nothing needs resealing. */
 const resealed = ({ reseal, isCurrent }: ResealingDeps, endpoint: Endpoint, at: number) => {
   const { webhook_id, secret, previous, secret_rotation_until } = endpoint;
   const isDone = isCurrent(secret) && (previous === null || isCurrent(previous));
   if (endpoint.deleted_at !== null || isDone) return null;
-  // A secret that signs no more is given up.
+  // A previous secret past its rotation is dropped.
   const signs = previous !== null && at < Date.parse(secret_rotation_until ?? '');
   return {
     of: secret,

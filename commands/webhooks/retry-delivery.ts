@@ -7,7 +7,7 @@ import type { QueueEntry } from '../queue-entry.ts';
 import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { deliveriesStream } from './queue-deliveries.ts';
 
-/** A delivery as it is known. */
+/** A delivery as the read model knows it. */
 export interface RetriableDelivery {
   readonly delivery_id: string;
   readonly webhook_id: string;
@@ -21,9 +21,9 @@ export interface RetriableDelivery {
 export interface RetryDeps {
   readonly store: EventStore;
   readonly endpoints: EndpointBatcher;
-  /** Whether the body of the event is still kept. */
+  /** Returns whether the body of the event is still stored. */
   readonly isKept: (eventId: string) => Promise<boolean>;
-  /** A place in the partner's queue; null: it is full. */
+  /** Reserves a slot in the partner's queue; null if it is full. */
   readonly enterQueue: (delivery: {
     readonly partner_id: string;
     readonly webhook_id: string;
@@ -34,9 +34,9 @@ export interface RetryDeps {
 export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webhook_queue_full';
 
 /**
- * Begins a delivery's next cycle; 'unchanged': it is pending. What is known of the delivery may be old by now: the
- * event names the cycle that it begins, and of those that begin the same one, the first counts.
- * @throws the port's errors: it may have begun then or not, and a repeat does no harm
+ * Starts a delivery's next retry cycle; 'unchanged' if it is pending. The read model may be stale: the event names its
+ * cycle, and projections use the first event of a cycle.
+ * @throws the port's errors: the cycle may have started, and repeating is safe
  */
 export const retryDelivery = async (
   { store, endpoints, isKept, enterQueue }: RetryDeps,
@@ -58,10 +58,10 @@ export const retryDelivery = async (
   try {
     const events = toNewEvents(deliveryEvents, [event], context);
     const { position } = await appendSafely(store, stream, 'any', events);
-    queueEntry.happened();
+    queueEntry.confirm();
     return accept({ position });
   } catch (error) {
-    if (!(error instanceof OutcomeUnknown)) queueEntry.leave();
+    if (!(error instanceof OutcomeUnknown)) queueEntry.release();
     if (error instanceof StreamExpired) return refuse('webhook_event_expired');
     throw error;
   }

@@ -12,7 +12,7 @@ export interface SendTestDeps {
   readonly store: EventStore;
   readonly endpoints: EndpointBatcher;
   readonly dayKeys: BodyKeys;
-  /** A place in the partner's queue; null: it is full. */
+  /** Reserves a slot in the partner's queue; null if it is full. */
   readonly enterQueue: (test: {
     readonly partner_id: string;
     readonly webhook_id: string;
@@ -34,12 +34,12 @@ export type SendTest = (
   context: CommandContext,
 ) => Promise<Result<QueuedTest, TestRefusal>>;
 
-/** As long as a session at most. */
+/** The longest lifetime of a session's events. */
 const KEPT = 30 * DAY;
 
 /**
- * Queues an event that says nothing for one enabled endpoint, whatever that is subscribed to.
- * @throws the port's errors: the test may be sent then or not, and another does no harm
+ * Queues a test event for one enabled endpoint, whatever its subscriptions.
+ * @throws the port's errors: the test may be sent, and sending another is safe
  */
 export const createSendTest =
   ({ store, endpoints, dayKeys, enterQueue }: SendTestDeps): SendTest =>
@@ -61,6 +61,6 @@ export const createSendTest =
         context,
       },
     ]);
-    queueEntry.happened();
+    queueEntry.confirm();
     return accept({ delivery_id: deliveryId(webhook_id, event_id), event_id, position });
   };

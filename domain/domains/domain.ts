@@ -48,7 +48,7 @@ export type DomainCommand =
       readonly proven: boolean;
     })
   /** `at`: when the look began. `error`: why the name does not point here; null: it does. */
-  | (OfDomain & { readonly type: 'Look'; readonly error: string | null; readonly proven: boolean })
+  | (OfDomain & { readonly type: 'RecordCheck'; readonly error: string | null; readonly proven: boolean })
   | (OfDomain & { readonly type: 'Release' });
 
 /** `domain_active_elsewhere`: another partner has it, and a TXT record would show that it is the caller's. */
@@ -113,7 +113,7 @@ const activate = (name: Name, { domain_id, hostname }: OfDomain, at: string): Do
 ];
 
 const check = (
-  command: Extract<DomainCommand, { type: 'Look' }>,
+  command: Extract<DomainCommand, { type: 'RecordCheck' }>,
   name: Name,
   mine: Domain,
 ): DomainEvent[] => {
@@ -152,7 +152,7 @@ export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = 
     const mine = name.claims.get(domain_id);
     if (!mine) return accept([]);
     switch (command.type) {
-      case 'Look':
+      case 'RecordCheck':
         return accept(check(command, name, mine));
       case 'Release': {
         const data = { domain_id, hostname, tracker_id: mine.tracker_id, released_at: isoTime(at) };

@@ -18,35 +18,30 @@ import { pause, within } from './timing.ts';
 
 export interface Appender {
   readonly append: EventStore['append'];
-  /** Lets no further append in and waits for those under way, for two seconds at most. */
+  /** Rejects further appends and waits for running ones, at most two seconds. */
   close(): Promise<void>;
 }
 
-/** The server lets 100 calls share a connection, and the followers need some of them. */
-const ROOM = 64;
-const PATIENCE_MS = 2_000;
-/**
- * Not sooner: a resend that overtakes the commit of the first try is held by the server for 2 to 3 seconds
- * and ends in its 'commit phase timeout'.
- */
+/** The server allows 100 calls per connection, and subscriptions and reads need some of them. */
+const MAX_CONCURRENT_APPENDS = 64;
+const MAX_WAIT_MS = 2_000;
+/** A resend that overtakes the commit of the first attempt blocks 2 to 3 seconds on the server and times out there. */
 const RETRY_MS = 200;
-/** A try that has less time than this would only turn a clear refusal into a doubt. */
-const SHORTEST_TRY_MS = 200;
-/** The client's own deadline comes first, for it tells whether the call had left; ours is for when it hangs. */
+/** A shorter attempt would only turn a clear rejection into an unknown outcome. */
+const MIN_ATTEMPT_MS = 200;
+/** The client's deadline fires first, because its error shows whether the call was sent; ours covers a hanging call. */
 const GRACE_MS = 100;
-/** How long a closing appender lets appends end. */
 const CLOSE_MS = 2_000;
 
 /**
- * Appends with a deadline of its own. After a broken connection the same ids are sent again at the same
- * expectation, which the server takes as one append; not where the expectation is no exact one.
- *
- * @param deadlineMs milliseconds until an append without an answer is an unknown outcome
+ * Creates an appender with a deadline. After a broken connection it resends the same ids at the same exact expected
+ * revision, which the server treats as one append; with `any` and `stream_exists` it does not resend.
+ * @param deadlineMs milliseconds after which an unanswered append counts as an unknown outcome
  */
 export const createAppender = (client: EventStoreDBClient, deadlineMs: number): Appender => {
   const gate: Gate = createGate({
-    room: ROOM,
-    patienceMs: PATIENCE_MS,
+    room: MAX_CONCURRENT_APPENDS,
+    patienceMs: MAX_WAIT_MS,
     refusal: (why) => new StoreBusy(why),
   });
   let closed = false;
@@ -74,15 +69,15 @@ export const createAppender = (client: EventStoreDBClient, deadlineMs: number): 
     for (let attempt = 0; ; attempt += 1) {
       const left = deadline - performance.now();
       try {
-        // Half the time, where there may be a second try: of an answer that was lost it finds out.
+        // The first attempt gets half the time, so that a second one can find out a lost outcome.
         return await send(stream, expected, events, exact && attempt === 0 ? left / 2 : left);
       } catch (raw) {
         const error = writeError(raw, stream);
-        if (error instanceof WrongExpectedRevision) throw error; // it would know the same ids again
+        if (error instanceof WrongExpectedRevision) throw error; // a resend of stored ids would not conflict
         if (error instanceof OutcomeUnknown) doubt = error;
         else if (!(error instanceof StoreUnavailable)) throw doubt ?? error;
-        const again = !closed && (doubt === null || exact);
-        if (!again || performance.now() + RETRY_MS + SHORTEST_TRY_MS > deadline) throw doubt ?? error;
+        const canRetry = !closed && (doubt === null || exact);
+        if (!canRetry || performance.now() + RETRY_MS + MIN_ATTEMPT_MS > deadline) throw doubt ?? error;
         await pause(RETRY_MS);
       }
     }

@@ -14,18 +14,15 @@ import {
   WrongExpectedRevision,
 } from '../port.ts';
 
-/** Errors of which the text alone tells that the request was never taken up. */
+/** Errors whose text alone shows that the request was never processed. */
 const NEVER_TAKEN_UP =
   /No connection established|Name resolution failed|Channel closed before call started|Channel has been shut down|Failed to discover|Server Is Not Ready|No leader info available|waiting for (name resolution|metadata filters|LB pick)/i;
 
-/**
- * What an error of the client means for a write. Whatever is not known to have been refused may have been
- * written: a connection that breaks, a timeout, anything new.
- */
+/** Maps a client error of a write. Unless the write is known to have been rejected, its outcome is unknown. */
 export const writeError = (error: unknown, stream: string): Error => {
   if (error instanceof OutcomeUnknown) return error;
   if (error instanceof WrongExpectedVersionError) {
-    // A stream that is not there is 'no_stream' after an append and -1 after a tombstone.
+    // For a missing stream the server reports 'no_stream' after an append and -1 after a tombstone.
     const actual = Number(error.actualVersion);
     return new WrongExpectedRevision(stream, actual >= 0 ? actual : null);
   }
@@ -38,6 +35,6 @@ export const writeError = (error: unknown, stream: string): Error => {
   return new OutcomeUnknown(text, { cause: error });
 };
 
-/** A read that failed tells nothing and costs nothing. */
+/** Maps a client error of a read, which is always safe to retry. */
 export const readError = (error: unknown): StoreUnavailable =>
   error instanceof StoreUnavailable ? error : new StoreUnavailable(String(error), { cause: error });

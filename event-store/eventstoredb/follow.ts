@@ -13,24 +13,23 @@ import { pause } from './timing.ts';
 
 const BATCH_SIZE = 500;
 const BATCH_BYTES = 4 * 1_048_576;
-/** Events that the client's own stream holds beside them. */
+/** Size of the client's own buffer. */
 const READ_AHEAD_EVENTS = 64;
-const HELD_EVENTS = 5_000;
-const HELD_BYTES = 16 * 1_048_576;
+const MAX_BUFFERED_EVENTS = 5_000;
+const MAX_BUFFERED_BYTES = 16 * 1_048_576;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
 
 export interface FollowDeps {
   readonly client: EventStoreDBClient;
   readonly now: () => number;
-  /** Told of each subscription that ended by an error. */
+  /** Called for each subscription that failed. */
   readonly onStall: (error: Error, after: Position | null) => void;
 }
 
 /**
- * Follows the whole log and filters here, not in the server: a filtered subscription tells only now and then
- * how far it has come, and who waits for the log's head would wait for ever. A subscription never comes back
- * from an error, so a new one begins after the last event that was handed out.
+ * Follows the whole log and filters locally: a filtered subscription reports its position only now and then, so waiting
+ * for the log's head could take for ever. A failed subscription cannot recover; a new one starts after the last event.
  */
 export async function* follow(
   { client, now, onStall }: FollowDeps,
@@ -72,8 +71,8 @@ interface Subscribing {
 }
 
 /**
- * What one subscription brings, as it comes, until it breaks or the signal says stop. What the follower has not taken yet
- * is held here: the server ends a subscription as soon as 32 new events wait for it.
+ * Yields the events of one subscription until it fails or the signal aborts. Events are buffered here, because the server
+ * drops a subscription as soon as 32 new events wait for it.
  */
 async function* arrivals({
   client,
@@ -84,26 +83,26 @@ async function* arrivals({
 }: Subscribing): AsyncGenerator<ClientEvent[]> {
   const fromPosition = after === null ? START : { commit: after, prepare: after };
   const subscription = client.subscribeToAll({ fromPosition }, { highWaterMark: READ_AHEAD_EVENTS });
-  const held = createHeld(subscription);
-  let over = false;
+  const buffer = createBuffer(subscription);
+  let hasEnded = false;
   let wake = (): void => undefined;
   const end = (): void => {
-    over = true;
+    hasEnded = true;
     wake();
   };
-  // They stay for good: an error may still come after the last read and would end the process.
+  // Never removed: an error after the last read would otherwise end the process.
   for (const sign of ['error', 'end', 'close']) subscription.on(sign, end);
   subscription.once('error', onError);
   subscription.on('readable', () => {
-    held.fill();
+    buffer.fill();
     wake();
   });
   signal.addEventListener('abort', end);
   try {
     while (!signal.aborted) {
-      const events = held.take(size);
+      const events = buffer.take(size);
       if (events.length > 0) yield events;
-      else if (over) return;
+      else if (hasEnded) return;
       else await new Promise<void>((resolve) => (wake = resolve));
     }
   } finally {
@@ -112,12 +111,12 @@ async function* arrivals({
   }
 }
 
-/** What was read of a subscription and not taken yet, within bounds: each event may have a mebibyte. */
-const createHeld = (subscription: Pick<AllStreamSubscription, 'read'>) => {
+/** Buffers a subscription within bounds, because each event may have a mebibyte. */
+const createBuffer = (subscription: Pick<AllStreamSubscription, 'read'>) => {
   let held: { readonly event: ClientEvent; readonly bytes: number }[] = [];
   let bytes = 0;
   const fill = (): void => {
-    while (held.length < HELD_EVENTS && bytes < HELD_BYTES) {
+    while (held.length < MAX_BUFFERED_EVENTS && bytes < MAX_BUFFERED_BYTES) {
       const resolved: ResolvedEvent | null = subscription.read();
       if (resolved === null) return;
       const { event } = resolved;
@@ -129,7 +128,7 @@ const createHeld = (subscription: Pick<AllStreamSubscription, 'read'>) => {
   };
   return {
     fill,
-    /** At most so many, and no more bytes than a batch has. */
+    /** Takes at most `size` events and `BATCH_BYTES`. */
     take: (size: number): ClientEvent[] => {
       fill();
       let sum = 0;

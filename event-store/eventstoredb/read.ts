@@ -38,15 +38,15 @@ const PAGE = 500;
 const HEAD_PAGE = 16;
 const ATTEMPTS = 3;
 const RETRY_MS = 50;
-/** Beside the appends' room and the subscriptions: the server lets 100 calls share a connection. */
-const ROOM = 24;
-const PATIENCE_MS = 2_000;
-/** A read of a stream that was deleted for ever. */
+/** The server allows 100 calls per connection, which appends and subscriptions share. */
+const MAX_CONCURRENT_READS = 24;
+const MAX_WAIT_MS = 2_000;
+/** Result of reading a stream with a tombstone. */
 const DELETED = 'deleted';
 
 /**
- * Reads in pages, each with a deadline in milliseconds and tried again when the connection breaks. Only so many at a
- * time: a crowd that retries after an outage must not take the connection from everything else.
+ * Creates a reader of pages, each with a deadline in milliseconds and retries. Concurrency is limited, so that readers
+ * that retry after an outage do not use up the connection.
  */
 export const createReader = (
   client: EventStoreDBClient,
@@ -54,7 +54,11 @@ export const createReader = (
   deadlineMs: number,
   closing: AbortSignal,
 ): Reader => {
-  const gate = createGate({ room: ROOM, patienceMs: PATIENCE_MS, refusal: (why) => new StoreBusy(why) });
+  const gate = createGate({
+    room: MAX_CONCURRENT_READS,
+    patienceMs: MAX_WAIT_MS,
+    refusal: (why) => new StoreBusy(why),
+  });
 
   const page = async (open: () => Cancellable): Promise<ClientEvent[]> => {
     const events = await gate.enter(() => tryPage(open));
@@ -65,7 +69,7 @@ export const createReader = (
     for (let attempt = 1; ; attempt += 1) {
       try {
         const resolved = await collect(open(), deadlineMs);
-        // A read that the client's end cuts off looks like one that is complete.
+        // A read that closing the client cuts off looks complete.
         if (closing.aborted) throw new StoreUnavailable('the event store is closed');
         return eventsOf(resolved);
       } catch (error) {
@@ -116,7 +120,7 @@ export const createReader = (
       }),
     );
 
-  /** Past the server's own events, which no follower is told of. */
+  /** Skips the server's own events, which followers never see. */
   const head = async (): Promise<Position | null> => {
     let from: Position | null = null;
     for (;;) {
@@ -132,7 +136,7 @@ export const createReader = (
   return { readStream, head, isExpired };
 };
 
-/** Everything a read returns. Leaving the loop early, or a deadline, must cancel the call: nothing else does. */
+/** Collects a read. A failed read or a deadline must cancel the call explicitly, or it stays open. */
 const collect = async (reading: Cancellable, deadlineMs: number): Promise<ResolvedEvent[]> => {
   const all = async (): Promise<ResolvedEvent[]> => {
     const events: ResolvedEvent[] = [];

@@ -1,7 +1,7 @@
 import type { RecordedEvent as ClientEvent, ResolvedEvent } from '@eventstore/db-client';
 import type { EventMetadata, Position, RecordedEvent } from '../port.ts';
 
-/** The commit position alone: an event written by an append of this port is committed where it stands. */
+/** Uses the commit position alone, because each append of this port is its own transaction. */
 export const positionOf = (event: ClientEvent): Position => {
   if (!event.position) throw new Error(`the server gave no position for the event ${event.id}`);
   return event.position.commit as Position;
@@ -17,10 +17,10 @@ export const toRecordedEvent = (event: ClientEvent): RecordedEvent => ({
   metadata: event.metadata as unknown as EventMetadata,
 });
 
-/** The server's own events: metadata of streams, tombstones, statistics. */
+/** Returns whether the server wrote the event: stream metadata, tombstones, statistics. */
 export const isSystemEvent = ({ type, streamId }: ClientEvent): boolean =>
   type.startsWith('$') || streamId.startsWith('$');
 
-/** The events among what a read returns; links are not resolved, so each has one. */
+/** Returns the events of a read; links are not resolved, so each result has one. */
 export const eventsOf = (resolved: readonly ResolvedEvent[]): ClientEvent[] =>
   resolved.flatMap(({ event }) => (event ? [event] : []));

@@ -20,9 +20,9 @@ import { pause, within } from './timing.ts';
 
 type Retention = Pick<EventStore, 'expire' | 'truncateBefore'>;
 
-const AGAIN_MS = 50;
+const RETRY_MS = 50;
 
-/** Tombstones and truncation. Both may be repeated, so after an unknown outcome the caller simply does. */
+/** Creates tombstones and truncations. Both are idempotent, so callers repeat them after an unknown outcome. */
 export const createRetention = (client: EventStoreDBClient, deadlineMs: number): Retention => {
   const call = { requiresLeader: true, deadline: deadlineMs };
   const timed = <T>(work: Promise<T>): Promise<T> =>
@@ -35,7 +35,7 @@ export const createRetention = (client: EventStoreDBClient, deadlineMs: number):
       const error = writeError(raw, stream);
       if (error instanceof StreamExpired) return;
       if (!(error instanceof WrongExpectedRevision)) throw error;
-      if (error.actual === null) return; // there is no such stream
+      if (error.actual === null) return; // the stream does not exist
       if (error.actual > last) throw error;
       await expire(stream, error.actual);
     }
@@ -54,9 +54,9 @@ export const createRetention = (client: EventStoreDBClient, deadlineMs: number):
 
   const truncate = async (stream: string, revision: Revision, deadline: number): Promise<void> => {
     const [last, metadata] = await Promise.all([lastEvent(stream), lastEvent(`$$${stream}`)]);
-    if (!last) return; // no stream, or nothing left of it
+    if (!last) return; // the stream does not exist or is empty
     const settings = (metadata?.data ?? {}) as { $tb?: number };
-    // Beyond its end the stream would hide what is yet to come; and what is truncated never comes back.
+    // A limit beyond the stream's end would hide future events, and truncation cannot be undone.
     const before = Math.min(revision, Number(last.revision) + 1);
     if (before <= (settings.$tb ?? 0)) return;
     const event = jsonEvent({ type: '$metadata', data: { ...settings, $tb: before } });
@@ -65,8 +65,8 @@ export const createRetention = (client: EventStoreDBClient, deadlineMs: number):
       await client.appendToStream(`$$${stream}`, event, { ...call, expectedRevision });
     } catch (error) {
       if (!(error instanceof WrongExpectedVersionError) || performance.now() > deadline) throw error;
-      // Someone else has changed the settings meanwhile, perhaps in an event that is not replicated yet.
-      await pause(AGAIN_MS);
+      // Another process changed the metadata, perhaps in an event that is not replicated yet.
+      await pause(RETRY_MS);
       await truncate(stream, revision, deadline);
     }
   };

@@ -8,15 +8,15 @@ import { createRetention } from './retention.ts';
 export interface EventStoreDbOptions {
   /** For example `esdb://localhost:2113?tls=false`, or `esdb://a:2113,b:2113,c:2113` for a cluster. */
   readonly url: string;
-  /** Milliseconds since the epoch: what expiry is measured by. */
+  /** Returns milliseconds since the epoch, for expiry. */
   readonly now: () => number;
-  /** Milliseconds until an append without an answer is an unknown outcome. Default 4,000. */
+  /** Milliseconds after which an unanswered append counts as an unknown outcome. Default 4,000. */
   readonly deadlineMs?: number;
-  /** Told of each subscription that ended and is made again, with the position that it goes on after. */
+  /** Called for each subscription that failed, with the position after which the next one starts. */
   readonly onStall?: (error: Error, after: Position | null) => void;
 }
 
-/** The event store on EventStoreDB 22.10 or later, one node or a cluster. Connects when it is first used. */
+/** Creates an event store on EventStoreDB 22.10 or later, one node or a cluster. Connects on first use. */
 export const createEventStoreDb = ({
   url,
   now,
@@ -30,7 +30,7 @@ export const createEventStoreDb = ({
     append: appender.append,
     ...createReader(client, now, deadlineMs, closing.signal),
     ...createRetention(client, deadlineMs),
-    // A tombstone is for ever.
+    // A tombstone cannot be removed.
     forgetNames: async () => 0,
     follow: (options) =>
       follow(

@@ -35,7 +35,7 @@ export interface Committer {
 
 export interface CommitterOptions {
   readonly url: string;
-  /** Milliseconds after which an append without an answer is an unknown outcome. */
+  /** Milliseconds after which an unanswered append counts as an unknown outcome. */
   readonly deadlineMs: number;
   /** Called after each commit with the last position in it. */
   readonly committed: (position: Position) => void;
@@ -43,26 +43,26 @@ export interface CommitterOptions {
 
 const BATCH_EVENTS = 512;
 const BATCH_BYTES = 4 * 1_048_576;
-/** Below this many waiting appends the store is never called busy, however slow the last commit was. */
-const NEVER_BUSY = 1_000;
+/** Shorter queues are never rejected, however slow the last commit was. */
+const MIN_QUEUE_TO_REJECT = 1_000;
 const BUSY_AFTER_MS = 2_000;
-/** How long a closing committer lets appends end, before it cuts its connection. */
+/** Time that running appends get at close, before the connection is cut. */
 const CLOSE_MS = 2_000;
 
 const expectedCode = (expected: ExpectedRevision): number =>
   expected === 'no_stream' ? -1 : expected === 'any' ? -2 : expected === 'stream_exists' ? -4 : expected;
 
 /**
- * Group commit: all appends that arrive while one transaction runs share the next. One connection, so that
- * the appends of a process keep their order. A lost connection is followed by a resend of the same ids,
- * which is harmless, until the deadline; then the outcome is unknown.
+ * Creates the group commit: appends that arrive during one transaction share the next. One connection keeps the process's
+ * appends in order. After a lost connection it resends the same ids, which is idempotent, until the deadline; then the
+ * outcome is unknown.
  */
 export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions): Committer => {
   let queue: Pending[] = [];
   let running: Promise<void> | null = null;
   let client: pg.Client | null = null;
   let closed = false;
-  /** Appends a millisecond, smoothed: what 'busy' is estimated from. */
+  /** Appends per millisecond, as a moving average; estimates whether the queue is too long. */
   let pace = 10;
 
   const connect = async (remainingMs: number): Promise<pg.Client> => {
@@ -73,7 +73,7 @@ export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions
       connectionTimeoutMillis: Math.max(1, Math.min(remainingMs, 2_000)),
       keepAlive: true,
     });
-    // Without a listener the death of the backend would end this process.
+    // Without a listener, a lost backend would end this process.
     fresh.on('error', () => forget(fresh));
     await fresh.connect();
     await fresh.query('set synchronous_commit = on');
@@ -98,7 +98,7 @@ export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions
         settle(batch, await within(connection.query<Outcome>(statement(batch)), deadline));
         return;
       } catch (error) {
-        if (isRefusal(error)) return alone(batch, error as Error);
+        if (isRefusal(error)) return commitSeparately(batch, error as Error);
         if (connection) forget(connection);
         if (closed || performance.now() >= deadline) {
           return fail(batch, sent ? new OutcomeUnknown(String(error)) : new StoreUnavailable(String(error)));
@@ -108,8 +108,8 @@ export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions
     }
   };
 
-  /** The server refused the statement: find the one append at fault, so that the others don't pay for it. */
-  const alone = async (batch: readonly Pending[], error: Error): Promise<void> => {
+  /** After a rejected statement, commits each append separately, so that only the faulty one fails. */
+  const commitSeparately = async (batch: readonly Pending[], error: Error): Promise<void> => {
     if (batch.length === 1) return fail(batch, new StoreUnavailable(error.message, { cause: error }));
     for (const append of batch) await commit([append]);
   };
@@ -137,8 +137,8 @@ export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions
       const before = performance.now();
       await commit(batch);
       pace += 0.1 * (batch.length / Math.max(0.1, performance.now() - before) - pace);
-      // In a crowd, what has arrived by now and the next appends of those just told share a commit instead of taking one
-      // each. Whoever appends alone goes on at once: it has gathered its crowd itself.
+      // After a group, waiting a turn lets the next appends of its callers share a commit. A single append needs no
+      // wait: there is probably no other caller.
       if (batch.length > 1) await nextTurn();
     }
     running = null;
@@ -148,16 +148,16 @@ export const createCommitter = ({ url, deadlineMs, committed }: CommitterOptions
     append: (stream, expected, events) =>
       new Promise((resolve, reject) => {
         if (closed) return reject(new StoreUnavailable('the event store is closed'));
-        if (queue.length > NEVER_BUSY && queue.length > pace * BUSY_AFTER_MS) {
+        if (queue.length > MIN_QUEUE_TO_REJECT && queue.length > pace * BUSY_AFTER_MS) {
           return reject(new StoreBusy(`${queue.length} appends are waiting`));
         }
         queue.push({ stream, expected, events, deadline: performance.now() + deadlineMs, resolve, reject });
-        // A turn of the event loop later, so that appends of this turn share the first transaction too.
+        // On the next turn of the event loop, so that appends of this turn share the transaction.
         running ??= nextTurn().then(run);
       }),
     close: async () => {
       await endsWithin(running ?? Promise.resolve(), CLOSE_MS);
-      // What is under way now fails with its connection, and what waits with it.
+      // Running and waiting appends now fail with the connection.
       closed = true;
       if (client) await endClient(client);
     },
@@ -196,7 +196,7 @@ const statement = (batch: readonly Pending[]): pg.QueryConfig => {
   };
 };
 
-/** The server's own refusal of the statement (not of the connection): nothing was written, and never will be. */
+/** Returns whether the server rejected the statement itself, so that nothing was or will be written. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && !/^(08|53|57P)/.test(error.code ?? '');
 
@@ -210,5 +210,5 @@ const within = <T>(work: Promise<T>, deadline: number): Promise<T> =>
   });
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-/** Of the event loop: what its sockets hold is read before. */
+/** Waits a turn of the event loop, in which its sockets are read. */
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -7,61 +7,61 @@ import type { Batch, FollowOptions, Position } from '../port.ts';
 import { COLUMNS, toRecordedEvent } from './rows.ts';
 
 const CHANNEL = 'doorplate_events';
-/** The safety net under a lost notification. */
+/** Catches lost notifications. */
 const POLL_MS = 5_000;
 const RETRY_MS = 250;
-/** The safety net while no notification can be heard. */
-const DEAF_POLL_MS = 300;
-/** Most of what one read brings, as stored. A single event may be larger. */
+/** Poll interval without a listening connection. */
+const UNNOTIFIED_POLL_MS = 300;
+/** Limit of one read, in stored bytes. A single event may exceed it. */
 const MAX_READ_BYTES = 4 * 1_048_576;
 const MIN_READ_BYTES = 65_536;
-/** After a read that took too long the next asks for so much less, then for twice as much each time. */
+/** A failed read divides the next size by this; each success doubles it. */
 const SHRINK = 4;
-/** Other processes hear of commits at once, and then at most this often. */
+/** Minimum interval between notifications of other processes. */
 const NOTIFY_MS = 20;
-/** How many positions a filtered read passes at once. */
+/** Number of positions that one filtered read covers. */
 const SPAN = 5_000;
 
 interface FollowerOptions {
   readonly url: string;
   readonly pool: pg.Pool;
   readonly now: () => number;
-  /** Whether another process may listen. */
-  readonly isHeard: () => boolean;
-  /** Told of each read of the log that failed. */
+  /** Returns whether another process may be listening. */
+  readonly hasOtherListeners: () => boolean;
+  /** Called for each failed read of the log. */
   readonly onStall: (error: Error, after: Position | null) => void;
 }
 
 export interface Follower {
   follow(options: FollowOptions): AsyncGenerator<Batch>;
-  /** Wakes the followers of this process at once and those of the others by a notification. */
+  /** Wakes the followers of this process at once and those of other processes by a notification. */
   committed(position: Position): void;
   close(): Promise<void>;
 }
 
 /**
- * Follows the log by position. Commits are serialised by the writers' lock, so what is visible below the
- * highest visible position is complete and a cursor that holds one number misses nothing.
+ * Creates followers of the log. The writers' lock serializes commits, so everything below the highest visible position is
+ * complete and a single position is a sufficient cursor.
  */
-export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOptions): Follower => {
+export const createFollower = ({ url, pool, now, hasOtherListeners, onStall }: FollowerOptions): Follower => {
   const following = new Set<Wakeup>();
   const closing = new AbortController();
   const own = randomUUID();
   const NOTIFY = `select pg_notify('${CHANNEL}', '${own}')`;
   let notifying: NodeJS.Timeout | null = null;
-  let again = false;
+  let notifyAgain = false;
 
   const wake = (): void => {
     for (const wakeup of following) wakeup.wake();
   };
 
   const notify = (): void => {
-    again = notifying !== null;
-    if (again) return;
+    notifyAgain = notifying !== null;
+    if (notifyAgain) return;
     pool.query(NOTIFY).catch(() => undefined);
     notifying = setTimeout(() => {
       notifying = null;
-      if (again) notify();
+      if (notifyAgain) notify();
     }, NOTIFY_MS);
   };
 
@@ -72,7 +72,7 @@ export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOpt
     onNotification: (_channel, payload) => {
       if (payload !== own) wake();
     },
-    // What was committed before is not notified again.
+    // Commits before the connection are not notified again.
     ready: wake,
   });
 
@@ -94,22 +94,22 @@ export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOpt
 
   async function* follow(options: FollowOptions): AsyncGenerator<Batch> {
     const signal = AbortSignal.any([options.signal, closing.signal]);
-    const most = { events: options.batchSize ?? 500, bytes: MAX_READ_BYTES };
-    let size = most;
+    const limit = { events: options.batchSize ?? 500, bytes: MAX_READ_BYTES };
+    let size = limit;
     let after = options.after;
-    // A commit that is heard of during a read is not slept over: the alarm remembers.
+    // The wakeup stays set if a commit arrives during a read, so the next wait returns at once.
     const wakeup = createWakeup();
     following.add(wakeup);
     try {
       while (!signal.aborted) {
         const rows = await read(after, size, options.prefixes);
         if (signal.aborted) return;
-        size = rows === null ? shrunk(size) : grown(size, most);
+        size = rows === null ? shrunk(size) : grown(size, limit);
         const last = rows?.at(-1);
         if (rows && last) {
           after = BigInt(last.position) as Position;
           const instant = now();
-          // The last row of a filtered read may be a place without an event.
+          // The last row of a filtered read may be a position without an event.
           const events = rows
             .filter((row) => row.stream !== null)
             .map(toRecordedEvent)
@@ -118,7 +118,7 @@ export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOpt
           continue;
         }
         listener.ensure();
-        const pollMs = listener.isListening() ? POLL_MS : DEAF_POLL_MS;
+        const pollMs = listener.isListening() ? POLL_MS : UNNOTIFIED_POLL_MS;
         await wakeup.wait(rows === null ? RETRY_MS : pollMs, signal);
       }
     } finally {
@@ -130,7 +130,7 @@ export const createFollower = ({ url, pool, now, isHeard, onStall }: FollowerOpt
     follow,
     committed: () => {
       wake();
-      if (isHeard()) notify();
+      if (hasOtherListeners()) notify();
     },
     close: async () => {
       closing.abort();
@@ -151,12 +151,12 @@ const shrunk = ({ events, bytes }: ReadSize): ReadSize => ({
   bytes: Math.max(MIN_READ_BYTES, Math.floor(bytes / SHRINK)),
 });
 
-const grown = ({ events, bytes }: ReadSize, most: ReadSize): ReadSize => ({
-  events: Math.min(most.events, events * 2),
-  bytes: Math.min(most.bytes, bytes * 2),
+const grown = ({ events, bytes }: ReadSize, limit: ReadSize): ReadSize => ({
+  events: Math.min(limit.events, events * 2),
+  bytes: Math.min(limit.bytes, bytes * 2),
 });
 
-/** Rows up to the one with which a read holds the wanted bytes, as they are stored. */
+/** Limits a read by stored bytes; the row that passes the limit is included. */
 const WITHIN_BYTES = `where coalesce(e.bytes_before, 0) < $3 order by e.position`;
 const BYTES_BEFORE = `
   sum(pg_column_size(e.data) + pg_column_size(e.metadata))
@@ -168,8 +168,8 @@ const ALL = `
   ${WITHIN_BYTES}`;
 
 /**
- * Events of the streams wanted, then the place up to which there are no more of them: the end of the span, unless
- * the limit cut it short.
+ * Selects events of the wanted streams, then a last row with the position that the read has covered: the end of the
+ * span, unless the limit was reached first.
  */
 const SOME = `
   with span as (

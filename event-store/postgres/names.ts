@@ -9,7 +9,7 @@ interface NameRow {
   readonly old: boolean;
 }
 
-/** Goes through the names of all streams, in pages, and forgets those that may be forgotten. `now` in milliseconds. */
+/** Scans all stream names in pages and forgets those that may be forgotten. `now` in milliseconds. */
 export const forgetNames = async (
   pool: pg.Pool,
   now: number,
@@ -38,7 +38,7 @@ export const forgetNames = async (
 
 const namesOf = (rows: readonly NameRow[]): string[] => rows.map(({ name }) => name);
 
-/** Streams that an earlier version deleted count as deleted now. */
+/** Dates streams that an earlier version deleted without a date. */
 const date = async (pool: pg.Pool, names: readonly string[], now: number): Promise<void> => {
   if (names.length === 0) return;
   await pool.query(
@@ -56,7 +56,7 @@ const forget = async (
   const client = await pool.connect();
   let deleted: number | null;
   try {
-    // The writers' lock before the statement: it sees every successor that an append has begun.
+    // The lock precedes the statement's snapshot, which therefore includes every successor that an append has created.
     await client.query('begin; select eventlog.lock_writer()');
     ({ rowCount: deleted } = await client.query(
       `delete from eventlog.stream s using unnest($1::text[], $2::text[]) as f (name, successor)

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { COLUMNS } from './rows.ts';
 
-/** Runs a named statement; what it throws reaches every reader who shares it. */
+/** Runs a named statement. Its error reaches every reader that shares it. */
 export type Query = (name: string, text: string, values: unknown[]) => Promise<pg.QueryResultRow[]>;
 
 interface Wanted {
@@ -11,9 +11,9 @@ interface Wanted {
   reject(reason: unknown): void;
 }
 
-/** Rows in a page, and streams in a statement. */
+/** Rows per page, and streams per statement. */
 export const PAGE = 1_000;
-const MOST = 100;
+const MAX_STREAMS = 100;
 
 const FORWARDS = `
   select q.n::int as n, e.*
@@ -26,8 +26,8 @@ const FORWARDS = `
   order by q.n, e.revision`;
 
 /**
- * Pages of streams, forwards. Readers who come in the same turn of the event loop share one statement: many commands
- * each read a short stream at once, and a round trip costs more than the rows.
+ * Reads pages of streams, forwards. Readers of the same turn of the event loop share a statement, because for short streams a
+ * round trip costs more than the rows.
  */
 export const createPages = (query: Query) => {
   let waiting: Wanted[] = [];
@@ -47,11 +47,11 @@ export const createPages = (query: Query) => {
     }
   };
 
-  /** At most `PAGE` rows of the stream from a revision on. */
+  /** Returns at most `PAGE` rows of the stream from a revision on. */
   return (stream: string, from: number): Promise<pg.QueryResultRow[]> =>
     new Promise((resolve, reject) => {
       waiting.push({ stream, from, resolve, reject });
       if (waiting.length === 1) setImmediate(() => void flush());
-      else if (waiting.length >= MOST) void flush();
+      else if (waiting.length >= MAX_STREAMS) void flush();
     });
 };

@@ -19,33 +19,33 @@ import { COLUMNS, toRecordedEvent } from './rows.ts';
 
 export interface PostgresEventStoreOptions {
   readonly url: string;
-  /** Milliseconds since the epoch: what expiry is measured by. */
+  /** Returns milliseconds since the epoch, for expiry. */
   readonly now: () => number;
-  /** Milliseconds until an append without an answer is an unknown outcome. Default 4,000. */
+  /** Milliseconds after which an unanswered append counts as an unknown outcome. Default 4,000. */
   readonly deadlineMs?: number;
-  /** Whether another process may follow the log and must hear of commits at once. Default: yes. */
-  readonly isHeard?: () => boolean;
-  /** Told of each read of the log that failed and is repeated, with the position that it began after. */
+  /** Returns whether another process may follow the log and needs notifications. Default: yes. */
+  readonly hasOtherListeners?: () => boolean;
+  /** Called for each failed read of the log, with the position that it started after; the read is retried. */
   readonly onStall?: (error: Error, after: Position | null) => void;
 }
 
 const DELETE_ROWS = 2_000;
 
-/** The embedded event store, in the schema `eventlog` of a PostgreSQL that the migrations have prepared. */
+/** Creates the embedded event store in the schema `eventlog` of a migrated PostgreSQL database. */
 export const createPostgresEventStore = (options: PostgresEventStoreOptions): EventStore => {
-  const { url, now, deadlineMs = 4_000, isHeard = () => true, onStall = () => undefined } = options;
+  const { url, now, deadlineMs = 4_000, hasOtherListeners = () => true, onStall = () => undefined } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max: 8,
     application_name: 'doorplate read',
-    // Deletions are all that it writes. One that a crash of the server takes back takes what came of it along.
-    // Plans made on a small log must not read a large one, or a long stream, from end to end.
+    // It writes only deletions, and losing one in a server crash is harmless because its consequences are lost too.
+    // A plan cached while the log was small must not scan a large log or a long stream.
     options: '-c synchronous_commit=off -c enable_seqscan=off -c enable_sort=off -c enable_bitmapscan=off',
     connectionTimeoutMillis: 2_000,
     query_timeout: deadlineMs,
   });
   pool.on('error', () => undefined);
-  const follower = createFollower({ url, pool, now, isHeard, onStall });
+  const follower = createFollower({ url, pool, now, hasOtherListeners, onStall });
   const committer = createCommitter({ url, deadlineMs, committed: follower.committed });
 
   const query = async <R extends pg.QueryResultRow>(name: string, text: string, values: unknown[]) => {
@@ -74,7 +74,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     let left = read.limit ?? Number.POSITIVE_INFINITY;
     while (left > 0) {
       const size = Math.min(left, PAGE);
-      // A few events at most are wanted of a read with a limit; it goes by itself, as do those from the end.
+      // A read with a limit needs few rows, so it does not share a statement; backward reads never do.
       const alone = backwards || read.limit !== undefined;
       const rows = await (alone ? readAlone(stream, backwards, from, size) : pageOf(stream, from));
       const instant = now();
@@ -125,7 +125,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     expire: async (stream, last) => {
       const rows = await query<{ revision: number }>(
         'expire',
-        // The writers' lock: an append that is under way would not see that the stream expires.
+        // The writers' lock is needed because a concurrent append would not see that the stream expires.
         `with head as (select name, revision from eventlog.stream
                        where name = $1 and (select eventlog.lock_writer()) for update),
               done as (update eventlog.stream s set expired = true, expired_at = coalesce(s.expired_at, $3) from head

@@ -7,10 +7,7 @@ import { type FollowingProcessor, traceOf } from '../follow.ts';
 
 export const BILLING_PROCESSOR = 'bill-completed-reveals';
 
-/**
- * Gives every completed reveal its entry in the partner's ledger. A completion that has expired since, because this
- * processor stood still for so long, is billed like any other: nothing deletes it before this processor has passed it.
- */
+/** Bills every completed reveal to its partner's ledger, including reveals that expired while this processor lagged. */
 export const billCompletedReveals = (store: EventStore, clock: Clock): FollowingProcessor => {
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
     const completions = events.flatMap((stored) => completionOf(stored, clock.now()));
@@ -21,7 +18,7 @@ export const billCompletedReveals = (store: EventStore, clock: Clock): Following
     name: BILLING_PROCESSOR,
     prefixes: [REVEAL_PREFIX],
     includeExpired: true,
-    // An entry goes past the last one's position alone, so the completions of a partner must not overtake each other.
+    // The ledger ignores positions at or before its last one, so a partner's completions must stay in order.
     lane: ({ data }) => String((data as { partner_id?: unknown } | null)?.partner_id),
     handle: (event) => handleAll([event]),
     handleAll,

@@ -1,14 +1,13 @@
 import { plainName } from '../../domain/domains/hostname.ts';
 
-/** What is needed of `dns.promises.Resolver`: it asks DNS servers alone, never `/etc/hosts`. */
+/** The part of `dns.promises.Resolver` in use: it queries DNS servers only and never reads `/etc/hosts`. */
 export interface CnameResolver {
   resolveCname(name: string): Promise<string[]>;
-  /** Ends what it was asked. */
   cancel(): void;
 }
 
-/** Why a name does not point here; `last_error` of a domain (docs/domains.md). */
-export type LookError =
+/** Why a name does not point to the service: `last_error` of a domain (docs/domains.md). */
+export type CnameError =
   | 'no_such_name'
   | 'no_cname'
   | 'points_elsewhere'
@@ -17,21 +16,21 @@ export type LookError =
   | 'dns_timeout'
   | 'dns_error';
 
-/** More CNAMEs in a row than a name of good faith has. */
-const MOST_HOPS = 8;
+/** Longer than any legitimate chain of CNAMEs. */
+const MAX_HOPS = 8;
 
 /**
- * Follows the CNAMEs of a name until one is the target; null: it is, else why not. No answer says nothing about the
- * name, and is told apart from one that does.
+ * Follows the CNAMEs of a name to the target. DNS failures get errors of their own, because they say nothing about the name.
  * @param target in the form of `plainName`
- * @param signal ends the look: what has not come by then is a time-out
+ * @param signal cancels the DNS queries; the result is then `dns_timeout`
+ * @returns null if the name points to the target
  */
-export const lookWhere = async (
+export const checkCname = async (
   resolver: CnameResolver,
   name: string,
   target: string,
   signal: AbortSignal,
-): Promise<LookError | null> => {
+): Promise<CnameError | null> => {
   const cancel = (): void => resolver.cancel();
   signal.addEventListener('abort', cancel);
   try {
@@ -46,7 +45,7 @@ const follow = async (
   name: string,
   target: string,
   signal: AbortSignal,
-): Promise<LookError | null> => {
+): Promise<CnameError | null> => {
   const seen = [plainName(name)];
   for (let at = seen[0] ?? '', hops = 0; ; hops += 1) {
     if (signal.aborted) return 'dns_timeout';
@@ -56,7 +55,7 @@ const follow = async (
     at = next.name;
     if (at === target) return null;
     if (seen.includes(at)) return 'cname_loop';
-    if (hops + 1 === MOST_HOPS) return 'cname_too_long';
+    if (hops + 1 === MAX_HOPS) return 'cname_too_long';
     seen.push(at);
   }
 };
@@ -74,7 +73,7 @@ const cnameOf = async (
   name: string,
 ): Promise<{ readonly name: string } | NoCname> => {
   try {
-    // A name has one at most (RFC 1034 section 3.6.2).
+    // A name has at most one CNAME (RFC 1034 section 3.6.2).
     const [cname] = await resolver.resolveCname(name);
     return cname === undefined ? 'no_cname' : { name: plainName(cname) };
   } catch (error) {

@@ -32,9 +32,9 @@ export const KEEPING_PROCESSOR = 'keep-domains';
 const followed = { ...domainEvents, ...domainSlotEvents, ...trackerEvents };
 
 /**
- * Completes what takes more than one stream: a place without its name, a name without its place, the domains of a
- * deleted tracker. Each event is answered by what both streams say now, so that any of them may come late or again. It
- * also sees to it that somebody looks where a claimed name points.
+ * Completes domain changes that span two streams: a slot without its name, a name without its slot, the domains of a
+ * deleted tracker. Each handler compares the current state of both streams, so late and repeated events are harmless. It
+ * also schedules the CNAME check of a claimed name.
  */
 export const keepDomains = ({ store, pool, clock }: KeepingDeps): FollowingProcessor => {
   const deps = { names: createNamesBatcher(store), slots: createSlotsBatcher(store) };
@@ -56,10 +56,10 @@ export const keepDomains = ({ store, pool, clock }: KeepingDeps): FollowingProce
         case 'domains.PlaceFreed.v1':
           return releaseUnlessKept(deps, event.data, context);
         case 'domains.DomainClaimed.v1':
-          await lookAtOnce(pool, event.data, at);
+          await scheduleCheck(pool, event.data, at);
           return releaseUnlessKept(deps, event.data, context);
         case 'domains.DomainReleased.v1':
-          return lookNoMore(pool, event.data.domain_id);
+          return cancelChecks(pool, event.data.domain_id);
         case 'trackers.TrackerDeleted.v1':
           return closeSlots(deps, event.data.tracker_id, context);
         case 'domains.PlacesClosed.v1':
@@ -69,7 +69,7 @@ export const keepDomains = ({ store, pool, clock }: KeepingDeps): FollowingProce
   };
 };
 
-const lookAtOnce = async (
+const scheduleCheck = async (
   pool: pg.Pool,
   { domain_id, hostname, partner_id }: Readonly<Record<'domain_id' | 'hostname' | 'partner_id', string>>,
   at: number,
@@ -84,6 +84,6 @@ const lookAtOnce = async (
   );
 };
 
-const lookNoMore = async (pool: pg.Pool, domainId: string): Promise<void> => {
+const cancelChecks = async (pool: pg.Pool, domainId: string): Promise<void> => {
   await pool.query('delete from work.domain_look where domain_id = $1', [domainId]);
 };

@@ -1,24 +1,23 @@
-/** How the owner of a host name shows whose it is: a TXT record that holds the partner's token. */
+/** Ownership proof of a host name: a TXT record that holds the partner's token. */
 
 export interface TxtResolver {
   resolveTxt(name: string): Promise<string[][]>;
-  /** Ends what it was asked. */
   cancel(): void;
 }
 
-/** Where the record stands. */
+/** Returns the name of the TXT record. */
 export const proofName = (hostname: string): string => `_doorplate.${hostname}`;
 
 /**
- * Makes the token of a partner for a name, which nobody can guess.
- * @param digest keyed
+ * Derives the token of a partner for a host name.
+ * @param digest keyed digest, so that tokens cannot be guessed
  */
 export const proofToken = (digest: (text: string) => string, hostname: string, partnerId: string): string =>
   digest(`domain proof ${partnerId} ${hostname}`);
 
 /**
- * Looks whether the name's TXT record holds a token.
- * @param signal ends the look; false then, and whenever DNS does not answer
+ * Checks whether the name's TXT record holds the token.
+ * @param signal cancels the DNS query; the result is then false, as for any DNS failure
  */
 export const hasToken = async (
   resolver: TxtResolver,
@@ -31,7 +30,7 @@ export const hasToken = async (
   try {
     if (signal.aborted) return false;
     const records = await resolver.resolveTxt(proofName(hostname));
-    // A long value comes in pieces (RFC 7208 section 3.3).
+    // DNS splits a long TXT value into several strings (RFC 7208 section 3.3).
     return records.some((pieces) => pieces.join('').trim() === token);
   } catch {
     return false;

@@ -21,10 +21,10 @@ export interface AttemptOptions extends EnrichmentStreams {
   readonly clock: Clock;
   readonly log: Logger;
   readonly chain: readonly Provider[];
-  /** The longest that asking the whole chain can take, milliseconds. */
+  /** Time limit of the whole provider chain, milliseconds. */
   readonly attemptMs: number;
   readonly retryBaseMs: number;
-  /** 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
   readonly onAttempt?: (outcome: 'completed' | 'failed') => void;
 }
@@ -35,17 +35,14 @@ interface DueWork {
   readonly attempt: number;
 }
 
-/** While PostgreSQL does not answer. */
-const AGAIN_MS = 500;
-/** Under load what comes due meanwhile shares the next look. */
+/** Wait after a failed query. */
+const RETRY_MS = 500;
+/** Work that becomes due within this time shares the next poll. */
 const GATHER_MS = 20;
-/** Between an attempt's end and its append, and for clocks that differ. */
+/** Allows for the append after the attempt and for clock skew between workers. */
 const LEASE_MARGIN_MS = 15_000;
 
-/**
- * Makes the enrichment attempts that are due: claimed row by row, so any number of workers add up, each at
- * most `atOnce` at a time.
- */
+/** Makes the enrichment attempts that are due. Workers share the load through claims, each at most `atOnce` at a time. */
 export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) => {
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
@@ -54,7 +51,10 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
   const start = (work: DueWork): void => {
     const attempt = makeAttempt(options, work, stopping.signal)
       .catch((error: unknown) => {
-        options.log.warn({ error: String(error), round: work.round }, 'an attempt was not recorded');
+        options.log.warn(
+          { error: String(error), round: work.round },
+          'enrichment attempt was not recorded; retried after its lease',
+        );
       })
       .finally(() => {
         running.delete(attempt);
@@ -66,9 +66,9 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
   const loop = (async () => {
     while (!stopping.signal.aborted) {
       const room = atOnce - running.size;
-      let waitMs = AGAIN_MS;
+      let waitMs = RETRY_MS;
       if (room > 0) {
-        const due = await takeDue(options, room).catch(() => ({ work: [], waitMs: AGAIN_MS }));
+        const due = await claimDueAttempts(options, room).catch(() => ({ work: [], waitMs: RETRY_MS }));
         for (const work of due.work) start(work);
         if (due.work.length === room) continue;
         await setTimeout(GATHER_MS);
@@ -79,9 +79,9 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
   })();
 
   return {
-    /** Something may be due: look at once. */
+    /** Wakes the loop, because an attempt may be due. */
     nudge: wakeup.wake,
-    /** Lets running attempts end; what is claimed and not begun is due again after its lease. */
+    /** Waits for running attempts. Claimed attempts that have not started are due again after their lease. */
     stop: async (): Promise<void> => {
       stopping.abort();
       await loop;
@@ -97,11 +97,11 @@ const unclaimedWork = (due: string): string => `
   where ${due} and not ${IS_CLAIMED}`;
 
 /**
- * The earliest of each partner, then the second of each. Those of the same turn come in random order, as often a single
- * one is taken: by time, it would be that of the partner with the longest backlog. The claim is looked up row by row, in a
- * CASE: as a join, the planner compares every row with every live claim.
+ * Round robin over partners: the earliest of each, then the second. Within a turn the order is random, because by time a
+ * limit of one would always pick the partner with the longest backlog. The CASE makes the planner look up claims row by
+ * row; as a join it compares every row with every live claim.
  */
-const IN_TURN = `
+const ROUND_ROBIN = `
   select own.ip from (
     with recursive askers as (
       (select asked_by from read.enrichment_work order by asked_by limit 1)
@@ -117,14 +117,14 @@ const IN_TURN = `
 /** Exported for tests. */
 export const DUE_ENRICHMENTS: DueAttempts = {
   name: 'claim_due_enrichments',
-  select: `${unclaimedWork(`w.ip = any (array(${IN_TURN}))`)} for update of w skip locked`,
+  select: `${unclaimedWork(`w.ip = any (array(${ROUND_ROBIN}))`)} for update of w skip locked`,
   selectAhead: `${unclaimedWork('coalesce(w.last_attempt_at, w.requested_at) > $5')}
                 limit $2 for update of w skip locked`,
   mark: 'enrichment',
   next: 'select min(next_attempt_at) from read.enrichment_work',
 };
 
-const takeDue = async (
+const claimDueAttempts = async (
   { pool, clock, attemptMs }: AttemptOptions,
   limit: number,
 ): Promise<{ readonly work: readonly DueWork[]; readonly waitMs: number }> => {
@@ -156,7 +156,7 @@ const attemptOn = async (
   if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return null;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
   const answers = await askChain(chain, ip, signal);
-  // An attempt cut short by this process's end is none: it is due again after its lease.
+  // An attempt that the shutdown cut short has no result; it is due again after its lease.
   if (stopping.aborted && answers.some((answer) => 'failure' in answer)) return null;
   const at = clock.now();
   const combined = combineAnswers(ip, answers, state.saved, at);

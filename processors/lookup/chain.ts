@@ -7,18 +7,18 @@ import { type Mapping, mappingSchema } from './http-mapping.ts';
 import { createHttpProvider } from './http-provider.ts';
 import type { Provider } from './provider.ts';
 
-/** A few well-known public ranges, so that a newcomer's first lookup finds something. */
+/** A few well-known public ranges, so that the first lookup of a new installation finds a company. */
 const SAMPLE = fileURLToPath(new URL('../../data/directory.sample.jsonl', import.meta.url));
 const OVERHEAD_MS = 2_000;
 
 export interface Chain {
   readonly providers: readonly Provider[];
-  /** The longest that asking all of them can take, milliseconds. */
+  /** Time limit of the whole chain, milliseconds. */
   readonly longestMs: number;
   close(): Promise<void>;
 }
 
-/** The providers in the configured order. @throws Error that names the variable and the fault */
+/** Builds the providers in the configured order. @throws Error that names the variable and the fault */
 export const buildChain = async (config: Config, log: Logger): Promise<Chain> => {
   const providers: (Provider & { close(): Promise<void> | void })[] = [];
   for (const name of config.ENRICHMENT_PROVIDERS) {

@@ -3,14 +3,14 @@ import { parseAddress } from '../../domain/kernel/address.ts';
 import type { ProviderRecord } from '../../domain/lookup/result.ts';
 import { parseProviderRecord } from './provider-record.ts';
 
-/** Answers by longest prefix. */
+/** Finds the record of the longest matching prefix. */
 export interface Directory {
   find(ip: string): ProviderRecord | null;
 }
 
 type Family = 'ipv4' | 'ipv6';
 
-/** The address's first `bits` bits, as a key. */
+/** Returns the address's first `bits` bits as a map key. */
 const prefixKey = (bytes: readonly number[], bits: number): string => {
   const whole = bits >> 3;
   const kept = bytes.slice(0, whole);
@@ -30,7 +30,7 @@ const parseBlock = (cidr: string): { family: Family; bytes: number[]; bits: numb
 };
 
 /**
- * Reads JSON Lines of `{cidr, match_type, network, company, fresh_for_days}`.
+ * Parses JSON Lines of `{cidr, match_type, network, company, fresh_for_days}`.
  * @throws Error that names the first wrong line
  */
 export const parseDirectory = (text: string): Directory => {

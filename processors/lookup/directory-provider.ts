@@ -21,9 +21,9 @@ const read = async (file: string): Promise<Directory> => {
 };
 
 /**
- * The operator's own file of address blocks, JSON Lines or MMDB (by its ending `.mmdb`), longest prefix first. A
- * changed file is taken up within seconds; one that cannot be read then is reported, and the last good one serves.
- * @throws Error that names the file and the fault, at the start alone
+ * Creates a provider from the operator's file of address blocks, JSON Lines or MMDB (by the ending `.mmdb`). A changed
+ * file is reloaded within seconds; if it cannot be read, the last good one stays in use.
+ * @throws Error that names the file and the fault, at startup only
  */
 export const createDirectoryProvider = async (
   file: string,
@@ -37,12 +37,12 @@ export const createDirectoryProvider = async (
     read(file).then(
       (fresh) => {
         directory = fresh;
-        log.info({ file }, 'the directory was read again');
+        log.info({ file }, 'directory file reloaded');
       },
       (error: Error) =>
         log.error(
           { file, error: error.message },
-          'the changed directory cannot be read: the last good one serves',
+          'changed directory file cannot be read; the last good version stays in use',
         ),
     );
   };

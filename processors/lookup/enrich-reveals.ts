@@ -13,22 +13,21 @@ export interface EnrichRevealsDeps {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly digest: (ip: string) => string;
-  /** The visitor's public address; null: it is not public, or the session has expired. */
+  /** Returns the visitor's public address; null if it is not public or the session has expired. */
   readonly addressOf: (partnerId: string, sessionId: string) => Promise<string | null>;
-  /** Asks for the work on an address; false where the shared intake, or the partner's part of it, is full. */
+  /** Requests the enrichment of an address; false if the shared intake or the partner's part of it is full. */
   readonly request: (ip: string, partnerId: string, context: CommandContext) => Promise<boolean>;
-  /** Told once a reveal waits: its result may have come before that. By the digest of the address. */
+  /** Called after a reveal was recorded as waiting, because its result may have arrived before that. */
   readonly onAwaited: (ip: string, digest: string) => Promise<void>;
 }
 
 export const ENRICHING_PROCESSOR = 'enrich-reveals';
 
-const AT_ONCE = 100;
+const MAX_REVEALS_PER_RUN = 100;
 
 /**
- * What a pending reveal waits for is asked for here and not by its request, so that nothing is lost between the two.
- * It waits in a table, by the digest of its address: no event of a reveal names that, and no event of the work on the
- * address leads to a reveal (architecture, rule 13).
+ * Requests the enrichment that a pending reveal needs. The reveal waits in a table by the digest of its address: no event
+ * of a reveal names the address, and no event of an enrichment leads to a reveal (architecture, rule 13).
  */
 export const enrichReveals = ({
   pool,
@@ -68,24 +67,24 @@ export const enrichReveals = ({
     handle,
     handleAll: async (events) => {
       const has = (type: string): boolean => events.some((event) => event.type === type);
-      // A reveal that was completed with its request never waits for anything.
+      // A reveal that was completed together with its request needs no enrichment.
       if (has('reveals.RevealRequested.v1') && has('reveals.RevealCompleted.v1')) return;
       for (const event of events) await handle(event);
     },
   };
 };
 
-/** Ids of its own, as it is a trace of its own (`apart`): the work's events have the address in clear, and must not lead from it to a reveal or session. */
+/** Starts new ids without a trace: enrichment events hold the address in clear and must not lead to a reveal or session. */
 const unrelated = (clock: Clock): CommandContext => {
   const id = uuid();
   return { correlationId: id, causationId: id, at: clock.now() };
 };
 
 /**
- * The oldest of each partner, then the second of each: a backlog of one partner delays no other partner. Partners of the
- * same turn come in random order, so that none is always beyond what the intake admits.
+ * Round robin over partners: the oldest of each, then the second, so that one partner's backlog delays no other. Within a
+ * turn the order is random, so that no partner is always beyond the intake's capacity.
  */
-const LEFT_BY_TURNS = `
+const ROUND_ROBIN = `
   with recursive waiting as (
     (select partner_id from work.awaited_result where not asked order by partner_id limit 1)
     union all
@@ -95,16 +94,16 @@ const LEFT_BY_TURNS = `
   select reveal_id, session_id, own.partner_id
   from waiting w, lateral (
     select a.*, row_number() over (order by reveal_id) as turn from work.awaited_result a
-    where not asked and a.expires_at > $1 and a.partner_id = w.partner_id order by reveal_id limit ${AT_ONCE}) own
-  order by turn, random() limit ${AT_ONCE}`;
+    where not asked and a.expires_at > $1 and a.partner_id = w.partner_id order by reveal_id limit ${MAX_REVEALS_PER_RUN}) own
+  order by turn, random() limit ${MAX_REVEALS_PER_RUN}`;
 
-/** What has expired goes with its reveal: by time alone, a clock that is ahead would have reveals wait for ever. */
+/** Requires that the reveal's row is gone: by time alone, a fast clock would delete rows of reveals that still wait. */
 const FORGET_EXPIRED = `
   delete from work.awaited_result a where a.expires_at <= $1
     and not exists (select from read.reveal r where r.reveal_id = a.reveal_id)`;
 
-/** Asks again for what found the intake full, partners in turn, and forgets what has expired. */
-export const askForLeftReveals = async ({
+/** Retries the enrichment requests that the full intake refused, and deletes expired rows. */
+export const retryRefusedReveals = async ({
   pool,
   clock,
   addressOf,
@@ -113,7 +112,7 @@ export const askForLeftReveals = async ({
   const now = new Date(clock.now());
   await pool.query(FORGET_EXPIRED, [now]);
   const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>(
-    LEFT_BY_TURNS,
+    ROUND_ROBIN,
     [now],
   );
   const refused = new Set<string>();

@@ -5,13 +5,13 @@ import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { RESULT_KEPT_DAYS } from '../../domain/lookup/result.ts';
 import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type Consumers, createPassage } from '../consumers.ts';
+import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface ForgetResultsOptions extends EnrichmentStreams {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly consumers: Consumers;
-  /** Waits until the read model of lookups has come to a place; false after a time limit. */
+  /** Waits until the read model of lookups reaches a position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;
   /** Ends a run between two results. */
   readonly signal: AbortSignal;
@@ -20,15 +20,15 @@ export interface ForgetResultsOptions extends EnrichmentStreams {
 const BATCH = 500;
 
 /**
- * Forgets the results that nobody has asked for in 400 days, and deletes the streams of those that were forgotten.
- * `forget` drops what told of such a stream. A crash in between is completed by the next run.
+ * Forgets results that no partner has asked for in 400 days and deletes their streams. The next run completes an
+ * interrupted one. `forget` deletes the row of a deleted stream from the read model.
  */
 export const forgetResults = async (
   options: ForgetResultsOptions,
   forget: (stream: string) => Promise<void>,
 ): Promise<void> => {
   const { store, pool, clock, projected } = options;
-  // What the run before has forgotten is still to be found until then.
+  // Until the previous run's events are projected, its results still appear as due.
   if (!(await projected(await store.head()))) return;
   const lastDay = utcDay(clock.now() - RESULT_KEPT_DAYS * DAY);
   const last = await forgetUnasked(options, lastDay);
@@ -36,7 +36,7 @@ export const forgetResults = async (
   if (await projected(last)) await deleteForgotten(options, forget);
 };
 
-/** @returns the position of the last event that tells of it; null: nothing was forgotten */
+/** @returns the position of the last event; null if no result was forgotten */
 const forgetUnasked = async (options: ForgetResultsOptions, lastDay: string): Promise<Position | null> => {
   const { store, pool, clock, signal } = options;
   let last: Position | null = null;
@@ -68,12 +68,12 @@ const forgetUnasked = async (options: ForgetResultsOptions, lastDay: string): Pr
   return last;
 };
 
-/** Deletes the streams that have ended, once everybody has passed their last event. */
+/** Deletes the streams of forgotten results after all consumers have passed their last event. */
 const deleteForgotten = async (
   { store, pool, consumers, signal }: ForgetResultsOptions,
   forget: (stream: string) => Promise<void>,
 ): Promise<void> => {
-  const passed = await createPassage(pool, consumers).passed();
+  const passed = await createConsumerProgress(pool, consumers).passed();
   if (passed === null) return;
   const { rows } = await pool.query<{ stream: string; last_revision: number }>(
     'select stream, last_revision from read.forgotten_lookup where last_position <= $1',
@@ -84,7 +84,7 @@ const deleteForgotten = async (
     try {
       await store.expire(stream, last_revision);
     } catch (error) {
-      // Its last event may not be the newest that any reader sees: the next run finds it again.
+      // An event that no reader sees yet may follow; the next run retries.
       if (error instanceof WrongExpectedRevision) continue;
       throw error;
     }

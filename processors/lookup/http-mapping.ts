@@ -9,7 +9,7 @@ const fields = [
   ...Object.keys(companySchema.shape).map((name) => `company.${name}`),
 ];
 
-/** Our fields (`match_type`, `company.name`, `network.is_isp` …) → JSON Pointers (RFC 6901) in a vendor's answer. */
+/** Maps our fields (`match_type`, `company.name`, `network.is_isp` …) to JSON Pointers (RFC 6901) in a vendor's response. */
 export const mappingSchema = z.partialRecord(z.enum(fields), pointer);
 export type Mapping = z.output<typeof mappingSchema>;
 
@@ -24,8 +24,8 @@ const resolve = (document: unknown, path: string): unknown => {
 };
 
 /**
- * A vendor's answer as a record of ours, not yet checked. Where `match_type` is not mapped, a company's name
- * makes a company, and `is_isp` an ISP.
+ * Converts a vendor's response to an unvalidated record. If `match_type` is not mapped, a company name implies
+ * `company`, and `is_isp` implies `isp`.
  */
 export const applyMapping = (mapping: Mapping, answer: unknown): unknown => {
   const network: Record<string, unknown> = {};

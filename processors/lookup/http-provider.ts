@@ -6,25 +6,25 @@ import type { Provider } from './provider.ts';
 import { parseProviderRecord } from './provider-record.ts';
 
 export interface HttpProviderOptions {
-  /** With `{ip}` where the address goes. */
+  /** URL with `{ip}` for the address. */
   readonly url: string;
   readonly token: string | undefined;
-  /** For the whole attempt, a retry of a lost connection included. */
+  /** Time limit of the whole attempt, including the retry after a lost connection. */
   readonly timeoutMs: number;
   readonly mapping: Mapping | null;
 }
 
-const LARGEST_ANSWER = 262_144;
+const MAX_RESPONSE_BYTES = 262_144;
 
 /**
- * A provider behind HTTP: 200 with a record, 404 for an address that it does not know. Anything else is a
- * failure, and so is an answer of the wrong shape; the message never holds the URL or the token.
+ * Creates a provider that queries an HTTP API: 200 with a record, 404 for an unknown address. Any other status, or an
+ * invalid record, is a failure whose message never contains the URL or the token.
  */
 export const createHttpProvider = (options: HttpProviderOptions): Provider & { close(): Promise<void> } => {
   const agent = new Agent({
     allowH2: false,
     connect: { timeout: options.timeoutMs },
-    maxResponseSize: LARGEST_ANSWER,
+    maxResponseSize: MAX_RESPONSE_BYTES,
   });
 
   const ask = async (ip: string, signal: AbortSignal): Promise<ProviderRecord | null> => {
@@ -60,7 +60,7 @@ export const createHttpProvider = (options: HttpProviderOptions): Provider & { c
 
   return {
     name: 'http',
-    // A retry here is for a kept-alive connection that the other side has closed; all else waits for the next attempt.
+    // This retry covers a kept-alive connection that the server has closed; other failures wait for the next attempt.
     lookup: (ip, stopping) => {
       const signal = AbortSignal.any([stopping, AbortSignal.timeout(options.timeoutMs)]);
       return withDeadline(
@@ -72,7 +72,7 @@ export const createHttpProvider = (options: HttpProviderOptions): Provider & { c
   };
 };
 
-/** undici's own signal does not fire while a request waits for a connection. */
+/** Needed because undici ignores its own signal while a request waits for a connection. */
 const withDeadline = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
   new Promise((resolve, reject) => {
     const late = (): void => reject(new Error('timed out'));

@@ -6,12 +6,12 @@ import {
   type ProviderRecord,
 } from '../../domain/lookup/result.ts';
 
-/** PostgreSQL takes no NUL in text, and a lone surrogate is no character. */
+/** PostgreSQL rejects NUL in text, and a lone surrogate is not a valid character. */
 const isText = (value: unknown): boolean =>
   typeof value !== 'string' || (value.isWellFormed() && !value.includes('\u0000'));
 const allText = (fields: object | null): boolean => fields === null || Object.values(fields).every(isText);
 
-/** What a provider says of one address (decisions, Enrichment providers); every field may be left out. */
+/** A provider's record of one address (decisions, Enrichment providers); every field may be left out. */
 const providerRecordSchema = z.object({
   match_type: matchTypeSchema,
   network: networkSchema.nullable().default(null).refine(allText, 'holds what is no text'),
@@ -19,14 +19,15 @@ const providerRecordSchema = z.object({
   fresh_for_days: z.int().min(1).max(3_650).nullable().default(null),
 });
 
-/** Characters of JSON. Several events hold what a record says, each sealed and in one append. */
-const LARGEST_RECORD = 262_144;
+/** In JSON characters. Several events repeat the record, sealed, within one append. */
+const MAX_RECORD_CHARS = 262_144;
 
-/** @throws Error with one line that says what is wrong */
+/** Validates a record. @throws Error with a one-line reason */
 export const parseProviderRecord = (value: unknown): ProviderRecord => {
   const parsed = providerRecordSchema.safeParse(value);
   if (parsed.success) {
-    if (JSON.stringify(parsed.data).length > LARGEST_RECORD) throw new Error('wrong record: it is too large');
+    if (JSON.stringify(parsed.data).length > MAX_RECORD_CHARS)
+      throw new Error('wrong record: it is too large');
     return parsed.data;
   }
   const [issue] = parsed.error.issues;

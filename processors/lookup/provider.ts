@@ -3,7 +3,7 @@ import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/result.
 /** A source of company data. */
 export interface Provider {
   readonly name: string;
-  /** What the provider knows of a canonical public address; null: nothing. @throws when it failed or timed out */
+  /** Returns the record of a canonical public address; null if it is unknown. @throws if the lookup failed or timed out */
   lookup(ip: string, signal: AbortSignal): Promise<ProviderRecord | null>;
 }
 
@@ -15,8 +15,8 @@ const UNKNOWN: ProviderRecord = {
 };
 
 /**
- * Asks the providers in order until one says `company` (decisions, Enrichment providers). A failure is an
- * answer too: it says that nothing was learned, never that there is no company.
+ * Asks the providers in order until one answers `company` (decisions, Enrichment providers). A failure is recorded as
+ * an answer, which never means that there is no company.
  */
 export const askChain = async (
   chain: readonly Provider[],

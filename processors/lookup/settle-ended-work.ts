@@ -7,7 +7,7 @@ import type { FollowingProcessor } from '../follow.ts';
 
 export const SETTLING_PROCESSOR = 'settle-ended-work';
 
-/** When work on an address ends, its reservations no longer count against their partners' pending limits. */
+/** Releases the reservations of an ended enrichment from their partners' pending limits. */
 export const settleEndedWork = (
   streams: Pick<LookupStreams, 'intake'>,
   clock: Clock,

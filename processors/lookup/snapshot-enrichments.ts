@@ -8,7 +8,7 @@ import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { durably } from '../../platform/durably.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
-import { type Consumers, createPassage } from '../consumers.ts';
+import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface SnapshotEnrichmentsOptions {
   readonly store: EventStore;
@@ -17,32 +17,32 @@ export interface SnapshotEnrichmentsOptions {
   readonly log: Logger;
   readonly digest: (ip: string) => string;
   readonly consumers: Consumers;
-  /** Called after each run with the results that should have been snapshotted, and for how long the oldest. */
+  /** Called after each run with the number of overdue results and the age of the oldest, in seconds. */
   readonly onBlocked: (name: string, rows: number, seconds: number) => void;
   /** Ends a run between two batches. */
   readonly signal: AbortSignal;
-  /** A run begins no batch after so many milliseconds; the next one goes on. */
+  /** Time limit of a run in milliseconds; the next run continues. */
   readonly forMs: number;
 }
 
 const BATCH = 200;
-/** Clocks of processes may differ, and reads of the day before may be under way. */
+/** Allows for clock skew between processes and for reads that began before midnight. */
 const AFTER_MIDNIGHT = HOUR;
-/** A result that is older and not snapshotted is reported. */
+/** Older results without a snapshot are reported. */
 const OVERDUE = 2 * DAY;
 const NAME = 'saved-lookups';
 
 /**
- * Replaces the enrichments of past days by snapshots, whose times are cut to days (docs/privacy.md). All results of a day
- * go at once and in the order of their addresses, so that neither time nor order of the snapshots says when each was found.
+ * Replaces the enrichments of past days by snapshots whose times are truncated to days (docs/privacy.md). The results of
+ * one day are processed together, ordered by address, so that neither times nor order reveal when each was found.
  */
 export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): Promise<void> => {
   const { pool, clock, consumers, signal, forMs } = options;
-  const consumerProgress = createPassage(pool, consumers);
+  const consumerProgress = createConsumerProgress(pool, consumers);
   const before = Date.parse(utcDay(clock.now() - AFTER_MIDNIGHT));
   const wakeup = createWakeup();
   const started = performance.now();
-  await endWhatWasLeft(options, { before, passed: await consumerProgress.passed() });
+  await completeInterrupted(options, { before, passed: await consumerProgress.passed() });
   for (let after = ''; ; ) {
     const begun = performance.now();
     const passed = await consumerProgress.passed();
@@ -59,14 +59,14 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
     const last = ips.at(-1);
     if (last === undefined || ips.length < BATCH) break;
     after = last;
-    // Half the time is left to other work on the store.
+    // Pauses as long as the batch took, so that this run uses at most half of the store's time.
     await wakeup.wait(performance.now() - begun, signal);
   }
   if (!signal.aborted) await reportBlocked(options);
 };
 
-/** A process that died may have appended a snapshot, whose row no query finds any more, and removed nothing. */
-const endWhatWasLeft = async (
+/** Completes addresses whose snapshot a crashed process appended without truncating; the batch query finds them no more. */
+const completeInterrupted = async (
   options: SnapshotEnrichmentsOptions,
   { before, passed }: { readonly before: number; readonly passed: Position | null },
 ): Promise<void> => {
@@ -76,7 +76,7 @@ const endWhatWasLeft = async (
   await snapshotAll(options, ips, { before, passed });
 };
 
-/** The addresses are written down before any of them is begun, and struck out once all have ended. */
+/** Records the addresses durably before the first snapshot, so that the next run completes an interrupted batch. */
 const snapshotAll = async (
   { store, digest, pool, clock }: SnapshotEnrichmentsOptions,
   ips: readonly string[],

@@ -13,20 +13,20 @@ export interface LeftReservationOptions extends LookupStreams {
   readonly log: Logger;
 }
 
-/** A submission that is under way gets so long before the sweep does it instead. */
+/** Grace period in which the request itself may still complete its submission. */
 const GRACE_MS = 5_000;
-const AT_ONCE = 500;
+const MAX_RESERVATIONS_PER_RUN = 500;
 
 /**
- * Submits the reservations whose second step never happened (architecture, rule 4). Safe beside the POST
- * that is doing the same, and beside another sweep: a partner joins a round once.
+ * Submits reservations whose request stopped before its second step (architecture, rule 4). Concurrent runs and requests
+ * are safe: a partner joins a round only once.
  */
 export const submitLeftReservations = async (options: LeftReservationOptions): Promise<number> => {
   const { pool, clock, log } = options;
   const now = clock.now();
   const { rows } = await pool.query(
     `select reservation_id, partner_id, key_id, ip, made_at from read.reservation
-     where state = 'reserved' and (made_at <= $1 or made_at > $2) order by made_at limit ${AT_ONCE}`,
+     where state = 'reserved' and (made_at <= $1 or made_at > $2) order by made_at limit ${MAX_RESERVATIONS_PER_RUN}`,
     [new Date(now - GRACE_MS), new Date(aheadAfter(now))],
   );
   reportAhead('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
@@ -35,11 +35,15 @@ export const submitLeftReservations = async (options: LeftReservationOptions): P
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: rest.partner_id };
     const reservation = { ...rest, submitted_at: made_at.toISOString() };
     await submitReservation(options, ip, reservation, context).catch(
-      // The others behind it must not wait for one that cannot be submitted now.
+      // One reservation that cannot be submitted now must not block the ones behind it.
       (error: unknown) =>
-        log.warn({ reservation: rest.reservation_id, error: String(error) }, 'left once more'),
+        log.warn(
+          { reservation: rest.reservation_id, error: String(error) },
+          'reservation was not submitted; the next run retries',
+        ),
     );
   }
-  if (rows.length > 0) log.info({ reservations: rows.length }, 'submitted reservations that were left');
+  if (rows.length > 0)
+    log.info({ reservations: rows.length }, 'submitted reservations left by interrupted requests');
   return rows.length;
 };

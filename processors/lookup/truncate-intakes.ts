@@ -13,10 +13,7 @@ export interface TruncateIntakesOptions {
   readonly clock: Clock;
 }
 
-/**
- * Drops what stands before the newest snapshot that is older than intakes are kept, and sees to it that there is one of
- * each day.
- */
+/** Truncates each intake before its newest snapshot past the retention period, and appends today's snapshot. */
 export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOptions): Promise<void> => {
   const now = clock.now();
   const before = now - INTAKE_KEPT_DAYS * DAY;
@@ -26,7 +23,7 @@ export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOpt
     let snapshot: number | null = null;
     for await (const event of store.readStream(stream)) {
       const at = Date.parse(event.metadata.at);
-      // What a wrong clock recorded says nothing about its age; the events after it do.
+      // A timestamp from a fast clock says nothing about the event's age; the events after it do.
       if (isAhead(at, now)) continue;
       if (at >= before) break;
       if (event.type === 'lookup.IntakeSnapshotted.v1') snapshot = event.revision;

@@ -13,9 +13,9 @@ import type { FollowingProcessor } from '../follow.ts';
 export interface CompleteRevealsDeps {
   readonly pool: pg.Pool;
   readonly clock: Clock;
-  /** Waits until read models have come to a place; false after a time limit. */
+  /** Waits until read models reach a position; false after a time limit. */
   readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
-  /** Completes a reveal where that is possible; whether it is not pending any more. */
+  /** Completes a reveal if possible. @returns whether it is no longer pending */
   readonly complete: (revealId: string, context: CommandContext) => Promise<boolean>;
 }
 
@@ -25,8 +25,8 @@ const BATCH = 200;
 const NEEDED = ['webhooks', 'reveals'];
 
 /**
- * Completes pending reveals by itself where an endpoint is told of it (decisions, "Sessions and reveals"): when the
- * result comes, and when endpoints change. Others wait for whoever reads them.
+ * Completes pending reveals that an endpoint subscribes to (decisions, "Sessions and reveals"): when the result arrives
+ * and when endpoints change. Other reveals are completed when they are read.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
   name: COMPLETING_PROCESSOR,
@@ -38,12 +38,12 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
     if (!(await deps.applied(NEEDED, stored.position))) {
       throw new StoreUnavailable('the read models are behind the log');
     }
-    if (enriched) await resultIsThere(deps, digestOfEnrichment(stored.stream));
+    if (enriched) await completeRevealsOf(deps, digestOfEnrichment(stored.stream));
     else await completeReady(deps, partner);
   },
 });
 
-/** The partner whose endpoint may be told of more from now on. */
+/** Returns the partner whose endpoint may have subscribed to more events. */
 const subscriberOf = (stored: RecordedEvent): string | null => {
   const event = readEvent(webhookEvents, stored);
   return event?.type === 'webhooks.EndpointCreated.v1' || event?.type === 'webhooks.EndpointUpdated.v1'
@@ -51,8 +51,8 @@ const subscriberOf = (stored: RecordedEvent): string | null => {
     : null;
 };
 
-/** Something is saved of an address, by its digest: whoever waits for it may complete. */
-export const resultIsThere = async (deps: CompleteRevealsDeps, digest: string): Promise<void> => {
+/** Marks the reveals that wait for an address as ready and completes those with a subscriber. `digest`: of the address. */
+export const completeRevealsOf = async (deps: CompleteRevealsDeps, digest: string): Promise<void> => {
   const { rows } = await deps.pool.query<{ reveal_id: string }>({
     name: 'result_is_there',
     text: `update work.awaited_result set ready = true from ${DURABLY} where address_digest = $1
@@ -64,8 +64,8 @@ export const resultIsThere = async (deps: CompleteRevealsDeps, digest: string): 
 };
 
 /**
- * Completes what is ready and subscribed to, of one partner or of all, oldest first. Where one stays pending, as the
- * queue of its partner's deliveries is full, that partner's others wait for the next time, and nobody else's.
+ * Completes ready reveals that have a subscriber, of one partner or of all, oldest first. When a partner's delivery queue
+ * is full, its other reveals wait for the next run; other partners are not affected.
  */
 export const completeReady = async (
   { pool, clock, complete }: CompleteRevealsDeps,
@@ -83,7 +83,7 @@ export const completeReady = async (
       if (full.has(partner_id)) continue;
       const id = uuid();
       const context = { correlationId: id, causationId: id, at: clock.now() };
-      // A trace of its own: none leads from the work on an address to a reveal (architecture, rule 13).
+      // A new trace, because no trace may lead from an enrichment to a reveal (architecture, rule 13).
       if (await withoutTrace(() => complete(reveal_id, context))) {
         await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [reveal_id]);
       } else full.add(partner_id);

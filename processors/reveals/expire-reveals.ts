@@ -2,7 +2,7 @@ import type { EventOf } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealExpiryEvents } from '../../domain/reveals/events.ts';
 import type { Expiring } from '../expiry.ts';
 
-/** Receipts leave with their reveal's stream, which is theirs alone. */
+/** Expires reveals. Each has a stream of its own, so the whole stream is deleted. */
 export const expiringReveals: Expiring = {
   name: 'reveals',
   due: `
@@ -17,7 +17,7 @@ export const expiringReveals: Expiring = {
     from read.reveal where expires_at <= $1 and created_at < $2::date::timestamp at time zone 'UTC'`,
   present: 'select reveal_id::text as id from read.reveal where reveal_id = any ($1::uuid[])',
   schemas: revealExpiryEvents,
-  tell: (partner_id, reveals): EventOf<typeof revealExpiryEvents> => ({
+  expiredEvent: (partner_id, reveals): EventOf<typeof revealExpiryEvents> => ({
     type: 'reveals.RevealsExpired.v1',
     data: { partner_id, reveals },
   }),

@@ -2,10 +2,7 @@ import type { EventOf } from '../../domain/kernel/events.ts';
 import { sessionExpiryEvents } from '../../domain/sessions/events.ts';
 import type { Expiring } from '../expiry.ts';
 
-/**
- * Sessions leave with their tab's stream. Several may share it, so that it is deleted once all of them have expired;
- * before that it is cut off behind those that have.
- */
+/** Expires sessions. A tab's sessions share its stream: it is truncated behind expired ones and deleted with the last. */
 export const expiringSessions: Expiring = {
   name: 'sessions',
   due: `
@@ -26,7 +23,7 @@ export const expiringSessions: Expiring = {
     from read.session where expires_at <= $1 and first_seen_at < $2::date::timestamp at time zone 'UTC'`,
   present: 'select session_id::text as id from read.session where session_id = any ($1::uuid[])',
   schemas: sessionExpiryEvents,
-  tell: (partner_id, sessions): EventOf<typeof sessionExpiryEvents> => ({
+  expiredEvent: (partner_id, sessions): EventOf<typeof sessionExpiryEvents> => ({
     type: 'sessions.SessionsExpired.v1',
     data: { partner_id, sessions },
   }),

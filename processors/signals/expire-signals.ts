@@ -4,7 +4,7 @@ import { DAY, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import { KEPT_DAYS, signalsExpireAt, signalsStream } from '../../domain/signals/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type Consumers, createPassage } from '../consumers.ts';
+import { type Consumers, createConsumerProgress } from '../consumers.ts';
 import { retireStream } from '../retire-stream.ts';
 
 export interface ExpireSignalsOptions {
@@ -13,7 +13,7 @@ export interface ExpireSignalsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly consumers: Consumers;
-  /** Told after each run how many days should have been deleted, and for how long the oldest of them. */
+  /** Called after each run with the number of overdue days and the age of the oldest, in seconds. */
   readonly onBlocked: (name: string, days: number, seconds: number) => void;
   /** Ends a run between two days. */
   readonly signal: AbortSignal;
@@ -25,19 +25,19 @@ interface ExpiredDay {
   readonly last_position: string;
 }
 
-/** What is there so long after it expired is told of. */
+/** Days still present so long after their expiry are reported. */
 const OVERDUE = 10 * MINUTE;
 
 /**
- * Deletes the clues of the days that have expired, a day at a time. `forget` drops a day's rows from the read model;
- * until then they say that there is its stream, so that whoever dies in between is completed by the next run.
+ * Deletes the signals of expired days, one day at a time. `forget` drops a day's rows from the read model; until then the
+ * rows name the stream, so the next run completes an interrupted one.
  */
 export const expireSignals = async (
   options: ExpireSignalsOptions,
   forget: (day: string) => Promise<void>,
 ): Promise<void> => {
   const { store, pool, clock, consumers, signal } = options;
-  const consumerProgress = createPassage(pool, consumers);
+  const consumerProgress = createConsumerProgress(pool, consumers);
   const days = await expiredDays(pool, clock.now());
   const left: ExpiredDay[] = [];
   for (const row of days) {
@@ -49,10 +49,10 @@ export const expireSignals = async (
     if (isRead && (await retireStream({ store, consumerProgress, passed, signal }, known))) await forget(day);
     else left.push(row);
   }
-  await tellOfBlocked(options, left);
+  await reportBlocked(options, left);
 };
 
-/** The last of a day's clues has expired 30 days after the day's end. */
+/** A day expires 30 days after its end, with its last signal. */
 const expiredDays = async (pool: pg.Pool, now: number): Promise<ExpiredDay[]> =>
   (
     await pool.query<ExpiredDay>({
@@ -62,7 +62,7 @@ const expiredDays = async (pool: pg.Pool, now: number): Promise<ExpiredDay[]> =>
     })
   ).rows;
 
-const tellOfBlocked = async (
+const reportBlocked = async (
   { pool, clock, log, consumers, onBlocked }: ExpireSignalsOptions,
   left: readonly ExpiredDay[],
 ): Promise<void> => {
@@ -71,9 +71,9 @@ const tellOfBlocked = async (
   const [oldest] = overdue;
   onBlocked('signals', overdue.length, oldest ? (clock.now() - expiredAt(oldest)) / 1_000 : 0);
   if (oldest === undefined) return;
-  const notPassedBy = await createPassage(pool, consumers).before(BigInt(oldest.last_position));
+  const notPassedBy = await createConsumerProgress(pool, consumers).before(BigInt(oldest.last_position));
   log.warn(
     { what: 'signals', rows: overdue.length, oldest: isoTime(expiredAt(oldest)), notPassedBy },
-    'expired long ago, and not deleted yet',
+    'expired items are not deleted yet; the next run retries',
   );
 };

@@ -7,15 +7,15 @@ import { reportAhead } from '../../platform/ahead.ts';
 import type { UsageUpkeepOptions } from './close-usage-streams.ts';
 
 export interface CloseTrackerDaysOptions extends UsageUpkeepOptions {
-  /** Waits until the read model has all that the store has now; false after a time limit. */
+  /** Waits until the read model reaches the current head of the store; false after a time limit. */
   readonly caughtUp: () => Promise<boolean>;
 }
 
 const CLOSED = `source ^@ '${trackerDayStream('')}' and totalled`;
 
 /**
- * The first day that is not closed yet (`YYYY-MM-DD`): what began before it is counted for good. null: none is closed.
- * Days that a clock that was ahead closed too early are not closed.
+ * Returns the first day that is not closed (`YYYY-MM-DD`), or null if none is closed. Days that a fast clock closed
+ * too early count as open.
  */
 export const trackerDaysClosedBefore = async ({
   pool,
@@ -29,8 +29,8 @@ export const trackerDaysClosedBefore = async ({
 };
 
 /**
- * Closes the days that are over, one after the other, an hour after midnight: how many sessions and reveals began on
- * each tracker, which outlives them (architecture, rule 10).
+ * Closes past days, oldest first, from an hour after midnight: records how many sessions and reveals began on each
+ * tracker, because the counts outlive both (architecture, rule 10).
  */
 export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promise<void> => {
   const { store, pool, clock, caughtUp } = options;
@@ -57,7 +57,7 @@ export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promis
   }
 };
 
-/** A clock that was ahead has closed days before they were over. @returns whether it has */
+/** Reopens days that a fast clock closed before their end. @returns whether there were any */
 const reopenDaysClosedAhead = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<boolean> => {
   const { rows } = await pool.query<{ day: string }>(
     `select day::text from read.usage_source where ${CLOSED} and closed_at > $1 order by usage_source.day`,

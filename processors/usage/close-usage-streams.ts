@@ -12,14 +12,14 @@ export interface UsageUpkeepOptions {
   readonly clock: Clock;
 }
 
-/** Usage is kept for so long (architecture, Streams). */
+/** Retention of usage (architecture, Streams). */
 const USAGE_DAYS = 400;
 const MAX_STREAMS_PER_RUN = 100;
 
-/** Closes the streams of past days, an hour after midnight so that no process still writes to them. */
+/** Closes the usage streams of past days, from an hour after midnight, when no process writes to them any more. */
 export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<void> => {
   const { rows } = await pool.query(
-    // A day of trackers that is not closed to its end holds no counts to total.
+    // Days of trackers are closed by `closeTrackerDays` and hold no counts to total.
     `select source from read.usage_source
      where day < $1::date and not totalled and not source ^@ '${trackerDayStream('')}' order by day limit ${MAX_STREAMS_PER_RUN}`,
     [utcDay(clock.now() - HOUR)],
@@ -30,7 +30,7 @@ export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptio
   }
 };
 
-/** Deletes the streams that are older than usage is kept. `forget` drops their rows from the read model. */
+/** Deletes usage streams past their retention. `forget` drops their rows from the read model. */
 export const expireUsageStreams = async (
   { store, pool, clock }: UsageUpkeepOptions,
   forget: (before: string) => Promise<void>,

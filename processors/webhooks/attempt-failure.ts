@@ -4,10 +4,10 @@ interface AttemptFailureOptions extends ErrorOptions {
   readonly handshakeMs?: number;
 }
 
-/** Why an attempt ended without an answer. */
+/** An attempt that ended without a response. */
 export class AttemptFailure extends Error {
   readonly kind: DeliveryError;
-  /** How long a TLS handshake that failed has kept the event loop busy, milliseconds. */
+  /** Event loop time of a failed TLS handshake, milliseconds. */
   readonly handshakeMs: number;
   constructor(kind: DeliveryError, { handshakeMs = 0, ...options }: AttemptFailureOptions = {}) {
     super(kind, options);

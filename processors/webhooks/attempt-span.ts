@@ -6,8 +6,8 @@ import type { Sent } from './attempt.ts';
 import type { DeliveryClaim } from './claims.ts';
 
 /**
- * Makes an attempt within a span of what its event told of. Where it goes is not in it: receivers' URLs are secrets of a
- * kind; and receivers are sent no `traceparent`.
+ * Runs an attempt in a span linked to the trace of its event. The span holds no URL, because receivers' URLs may contain
+ * secrets, and receivers get no `traceparent`.
  */
 export const inAttemptSpan = async (
   store: EventStore,

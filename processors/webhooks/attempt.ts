@@ -4,29 +4,26 @@ import { afterAttempt } from '../../domain/webhooks/schedule.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { DeliveryClaim } from './claims.ts';
 
-/** Where an endpoint takes its events, and what signs them, the newest secret first. */
+/** URL and signing secrets of an endpoint, the newest secret first. */
 export interface Target {
   readonly url: string;
   readonly secrets: readonly Buffer[];
 }
 
-/** What sending came to. */
+/** Result of a sent request. */
 export interface Sent {
-  /** null: the receiver did not answer. */
+  /** null: the receiver did not respond. */
   readonly http_status: number | null;
-  /** null: it took the event. */
+  /** null: the receiver accepted the event. */
   readonly error: DeliveryError | null;
   readonly retry_after_ms: number | null;
 }
 
 export interface AttemptDeps {
   readonly clock: Clock;
-  /** The endpoints' targets as they are now; an endpoint that takes nothing any more is left out. */
+  /** Loads the current targets; deleted and disabled endpoints are left out. */
   readonly targetsOf: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
-  /**
-   * The bytes of an event's body; null: they are not there (yet); `destroyed`: they will never be again. Those asked for
-   * at once may share a query.
-   */
+  /** Loads the body of an event; null: not there yet; `destroyed`: gone for good. Concurrent calls may share a query. */
   readonly bodyOf: (eventId: string) => Promise<Buffer | 'destroyed' | null>;
   readonly sign: (
     secrets: readonly Buffer[],
@@ -34,7 +31,7 @@ export interface AttemptDeps {
     at: number,
     body: Buffer,
   ) => Record<string, string>;
-  /** Never throws, and ends within the time limit of a delivery. */
+  /** Sends the request. Never throws, and ends within the time limit of an attempt. */
   readonly send: (request: {
     readonly url: string;
     readonly headers: Record<string, string>;
@@ -42,15 +39,15 @@ export interface AttemptDeps {
     readonly partner_id: string;
   }) => Promise<Sent>;
   readonly retryBaseMs: number;
-  /** 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
-  /** Told of each start; `lagMs`: of a first attempt, the time since its event was created. */
+  /** Called at each start. `lagMs`: milliseconds since the event was created; null if this is not the first attempt. */
   readonly onStart: (lagMs: number | null) => void;
 }
 
 type Outcome = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>['data'];
 
-/** Makes one attempt. null: there is nothing to send now, or nowhere; `destroyed`: never again. @throws what the parts throw */
+/** Makes one attempt. null: there is no body or no target now; `destroyed`: the body is gone for good. @throws errors of the deps */
 export const makeAttempt = async (
   deps: AttemptDeps,
   claim: DeliveryClaim,

@@ -4,23 +4,23 @@ import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { HELD_AFTER } from '../../domain/webhooks/events.ts';
 import { reportAhead } from '../../platform/ahead.ts';
 
-/** One attempt that this worker has taken. */
+/** One claimed attempt of this worker. */
 export interface DeliveryClaim {
   readonly delivery_id: string;
   readonly webhook_id: string;
   readonly partner_id: string;
   readonly event_id: string;
-  /** ISO 8601, in PostgreSQL's spelling. */
+  /** ISO 8601 as PostgreSQL writes it. */
   readonly created_at: string;
   readonly cycle: number;
   readonly attempt: number;
-  /** For how long its cycle had run when it was claimed, milliseconds. */
+  /** Duration of the delivery's retry cycle when the attempt was claimed, milliseconds. */
   readonly ran_ms: number;
-  /** Whether a clock that was ahead had put it off. */
+  /** Whether a fast clock had scheduled the attempt too late. */
   readonly ahead: boolean;
 }
 
-/** What an endpoint is asked for, and what came of it. */
+/** A request for up to `count` claims of one endpoint, and its result. */
 export interface Wanted {
   readonly webhookId: string;
   readonly count: number;
@@ -28,30 +28,30 @@ export interface Wanted {
 export interface Taken {
   readonly webhookId: string;
   readonly claims: readonly DeliveryClaim[];
-  /** When to look again, milliseconds; infinity: when something has happened. */
+  /** Time of the next poll, milliseconds; infinity: wait for a notification. */
   readonly againAt: number;
 }
 
 export interface EndedAttempt {
   readonly claim: DeliveryClaim;
-  /** null: it came to nothing, and says nothing about the endpoint. */
+  /** null: the attempt had no result, so the circuit breaker ignores it. */
   readonly succeeded: boolean | null;
 }
 
 export interface ClaimRules {
-  /** Names this worker. */
+  /** Id of this worker. */
   readonly holder: string;
   /** Longer than the longest attempt. */
   readonly leaseMs: number;
-  /** The read models that must have applied the log up to where a delivery was queued. */
+  /** Read models that must have applied the log up to the delivery's position before it is claimed. */
   readonly projections: readonly string[];
-  /** Attempts at once, and starts a second, of one endpoint over all workers. */
+  /** Limits of one endpoint over all workers: concurrent attempts, and starts per second. */
   readonly concurrency: number;
   readonly startsPerSecond: number;
   readonly probeEveryMs: number;
 }
 
-/** The claims of one worker, in PostgreSQL: see `work.claim_deliveries`. `now` in milliseconds. */
+/** Manages the claims of one worker through `work.claim_deliveries`. `now` in milliseconds. */
 export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
   const { holder, leaseMs, projections, concurrency, startsPerSecond, probeEveryMs } = rules;
   const keys = (claims: readonly DeliveryClaim[]) => [
@@ -61,7 +61,7 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
     claims.map((claim) => claim.attempt),
   ];
   return {
-    /** Takes what is due at these endpoints, as far as their limits allow. */
+    /** Claims due deliveries of these endpoints within their limits. */
     take: async (wanted: readonly Wanted[], now: number): Promise<Taken[]> => {
       const { rows } = await pool.query<{
         webhook_id: string;
@@ -91,7 +91,7 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
       }));
     },
 
-    /** Frees the places of attempts that have ended; the claims go on. */
+    /** Frees the slots of ended attempts; their claims stay until `forget`. */
     end: async (ended: readonly EndedAttempt[]): Promise<void> => {
       const claims = ended.map(({ claim }) => claim);
       await pool.query({
@@ -105,7 +105,7 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
       });
     },
 
-    /** Gives up claims whose outcomes are projected. */
+    /** Releases claims whose outcomes are projected. */
     forget: async (claims: readonly DeliveryClaim[]): Promise<void> => {
       await pool.query({
         name: 'forget_deliveries',
@@ -129,17 +129,17 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
 };
 export type DeliveryClaims = ReturnType<typeof createDeliveryClaims>;
 
-/** An endpoint for which something waits. */
+/** An endpoint with pending deliveries. */
 export interface Waiting {
   readonly webhook_id: string;
   readonly partner_id: string;
   readonly paused: boolean;
   readonly held: boolean;
-  /** The earliest of its pending deliveries; null: it is paused. */
+  /** Of its earliest pending delivery; null: the endpoint is paused. */
   readonly next_attempt_at: Date | null;
 }
 
-/** All endpoints that have pending deliveries, whichever worker is at them. `now` in milliseconds. */
+/** Loads all endpoints with pending deliveries, of every worker. `now` in milliseconds. */
 export const readWaiting = async (pool: pg.Pool, now: number): Promise<Waiting[]> => {
   const { rows } = await pool.query<Waiting>({
     name: 'waiting_endpoints',
@@ -161,7 +161,7 @@ export const readWaiting = async (pool: pg.Pool, now: number): Promise<Waiting[]
   return rows;
 };
 
-/** Forgets claims that nobody holds any more. `now` in milliseconds. */
+/** Deletes claims of dead workers, whose leases ended. `now` in milliseconds. */
 export const sweepDeliveryClaims = async (pool: pg.Pool, now: number): Promise<void> => {
   await pool.query('delete from work.delivery_claim where lease_until < $1 or lease_until > $2', [
     new Date(now - MINUTE),

@@ -9,29 +9,29 @@ import { MeasuredSocket } from './measured-socket.ts';
 import { meterResponses } from './response-meter.ts';
 
 export interface Connections {
-  /** Kept-alive connections to this origin at these addresses, and at no others. */
+  /** Returns the pool of kept-alive connections to exactly these addresses of an origin. */
   pool(origin: string, addresses: readonly string[]): Pool;
   /** Waits for requests under way. */
   close(): Promise<void>;
 }
 
-/** An idle pool takes 27 KB, a TLS connection of its own 143 KB more. */
-const MOST_POOLS = 500;
-/** Then the next of several addresses is tried. */
+/** An idle pool takes 27 KB, and its TLS connection 143 KB more. */
+const MAX_POOLS = 500;
+/** Time after which the next of several addresses is tried. */
 const NEXT_ADDRESS_MS = 1_000;
-const LONGEST_IDLE_MS = 60_000;
-const LARGEST_HEADERS = 16_384;
+const MAX_IDLE_MS = 60_000;
+const MAX_HEADER_BYTES = 16_384;
 /**
- * Without Diffie-Hellman over primes (TLS 1.2): the receiver chooses the prime, and one of 10,000 bits holds the event
- * loop for half a second, before anything is known of the certificate.
+ * Excludes finite-field Diffie-Hellman (TLS 1.2): the receiver chooses the prime, and one of 10,000 bits blocks the event
+ * loop for half a second before the certificate is known.
  */
 const CIPHERS = `${DEFAULT_CIPHERS}:!kDHE`;
 
 /**
- * Connections to vetted addresses. A name's pool is known by its addresses too: a kept-alive connection would outlive a
- * change in DNS. One connector serves all pools, because it is what remembers TLS sessions.
- * @param connectMs for TCP and TLS together
- * @param extraCa PEM: authorities beside the usual ones
+ * Creates connections to vetted addresses. A pool's key includes the addresses, because a kept-alive connection would
+ * outlive a change in DNS. All pools share one connector, which caches TLS sessions.
+ * @param connectMs time limit of TCP and TLS together
+ * @param extraCa PEM of certificate authorities to trust besides the default ones
  */
 export const createConnections = ({
   connectMs,
@@ -43,24 +43,24 @@ export const createConnections = ({
   const connector = buildConnector({
     ...TCP,
     allowH2: false,
-    // Said here, NODE_TLS_REJECT_UNAUTHORIZED=0 does not undo it.
+    // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect.
     rejectUnauthorized: true,
     timeout: connectMs,
     secureContext: createSecureContext({
       ciphers: CIPHERS,
-      // A second handshake (TLS 1.2) would bring another chain of certificates, beyond the limit of the first.
+      // A renegotiation (TLS 1.2) would bring another certificate chain, outside the limit of the first handshake.
       secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
       ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
     }),
   });
-  // The host to connect to is the addresses: an only one is connected to without a look-up, several are what
-  // `lookUpPinned` reads out of it. SNI, Host and the certificate's check go by the origin's name as ever.
+  // The hostname holds the pinned addresses: a single one is connected to directly, several are parsed by
+  // `lookUpPinned`. SNI, the Host header and certificate validation still use the origin's name.
   const connectorTo =
     (pinned: string): buildConnector.connector =>
     (options, done) => {
       const secure = options.protocol === 'https:';
       const tcp = secure ? connectMeasured(pinned, options.port) : null;
-      // undici's type asks for a net.Socket; `tls.connect`, which gets it, takes any duplex stream.
+      // undici's type requires net.Socket, but passes it to `tls.connect`, which accepts any duplex stream.
       const httpSocket = tcp as Duplex | null as Socket | null;
       connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
         if (error) return done(connectFailure(error, options.protocol, tcp?.processingMs ?? 0), null);
@@ -70,7 +70,7 @@ export const createConnections = ({
     };
 
   const pools = new LRUCache<string, Pool>({
-    max: MOST_POOLS,
+    max: MAX_POOLS,
     dispose: (pool, _key, why) => {
       if (why === 'evict') void pool.close().catch(() => undefined);
     },
@@ -85,9 +85,9 @@ export const createConnections = ({
         allowH2: false,
         pipelining: 1,
         connect: connectorTo(pinned),
-        keepAliveMaxTimeout: LONGEST_IDLE_MS,
-        maxHeaderSize: LARGEST_HEADERS,
-        // An attempt has one limit for all, and is ended by it.
+        keepAliveMaxTimeout: MAX_IDLE_MS,
+        maxHeaderSize: MAX_HEADER_BYTES,
+        // `exchange` limits the whole attempt.
         headersTimeout: 0,
         bodyTimeout: 0,
       });
@@ -102,7 +102,7 @@ export const createConnections = ({
   };
 };
 
-/** `pinned` as the connector of undici has it, with its settings for TCP. */
+/** Connects to the pinned addresses with the TCP options that undici's connector would use. */
 const connectMeasured = (pinned: string, port: string): MeasuredSocket =>
   new MeasuredSocket({
     ...TCP,
@@ -110,16 +110,16 @@ const connectMeasured = (pinned: string, port: string): MeasuredSocket =>
     port: Number(port || 443),
     noDelay: true,
     keepAlive: true,
-    keepAliveInitialDelay: LONGEST_IDLE_MS,
+    keepAliveInitialDelay: MAX_IDLE_MS,
   });
 
-let turn = 0;
+let nextAddress = 0;
 
-/** Each connection begins at another address: what round-robin DNS means. */
+/** Rotates the addresses, so that connections spread over them as with round-robin DNS. */
 const lookUpPinned: LookupFunction = (pinned, _options, done) => {
   const addresses = pinned.split(',').map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
-  turn = (turn + 1) % addresses.length;
-  done(null, [...addresses.slice(turn), ...addresses.slice(0, turn)]);
+  nextAddress = (nextAddress + 1) % addresses.length;
+  done(null, [...addresses.slice(nextAddress), ...addresses.slice(0, nextAddress)]);
 };
 
 const TCP = {
@@ -138,7 +138,7 @@ const connectFailure = (
   if (['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'].includes(error.code ?? '')) {
     return new AttemptFailure('timeout', options);
   }
-  // All that is not TCP's `connect` comes after it, and that is TLS.
+  // Every error except TCP's `connect` occurs after the TCP connection, so it comes from TLS.
   const tcp = protocol === 'http:' || error.syscall === 'connect' || error instanceof AggregateError;
   return new AttemptFailure(tcp ? 'connect' : 'tls', options);
 };

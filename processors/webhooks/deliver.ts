@@ -19,49 +19,49 @@ export interface DeliverOptions extends AttemptDeps {
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly log: Logger;
-  /** The read models that must have applied the log up to where a delivery was queued, before its first attempt. */
+  /** Read models that must have applied the log up to the delivery's position before its first attempt. */
   readonly projections: readonly string[];
-  /** Waits until the read model of deliveries has the position; false after a time limit. */
+  /** Waits until the read model of deliveries reaches the position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;
-  /** Attempts at once, and starts a second, of one endpoint over all processes. */
+  /** Limits of one endpoint over all processes: concurrent attempts, and starts per second. */
   readonly concurrency: number;
   readonly startsPerSecond: number;
-  /** Attempts of a partner at once in this process, where something else limits them. */
+  /** Returns a further limit of a partner's concurrent attempts in this process. */
   readonly roomOfPartner?: (partnerId: string) => number;
   readonly onOutcome: (error: DeliveryError | null, state: 'pending' | 'delivered' | 'failed') => void;
   readonly onWatched: (watched: Watched) => void;
 }
 
 export interface Deliveries {
-  /** Something may be due: what the read model's notification says of it. */
+  /** Schedules the endpoints that the read model's notification names. */
   onNotification(notification: string): void;
-  /** Lets running attempts end, for a while. */
+  /** Waits for running attempts, up to a time limit. */
   stop(): Promise<void>;
 }
 
-/** Attempts of one process at once, which a few hundred endpoints that hang cannot fill (see `createLanes`). */
-const PLACES = 2_048;
-/** Three times the longest attempt. */
+/** Per process; so many that a few hundred hanging endpoints cannot fill them (see `createLanes`). */
+const MAX_CONCURRENT_ATTEMPTS = 2_048;
+/** Three times the longest attempt, so that a delayed renewal does not lose a claim. */
 const LEASE_MS = 30_000;
-/** What comes due, or ends, meanwhile shares the next look. */
+/** Deliveries that become due or end within this time share the next poll. */
 const GATHER_MS = 5;
-/** A clock may jump. */
+/** Short, because the wall clock may jump. */
 const POLL_MS = 500;
-const AGAIN_MS = 500;
-/** A process ends within ten seconds, with all of its parts. */
+const RETRY_MS = 500;
+/** A process must stop within ten seconds, all of its components included. */
 const RUNNING_END_MS = 4_000;
-const WRITTEN_MS = 1_500;
+const WRITE_END_MS = 1_500;
 
 /**
- * Makes the attempts that are due, in any number of processes: what holds for an endpoint is held in PostgreSQL
- * (`work.claim_deliveries`), so workers add up. Slots are free when an attempt ends; a claim is held until its outcome
- * is in the read model.
+ * Makes the attempts that are due, in any number of processes: PostgreSQL enforces the limits of an endpoint
+ * (`work.claim_deliveries`). An attempt's slot is free when the attempt ends; its claim stays until its outcome is in the
+ * read model.
  */
 export const startDeliveries = (options: DeliverOptions): Deliveries => {
   const { clock, log, pool, concurrency } = options;
   const stopping = new AbortController();
   const wakeup = createWakeup();
-  const lanes = createLanes(concurrency, PLACES, options.roomOfPartner);
+  const lanes = createLanes(concurrency, MAX_CONCURRENT_ATTEMPTS, options.roomOfPartner);
   const claims = createDeliveryClaims(pool, {
     ...options,
     holder: uuid(),
@@ -74,11 +74,11 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
   let ended: EndedAttempt[] = [];
   let abandoned = false;
 
-  const look = (webhookId: string, partnerId: string, at: number): void => {
-    lanes.look(webhookId, partnerId, at);
+  const schedule = (webhookId: string, partnerId: string, at: number): void => {
+    lanes.schedule(webhookId, partnerId, at);
     wakeup.wake();
   };
-  const watch = startWatch({ ...options, look });
+  const watch = startWatch({ ...options, schedule });
 
   const attempt = async (claim: DeliveryClaim, target: Target | undefined, at: number): Promise<void> => {
     let succeeded: boolean | null = null;
@@ -97,7 +97,10 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
         options.onOutcome(outcome.error, outcome.state);
       });
     } catch (error) {
-      log.warn({ error: String(error), delivery: claim.delivery_id }, 'a delivery was not attempted');
+      log.warn(
+        { error: String(error), delivery: claim.delivery_id },
+        'delivery attempt failed to start; retried after its claim is released',
+      );
       held.drop(claim);
     } finally {
       ended.push({ claim, succeeded });
@@ -109,13 +112,13 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
   const start = async (taken: readonly DeliveryClaim[], at: number): Promise<void> => {
     const ids = [...new Set(taken.map(({ webhook_id }) => webhook_id))];
     const targets = await options.targetsOf(ids).catch((error: unknown) => {
-      log.warn({ error: String(error) }, 'endpoints could not be read');
+      log.warn({ error: String(error) }, 'endpoints could not be read; their deliveries are claimed again');
       return new Map<string, Target>();
     });
     await Promise.all(taken.map((claim) => attempt(claim, targets.get(claim.webhook_id), at)));
   };
 
-  const freePlaces = async (): Promise<void> => {
+  const freeSlots = async (): Promise<void> => {
     const batch = ended;
     if (batch.length === 0) return;
     ended = [];
@@ -125,44 +128,44 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     });
   };
 
-  /** @returns whether anything was begun */
+  /** @returns whether any attempt has started */
   const take = async (wanted: readonly Wanted[]): Promise<boolean> => {
     if (wanted.length === 0) return false;
     const at = clock.now();
     const taken = await claims.take(wanted, at);
-    for (const one of taken) lanes.taken(one);
-    const begun = taken.flatMap((one) => one.claims);
-    if (begun.length === 0) return false;
-    held.add(begun);
-    const work = start(begun, at).finally(() => running.delete(work));
+    for (const one of taken) lanes.onClaimed(one);
+    const started = taken.flatMap((one) => one.claims);
+    if (started.length === 0) return false;
+    held.add(started);
+    const work = start(started, at).finally(() => running.delete(work));
     running.add(work);
     return true;
   };
 
-  const turn = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     const wanted = journal.isBehind() ? [] : lanes.plan(clock.now());
     try {
-      const isCrowd = ended.length > 0;
-      await freePlaces();
-      const begun = await take(wanted);
-      if (begun || isCrowd) await setTimeout(GATHER_MS);
+      const hasEnded = ended.length > 0;
+      await freeSlots();
+      const hasStarted = await take(wanted);
+      if (hasStarted || hasEnded) await setTimeout(GATHER_MS);
     } catch (error) {
-      log.warn({ error: String(error) }, 'deliveries could not be claimed');
-      for (const one of wanted) lanes.notTaken(one, clock.now());
-      await wakeup.wait(AGAIN_MS, stopping.signal);
+      log.warn({ error: String(error) }, 'deliveries could not be claimed; retry scheduled');
+      for (const one of wanted) lanes.onNotClaimed(one, clock.now());
+      await wakeup.wait(RETRY_MS, stopping.signal);
     }
   };
 
   const loop = (async () => {
     while (!stopping.signal.aborted) {
-      await turn();
+      await poll();
       const ms = ended.length > 0 ? 0 : journal.isBehind() ? POLL_MS : lanes.nextIn(clock.now());
       if (ms > 0) await wakeup.wait(Math.min(ms, POLL_MS), stopping.signal);
     }
   })();
 
   return {
-    onNotification: watch.heard,
+    onNotification: watch.onNotification,
     stop: async () => {
       stopping.abort();
       await loop;
@@ -172,10 +175,10 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
         setTimeout(RUNNING_END_MS, undefined, { signal: late.signal }).catch(() => undefined),
       ]);
       late.abort();
-      // What is cut off now is no outcome: it is attempted again when its lease has ended.
+      // An attempt that is cut off has no outcome; it is repeated after its lease.
       abandoned = true;
-      await journal.close(WRITTEN_MS);
-      await freePlaces().catch(() => undefined);
+      await journal.close(WRITE_END_MS);
+      await freeSlots().catch(() => undefined);
       await watch.stop();
       await held.stop();
     },

@@ -12,16 +12,16 @@ export interface Answer {
   readonly retryAfter: string | string[] | undefined;
 }
 
-/** A receiver's body is not kept: so much and so long of it is waited for, that the connection can be used again. */
+/** A response body is discarded: it is read up to these limits only so that the connection can be reused. */
 const DISCARDED_BYTES = 16_384;
 const DISCARDING_MS = 1_000;
-/** More interim (1xx) answers than this are no HTTP that a receiver means (decisions, Webhooks). */
-const MAX_INTERIM_ANSWERS = 8;
+/** Limit of interim (1xx) responses; more are no legitimate HTTP (decisions, Webhooks). */
+const MAX_INTERIM_RESPONSES = 8;
 
 /**
- * Sends one POST and comes back with its status once nothing of it is left, at the latest after `limitMs`. undici's own
- * limits would not do: 103 answers, headers and bodies may drip for ever.
- * @throws AttemptFailure, or undici's own error where the connection broke
+ * Sends one POST and resolves with the response's status after the request has ended, at the latest after `limitMs`.
+ * undici's own timeouts are not enough: a receiver could drip 103 responses, headers and bodies for ever.
+ * @throws AttemptFailure, or undici's error if the connection broke
  */
 export const exchange = (pool: Pool, { url, headers, body }: Posting, limitMs: number): Promise<Answer> =>
   new Promise((resolve, reject) => {
@@ -53,11 +53,11 @@ export const exchange = (pool: Pool, { url, headers, body }: Posting, limitMs: n
           if (late) stop();
         },
         onResponseStart: (receiving, status, received) => {
-          // A busy event loop runs the timer late; an answer after the deadline must not count all the same.
+          // A busy event loop runs the timer late; a response after the deadline still counts as a timeout.
           if (performance.now() >= deadline) return stop();
           if (status < 200) {
             interim += 1;
-            if (interim > MAX_INTERIM_ANSWERS) receiving.abort(new AttemptFailure('connect'));
+            if (interim > MAX_INTERIM_RESPONSES) receiving.abort(new AttemptFailure('connect'));
             return;
           }
           answer = { status, retryAfter: received['retry-after'] };

@@ -6,20 +6,20 @@ import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, type Position, StreamExpired } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type Consumers, createPassage } from '../consumers.ts';
+import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface ExpireDeliveriesOptions {
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly clock: Clock;
-  /** Waits until the read model of deliveries has come to a place; false after a time limit. */
+  /** Waits until the read model of deliveries reaches a position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;
   readonly signal: AbortSignal;
 }
 
 interface ExpiredRow {
   readonly delivery_id: string;
-  /** `payload_expires_at` as PostgreSQL writes it, in full. */
+  /** `payload_expires_at` as PostgreSQL text, which keeps its microseconds. */
   readonly cursor: string;
   readonly webhook_id: string;
   readonly partner_id: string;
@@ -32,12 +32,12 @@ const FIRST = { cursor: '-infinity', delivery_id: '00000000-0000-0000-0000-00000
 const KEPT_DAYS = 90;
 
 /**
- * Writes down which deliveries have lost their payload: they were told as expired from that moment on, and their totals
- * follow. Who dies in between is completed by the next run.
+ * Records which deliveries have lost their payload, so that their totals follow; the API has reported them as expired
+ * since that moment. The next run completes an interrupted one.
  */
 export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promise<void> => {
   const { store, pool, clock, projected, signal } = options;
-  // What the run before has written is still to be found until then.
+  // Until the previous run's events are projected, its deliveries still appear as due.
   if (!(await projected(await store.head()))) return;
   for (let after = FIRST; !signal.aborted; ) {
     const { rows } = await pool.query<ExpiredRow>({
@@ -52,28 +52,28 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
     const streams = Map.groupBy(rows, (row) =>
       deliveriesStream(row.webhook_id, isoTime(row.created_at.getTime())),
     );
-    for (const [stream, ofStream] of streams) await tell(options, stream, ofStream);
+    for (const [stream, ofStream] of streams) await appendExpired(options, stream, ofStream);
     const last = rows.at(-1);
     if (last === undefined || rows.length < BATCH) return;
     after = last;
   }
 };
 
-/** Writes down that a delivery has lost its payload before its time. Repeating it is harmless. */
+/** Records that a delivery has lost its payload early. Idempotent. */
 export const expireDelivery = (
-  parts: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
-  delivery: Lost & { readonly created_at: string },
+  deps: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
+  delivery: DeliveryRow & { readonly created_at: string },
 ): Promise<void> => {
   const createdAt = isoTime(Date.parse(delivery.created_at));
-  return tell(parts, deliveriesStream(delivery.webhook_id, createdAt), [delivery]);
+  return appendExpired(deps, deliveriesStream(delivery.webhook_id, createdAt), [delivery]);
 };
 
-type Lost = Pick<ExpiredRow, 'delivery_id' | 'webhook_id' | 'partner_id'>;
+type DeliveryRow = Pick<ExpiredRow, 'delivery_id' | 'webhook_id' | 'partner_id'>;
 
-const tell = async (
+const appendExpired = async (
   { store, clock }: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
   stream: string,
-  rows: readonly Lost[],
+  rows: readonly DeliveryRow[],
 ): Promise<void> => {
   const [first] = rows;
   if (first === undefined) return;
@@ -87,14 +87,14 @@ const tell = async (
   try {
     await store.append(stream, 'any', toNewEvents(deliveryEvents, [event], context));
   } catch (error) {
-    // The whole day is gone, and its rows go next.
+    // The stream itself has expired; the next sweep drops its rows.
     if (!(error instanceof StreamExpired)) throw error;
   }
 };
 
 /**
- * Deletes what was kept of deliveries for long enough, a day of an endpoint at a time. `forget` drops their rows from
- * the read model; until then they say which streams there are.
+ * Deletes delivery metadata past its retention, one stream (a day of an endpoint) at a time. `forget` drops their rows
+ * from the read model; until then a repeated run finds the streams again.
  */
 export const deleteOldDeliveries = async (
   { store, pool, clock }: Pick<ExpireDeliveriesOptions, 'store' | 'pool' | 'clock'>,
@@ -102,7 +102,7 @@ export const deleteOldDeliveries = async (
   forget: (before: string) => Promise<void>,
 ): Promise<void> => {
   const before = utcDay(clock.now() - KEPT_DAYS * DAY);
-  const passed = await createPassage(pool, consumers).passed();
+  const passed = await createConsumerProgress(pool, consumers).passed();
   const { rows } = await pool.query<{ webhook_id: string; day: string }>(
     'select distinct webhook_id, day::text from read.webhook_total where day < $1::date',
     [before],
@@ -110,7 +110,9 @@ export const deleteOldDeliveries = async (
   for (const { webhook_id, day } of rows) {
     const stream = deliveriesStream(webhook_id, day);
     for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
-      if (passed === null || last.position > passed) throw new Error(`${stream} has not been read by all`);
+      if (passed === null || last.position > passed) {
+        throw new Error(`${stream} has not been read by all consumers`);
+      }
       await store.expire(stream, last.revision);
     }
   }

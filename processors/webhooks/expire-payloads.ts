@@ -2,7 +2,7 @@ import type { EventOf } from '../../domain/kernel/events.ts';
 import { PAYLOAD_PREFIX, payloadExpiryEvents } from '../../domain/webhooks/events.ts';
 import type { Expiring } from '../expiry.ts';
 
-/** Bodies leave with the session that they tell of. */
+/** Expires the payloads of webhook events together with their session. */
 export const expiringPayloads: Expiring = {
   name: 'payloads',
   due: `
@@ -17,7 +17,7 @@ export const expiringPayloads: Expiring = {
     from read.webhook_payload where expires_at <= $1 and $2::date is not null`,
   present: 'select event_id::text as id from read.webhook_payload where event_id = any ($1::text[])',
   schemas: payloadExpiryEvents,
-  tell: (partner_id, events): EventOf<typeof payloadExpiryEvents> => ({
+  expiredEvent: (partner_id, events): EventOf<typeof payloadExpiryEvents> => ({
     type: 'webhooks.PayloadsExpired.v1',
     data: { partner_id, events },
   }),

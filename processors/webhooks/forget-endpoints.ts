@@ -6,7 +6,7 @@ import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { DELETED_KEPT_MS, endpointEvents } from '../../domain/webhooks/events.ts';
 import { AppendTooLarge, type EventStore, type Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type Consumers, createPassage } from '../consumers.ts';
+import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface ForgetEndpointsOptions {
   readonly store: EventStore;
@@ -16,8 +16,8 @@ export interface ForgetEndpointsOptions {
 }
 
 /**
- * Forgets endpoints that were deleted 90 days ago, and drops what their partners' streams hold before the snapshot that
- * leaves them out, once everybody has passed it. A crash in between is completed by the next run.
+ * Forgets endpoints that were deleted 90 days ago, and truncates their partners' streams before the snapshot that leaves
+ * them out, after all consumers have passed it. The next run completes an interrupted one.
  */
 export const forgetDeletedEndpoints = async (options: ForgetEndpointsOptions): Promise<void> => {
   const { store, pool, clock, consumers } = options;
@@ -29,11 +29,11 @@ export const forgetDeletedEndpoints = async (options: ForgetEndpointsOptions): P
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
     await forgetEndpoints(store, partner_id, context).catch((error: unknown) => {
-      // Of very many endpoints no snapshot fits into an append until more of them are forgotten.
+      // With very many endpoints, a snapshot only fits into an append after more of them are forgotten.
       if (!(error instanceof AppendTooLarge)) throw error;
     });
   }
-  await createPassage(pool, consumers).come(await store.head(), new AbortController().signal);
+  await createConsumerProgress(pool, consumers).waitFor(await store.head(), new AbortController().signal);
   await truncateBehindSnapshots(options);
   await pool.query(
     `delete from work.webhook_slot s using (
@@ -48,7 +48,7 @@ const truncateBehindSnapshots = async ({
   clock,
   consumers,
 }: ForgetEndpointsOptions): Promise<void> => {
-  const passed = await createPassage(pool, consumers).passed();
+  const passed = await createConsumerProgress(pool, consumers).passed();
   if (passed === null) return;
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
   for (const { partner_id } of rows) {
@@ -59,9 +59,9 @@ const truncateBehindSnapshots = async ({
 };
 
 /**
- * Finds the newest snapshot that everybody has passed and that holds all endpoints that are told of: of very many that
- * were deleted lately, a snapshot holds the last ones alone. `before`: what was deleted later is told of, milliseconds.
- * @returns its revision; null: there is none, or nothing stands before it
+ * Finds the newest snapshot that all consumers have passed and that holds every endpoint deleted after `before`
+ * (milliseconds): with very many recent deletions, a snapshot holds only the last of them.
+ * @returns its revision; null if there is none or it is the stream's first event
  */
 const newestSnapshot = async (
   store: EventStore,

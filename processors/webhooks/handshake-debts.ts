@@ -1,20 +1,20 @@
-/** What failed TLS handshakes of a partner's receivers have cost the event loop of this process. */
+/** Event loop time that failed TLS handshakes of each partner's receivers have cost in this process. */
 export interface HandshakeDebts {
   /** Adds the time of one failed handshake, in milliseconds. */
   charge(partnerId: string, ms: number): void;
-  /** How many attempts of the partner may be under way; infinity: no fewer than otherwise. */
+  /** Returns how many concurrent attempts the partner may have; infinity if not limited. */
   roomOf(partnerId: string): number;
 }
 
-/** Above this, one attempt at a time; above the second, none. Some 300, and some 2,000 usual handshakes that fail. */
+/** Above the first, one attempt at a time; above the second, none. About 300 and 2,000 usual failed handshakes. */
 const ONE_AT_A_TIME_MS = 500;
 const NONE_MS = 3_000;
-/** So much of a debt is forgiven each second, which is the part of the event loop that a partner may take for good. */
-const FORGIVEN_A_SECOND_MS = 50;
+/** Debt forgiven per second: the share of the event loop that one partner may take permanently. */
+const FORGIVEN_MS_PER_SECOND = 50;
 
 /**
- * Limits what receivers cost that fail handshakes on purpose. A chain of 12 KB of certificates with large RSA exponents
- * takes 50 ms to refuse; the breaker of an endpoint does not see it where every tenth attempt succeeds.
+ * Limits the cost of receivers that fail TLS handshakes on purpose. Rejecting a chain of 12 KB of certificates with large
+ * RSA exponents takes 50 ms, and an endpoint's circuit breaker stays closed if every tenth attempt succeeds.
  * @param now monotonic, milliseconds
  */
 export const createHandshakeDebts = (now: () => number = () => performance.now()): HandshakeDebts => {
@@ -22,7 +22,7 @@ export const createHandshakeDebts = (now: () => number = () => performance.now()
   const debtOf = (partnerId: string): number => {
     const debt = debts.get(partnerId);
     if (debt === undefined) return 0;
-    const left = debt.ms - ((now() - debt.at) / 1_000) * FORGIVEN_A_SECOND_MS;
+    const left = debt.ms - ((now() - debt.at) / 1_000) * FORGIVEN_MS_PER_SECOND;
     if (left > 0) return left;
     debts.delete(partnerId);
     return 0;

@@ -8,16 +8,15 @@ export interface HeldClaimsOptions {
   readonly claims: DeliveryClaims;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Waits until the read model of deliveries has the position; false after a time limit. */
+  /** Waits until the read model of deliveries reaches the position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;
 }
 
 const FORGET_EVERY_MS = 500;
-const AGAIN_MS = 500;
-/** A sixth of the lease. */
+const RETRY_MS = 500;
 const RENEW_EVERY_MS = 5_000;
 
-/** Keeps this worker's claims alive until their outcomes are in the read model, which alone makes the next attempt due. */
+/** Renews this worker's claims until their outcomes are in the read model, which makes the next attempt due. */
 export const createHeldClaims = ({ claims, clock, log, projected }: HeldClaimsOptions) => {
   const held = new Set<DeliveryClaim>();
   let over: DeliveryClaim[] = [];
@@ -41,13 +40,15 @@ export const createHeldClaims = ({ claims, clock, log, projected }: HeldClaimsOp
     working = working
       .then(forget)
       .then(renew)
-      .catch((error: unknown) => log.warn({ error: String(error) }, 'claims of deliveries were not kept'));
+      .catch((error: unknown) =>
+        log.warn({ error: String(error) }, 'delivery claims were not renewed or released; retry scheduled'),
+      );
   }, FORGET_EVERY_MS);
 
   const written = async (batch: readonly DeliveryClaim[], position: Position | null): Promise<void> => {
     for (let known = false; !known; ) {
       if (stopped) return;
-      known = await projected(position).catch(() => setTimeout(AGAIN_MS, false));
+      known = await projected(position).catch(() => setTimeout(RETRY_MS, false));
     }
     for (const claim of batch) held.delete(claim);
     over.push(...batch);
@@ -57,15 +58,15 @@ export const createHeldClaims = ({ claims, clock, log, projected }: HeldClaimsOp
     add: (batch: readonly DeliveryClaim[]): void => {
       for (const claim of batch) held.add(claim);
     },
-    /** The outcomes are in the log, the last one at this place. */
+    /** Releases the claims after their outcomes, the last at `position`, are projected. */
     written: (batch: readonly DeliveryClaim[], position: Position | null): void =>
       void written(batch, position),
-    /** Nothing came of it: it may be claimed again, a little later. */
+    /** Releases a claim without an outcome, so that the attempt is repeated a little later. */
     drop: (claim: DeliveryClaim): void => {
       held.delete(claim);
       over.push(claim);
     },
-    /** What is held still ends with its lease: until then nobody repeats it. */
+    /** Stops renewals; claims that are still held end with their leases. */
     stop: async (): Promise<void> => {
       stopped = true;
       clearInterval(timer);

@@ -27,14 +27,14 @@ export interface JournalOptions {
 }
 
 const RETRY = { firstMs: 250, mostMs: 4_000 } as const;
-/** Events of one append: far below a MiB. */
-const APPEND_EVENTS = 500;
-/** The journal is behind, and no attempt is begun, while more outcomes than this are not durable. */
-const MOST_UNWRITTEN = 2_000;
+/** Keeps an append far below 1 MiB. */
+const MAX_APPEND_EVENTS = 500;
+/** With more outcomes than this waiting to become durable, no attempt starts. */
+const MAX_UNWRITTEN = 2_000;
 
 /**
- * Writes the outcomes of attempts by group commit: outcomes that arrive during one write share the next. A failed or
- * unknown append is retried with backoff until it is known to be written: projections use the first outcome of an attempt.
+ * Writes the outcomes of attempts by group commit: outcomes that arrive during one write share the next. A failed append,
+ * or one of unknown outcome, is retried with backoff; projections use the first outcome of an attempt.
  */
 export const createJournal = ({ store, log, onWritten, onExpired }: JournalOptions) => {
   const closing = new AbortController();
@@ -75,13 +75,13 @@ export const createJournal = ({ store, log, onWritten, onExpired }: JournalOptio
       const streams = [...Map.groupBy(batch, ({ stream }) => stream).values()];
       const taken = await Promise.all(streams.flatMap(inParts).map(append));
       if (taken.includes(true)) failures = 0;
-      if (taken.includes(false)) await rest();
+      if (taken.includes(false)) await backOff();
     }
     flushing = null;
   };
 
-  /** Waits on a timer, so that a store that rejects at once does not keep the event loop from turning. */
-  const rest = async (): Promise<void> => {
+  /** Waits on a timer, so that an immediate rejection by the store does not block the event loop. */
+  const backOff = async (): Promise<void> => {
     failures += 1;
     const retryInMs = backoffMs(failures, RETRY);
     log.warn(
@@ -105,9 +105,9 @@ export const createJournal = ({ store, log, onWritten, onExpired }: JournalOptio
       flushing ??= withoutTrace(() => new Promise<void>((resolve) => setImmediate(resolve)).then(flush));
     },
 
-    isBehind: (): boolean => unwritten > MOST_UNWRITTEN,
+    isBehind: (): boolean => unwritten > MAX_UNWRITTEN,
 
-    /** Writes what is waiting, then ends. Gives up after `ms`: the attempts of those outcomes are repeated elsewhere. */
+    /** Writes waiting outcomes for at most `ms`, then ends. Attempts with unwritten outcomes are repeated elsewhere. */
     close: async (ms: number): Promise<void> => {
       await endsWithin(flushing ?? Promise.resolve(), ms);
       closing.abort();
@@ -116,6 +116,6 @@ export const createJournal = ({ store, log, onWritten, onExpired }: JournalOptio
 };
 
 const inParts = (outcomes: readonly Outcome[]): Outcome[][] =>
-  Array.from({ length: Math.ceil(outcomes.length / APPEND_EVENTS) }, (_, part) =>
-    outcomes.slice(part * APPEND_EVENTS, (part + 1) * APPEND_EVENTS),
+  Array.from({ length: Math.ceil(outcomes.length / MAX_APPEND_EVENTS) }, (_, part) =>
+    outcomes.slice(part * MAX_APPEND_EVENTS, (part + 1) * MAX_APPEND_EVENTS),
   );

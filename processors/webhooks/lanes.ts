@@ -1,24 +1,23 @@
 import type { Taken, Wanted } from './claims.ts';
 
 interface Lane {
-  /** When something may be due, milliseconds; infinity: nothing is known to be. */
-  lookAt: number;
-  /** Attempts of this worker under way. */
+  /** Time of the next poll, milliseconds; infinity: wait for a notification. */
+  pollAt: number;
+  /** Running attempts of this worker. */
   running: number;
   readonly partnerId: string;
 }
 
-/** Endpoints looked at in one statement. */
-const AT_ONCE = 64;
+/** Endpoints per claim statement. */
+const MAX_ENDPOINTS_PER_POLL = 64;
 
-/** A partner may hold as much as so many endpoints: all of its own, usually. */
-const ENDPOINTS_OF_PARTNER = 5;
+/** A partner may hold the slots of this many endpoints, usually all of its own. */
+const MAX_ENDPOINT_SHARES_OF_PARTNER = 5;
 
 /**
- * The endpoints at which this worker has something to do, served in turn. While half of the worker's places are free an
- * endpoint may hold what it may have anyway (`concurrency`); then less and less, down to one, so that hundreds that
- * begin to hang at once leave room for others until their breakers hold them. `places`: attempts of the worker at once.
- * `roomOfPartner`: attempts of a partner at once, where something else limits them.
+ * Schedules this worker's endpoints round robin. While half of the slots are free, an endpoint may use `concurrency`
+ * of them; then fewer, down to one, so that hundreds of endpoints that begin to hang together leave slots for others until
+ * their circuit breakers open. `slots`: concurrent attempts of the worker. `roomOfPartner`: a further limit per partner.
  */
 export const createLanes = (
   concurrency: number,
@@ -31,7 +30,7 @@ export const createLanes = (
 
   const roomOf = (lane: Lane, free: number, reserved = 0): number => {
     const share = Math.max(1, Math.floor(concurrency * Math.min(1, (2 * free) / slots) ** 2));
-    const ofThisPartner = Math.min(share * ENDPOINTS_OF_PARTNER, roomOfPartner(lane.partnerId));
+    const ofThisPartner = Math.min(share * MAX_ENDPOINT_SHARES_OF_PARTNER, roomOfPartner(lane.partnerId));
     const left = ofThisPartner - (ofPartner.get(lane.partnerId) ?? 0) - reserved;
     return Math.min(share - lane.running, left, free);
   };
@@ -45,35 +44,35 @@ export const createLanes = (
   };
 
   return {
-    /** Something may be due at this endpoint of this partner's from then on (milliseconds). */
-    look: (webhookId: string, partnerId: string, at: number): void => {
+    /** Polls the endpoint from `at` (milliseconds) on. */
+    schedule: (webhookId: string, partnerId: string, at: number): void => {
       const lane = lanes.get(webhookId);
-      if (lane) lane.lookAt = Math.min(lane.lookAt, at);
-      else lanes.set(webhookId, { lookAt: at, running: 0, partnerId });
+      if (lane) lane.pollAt = Math.min(lane.pollAt, at);
+      else lanes.set(webhookId, { pollAt: at, running: 0, partnerId });
     },
 
-    /** The endpoints to look at now, those first that have waited longest for their turn. */
+    /** Returns the endpoints to poll now, the one that has waited longest first. */
     plan: (now: number): Wanted[] => {
       const wanted: Wanted[] = [];
       const served: [string, Lane][] = [];
       const reserved = new Map<string, number>();
       let free = slots - running;
       for (const [webhookId, lane] of lanes) {
-        if (wanted.length === AT_ONCE || free < 1) break;
-        if (lane.lookAt > now) {
-          if (lane.running === 0 && lane.lookAt === Number.POSITIVE_INFINITY) lanes.delete(webhookId);
+        if (wanted.length === MAX_ENDPOINTS_PER_POLL || free < 1) break;
+        if (lane.pollAt > now) {
+          if (lane.running === 0 && lane.pollAt === Number.POSITIVE_INFINITY) lanes.delete(webhookId);
           continue;
         }
         const ofThisPartner = reserved.get(lane.partnerId) ?? 0;
         const count = roomOf(lane, free, ofThisPartner);
         if (count < 1) continue;
-        lane.lookAt = Number.POSITIVE_INFINITY;
+        lane.pollAt = Number.POSITIVE_INFINITY;
         free -= count;
         reserved.set(lane.partnerId, ofThisPartner + count);
         wanted.push({ webhookId, count });
         served.push([webhookId, lane]);
       }
-      // To the end of the queue.
+      // Served endpoints move to the end of the queue.
       for (const [webhookId, lane] of served) {
         lanes.delete(webhookId);
         lanes.set(webhookId, lane);
@@ -81,21 +80,20 @@ export const createLanes = (
       return wanted;
     },
 
-    /** What became of a plan. */
-    taken: ({ webhookId, claims, againAt }: Taken): void => {
+    /** Applies the result of a plan. */
+    onClaimed: ({ webhookId, claims, againAt }: Taken): void => {
       const lane = lanes.get(webhookId);
       if (!lane) return;
       moveRunning(lane, claims.length);
-      lane.lookAt = Math.min(lane.lookAt, againAt);
+      lane.pollAt = Math.min(lane.pollAt, againAt);
     },
 
-    /** A plan came to nothing. */
-    notTaken: ({ webhookId }: Wanted, againAt: number): void => {
+    /** Reschedules an endpoint whose claim statement failed. */
+    onNotClaimed: ({ webhookId }: Wanted, againAt: number): void => {
       const lane = lanes.get(webhookId);
-      if (lane) lane.lookAt = Math.min(lane.lookAt, againAt);
+      if (lane) lane.pollAt = Math.min(lane.pollAt, againAt);
     },
 
-    /** An attempt has ended. */
     ended: (webhookId: string): void => {
       const lane = lanes.get(webhookId);
       if (lane) moveRunning(lane, -1);
@@ -103,12 +101,12 @@ export const createLanes = (
 
     running: (): number => running,
 
-    /** Milliseconds from `now` until one of them is to be looked at and has room. */
+    /** Returns the milliseconds until the next poll of an endpoint with a free slot. */
     nextIn: (now: number): number => {
       const free = slots - running;
       let next = Number.POSITIVE_INFINITY;
       for (const lane of lanes.values()) {
-        if (lane.lookAt < next && roomOf(lane, free) > 0) next = lane.lookAt;
+        if (lane.pollAt < next && roomOf(lane, free) > 0) next = lane.pollAt;
       }
       return Math.max(0, next - now);
     },

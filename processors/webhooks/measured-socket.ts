@@ -3,17 +3,16 @@ import { Duplex } from 'node:stream';
 import { AttemptFailure } from './attempt-failure.ts';
 
 /**
- * Bytes that a receiver may send before the TLS handshake is complete: several times what a usual chain of certificates
- * takes. Each certificate of a chain costs the event loop milliseconds, trusted or not, and Node limits neither their
- * number nor their size.
+ * Limit of received bytes until the TLS handshake is complete: several times a usual certificate chain. Each certificate
+ * costs the event loop milliseconds, trusted or not, and Node limits neither their number nor their size.
  */
 const MAX_HANDSHAKE_BYTES = 16_384;
 
 /**
- * A TCP connection for `tls.connect`, which receives at most 16 KiB until `allow` is called, and then as much as that
- * says. TLS over a plain socket reads 64 KiB at a time natively, so OpenSSL would have a long chain before any listener
- * is called. What is counted is what comes over the network: session tickets, which a receiver may send without end, are
- * nothing that a reader of the TLS socket sees, and 10 microseconds of the event loop each.
+ * A TCP connection for `tls.connect` that receives at most 16 KiB until `allow` sets another limit. TLS over a plain
+ * socket reads 64 KiB at a time natively, so OpenSSL would get a long chain before any listener runs. Network bytes are
+ * counted because a receiver may send endless session tickets, which readers of the TLS socket never see and which cost
+ * 10 microseconds of the event loop each.
  */
 export class MeasuredSocket extends Duplex {
   readonly #socket: Socket;
@@ -30,12 +29,12 @@ export class MeasuredSocket extends Duplex {
     this.#socket.on('close', () => this.destroy());
   }
 
-  /** Milliseconds in which what was received was processed: of a handshake, the certificates above all. */
+  /** Milliseconds spent processing received bytes; during a handshake mostly certificates. */
   get processingMs(): number {
     return this.#processingMs;
   }
 
-  /** Lets so many bytes come from now on. */
+  /** Resets the count and allows `bytes` more. */
   allow(bytes: number): void {
     this.#limit = bytes;
     this.#received = 0;
@@ -49,10 +48,10 @@ export class MeasuredSocket extends Duplex {
       return;
     }
     const began = performance.now();
-    // TLS reads it, and checks the certificates in it, before this returns.
-    const goesOn = this.push(chunk);
+    // TLS parses the chunk and verifies its certificates before `push` returns.
+    const canPushMore = this.push(chunk);
     this.#processingMs += performance.now() - began;
-    if (!goesOn) this.#socket.pause();
+    if (!canPushMore) this.#socket.pause();
   }
 
   override _read(): void {

@@ -20,9 +20,9 @@ export interface QueueEventsDeps {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly dayKeys: BodyKeys;
-  /** Waits until read models have come to a place, and makes them hurry; false after a time limit. */
+  /** Waits until read models reach a position, and wakes them; false after a time limit. */
   readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
-  /** The labels of sessions; null: they are gone. */
+  /** Opens the labels of sessions; null: their key was destroyed. */
   readonly labelsOf: (sessions: readonly SealedSession[]) => Promise<(CustomParameters | null)[]>;
 }
 
@@ -34,13 +34,13 @@ export interface SealedSession {
 
 export const QUEUEING_PROCESSOR = 'queue-webhook-events';
 
-/** What the deliverers wait for. */
+/** Read models that must apply a queued delivery before it can be claimed. */
 const QUEUED = ['deliveries', 'payloads'];
-/** How long events gather while deliveries are queued: for so long after one was queued, the next may follow at once. */
+/** Events are batched for `GATHER_MS` while a delivery was queued within the last `BUSY_MS`. */
 const GATHER_MS = 4;
 const BUSY_MS = 1_000;
 
-/** Something that endpoints may be told of. */
+/** An event that endpoints may subscribe to. */
 interface Source {
   readonly stored: RecordedEvent;
   readonly partner_id: string;
@@ -48,16 +48,16 @@ interface Source {
   readonly session_id: string;
   readonly type: Subscribable;
   readonly expires_at: string;
-  /** The session, where the event itself says all of it. */
+  /** The session, if the event itself contains it. */
   readonly session: SealedSession | null;
-  /** Its body, once the session's labels and the tracker's reference are known. */
+  /** Makes the webhook body from the session's labels and the tracker's reference. */
   readonly envelope: (custom: CustomParameters, reference: string | null) => Envelope;
 }
 
 /**
- * Queues what happened for the endpoints that were enabled and subscribed at its place in the log, so that a replay
- * comes out the same. Whatever is queued again is known by its id. It waits for no read model: endpoints it follows
- * itself, and trackers and the sessions of reveals were in theirs before anybody could come by them.
+ * Queues events for the endpoints that were enabled and subscribed at the event's position, so that a replay gives the same
+ * result; repeats are deduplicated by id. It waits for no read model: it follows endpoints itself, and trackers and the
+ * sessions of reveals were projected before any caller could know their ids.
  */
 export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor => {
   const { pool, store, dayKeys, applied } = deps;
@@ -66,7 +66,7 @@ export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor =>
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
     const known = subscriptions;
     const [first] = events;
-    if (known === null || first === undefined) throw new TypeError('not begun');
+    if (known === null || first === undefined) throw new TypeError('handled an event before begin()');
     for (const event of events) known.apply(event);
     const notifiable = events.flatMap(sourceOf).flatMap((source) => {
       const webhook_ids = known.subscribersOf(source, source.stored.position);
@@ -127,10 +127,10 @@ const address = async (
   return notifiable.flatMap(({ source, webhook_ids }, index): Addressed[] => {
     const { type } = source;
     const session = sessions[index];
-    // It has expired, and its events with it.
+    // The session and its events have expired.
     if (!session) return [];
     const custom = customOf.get(session.session_id) ?? null;
-    // Its labels were destroyed, so it counts as expired. A completed reveal is told all the same: it is billed.
+    // Destroyed labels mean an expired session. A completed reveal is still notified, because it is billed.
     if (custom === null && type === 'session.created') return [];
     const { stored: event, partner_id, tracker_id, expires_at, envelope } = source;
     return [
@@ -158,8 +158,8 @@ const ids = (sources: readonly Source[], of: 'tracker_id' | 'session_id'): strin
 ];
 
 /**
- * What a read model has of these. It had them before anybody could come by their ids, but a crash of its server may have
- * taken rows back: then it is waited for.
+ * Reads the rows of these ids. They were projected before any caller could know the ids, but a crash of PostgreSQL may
+ * have lost rows; then it waits for the projection and reads again.
  */
 const allOf = async <Row>(
   { pool, applied }: Pick<QueueEventsDeps, 'pool' | 'applied'>,
@@ -175,7 +175,7 @@ const allOf = async <Row>(
   return read(pool, wanted);
 };
 
-/** What customers call the trackers; it never changes. */
+/** Loads the customer references of trackers. */
 const referencesOf = async (
   pool: pg.Pool,
   trackerIds: readonly string[],
@@ -193,7 +193,7 @@ const storedSessions = async (
   sessionIds: readonly string[],
 ): Promise<Map<string, SealedSession>> => {
   const { rows } = await pool.query<SealedSession>({
-    name: 'told_sessions',
+    name: 'sessions_of_reveals',
     text: `select session_id, sealed,
                   to_char(first_seen_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as first_seen_at
            from read.session where session_id = any ($1)`,

@@ -4,18 +4,18 @@ import { AttemptFailure } from './attempt-failure.ts';
 import type { MeasuredSocket } from './measured-socket.ts';
 
 /**
- * Bytes of one response, heads and body together, that a connection may bring. undici bounds the header fields of each
- * head, but neither the reason phrase of a status line nor what interim answers and chunk extensions add up to.
+ * Limit of received bytes per response, heads and body together. undici limits the header fields of each head, but not
+ * the reason phrase or the sum of interim responses and chunk extensions.
  */
 const MAX_RESPONSE_BYTES = 65_536;
 
-/** The same as TLS sends it, with the tickets of a new session before it. */
+/** The same with TLS overhead and new session tickets. */
 const MAX_TLS_BYTES = 2 * MAX_RESPONSE_BYTES;
 
 const received = new WeakMap<Socket, number>();
 const underTls = new WeakMap<Socket, MeasuredSocket>();
 
-// A connection serves one request at a time (`pipelining: 1`), so a new request's headers begin a new count.
+// A connection serves one request at a time (`pipelining: 1`), so each request's headers start a new count.
 subscribe('undici:client:sendHeaders', (message) => {
   const { socket } = message as { socket: Socket };
   if (received.has(socket)) received.set(socket, 0);
@@ -23,10 +23,10 @@ subscribe('undici:client:sendHeaders', (message) => {
 });
 
 /**
- * Closes the connection when one response has brought more than 64 KiB and goes on. The chunk that passes the limit is
- * still parsed, so that a head with a long body behind it counts.
- * @param socket not yet read by anyone: this listener has to run before undici's
- * @param tcp what is under a TLS socket; null: the socket is TCP's own
+ * Closes a connection whose response exceeds 64 KiB. The chunk that passes the limit is still parsed, so a response whose
+ * head arrived with it counts.
+ * @param socket without listeners so far: this listener must run before undici's
+ * @param tcp the TCP connection under a TLS socket; null for plain HTTP
  */
 export const meterResponses = (socket: Socket, tcp: MeasuredSocket | null): void => {
   received.set(socket, 0);

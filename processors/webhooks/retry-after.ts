@@ -1,10 +1,10 @@
-/** Spec, Limits: a receiver's Retry-After is honoured so far. */
-const LONGEST_MS = 24 * 3_600_000;
+/** Spec, Limits: maximum Retry-After that is honoured. */
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 /**
- * How long a receiver asks to be left alone (RFC 9110, 10.2.3): seconds, or a date in the one form that is sent
- * (IMF-fixdate). At most 24 hours; null where it says nothing that can be understood.
+ * Parses a Retry-After header (RFC 9110, 10.2.3): seconds, or a date as IMF-fixdate, the only form that senders may use.
  * @param now milliseconds
+ * @returns milliseconds, at most 24 hours; null if invalid
  */
 export const parseRetryAfter = (
   value: string | readonly string[] | undefined,
@@ -12,9 +12,9 @@ export const parseRetryAfter = (
 ): number | null => {
   const text = typeof value === 'string' ? value : value?.[0];
   if (text === undefined) return null;
-  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1_000, LONGEST_MS);
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1_000, MAX_RETRY_AFTER_MS);
   const date = Date.parse(text);
-  // `Date.parse` takes nearly everything: only what comes out as it went in is that form.
+  // `Date.parse` accepts almost anything; only IMF-fixdate survives the round trip.
   if (Number.isNaN(date) || new Date(date).toUTCString() !== text) return null;
-  return Math.min(Math.max(0, date - now), LONGEST_MS);
+  return Math.min(Math.max(0, date - now), MAX_RETRY_AFTER_MS);
 };

@@ -12,31 +12,30 @@ export interface SendRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Whose endpoint it is. */
   readonly partner_id: string;
 }
 
-/** What became of an attempt. */
+/** Result of an attempt. */
 export interface SendOutcome {
-  /** null: the receiver did not answer. */
+  /** null: the receiver did not respond. */
   readonly http_status: number | null;
   /** null: any 2xx. */
   readonly error: DeliveryError | null;
-  /** How long the receiver asks to be left alone, at most 24 hours. */
+  /** Honoured Retry-After, at most 24 hours. */
   readonly retry_after_ms: number | null;
 }
 
 export interface Sender {
-  /** One attempt. Never throws; comes back when nothing of it is left, within ten seconds. */
+  /** Makes one attempt. Never throws; resolves within ten seconds, after the attempt has released its resources. */
   send(request: SendRequest): Promise<SendOutcome>;
-  /** Waits for attempts under way. */
+  /** Waits for running attempts. */
   close(): Promise<void>;
 }
 
 export interface SenderLimits {
-  /** A whole attempt (spec, Limits). */
+  /** Time limit of a whole attempt (spec, Limits). */
   readonly totalMs: number;
-  /** Of these, DNS and then TCP with TLS take less together: no attempt's connection comes after its end. */
+  /** Their sum is below `totalMs`, so no connection opens after its attempt has ended. */
   readonly dnsMs: number;
   readonly connectMs: number;
 }
@@ -45,9 +44,9 @@ const LIMITS: SenderLimits = { totalMs: 10_000, dnsMs: 3_000, connectMs: 5_000 }
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
 /**
- * Sends webhooks to where the policy allows. On every attempt the name is resolved, every address is vetted, and the
- * connection goes to one of these addresses.
- * @param extraCa PEM: authorities beside the usual ones, for tests
+ * Creates a sender of webhooks to the destinations that the policy allows. Every attempt resolves the name, vets every
+ * address and connects to one of them.
+ * @param extraCa PEM of certificate authorities to trust besides the default ones, for tests
  */
 export const createSender = ({
   policy,
@@ -63,9 +62,9 @@ export const createSender = ({
   extraCa?: string | null;
   resolver?: Resolver;
   limits?: SenderLimits;
-  /** Whether a host name is an active custom domain of the partner: the service itself under another name. */
+  /** Returns whether a host name is an active custom domain of the partner, which would loop back to this service. */
   isOwnDomain?: (hostname: string, partnerId: string) => Promise<boolean>;
-  /** Told how long the event loop was busy with a TLS handshake that failed, milliseconds. */
+  /** Called with the event loop time of a failed TLS handshake, milliseconds. */
   onFailedHandshake?: (partnerId: string, ms: number) => void;
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });
@@ -94,7 +93,7 @@ export const createSender = ({
   };
 };
 
-/** The endpoint's URL, once more: it may have been created under another policy. */
+/** Checks the URL again, because the endpoint may have been created under another policy. */
 const destination = (text: string, policy: DestinationPolicy): URL => {
   const parsed = parseDestination(text, policy);
   if (parsed.ok) return parsed.value;
@@ -111,5 +110,5 @@ const outcomeOf = ({ status, retryAfter }: Answer, now: number): SendOutcome => 
   };
 };
 
-/** What undici itself finds wrong comes after the connection was made: it broke, or what came over it was not HTTP. */
+/** undici's own errors occur after connecting: the connection broke, or the response was not HTTP. */
 const kindOf = (error: unknown): DeliveryError => (error instanceof AttemptFailure ? error.kind : 'connect');

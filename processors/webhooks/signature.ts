@@ -3,10 +3,10 @@ import { createHmac } from 'node:crypto';
 const USER_AGENT = 'Doorplate-Webhooks/1';
 
 /**
- * The headers of one attempt (spec, Request headers of each delivery; Standard Webhooks 1.0).
- * @param secrets key bytes, the newest first; while a secret is rotated, two
- * @param at the attempt's time, milliseconds
- * @param body the exact bytes that are sent
+ * Makes the headers of one attempt (spec, Request headers of each delivery; Standard Webhooks 1.0).
+ * @param secrets key bytes, the newest first; two during a rotation
+ * @param at time of the attempt, milliseconds
+ * @param body the exact bytes to send
  */
 export const signatureHeaders = (
   secrets: readonly Buffer[],

@@ -13,7 +13,7 @@ interface Endpoint {
   readonly partner_id: string;
   /** null: all trackers of the partner. */
   readonly tracker_id: string | null;
-  /** When it was enabled, with which events: by log position, `to` null where that goes on. */
+  /** Enabled periods with their subscribed events, by log position; `to` null: still open. */
   readonly spans: Map<bigint, { readonly events: readonly string[]; to: bigint | null }>;
 }
 
@@ -24,19 +24,19 @@ interface Row {
   readonly spans: readonly { readonly from: string; readonly to: string | null; readonly events: string[] }[];
 }
 
-/** Which endpoints take what, at every place of the log that a follower may come to. */
+/** The subscriptions of all endpoints at every position that a follower may still ask about. */
 export interface Subscriptions {
-  /** An event of endpoints; the same one again changes nothing. */
+  /** Applies an event of endpoints. Idempotent. */
   apply(stored: RecordedEvent): void;
   subscribersOf(
     what: { readonly partner_id: string; readonly tracker_id: string; readonly type: Subscribable },
     position: Position,
   ): string[];
-  /** No place before this one will be asked for again. */
+  /** Drops what only earlier positions need. */
   forgetBefore(position: Position): void;
 }
 
-/** As they were at a place that the read model has applied; what came after it there is applied again. */
+/** Loads the subscriptions as of a position that the read model has applied; later events may be applied again. */
 export const loadSubscriptions = async (pool: pg.Pool, after: Position | null): Promise<Subscriptions> => {
   const { rows } = await pool.query<Row>({
     name: 'load_subscriptions',
@@ -69,16 +69,16 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
     add({ ...endpoint, spans: new Map(each) });
   }
 
-  /** From that place on it takes these, or nothing. */
+  /** Sets the subscribed events from a position on; null: none. */
   const change = ({ spans }: Endpoint, position: bigint, events: readonly string[] | null): void => {
     for (const [from, span] of spans) {
       if (from < position && (span.to === null || span.to > position)) span.to = position;
     }
-    // What was loaded may know of it, and of its end.
+    // The loaded rows may already contain this period and its end.
     if (events !== null && !spans.has(position)) spans.set(position, { events, to: null });
   };
 
-  /** What made an endpoint may be gone; one that is known has it all. */
+  /** The event that created an endpoint may have been truncated; a known endpoint already has the snapshot's facts. */
   const applySnapshot = (
     { webhook_id, tracker_id, enabled, events }: SnapshottedEndpoint,
     { stream, position }: RecordedEvent,

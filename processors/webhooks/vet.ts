@@ -8,7 +8,7 @@ import {
 } from '../../domain/webhooks/destination.ts';
 import { AttemptFailure } from './attempt-failure.ts';
 
-/** What is needed of `dns.promises.Resolver`: it asks DNS servers alone, never `/etc/hosts`. */
+/** The part of `dns.promises.Resolver` in use: it queries DNS servers only and never reads `/etc/hosts`. */
 export interface Resolver {
   resolve4(name: string): Promise<string[]>;
   resolve6(name: string): Promise<string[]>;
@@ -18,9 +18,9 @@ const LOOPBACK = ['127.0.0.1', '::1'] as const;
 const NO_SUCH_ADDRESS: readonly unknown[] = ['ENODATA', 'ENOTFOUND'];
 
 /**
- * The addresses that an attempt may connect to, sorted: all that the host has now, every one of them allowed (spec,
+ * Resolves the host of a URL to the addresses that an attempt may connect to, sorted. Every one must be allowed (spec,
  * Delivery behaviour).
- * @param limitMs how long DNS may take
+ * @param limitMs time limit of DNS
  * @throws AttemptFailure `dns`, `blocked_address`, `own_origin`
  */
 export const vet = async (
@@ -43,7 +43,7 @@ const addressesOf = async (
 ): Promise<readonly string[]> => {
   const literal = addressInHost(host);
   if (literal !== null) return [literal];
-  // The loopback is two addresses, of which development may have allowed one.
+  // localhost has two addresses, and a development policy may allow only one of them.
   if (isLocalhost(host)) return LOOPBACK.filter((ip) => isAllowedAddress(ip, policy));
   const found = await within(
     limitMs,
@@ -54,7 +54,7 @@ const addressesOf = async (
   return addresses;
 };
 
-/** A family may have no addresses; where its answer is missing, it might have had any. */
+/** A family may have no addresses, but a missing DNS answer could have held a forbidden one. */
 const orNone = (answer: Promise<string[]>): Promise<string[]> =>
   answer.catch((error: NodeJS.ErrnoException) => {
     if (NO_SUCH_ADDRESS.includes(error.code)) return [];

@@ -4,13 +4,13 @@ import type { Clock } from '../../platform/clock.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
 import { readWaiting } from './claims.ts';
 
-/** How endpoints with pending deliveries are, over all processes. */
+/** State of the endpoints with pending deliveries, over all processes. */
 export interface Watched {
-  /** By whether they take deliveries, are held by their breaker, or are paused. */
+  /** Endpoints that accept deliveries, whose breaker is open, and that are paused. */
   readonly taking: number;
   readonly held: number;
   readonly paused: number;
-  /** For how long the oldest delivery is due that nothing holds back, milliseconds. */
+  /** Age of the oldest due delivery of an endpoint whose breaker is closed, milliseconds. */
   readonly oldestDueMs: number;
 }
 
@@ -18,29 +18,29 @@ export interface WatchOptions {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Something may be due at an endpoint from then on (milliseconds). */
-  readonly look: (webhookId: string, partnerId: string, at: number) => void;
+  /** Schedules a poll of the endpoint at a time (milliseconds). */
+  readonly schedule: (webhookId: string, partnerId: string, at: number) => void;
   readonly onWatched: (watched: Watched) => void;
 }
 
-/** The safety net under lost notifications, ended leases, and what waits for another projection. */
+/** Catches lost notifications, expired leases and deliveries that wait for another projection. */
 const EVERY_MS = 2_000;
-/** The same while nothing is pending. */
+/** While nothing is pending. */
 const IDLE_MS = 10_000;
 
-/** Finds out at which endpoints something is or comes due: told by the read model, and by looking now and then. */
-export const startWatch = ({ pool, clock, log, look, onWatched }: WatchOptions) => {
+/** Schedules endpoints with due deliveries, by notifications of the read model and by polling. */
+export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptions) => {
   const stopping = new AbortController();
   const wakeup = createWakeup();
 
-  /** @returns how long to wait before the next look, in milliseconds */
-  const lookAround = async (): Promise<number> => {
+  /** @returns milliseconds until the next poll */
+  const poll = async (): Promise<number> => {
     const now = clock.now();
     const waiting = await readWaiting(pool, now);
     let oldestDueMs = 0;
     for (const { webhook_id, partner_id, held, next_attempt_at } of waiting) {
       if (next_attempt_at === null) continue;
-      look(webhook_id, partner_id, next_attempt_at.getTime());
+      schedule(webhook_id, partner_id, next_attempt_at.getTime());
       if (!held) oldestDueMs = Math.max(oldestDueMs, now - next_attempt_at.getTime());
     }
     const paused = waiting.filter((endpoint) => endpoint.paused).length;
@@ -51,8 +51,8 @@ export const startWatch = ({ pool, clock, log, look, onWatched }: WatchOptions) 
 
   const loop = (async () => {
     while (!stopping.signal.aborted) {
-      const waitMs = await lookAround().catch((error: unknown) => {
-        log.warn({ error: String(error) }, 'due deliveries could not be read; they are read again');
+      const waitMs = await poll().catch((error: unknown) => {
+        log.warn({ error: String(error) }, 'due deliveries could not be read; retry scheduled');
         return EVERY_MS;
       });
       await wakeup.wait(waitMs, stopping.signal);
@@ -60,13 +60,13 @@ export const startWatch = ({ pool, clock, log, look, onWatched }: WatchOptions) 
   })();
 
   return {
-    heard: (notification: string): void => {
+    onNotification: (notification: string): void => {
       if (notification === '') {
         wakeup.wake();
         return;
       }
       for (const [webhookId, partnerId, from] of JSON.parse(notification) as [string, string, string][]) {
-        look(webhookId, partnerId, from === '' ? clock.now() : Date.parse(from));
+        schedule(webhookId, partnerId, from === '' ? clock.now() : Date.parse(from));
       }
     },
     stop: async (): Promise<void> => {

@@ -20,8 +20,8 @@ interface Row {
 const schemas = { ...revealEvents, ...billingEvents };
 
 /**
- * Completed reveals and their units. A receipt expires with its session, and then the ledger's entry alone is left in the
- * store: either of them makes the row, and both say the same.
+ * Projects completed reveals and their units. Receipts expire with their session, after which only the ledger entry is left;
+ * either event makes the same row.
  */
 export const revealUnits: Projection = {
   name: 'reveal-units',

@@ -4,7 +4,7 @@ import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import type { Projection } from '../projection.ts';
 
-/** Custom domains as they are now. Rare events: row by row. */
+/** Projects the current state of custom domains. Row by row, because these events are rare. */
 export const domains: Projection = {
   name: 'domains',
   tables: ['domain', 'domain_owner'],

@@ -26,11 +26,11 @@ interface WorkRow {
   attempts: number;
   next_attempt_at: string;
   last_attempt_at: string | null;
-  /** The partner that asked first; `NOBODY` for a reveal, whose work must not tell whose it is. */
+  /** The partner that asked first; `NO_PARTNER` for a reveal, because the work must not reveal its partner. */
   asked_by: string;
 }
 
-const NOBODY = '00000000-0000-0000-0000-000000000000';
+const NO_PARTNER = '00000000-0000-0000-0000-000000000000';
 
 interface ReservationRow {
   reservation_id: string;
@@ -49,13 +49,13 @@ interface ForgottenRow {
   readonly last_position: string;
 }
 
-/** What a batch comes to, row by row, before any of it is written. */
+/** The net changes of a batch per row. */
 interface Changes {
   /** null: the result was forgotten. */
   readonly saved: Map<string, SavedRow | null>;
-  /** Streams that have ended with their results, by name. */
+  /** Streams that ended with their results, by name. */
   readonly forgotten: Map<string, ForgottenRow>;
-  /** Addresses whose last round ended without a result; whether it was work on the rest, which is complete then. */
+  /** Addresses whose last round ended without a result; true if the company's details count as complete all the same. */
   readonly givenUp: Map<string, boolean>;
   /** null: the work has ended. */
   readonly work: Map<string, WorkRow | null>;
@@ -64,7 +64,7 @@ interface Changes {
   readonly states: Map<string, Pick<ReservationRow, 'reservation_id' | 'state' | 'ended_at'>>;
 }
 
-/** Saved results, the work under way, and each partner's reservations: what GET /v1/lookup reads. */
+/** Projects saved results, open enrichments and each partner's reservations: the read model of GET /v1/lookup. */
 export const lookups: Projection = {
   name: 'lookups',
   tables: ['saved_lookup', 'forgotten_lookup', 'enrichment_work', 'reservation'],
@@ -98,7 +98,7 @@ const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream: strin
       move(changes, data.reservation_id, 'settled', data.settled_at);
       return;
     case 'lookup.IntakeSnapshotted.v1':
-      // What was truncated behind the snapshot is known by it alone; what is known already stays.
+      // Truncated reservations are only in the snapshot; known ones keep their state.
       for (const { reservation_id, ip, key_id, made_at } of openInSnapshot(data)) {
         if (changes.made.has(reservation_id)) continue;
         const partner_id = stream.slice(stream.indexOf('-') + 1);
@@ -136,7 +136,7 @@ const foldEnrichment = (
         attempts: 0,
         next_attempt_at: requested_at,
         last_attempt_at: null,
-        asked_by: reservation?.partner_id ?? NOBODY,
+        asked_by: reservation?.partner_id ?? NO_PARTNER,
       });
       if (reservation) submitted(changes, ip, kind, reservation);
       return;
@@ -162,7 +162,7 @@ const foldEnrichment = (
       const { result, settles, gave_up_at } = data;
       changes.saved.set(result.ip, { ...result, snapshotted: true });
       changes.givenUp.delete(result.ip);
-      // News only to a rebuild: in the table in use these have ended before.
+      // Matters only in a rebuild; in the live table these reservations have already ended.
       if (gave_up_at === null) end(changes, result.ip, 'completed', result.enriched_at, settles);
       else end(changes, result.ip, 'gave_up', gave_up_at, settles);
       return;
@@ -180,7 +180,7 @@ const foldEnrichment = (
   }
 };
 
-/** On the row of this batch where there is one, so that no statement meets a row twice. */
+/** Changes the batch's own row if there is one, so that no row is written by two parts of the statement. */
 const giveUp = (changes: Changes, ip: string, isComplete: boolean): void => {
   const saved = changes.saved.get(ip);
   if (saved) {
@@ -201,7 +201,7 @@ const end = (
   for (const { reservation_id } of settles) move(changes, reservation_id, state, at);
 };
 
-/** The reservation itself may be gone from the log by its age: what names it brings it back. */
+/** Restores a reservation whose own event has been truncated from the log. */
 const submitted = (changes: Changes, ip: string, kind: WorkKind, reservation: Reservation): void => {
   const { reservation_id, partner_id, key_id, submitted_at: made_at } = reservation;
   if (!changes.made.has(reservation_id)) {
@@ -211,7 +211,7 @@ const submitted = (changes: Changes, ip: string, kind: WorkKind, reservation: Re
   move(changes, reservation_id, 'submitted', null);
 };
 
-/** `completed` and `gave_up` are final; `settled` says only that nothing else was known. */
+/** Moves a reservation to a state. `completed` and `gave_up` are final; `settled` may be replaced by them. */
 const move = (
   changes: Changes,
   id: string,
@@ -254,9 +254,9 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
 };
 
 /**
- * All of a batch in one statement, as each round trip counts where a caller waits. Its parts see the tables as they
- * were before: the fold has put all that befell a row of this batch into one of them. A reservation that is made here
- * may be there already (from a snapshot, or brought back by what names it); then its move finds it, and else nothing.
+ * Writes a batch in one statement, because callers wait for each round trip. The parts of a statement all see the tables as
+ * of its start, so the fold merges all changes of a row into one part. A new reservation may already exist (from a snapshot
+ * or restored); then only its state changes.
  */
 const APPLY = `
   with saved as (
@@ -303,7 +303,7 @@ const APPLY = `
   where r.reservation_id = n.reservation_id
     and r.state not in ('completed', 'gave_up') and not (r.state = 'settled' and n.state = 'submitted')`;
 
-/** Removes rows of reservations that ended before `day` (`YYYY-MM-DD`), about as many at once as hold nobody up. */
+/** Deletes reservations that ended before `day` (`YYYY-MM-DD`), in batches that block no other query for long. */
 export const forgetReservationsBefore = (db: pg.Pool, day: string): Promise<void> =>
   forgetInBatches(
     db,
@@ -312,7 +312,7 @@ export const forgetReservationsBefore = (db: pg.Pool, day: string): Promise<void
     day,
   );
 
-/** Removes what told of a stream that the event store has deleted. */
+/** Deletes the row of a stream that the event store has deleted. */
 export const forgetLookupStream = async (db: pg.Pool, stream: string): Promise<void> => {
   await db.query('delete from read.forgotten_lookup where stream = $1', [stream]);
 };

@@ -9,7 +9,7 @@ import {
 } from '../../domain/partners/events.ts';
 import type { Projection } from '../projection.ts';
 
-/** Partners, their keys and users. Rare events: row by row. */
+/** Projects partners, their keys and users. Row by row, because these events are rare. */
 export const partners: Projection = {
   name: 'partners',
   tables: ['partner', 'api_key', 'user_account'],

@@ -23,7 +23,7 @@ interface ExpiredRow {
   readonly day: string;
 }
 
-/** Receipts: what GET /v1/reveals/{reveal_id} reads. */
+/** Projects receipts: the read model of GET /v1/reveals/{reveal_id}. */
 export const reveals: Projection = {
   name: 'reveals',
   tables: ['reveal', 'expired_reveal'],
@@ -77,7 +77,7 @@ const COLUMNS = [
   ...COMPLETION,
 ].join(', ');
 
-/** Each event says all of its reveal, so that the completion alone makes the row as well. */
+/** Each event holds the whole reveal, so the completion alone is enough to make the row. */
 const UPSERT = `
   insert into reveal as present (${COLUMNS})
   select ${COLUMNS} from json_populate_recordset(null::reveal, $1)
@@ -93,7 +93,7 @@ const EXPIRE = `
   select distinct on (reveal_id) reveal_id, partner_id, expired_at, day from gone
   on conflict (reveal_id) do nothing`;
 
-/** Removes what the event store no longer tells of: what was swept before `day` (`YYYY-MM-DD`). */
+/** Deletes ids of reveals that were swept before `day` (`YYYY-MM-DD`), whose streams the event store has deleted. */
 export const forgetExpiredRevealsBefore = (db: pg.Pool, day: string): Promise<void> =>
   forgetInBatches(
     db,

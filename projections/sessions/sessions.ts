@@ -33,14 +33,14 @@ interface Expired {
 
 const schemas = { ...sessionEvents, ...sessionExpiryEvents };
 
-/** What a batch comes to, by session. */
+/** The net changes of a batch by session. */
 interface Changes {
   readonly created: Map<string, Created>;
   readonly visited: Map<string, Visited>;
   readonly expired: Map<string, Expired>;
 }
 
-/** Sessions in the order of the log, and for a while the ids of those that expired. */
+/** Projects sessions in log order, and for a while the ids of expired ones. */
 export const sessions: Projection = {
   name: 'sessions',
   tables: ['session', 'expired_session'],
@@ -75,7 +75,7 @@ const fold = ({ created, visited, expired }: Changes, stored: RecordedEvent): vo
     case 'sessions.SessionVisited.v1': {
       const { session_id, seen_at } = event.data;
       const before = visited.get(session_id)?.last_seen_at ?? '';
-      // Never back: the clocks of two processes may differ. Text of one form sorts as its instants do.
+      // Never moves back, because clocks of processes differ. ISO 8601 text sorts like its instants.
       const last_seen_at = seen_at > before ? seen_at : before;
       visited.set(session_id, { session_id, last_seen_at, last_revision, last_position: position });
       return;
@@ -118,7 +118,7 @@ const EXPIRE = `
   select session_id, partner_id, expired_at, day from gone
   on conflict (session_id) do nothing`;
 
-/** Removes what the event store no longer tells of: what was swept before `day` (`YYYY-MM-DD`). */
+/** Deletes ids of sessions that were swept before `day` (`YYYY-MM-DD`), whose streams the event store has deleted. */
 export const forgetExpiredSessionsBefore = (db: pg.Pool, day: string): Promise<void> =>
   forgetInBatches(
     db,

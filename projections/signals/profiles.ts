@@ -10,7 +10,7 @@ interface Row {
   readonly enriched_at: string;
 }
 
-/** Which company's website has which host name: what the domains of clues are matched with. */
+/** Projects host names of companies' websites, with which the domains of clues are matched. */
 export const profiles: Projection = {
   name: 'profiles',
   tables: ['company_profile'],

@@ -15,7 +15,7 @@ interface Day {
   readonly last_position: string;
 }
 
-/** Clues of the last 30 days, each once, and the days that there are any of. */
+/** Projects the clues of the last 30 days, deduplicated by id, and the days that have any. */
 export const signals: Projection = {
   name: 'signals',
   tables: ['signal', 'signal_day'],
@@ -54,7 +54,7 @@ const KEEP = `
 
 const ROWS = 2_000;
 
-/** Removes what came on a day (`YYYY-MM-DD`) that the event store no longer tells of. */
+/** Deletes the rows of a day (`YYYY-MM-DD`) whose stream the event store has deleted. */
 export const forgetSignalsOf = async (db: pg.Pool, day: string): Promise<void> => {
   for (let deleted = ROWS; deleted === ROWS; ) {
     const { rowCount } = await db.query(
@@ -63,6 +63,6 @@ export const forgetSignalsOf = async (db: pg.Pool, day: string): Promise<void> =
     );
     deleted = rowCount ?? 0;
   }
-  // Last: it says which streams there are.
+  // The day goes last, because its row names the stream for a repeated run.
   await db.query('delete from read.signal_day where day = $1::date', [day]);
 };

@@ -4,7 +4,7 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { type TrackerEvent, trackerEvents } from '../../domain/trackers/events.ts';
 import type { Projection } from '../projection.ts';
 
-/** Trackers as they are now. Rare events: row by row. */
+/** Projects the current state of trackers. Row by row, because these events are rare. */
 export const trackers: Projection = {
   name: 'trackers',
   tables: ['tracker'],

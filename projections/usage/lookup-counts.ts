@@ -7,17 +7,17 @@ import type { Projection } from '../projection.ts';
 interface Row {
   readonly count: LookupCount;
   readonly source: string;
-  /** Totals stand for all that was counted before them; counts add. */
+  /** Totals replace all earlier counts; counts are added. */
   readonly absolute: boolean;
 }
 
-/** Whether totals stand for a stream's counts, and since when (ISO 8601). */
+/** Whether totals have replaced a stream's counts, and since when (ISO 8601). */
 interface Source {
   readonly totalled: boolean;
   readonly closed_at: string | null;
 }
 
-/** Lookup answers by key, hour and outcome, summed a stream, so that a stream's totals can replace its counts. */
+/** Projects lookup responses by key, hour and outcome, per stream, so that a stream's totals can replace its counts. */
 export const usage: Projection = {
   name: 'usage',
   tables: ['usage_hour', 'usage_source'],
@@ -98,7 +98,7 @@ const columns = (rows: readonly Row[]): unknown[] => [
 
 const KEY_COLUMNS = 4;
 
-/** An hour without requests has no row, as if its answers had never been counted. */
+/** Deletes hours that corrections have reduced to zero, as if they had never been counted. */
 const DELETE_EMPTY = `
   delete from usage_hour u
   using unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[]) as c (key_id, hour, outcome, source)
@@ -126,7 +126,7 @@ const UPSERT_SOURCES = `
   on conflict (source) do update set (totalled, closed_at) = row (excluded.totalled, excluded.closed_at)
     where (usage_source.totalled, usage_source.closed_at) is distinct from (excluded.totalled, excluded.closed_at)`;
 
-/** Removes what the event store no longer holds: streams whose day is before `day` (`YYYY-MM-DD`). */
+/** Deletes usage of streams that the event store has deleted: days before `day` (`YYYY-MM-DD`). */
 export const forgetUsageBefore = async (db: pg.Pool, day: string): Promise<void> => {
   for (const table of ['usage_hour', 'tracker_calls_hour', 'tracker_hour']) {
     await db.query(`delete from read.${table} where hour < $1::date`, [day]);

@@ -12,7 +12,7 @@ import {
 import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Projection } from '../projection.ts';
 
-/** Totals stand for all that was counted before them; counts add. */
+/** Totals replace all earlier counts; counts are added. */
 interface Row<Count> {
   readonly count: Count;
   readonly source: string;
@@ -23,7 +23,7 @@ type Rows<Count> = Map<string, Row<Count>>;
 
 const schemas = { ...usageEvents, ...sessionEvents, ...revealEvents };
 
-/** What happened on each tracker, hour by hour: what GET /v1/trackers/{tracker_id}/usage reads. */
+/** Projects hourly usage by tracker: the read model of GET /v1/trackers/{tracker_id}/usage. */
 export const trackerUsage: Projection = {
   name: 'tracker-usage',
   tables: ['tracker_calls_hour', 'tracker_hour'],
@@ -83,7 +83,7 @@ const fold = (
 const plusHour = (sum: TrackerHour | undefined, row: TrackerHour): TrackerHour =>
   sum ? [sum[0], sum[1], sum[2] + row[2], sum[3] + row[3]] : row;
 
-/** `plus` null: the count stands for all before it. */
+/** Merges a count into the batch. `plus` null: the count replaces all earlier ones. */
 const put = <Count extends readonly [string, string, ...unknown[]]>(
   rows: Rows<Count>,
   source: string,
@@ -112,7 +112,7 @@ const write = async <Count extends readonly [string, string, ...unknown[]]>(
   await db.query({ name, text, values: columnsOf(some) });
 };
 
-/** The source, then the columns of the counts. */
+/** Returns the source, then the columns of the counts. */
 const columnsOf = <Count extends readonly [string, string, ...unknown[]]>(
   rows: readonly Row<Count>[],
 ): unknown[] => [
@@ -124,7 +124,7 @@ const columnsOf = <Count extends readonly [string, string, ...unknown[]]>(
 
 const KEY_COLUMNS = 3;
 
-/** What becomes of a row that is there already. */
+/** Makes the assignments for a row that already exists. */
 const sums = (columns: readonly string[], absolute: boolean): string =>
   columns
     .map((column) => `${column} = excluded.${column}${absolute ? '' : ` + present.${column}`}`)
@@ -137,7 +137,7 @@ const callsUpsert = (absolute: boolean): string => `
                        $7::bigint[])
   on conflict (tracker_id, hour, source) do update set ${sums(CALLS, absolute)}`;
 
-/** An hour without requests and calls has no row, as if they had never been counted. */
+/** Deletes hours that corrections have reduced to zero, as if they had never been counted. */
 const DELETE_EMPTY = `
   delete from tracker_calls_hour t
   using unnest($1::text[], $2::uuid[], $3::timestamptz[]) as c (source, tracker_id, hour)

@@ -14,10 +14,10 @@ import type { Projection } from '../projection.ts';
 import { type DeliveryRow, type Fold, foldDelivery } from './delivery-fold.ts';
 import { foldEndpoint, foldSnapshot, type HealthRow } from './endpoint-health.ts';
 
-/** Notified when something may have become due: with a JSON array of `Due`, or with '' where that would be too long. */
+/** Notified when deliveries may be due, with a JSON array of `Due`, or '' if that would be too long. */
 export const DELIVERIES_CHANNEL = 'doorplate_deliveries';
-/** Bytes of a notification: PostgreSQL takes less than 8,000. */
-const LONGEST_NOTIFICATION = 7_900;
+/** In bytes; PostgreSQL limits a notification to less than 8,000. */
+const MAX_NOTIFICATION_BYTES = 7_900;
 
 type HandledEvent =
   | { readonly delivery: DeliveryEvent; readonly position: bigint }
@@ -27,13 +27,13 @@ type HandledEvent =
 interface Snapshot {
   readonly partner_id: string;
   readonly endpoints: readonly SnapshottedEndpoint[];
-  /** What was deleted before it, and is left out, is forgotten. */
+  /** An endpoint that was deleted before this instant, and is not in the snapshot, is forgotten. */
   readonly forgottenBefore: Date;
 }
 
 /**
- * Deliveries and what became of them, how many are in which state, and whether their endpoints take them. Pausing,
- * enabling or deleting an endpoint touches its one row of health and no delivery.
+ * Projects deliveries, their number by state, and the health of endpoints. Pausing, enabling or deleting an endpoint writes
+ * its one row of health and no delivery.
  */
 export const deliveries: Projection = {
   name: 'deliveries',
@@ -88,7 +88,7 @@ const HEALTH = `
          ${iso('last_attempt_at', 'paused_at', 'deleted_at', 'still_since')}
   from webhook_health where webhook_id = any ($1)`;
 
-/** The rows that the batch speaks of, as they are before it. */
+/** Loads the rows that the batch may change. */
 const load = async (handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> => {
   const ids = new Set<string>();
   const webhooks = new Set<string>();
@@ -135,7 +135,7 @@ const write = async (fold: Fold, db: pg.ClientBase): Promise<void> => {
       json(totals),
       json(changedHealth),
       DELIVERIES_CHANNEL,
-      due.size === 0 ? null : Buffer.byteLength(named) > LONGEST_NOTIFICATION ? '' : named,
+      due.size === 0 ? null : Buffer.byteLength(named) > MAX_NOTIFICATION_BYTES ? '' : named,
       json(fold.attempts.values()),
     ],
   });
@@ -155,7 +155,7 @@ const from = (alias: string, columns: string): string =>
     .map((column) => `${alias}.${column.trim()}`)
     .join(', ');
 
-/** All of a batch in one statement; no part meets a row that another part writes. */
+/** Writes a batch in one statement; no row is written by two of its parts. */
 const APPLY = `
   with added as (
     insert into webhook_delivery (${ADDED})
@@ -180,17 +180,14 @@ const APPLY = `
 
 const FORGOTTEN_AT_ONCE = 2_000;
 
-/**
- * Removes what the event store no longer tells of: deliveries made before `day` (`YYYY-MM-DD`, UTC), endpoint by
- * endpoint, the oldest first.
- */
+/** Deletes deliveries created before `day` (`YYYY-MM-DD`, UTC), whose streams the event store has deleted. */
 export const forgetDeliveriesBefore = async (db: pg.Pool, day: string): Promise<void> => {
   const { rows } = await db.query<{ webhook_id: string }>(
     'select distinct webhook_id from read.webhook_total where day < $1::date',
     [day],
   );
   for (const { webhook_id } of rows) {
-    // Whatever became of them: all have lost their payloads long ago.
+    // All states, because all of these deliveries have lost their payloads.
     for (const state of ['expired', 'pending', 'delivered', 'failed']) {
       for (let deleted = FORGOTTEN_AT_ONCE; deleted === FORGOTTEN_AT_ONCE; ) {
         const { rowCount } = await db.query(FORGET, [webhook_id, day, FORGOTTEN_AT_ONCE, state]);

@@ -2,7 +2,7 @@ import { isAhead } from '../../domain/kernel/ahead.ts';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import type { DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
-import { changeHealth, type Health, healthOf, isDue, stoodStill } from './endpoint-health.ts';
+import { changeHealth, type Health, healthOf, addDue, suspendedMs } from './endpoint-health.ts';
 
 /** A row of `webhook_delivery`; instants in ISO 8601. */
 export interface DeliveryRow {
@@ -23,7 +23,7 @@ export interface DeliveryRow {
   error: string | null;
 }
 
-/** What never changes of a row, and is written once. */
+/** A new row with its immutable columns. */
 export interface NewDelivery extends DeliveryRow {
   readonly event_id: string;
   readonly type: string;
@@ -37,25 +37,25 @@ export interface TotalRow {
   /** `YYYY-MM-DD`. */
   readonly day: string;
   readonly state: DeliveryRow['state'];
-  /** More, or fewer, than before. */
+  /** Difference to the stored number. */
   deliveries: number;
 }
 
 export interface AttemptsRow {
   readonly webhook_id: string;
   readonly partner_id: string;
-  /** `YYYY-MM-DD`, of the delivery's creation. */
+  /** Day of the delivery's creation, `YYYY-MM-DD`. */
   readonly day: string;
   readonly hour: string;
   readonly outcome: string;
-  /** 0: no answer. */
+  /** 0: no response. */
   readonly http_status: number;
-  /** More than before. */
+  /** Difference to the stored numbers. */
   attempts: number;
   duration_ms: number;
 }
 
-/** The rows that a batch concerns, as they are at each of its events, and what is to be written of them. */
+/** The rows of a batch as of each event, and those to be written. */
 export interface Fold extends Health {
   readonly deliveries: Map<string, DeliveryRow>;
   readonly added: Map<string, NewDelivery>;
@@ -66,7 +66,7 @@ export interface Fold extends Health {
 
 type Data<Name extends DeliveryEvent['type']> = EventOf<Pick<typeof deliveryEvents, Name>>['data'];
 
-/** What an event of a delivery changes. The first of a delivery, of a cycle, of an attempt counts; others change nothing. */
+/** Applies an event of a delivery. Only the first event of a delivery, a cycle or an attempt counts; repeats are ignored. */
 export const foldDelivery = (fold: Fold, { type, data }: DeliveryEvent, position: bigint): void => {
   switch (type) {
     case 'webhooks.DeliveryQueued.v1':
@@ -102,7 +102,7 @@ const queued = (fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>, position: 
     attempts: 0,
     cycle_attempts: 0,
     cycle_started_at: data.created_at,
-    stood_still_ms: stoodStill(health, data.created_at),
+    stood_still_ms: suspendedMs(health, data.created_at),
     last_attempt_at: null,
     delivered_at: null,
     next_attempt_at: data.created_at,
@@ -112,7 +112,7 @@ const queued = (fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>, position: 
   fold.deliveries.set(row.delivery_id, row);
   fold.added.set(row.delivery_id, row);
   count(fold, row, 1);
-  isDue(fold, row, data.created_at);
+  addDue(fold, row, data.created_at);
 };
 
 const attempted = (fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): void => {
@@ -143,7 +143,7 @@ const retried = (fold: Fold, data: Data<'webhooks.DeliveryRetried.v1'>): void =>
     cycle: data.cycle,
     cycle_attempts: 0,
     cycle_started_at: data.retried_at,
-    stood_still_ms: stoodStill(healthOf(fold, data), data.retried_at),
+    stood_still_ms: suspendedMs(healthOf(fold, data), data.retried_at),
     delivered_at: null,
     next_attempt_at: data.retried_at,
   });
@@ -159,7 +159,7 @@ const change = (fold: Fold, row: DeliveryRow, to: Partial<DeliveryRow>): void =>
   Object.assign(row, to);
   count(fold, row, 1);
   if (!fold.added.has(row.delivery_id)) fold.changed.add(row);
-  if (row.next_attempt_at !== null) isDue(fold, row, row.next_attempt_at);
+  if (row.next_attempt_at !== null) addDue(fold, row, row.next_attempt_at);
 };
 
 const count = (fold: Fold, row: DeliveryRow, more: 1 | -1): void => {
@@ -192,6 +192,6 @@ const countAttempt = (
   fold.attempts.set(key, row);
 };
 
-/** The later of two times, unless the known one lies ahead of the other and so was a wrong clock's. ISO 8601. */
+/** Returns the later of two ISO 8601 times, unless the known one is so far ahead that a fast clock must have set it. */
 const later = (known: string | null, other: string): string =>
   known !== null && known > other && !isAhead(Date.parse(known), Date.parse(other)) ? known : other;

@@ -16,10 +16,10 @@ export interface HealthRow {
   last_position: string | null;
 }
 
-/** An endpoint, its partner, and from when on something may be due there (ISO 8601; '': at once). */
+/** Endpoint, partner, and the time from which something may be due (ISO 8601; '' means now). */
 export type Due = readonly [webhookId: string, partnerId: string, from: string];
 
-/** The endpoints that a batch concerns, as they are at each of its events. */
+/** The health of a batch's endpoints as of each event. */
 export interface Health {
   readonly health: Map<string, HealthRow>;
   readonly changedHealth: Set<HealthRow>;
@@ -27,7 +27,7 @@ export interface Health {
   readonly due: Map<string, Due>;
 }
 
-/** What an event of an endpoint changes of its health. */
+/** Applies an event of an endpoint to its health. */
 export const foldEndpoint = (fold: Health, { type, data }: WebhookEvent, position: bigint): void => {
   const known = healthOf(fold, data);
   if (known.last_position !== null && BigInt(known.last_position) >= position) return;
@@ -53,7 +53,7 @@ export const foldEndpoint = (fold: Health, { type, data }: WebhookEvent, positio
   }
 };
 
-/** What a snapshot tells of an endpoint whose earlier events may be gone. */
+/** Applies a snapshot to an endpoint whose earlier events may have been truncated. */
 export const foldSnapshot = (
   fold: Health,
   partner_id: string,
@@ -69,7 +69,7 @@ export const foldSnapshot = (
   }));
 };
 
-/** Its row, or that of an endpoint of which nothing is known yet. */
+/** Returns the endpoint's row, or a new one. */
 export const healthOf = (
   fold: Health,
   { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
@@ -93,7 +93,7 @@ export const healthOf = (
   return fresh;
 };
 
-/** Begins or ends, at `at` (ISO 8601), the time in which the endpoint stands still: once, though it be paused and held. */
+/** Changes an endpoint's health at `at` (ISO 8601). Overlapping pauses and open breakers count as one suspension. */
 export const changeHealth = (
   fold: Health,
   of: { readonly webhook_id: string; readonly partner_id: string },
@@ -101,27 +101,27 @@ export const changeHealth = (
   to: (health: HealthRow) => Partial<HealthRow>,
 ): void => {
   const health = healthOf(fold, of);
-  const before = standsStill(health);
+  const before = isSuspended(health);
   Object.assign(health, to(health));
-  const after = standsStill(health);
+  const after = isSuspended(health);
   if (!before && after) health.still_since = at;
   if (before && !after) {
-    health.still_ms = stoodStill(health, at);
+    health.still_ms = suspendedMs(health, at);
     health.still_since = null;
-    isDue(fold, health, '');
+    addDue(fold, health, '');
   }
   fold.changedHealth.add(health);
 };
 
-const standsStill = ({ paused_at, failures_in_row }: HealthRow): boolean =>
+const isSuspended = ({ paused_at, failures_in_row }: HealthRow): boolean =>
   paused_at !== null || failures_in_row >= HELD_AFTER;
 
-/** Milliseconds. Clocks of processes differ: never less for that. */
-export const stoodStill = ({ still_ms, still_since }: HealthRow, at: string): number =>
+/** Returns the total suspension up to `at`, milliseconds; never negative, although clocks of processes differ. */
+export const suspendedMs = ({ still_ms, still_since }: HealthRow, at: string): number =>
   still_ms + (still_since === null ? 0 : Math.max(0, Date.parse(at) - Date.parse(still_since)));
 
-/** `from` in ISO 8601; '': at once. */
-export const isDue = (
+/** Schedules a notification of the endpoint from `from` on (ISO 8601; '' means now). */
+export const addDue = (
   fold: Health,
   { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
   from: string,

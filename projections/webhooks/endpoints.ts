@@ -10,7 +10,7 @@ import {
 import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Projection } from '../projection.ts';
 
-/** Endpoints as they are now, and when each was enabled with which events. Rare events: row by row. */
+/** Projects endpoints and the periods of their subscriptions. Row by row, because these events are rare. */
 export const webhooks: Projection = {
   name: 'webhooks',
   tables: ['webhook_endpoint', 'webhook_subscription'],
@@ -57,7 +57,7 @@ const applyOne = async ({ type, data }: EndpointEvent, origin: Origin, db: pg.Cl
   }
 };
 
-/** Changes the endpoint's row (parameters from $4 on), unless that has this event already. @returns whether it did */
+/** Updates the endpoint's row (parameters from $4), unless it already has this event. @returns whether it was updated */
 const set = async (
   assignments: string,
   values: readonly unknown[],
@@ -104,7 +104,7 @@ const updated = async (
   if (enabled) await subscribe(db, webhook_id, origin.position);
 };
 
-/** What signed for it is not needed any more. */
+/** Deletes the signing secrets too. */
 const deleted = async (
   { webhook_id, deleted_at }: Data<'webhooks.EndpointDeleted.v1'>,
   origin: Origin,
@@ -119,7 +119,7 @@ const deleted = async (
   if (isNew) await unsubscribe(db, webhook_id, origin.position, null);
 };
 
-/** Endpoints whose earlier events may be gone are brought back as they are. */
+/** Restores endpoints whose earlier events may have been truncated. */
 const snapshotted = async (
   { endpoints }: Data<'webhooks.EndpointsSnapshotted.v1'>,
   { stream, revision, position, metadata }: Origin,
@@ -176,7 +176,7 @@ const forgetDeleted = (
     [partner_id, except, before],
   );
 
-/** As the endpoint's row has it, unless that goes on already. */
+/** Opens a subscription with the endpoint's current events, unless one is open. */
 const subscribe = (db: pg.ClientBase, webhookId: string, position: bigint) =>
   db.query(
     `insert into webhook_subscription (webhook_id, partner_id, tracker_id, events, from_position)
@@ -186,7 +186,7 @@ const subscribe = (db: pg.ClientBase, webhookId: string, position: bigint) =>
     [webhookId, String(position)],
   );
 
-/** Ends what goes on, unless it is for just these events. */
+/** Closes the open subscription, unless it has the events `unless`. */
 const unsubscribe = (
   db: pg.ClientBase,
   webhookId: string,

@@ -3,7 +3,7 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { payloadEvents, payloadExpiryEvents } from '../../domain/webhooks/events.ts';
 import type { Projection } from '../projection.ts';
 
-/** Bodies of webhook events, and how much of them each partner has. */
+/** Projects bodies of webhook events, and how many bytes each partner has stored. */
 export const payloads: Projection = {
   name: 'payloads',
   tables: ['webhook_payload', 'webhook_retained'],
@@ -43,7 +43,7 @@ const STORE = `
   select partner_id, (expires_at at time zone 'UTC')::date, sum(bytes) from stored group by 1, 2 order by 1, 2
   on conflict (partner_id, day) do update set bytes = kept.bytes + excluded.bytes`;
 
-/** Those of a day expire with it: its row goes with the last of them. */
+/** Deletes bodies, and the partner's total of a day with the day's last body. */
 const forget = async (db: pg.ClientBase, expired: readonly string[]): Promise<void> => {
   await db.query({
     name: 'forget_payloads',

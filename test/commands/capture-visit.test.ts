@@ -41,10 +41,10 @@ const enterQueue = async () => {
   if (!room) return null;
   entered += 1;
   return {
-    leave: () => {
+    release: () => {
       entered -= 1;
     },
-    happened: () => {
+    confirm: () => {
       happened += 1;
     },
   };

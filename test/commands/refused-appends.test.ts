@@ -71,8 +71,8 @@ describe('an append that is refused because of an event that is not replicated y
     };
     const capture = () =>
       createVisitCapture(cluster.store, dayKeys, async () => ({
-        leave: () => undefined,
-        happened: () => undefined,
+        release: () => undefined,
+        confirm: () => undefined,
       }))(visit, stack.context());
     cluster.hold();
     expect(await capture()).toBe('session');

@@ -42,7 +42,7 @@ const claim = (nth = 1, after = 0): DomainCommand => ({
   at: AT + after,
 });
 const look = (error: string | null, after: number, nth = 1, proven = false): DomainCommand => ({
-  type: 'Look',
+  type: 'RecordCheck',
   ...ids(nth),
   error,
   proven,

@@ -109,7 +109,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
         const of = { domain_id: id(nth), hostname: 'visits.example', at: AT + nth };
         return [
           { ...of, type: 'Claim', tracker_id: id(1), partner_id: ANNA, proven: false },
-          { ...of, type: 'Look', error: null, proven: false },
+          { ...of, type: 'RecordCheck', error: null, proven: false },
           { ...of, type: 'Release' },
         ];
       },

@@ -34,7 +34,7 @@ it('asks for fewer events after a read that timed out, logs it, and reaches the 
     url: 'postgresql://127.0.0.1:1/none',
     pool: pool as never,
     now: () => 0,
-    isHeard: () => false,
+    hasOtherListeners: () => false,
     onStall: (_error, after) => stalls.push(after),
   });
   const ending = new AbortController();

@@ -243,7 +243,7 @@ describe.each([
         };
       },
       tokenOf: () => 'token',
-      onLook: () => {
+      onCheck: () => {
         checks += 1;
       },
     });

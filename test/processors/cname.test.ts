@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { lookWhere } from '../../processors/domains/cname.ts';
+import { checkCname } from '../../processors/domains/cname.ts';
 import { type DnsAnswer, type DnsServer, startDnsServer } from '../support/dns-server.ts';
 
 const TARGET = 'doorplate.example';
@@ -64,14 +64,14 @@ describe('the CNAME check', () => {
     ['broken.example.com', 'dns_error'],
     ['refused.example.com', 'dns_error'],
   ])('%s: %s', async (name, expected) => {
-    expect(await lookWhere(dns.resolver, name, TARGET, AbortSignal.timeout(5_000))).toBe(expected);
+    expect(await checkCname(dns.resolver, name, TARGET, AbortSignal.timeout(5_000))).toBe(expected);
   });
 
   it('reports a timeout when the check is aborted', async () => {
     const ended = new AbortController();
-    const looked = lookWhere(dns.resolver, 'silent.example.com', TARGET, ended.signal);
+    const looked = checkCname(dns.resolver, 'silent.example.com', TARGET, ended.signal);
     ended.abort();
     expect(await looked).toBe('dns_timeout');
-    expect(await lookWhere(dns.resolver, 'straight.example.com', TARGET, ended.signal)).toBe('dns_timeout');
+    expect(await checkCname(dns.resolver, 'straight.example.com', TARGET, ended.signal)).toBe('dns_timeout');
   });
 });

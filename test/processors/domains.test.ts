@@ -8,7 +8,7 @@ import { domainStream } from '../../domain/domains/domain.ts';
 import { domainSlotsStream } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { type LookOptions, startDomainChecks } from '../../processors/domains/check-domains.ts';
+import { type DomainCheckOptions, startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { hasToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
@@ -57,7 +57,7 @@ const keep = () => {
   const { store, pool, clock } = stack;
   running.push(startProcessor(keepDomains({ store, pool, clock }), stack));
 };
-const startChecks = (over: Partial<LookOptions> = {}) => {
+const startChecks = (over: Partial<DomainCheckOptions> = {}) => {
   const { store, pool, clock, log } = stack;
   const looks = startDomainChecks({
     store,
@@ -71,7 +71,7 @@ const startChecks = (over: Partial<LookOptions> = {}) => {
       resolver.setServers([dns.address]);
       return resolver;
     },
-    onLook: (outcome) => outcomes.push(outcome),
+    onCheck: (outcome) => outcomes.push(outcome),
     ...over,
   });
   // The clock of the test moves without a notification, so this polls.

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CONSUMERS, forgetOldEndpoints } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
-import { createPassage } from '../../processors/consumers.ts';
+import { createConsumerProgress } from '../../processors/consumers.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
@@ -32,9 +32,9 @@ const events = async () => {
 };
 const passed = async () => {
   const { pool, store } = api.runtime;
-  const consumerProgress = createPassage(pool, CONSUMERS);
+  const consumerProgress = createConsumerProgress(pool, CONSUMERS);
   await until('every consumer has caught up', async () =>
-    consumerProgress.come(await store.head(), new AbortController().signal),
+    consumerProgress.waitFor(await store.head(), new AbortController().signal),
   );
 };
 const deliveriesTo = async (id: string) =>

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONSUMERS, forgetOldResults, snapshotOldEnrichments } from '../../bin/retention.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
-import { createPassage } from '../../processors/consumers.ts';
+import { createConsumerProgress } from '../../processors/consumers.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
@@ -27,9 +27,9 @@ describe('a saved result', () => {
   /** Waits until every consumer has saved its checkpoint. */
   const passed = async () => {
     const { pool, store } = api.runtime;
-    const consumerProgress = createPassage(pool, CONSUMERS);
+    const consumerProgress = createConsumerProgress(pool, CONSUMERS);
     await until('every consumer has caught up', async () =>
-      consumerProgress.come(await store.head(), new AbortController().signal),
+      consumerProgress.waitFor(await store.head(), new AbortController().signal),
     );
   };
   const forget = async () => {

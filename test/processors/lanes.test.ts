@@ -28,7 +28,7 @@ const scene = (
   const made = createLanes(CONCURRENCY, SLOTS, roomOfPartner);
   const lanes = {
     ...made,
-    look: (webhookId: string, at: number) => made.look(webhookId, partnerOf(webhookId), at),
+    schedule: (webhookId: string, at: number) => made.schedule(webhookId, partnerOf(webhookId), at),
   };
   const running = new Map<string, number>();
   const serve = (): void => {
@@ -37,7 +37,7 @@ const scene = (
       more = wanted.length > 0;
       for (const { webhookId, count } of wanted) {
         running.set(webhookId, (running.get(webhookId) ?? 0) + count);
-        lanes.taken({ webhookId, claims: claimsOf(webhookId, count), againAt: NOW });
+        lanes.onClaimed({ webhookId, claims: claimsOf(webhookId, count), againAt: NOW });
       }
     }
   };
@@ -50,7 +50,7 @@ describe('the slots of a worker', () => {
     const rooms: Record<string, number> = { none: 0, one: 1 };
     const partnerOf = (webhookId: string) => webhookId.replace(/\d$/, '');
     const { lanes, running, serve } = scene(partnerOf, (id) => rooms[id] ?? Number.POSITIVE_INFINITY);
-    for (const name of ['none1', 'one1', 'one2', 'usual1']) lanes.look(name, NOW);
+    for (const name of ['none1', 'one1', 'one2', 'usual1']) lanes.schedule(name, NOW);
     serve();
     expect(Object.fromEntries(running)).toEqual({ one1: 1, usual1: CONCURRENCY });
     rooms.none = 1;
@@ -60,7 +60,7 @@ describe('the slots of a worker', () => {
 
   it('let each of twenty busy endpoints reach its own limit', () => {
     const { lanes, running, serve } = scene();
-    for (const name of names(20, 'e')) lanes.look(name, NOW);
+    for (const name of names(20, 'e')) lanes.schedule(name, NOW);
     serve();
     expect([...running.values()]).toEqual(Array(20).fill(CONCURRENCY));
   });
@@ -68,9 +68,9 @@ describe('the slots of a worker', () => {
   it('are not used up by hundreds of endpoints that hang: the next endpoint still gets some', () => {
     for (const count of [1, 30, 100, 200, 350]) {
       const { lanes, running, serve } = scene();
-      for (const name of names(count, 'hanging')) lanes.look(name, NOW);
+      for (const name of names(count, 'hanging')) lanes.schedule(name, NOW);
       serve();
-      lanes.look('next', NOW);
+      lanes.schedule('next', NOW);
       serve();
       expect(running.get('next') ?? 0, `beside ${count}`).toBeGreaterThan(0);
     }
@@ -78,16 +78,16 @@ describe('the slots of a worker', () => {
 
   it('are not used up by one partner with very many endpoints', () => {
     const { lanes, running, serve } = scene((id) => (id.startsWith('greedy') ? 'greedy' : id));
-    for (const name of names(900, 'greedy')) lanes.look(name, NOW);
+    for (const name of names(900, 'greedy')) lanes.schedule(name, NOW);
     serve();
-    for (const name of names(5, 'e')) lanes.look(name, NOW);
+    for (const name of names(5, 'e')) lanes.schedule(name, NOW);
     serve();
     for (const name of names(5, 'e')) expect(running.get(name) ?? 0).toBe(CONCURRENCY);
   });
 
   it('are free again when attempts end', () => {
     const { lanes, running, serve } = scene();
-    lanes.look('a', NOW);
+    lanes.schedule('a', NOW);
     serve();
     expect(lanes.nextIn(NOW)).toBe(NEVER);
     lanes.ended('a');
@@ -101,30 +101,30 @@ describe('the slots of a worker', () => {
 describe('an endpoint', () => {
   it('is polled when a delivery is due, and not before', () => {
     const { lanes } = scene();
-    lanes.look('a', NOW + 50);
-    lanes.look('a', NOW + 500);
+    lanes.schedule('a', NOW + 50);
+    lanes.schedule('a', NOW + 500);
     expect(lanes.plan(NOW)).toEqual([]);
     expect(lanes.nextIn(NOW)).toBe(50);
     expect(lanes.plan(NOW + 50)).toEqual([{ webhookId: 'a', count: CONCURRENCY }]);
-    lanes.taken({ webhookId: 'a', claims: [], againAt: NEVER });
+    lanes.onClaimed({ webhookId: 'a', claims: [], againAt: NEVER });
     expect(lanes.nextIn(NOW)).toBe(NEVER);
   });
 
   it('is polled again when a notification arrives during a poll', () => {
     const { lanes } = scene();
-    lanes.look('a', NOW);
+    lanes.schedule('a', NOW);
     lanes.plan(NOW);
-    lanes.look('a', NOW);
-    lanes.taken({ webhookId: 'a', claims: [], againAt: NEVER });
+    lanes.schedule('a', NOW);
+    lanes.onClaimed({ webhookId: 'a', claims: [], againAt: NEVER });
     expect(lanes.nextIn(NOW)).toBe(0);
   });
 
   it('is polled after the endpoints that have not been served yet', () => {
     const { lanes } = scene();
     const all = names(100, 'e');
-    for (const name of all) lanes.look(name, NOW);
+    for (const name of all) lanes.schedule(name, NOW);
     const first = lanes.plan(NOW).map(({ webhookId }) => webhookId);
-    for (const webhookId of first) lanes.taken({ webhookId, claims: [], againAt: NOW });
+    for (const webhookId of first) lanes.onClaimed({ webhookId, claims: [], againAt: NOW });
     const second = lanes.plan(NOW).map(({ webhookId }) => webhookId);
     expect(new Set([...first, ...second]).size).toBeGreaterThan(first.length);
     expect(second[0]).toBe(all.find((name) => !first.includes(name)));

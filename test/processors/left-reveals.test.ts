@@ -6,7 +6,7 @@ import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import type { WorkCapacity } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
-import { askForLeftReveals } from '../../processors/lookup/enrich-reveals.ts';
+import { retryRefusedReveals } from '../../processors/lookup/enrich-reveals.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -35,7 +35,7 @@ it('the reveal sweep requests enrichments of the partners round-robin while the 
   const asked: string[] = [];
   const asking = (room: number) => {
     let left = room;
-    return askForLeftReveals({
+    return retryRefusedReveals({
       pool: stack.pool,
       clock: stack.clock,
       addressOf: async (partnerId) => {
@@ -58,7 +58,7 @@ it("the reveal sweep continues with other partners when one partner's share of t
   const [anna, ben, cleo] = [randomUUID(), randomUUID(), randomUUID()];
   for (const partner of [anna, ben, cleo]) await leave(partner, 3);
   const asked: string[] = [];
-  await askForLeftReveals({
+  await retryRefusedReveals({
     pool: stack.pool,
     clock: stack.clock,
     addressOf: async () => '8.8.8.8',
@@ -93,7 +93,7 @@ it('the reveal sweep keeps a reveal that a clock ahead took for expired and requ
   await stack.caughtUp([reveals]);
   const asked: string[] = [];
   const ask = () =>
-    askForLeftReveals({
+    retryRefusedReveals({
       pool: stack.pool,
       clock: stack.clock,
       addressOf: async (_partner, sessionId) => {

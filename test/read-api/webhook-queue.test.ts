@@ -32,7 +32,7 @@ const aQueue = () => {
       event_id,
       to: { type: 'session.created', tracker_id },
     });
-    slots?.happened();
+    slots?.confirm();
   };
   return { happens, wakeups: () => wakeups };
 };

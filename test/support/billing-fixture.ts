@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { type AuditOptions, auditBilling } from '../../bin/audit-billing.ts';
 import { readLedger } from '../../commands/billing/read-for-audit.ts';
-import { tellExpired } from '../../commands/tell-expired.ts';
+import { recordExpiry } from '../../commands/record-expiry.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import { revealExpiryEvents } from '../../domain/reveals/events.ts';
 import type { Position } from '../../event-store/port.ts';
@@ -69,7 +69,7 @@ const expireReceipts = async (
   for (const { reveal_id } of expired) await store.expire(revealStream(reveal_id), 1);
   const pairs = expired.map(({ reveal_id, expires_at }): [string, string] => [reveal_id, expires_at]);
   const event = { type: 'reveals.RevealsExpired.v1', data: { partner_id: PARTNER, reveals: pairs } };
-  await tellExpired(store, PARTNER, revealExpiryEvents, event, context());
+  await recordExpiry(store, PARTNER, revealExpiryEvents, event, context());
 };
 
 /** A database with billing, projections and audit. */

@@ -1,5 +1,5 @@
 import { CONSUMERS } from '../../bin/retention.ts';
-import { createPassage } from '../../processors/consumers.ts';
+import { createConsumerProgress } from '../../processors/consumers.ts';
 import type { TestApi } from './api.ts';
 import { until } from './until.ts';
 
@@ -7,7 +7,7 @@ import { until } from './until.ts';
 export const consumersCaughtUp = async (api: TestApi): Promise<void> => {
   const { pool, store } = api.runtime;
   await api.caughtUp();
-  const passage = createPassage(pool, CONSUMERS);
+  const consumerProgress = createConsumerProgress(pool, CONSUMERS);
   const { signal } = new AbortController();
-  await until('every consumer has caught up', async () => passage.come(await store.head(), signal));
+  await until('every consumer has caught up', async () => consumerProgress.waitFor(await store.head(), signal));
 };

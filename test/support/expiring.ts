@@ -32,8 +32,8 @@ export const openExpiry = async () => {
   const master = masterKeyFrom(randomBytes(32));
   const dayKeys = createDayKeys({ pool, master, clock });
   const capture = createVisitCapture(store, dayKeys, async () => ({
-    leave: () => undefined,
-    happened: () => undefined,
+    release: () => undefined,
+    confirm: () => undefined,
   }));
   stack.project(PROJECTIONS);
   await pool.query('insert into work.processor (name, position) values ($1, 9e18)', [READER]);

@@ -6,12 +6,12 @@ import { conflictRetries } from './conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from './handle.ts';
 
 /**
- * Writes down by its bare ids what of a partner's has expired. Who dies before it is sure writes it again, which
- * changes no read model.
- * @returns where it stands in the log; null where the store does not say
+ * Records the expiry of a partner's items by their ids alone. A crash before the append is confirmed writes the event
+ * again; projections ignore the repeat.
+ * @returns its log position; null if the store does not report it
  * @throws the port's errors
  */
-export const tellExpired = async (
+export const recordExpiry = async (
   store: EventStore,
   partnerId: string,
   schemas: EventSchemas,
@@ -26,7 +26,7 @@ export const tellExpired = async (
       const [last] = await Array.fromAsync(store.readStream(stream, { direction: 'backwards', limit: 1 }));
       return (await appendSafely(store, stream, last?.revision ?? 'no_stream', events)).position;
     } catch (error) {
-      // Another sweep writes about the same partner.
+      // Another sweep may append for the same partner.
       await afterConflict(error);
     }
   }
