@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
 import type { Logger } from 'pino';
 
-/** What was recorded by a clock that was ahead, and is treated as if it were recorded now. */
+/** Kinds of timestamps from a fast clock that are treated as now. */
 export const AHEAD_MARKS = [
   'allowance',
   'delivery',
@@ -23,15 +23,12 @@ interface Found {
   readonly count: number;
 }
 
-/** Reports recorded times that lie ahead of the clock and are treated as now (`isAhead`). */
+/** Reports timestamps that lie ahead of the clock and are treated as now (`isAhead`). */
 export const reportAhead = (mark: AheadMark, count = 1): void => {
   if (count > 0) found.publish({ mark, count } satisfies Found);
 };
 
-/**
- * Counts and logs what is reported in this process, each kind at most once a minute in the log.
- * @returns a function that ends it
- */
+/** Counts reports of this process and logs each kind at most once a minute. @returns the function that stops it */
 export const watchAhead = (
   log: Pick<Logger, 'warn'>,
   count: (mark: AheadMark, by: number) => void,
@@ -45,7 +42,7 @@ export const watchAhead = (
     loggedAt.set(mark, now);
     log.warn(
       { mark, count: by },
-      'a recorded time lies more than a minute ahead of the clock, which was wrong then or is now; it counts as now',
+      'recorded time lies more than a minute ahead of the clock, so one of the two clocks is wrong; it counts as now',
     );
   };
   found.subscribe(listener);

@@ -3,13 +3,13 @@ import { randomInt } from 'node:crypto';
 export interface BackoffLimits {
   /** Delay after the first failure, milliseconds. */
   readonly firstMs: number;
-  /** No delay is longer, milliseconds. */
+  /** Maximum delay, milliseconds. */
   readonly mostMs: number;
 }
 
 /**
- * Computes the delay before a retry: it doubles with each failure, and a random part of up to half is taken off, so
- * that clients that failed together do not retry together.
+ * Computes the delay before a retry: doubled with each failure, minus a random part of up to half, so that clients that
+ * failed together do not retry together.
  * @param failures in a row, from 1
  * @returns milliseconds, at least half of `firstMs`
  */

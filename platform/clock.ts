@@ -1,4 +1,4 @@
-/** The one source of time: every instant in an event, a row or an answer comes from here. */
+/** The only source of domain time: every instant in an event, a row or a response. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
@@ -6,5 +6,5 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** An instant as the API writes it: ISO 8601, UTC, milliseconds. */
+/** Formats an instant as the API does: ISO 8601, UTC, milliseconds. */
 export const iso = (ms: number): string => new Date(ms).toISOString();

@@ -41,7 +41,7 @@ const httpUrl = z.url({ protocol: /^https?$/, error: 'is not an http or https UR
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 const SAMPLERS = [...samplers, ...samplers.map((name) => `parentbased_${name}` as const)] as const;
 
-/** Every variable that the service reads, with its default (decisions, "Running it"). */
+/** All variables that the service reads, with their defaults (decisions, "Running it"). */
 const environment = z.object({
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: whole(3000, 0).refine((port) => port <= 65_535, 'is no port'),
@@ -98,7 +98,7 @@ const environment = z.object({
   WEBHOOK_CONCURRENCY: whole(32),
   WEBHOOK_STARTS_PER_SECOND: whole(200),
 
-  /** Asked where custom domains point, instead of the system's. */
+  /** DNS servers for domain checks, instead of the system's. */
   DNS_SERVERS: list('').refine(
     (servers) => servers.every(isDnsServer),
     'is not a comma list of addresses of DNS servers, each with its port if that is not 53',
@@ -109,7 +109,7 @@ const environment = z.object({
     .transform(Number)
     .refine((seconds) => seconds > 0, 'is not above 0')
     .default(15),
-  /** CIDR blocks that webhooks may go to beside public addresses. */
+  /** CIDR blocks that webhooks may be sent to, besides public addresses. */
   WEBHOOK_ALLOW_NETWORKS: cidrs(''),
   WEBHOOK_ALLOW_HTTP: z
     .literal('1', 'is neither 1 nor unset')
@@ -118,7 +118,7 @@ const environment = z.object({
   WEBHOOK_ALLOW_PORTS: list('')
     .refine((ports) => ports.every(isPort), 'is not a comma list of ports')
     .transform((ports) => ports.map(Number)),
-  /** Traces go nowhere, and nothing of them is loaded, unless one of the first two is set. */
+  /** Tracing is off, and its SDK is not loaded, unless one of the next two is set. */
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl.optional(),
   OTEL_SERVICE_NAME: z.string().optional(),
@@ -129,12 +129,12 @@ const environment = z.object({
     .optional()
     .transform((text) => text?.toLowerCase() === 'true'),
 
-  /** PEM: authorities whose certificates of receivers count, beside the usual ones. */
+  /** PEM of certificate authorities for receivers, besides the default ones. */
   WEBHOOK_EXTRA_CA_FILE: fileName,
 });
 
 export type Config = z.output<typeof environment> & {
-  /** Variables that are for development and tests alone and are set. */
+  /** Names of the set variables that are only for development and tests. */
   readonly unsafe: readonly string[];
 };
 
@@ -153,7 +153,7 @@ const FILES = [
   'WEBHOOK_EXTRA_CA_FILE',
 ] as const;
 
-/** A configuration that cannot be used; `lines` name each variable at fault. */
+/** An invalid configuration; each of `lines` names a variable. */
 export class ConfigError extends Error {
   readonly lines: readonly string[];
   constructor(lines: readonly string[]) {
@@ -162,10 +162,7 @@ export class ConfigError extends Error {
   }
 }
 
-/**
- * Reads and checks the whole configuration at once. An empty variable counts as unset.
- * @throws ConfigError
- */
+/** Reads and validates the whole configuration. An empty variable counts as unset. @throws ConfigError */
 export const loadConfig = (env: NodeJS.ProcessEnv): Config => {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const parsed = environment.safeParse(given);

@@ -3,29 +3,29 @@ import { createRequire } from 'node:module';
 import { type CountryResponse, Reader } from 'maxmind';
 import { parsePublicAddress } from '../domain/kernel/address.ts';
 
-/** The country of an address in canonical text, ISO 3166-1 alpha-2; null where it is not known, or not public. */
+/** Returns the country of a canonical address, ISO 3166-1 alpha-2; null if unknown or not public. */
 export type Countries = (ip: string) => string | null;
 
-/** DB-IP Lite, by the packaged file's record or by that of the vendors' own files (DB-IP, GeoLite2). */
+/** A record of the packaged DB-IP Lite file, or of the vendors' own files (DB-IP, GeoLite2). */
 interface CountryRecord {
   readonly country_code?: string;
   readonly country?: { readonly iso_code?: string };
 }
 
 const CODE = /^[A-Z]{2}$/;
-/** What ISO 3166-1 leaves to users, and such files say of what nobody knows. */
+/** User-assigned in ISO 3166-1; country files use it for unknown. */
 const NO_COUNTRY = 'ZZ';
 
 /**
- * Loads the table of countries, once and whole (some 10 MB of memory).
- * @param file an MMDB of the operator's own; without it the packaged one
+ * Loads the whole table of countries into memory (about 10 MB).
+ * @param file the operator's own MMDB; default: the packaged one
  * @throws Error that names the variable and the file
  */
 export const createCountries = async (file: string | undefined): Promise<Countries> => {
   const reader = await openReader(file ?? packagedFile()).catch((error: Error) => {
     throw new Error(`COUNTRY_MMDB ${file ?? packagedFile()}: ${error.message}`);
   });
-  // A table of IPv4 alone would be walked past its end.
+  // A lookup of an IPv6 address in an IPv4-only table would read past its end.
   const covers = (ip: string): boolean => reader.metadata.ipVersion === 6 || !ip.includes(':');
   return (ip) => {
     if (parsePublicAddress(ip) === null || !covers(ip)) return null;

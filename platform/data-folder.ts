@@ -1,16 +1,16 @@
 import { accessSync, chmodSync, constants, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A folder of the service cannot be used, or others can change it. Its message is one line for the operator. */
+/** The data folder cannot be used, or other users can change it. The message is one line for the operator. */
 export class DataFolderError extends Error {}
 
-/** What lies in a folder and must be changed by no others. */
+/** Contents of a folder that other users must not be able to change. */
 export interface Contents {
-  /** Names of files and folders; those that are not there are passed over. */
+  /** Names of files and folders; missing ones are ignored. */
   readonly plain: readonly string[];
-  /** Names of files that no others may read either. */
+  /** Names of files that other users must not read either. */
   readonly secret?: readonly string[];
-  /** A user who may own them, beside root, this process's user and the folder's owner. */
+  /** A further permitted owner, besides root, this process's user and the folder's owner. */
   readonly owner?: number | undefined;
 }
 
@@ -18,28 +18,28 @@ const OTHERS_WRITE = 0o022;
 const OTHERS_READ_OR_WRITE = 0o077;
 
 /**
- * Makes the data folder (`DATA_DIR`) where there is none, and checks that only its owner and root can change it.
+ * Creates the data folder (`DATA_DIR`) if missing, and checks that only its owner and root can change it.
  * @returns its real path
  * @throws DataFolderError naming the folder or file that others may write, or the secret that they may read
  */
 export const openDataFolder = (dataDir: string): string => {
-  // As root, PostgreSQL's own user must be able to enter it.
+  // When started as root, PostgreSQL's own user must be able to enter it.
   const folder = openFolder(dataDir, process.getuid?.() === 0 ? 0o755 : 0o700);
   refuseOtherWriters(folder, { plain: ['postgres.location'], secret: ['master.key', 'demo.env'] });
   return folder;
 };
 
-/** The same for another folder of the service. `mode` is that of a new one, whatever the umask. */
+/** Does the same for another folder. `mode`: permissions of a new folder, regardless of the umask. */
 export const openFolder = (folder: string, mode: number): string => {
   const real = makeFolder(folder, mode);
   const status = statSync(real);
-  // Root may be asked to run the service in the folder of a user, who then decides about it.
+  // Root may run the service in another user's folder, and that user then controls it.
   if (process.getuid?.() !== 0) refuseOwner(real, status, []);
   refuseMode(real, status, OTHERS_WRITE);
   return real;
 };
 
-/** Checks that only its owner and root can change what lies in a folder. @throws DataFolderError */
+/** Checks that only a folder's owner and root can change its contents. @throws DataFolderError */
 export const refuseOtherWriters = (folder: string, { plain, secret = [], owner }: Contents): void => {
   const { uid } = statSync(folder);
   const check = (name: string, forbidden: number): void => {
@@ -55,7 +55,7 @@ export const refuseOtherWriters = (folder: string, { plain, secret = [], owner }
 
 const makeFolder = (folder: string, mode: number): string => {
   try {
-    // Under a narrow umask mkdir alone would shut PostgreSQL's user out.
+    // Under a restrictive umask, mkdir alone would lock PostgreSQL's user out.
     if (mkdirSync(folder, { recursive: true, mode }) !== undefined) chmodSync(folder, mode);
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     return realpathSync(folder);

@@ -4,12 +4,12 @@ import { keyedDigest, readServiceKeys, serviceKey } from './keyring.ts';
 import type { MasterKey } from './master-key.ts';
 import { type Sealer, sealerFrom } from './sealing.ts';
 
-/** What was recorded on one UTC day, and is gone when the day's key is. */
+/** Seals data of one UTC day, which becomes unreadable when the day's key is destroyed. */
 export interface DayKey extends Sealer {
   digest(text: string): string;
 }
 
-/** What was sealed about something; null: it was sealed under an earlier key of the day, which was destroyed. */
+/** Opens sealed text; null if it was sealed under an earlier, destroyed key of the day. */
 export const tryToOpen = (key: Sealer, sealed: Buffer, about: string): Buffer | null => {
   try {
     return key.open(sealed, about);
@@ -20,19 +20,19 @@ export const tryToOpen = (key: Sealer, sealed: Buffer, about: string): Buffer | 
 
 export interface DayKeys {
   /**
-   * The key of a UTC day (`YYYY-MM-DD`), made on first use; null once the day has expired, whether its key has been
-   * destroyed yet or not.
+   * Returns the key of a UTC day (`YYYY-MM-DD`), created on first use; null after the day has expired, even if its key is not
+   * destroyed yet.
    */
   of(day: string): Promise<DayKey | null>;
-  /** Destroys the keys of the days that have expired. Repeating it is harmless. */
+  /** Destroys the keys of expired days. Idempotent. */
   destroyExpired(): Promise<void>;
 }
 
 const DAY_MS = 86_400_000;
-/** What is sealed on the last moment of a day lives for 30 days from then. */
+/** Data sealed at the end of a day lives for 30 days from then. */
 const LIVES_DAYS = 31;
 const PREFIX = 'day ';
-/** How long a process trusts the keys in its memory: another process's clock may have been ahead and destroyed them. */
+/** Maximum age of cached keys: another process, with a fast clock, may have destroyed them. */
 const RECHECK_MS = 30_000;
 
 interface KnownKey {
@@ -41,10 +41,9 @@ interface KnownKey {
 }
 
 /**
- * The keys that visitors' addresses and labels are sealed under, one a UTC day (architecture, rule 9). A key that was
- * destroyed before its day expired is stored again by a process that still has it; else the day gets a new key, and what
- * was sealed under the earlier one does not open any more.
- * @param recheckMs how long a key is used without asking PostgreSQL for it, milliseconds
+ * Manages the keys that seal visitors' addresses and labels, one per UTC day (architecture, rule 9). If a key was destroyed
+ * too early, a process that still caches it stores it again; otherwise the day gets a new key, and older data stays sealed.
+ * @param recheckMs maximum age of cached keys, milliseconds
  */
 export const createDayKeys = ({
   pool,
@@ -90,7 +89,7 @@ export const createDayKeys = ({
   const checked = (): Promise<void> => {
     if (performance.now() - checkedAt < recheckMs) return checking;
     checkedAt = performance.now();
-    // Without PostgreSQL the known keys serve on.
+    // Cached keys stay in use while PostgreSQL is unavailable.
     checking = recheck().catch(() => undefined);
     return checking;
   };
@@ -104,7 +103,7 @@ export const createDayKeys = ({
       }
       const before = known.get(day);
       if (before !== undefined) return (await before).key;
-      // No process keeps a key that another has destroyed for more than a day: it comes by here every day.
+      // Runs at least daily, so that no process keeps a key that another has destroyed for longer than a day.
       forgetExpired();
       const loading = load(day);
       known.set(day, loading);

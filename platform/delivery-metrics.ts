@@ -1,11 +1,11 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export interface DeliveryMetrics {
-  /** An attempt began; `lagMs`: of a first attempt, the time since its event was created. */
+  /** Records the start of an attempt. `lagMs`: milliseconds since its event was created; null if not the first attempt. */
   started(lagMs: number | null): void;
-  /** `error` null: the receiver took it. `state` failed: it was the last attempt by itself. */
+  /** Records the end of an attempt. `error` null: delivered. `state` failed: no attempt is left. */
   ended(error: string | null, state: string): void;
-  /** How endpoints with pending deliveries are, over all processes. */
+  /** Records the state of endpoints with pending deliveries, over all processes. */
   watched(now: {
     readonly taking: number;
     readonly held: number;
@@ -14,7 +14,7 @@ export interface DeliveryMetrics {
   }): void;
 }
 
-/** What `/metrics` shows of deliveries. Each name is documented in docs/operations.md. */
+/** Creates the metrics of deliveries; docs/operations.md documents each name. */
 export const createDeliveryMetrics = (registry: Registry): DeliveryMetrics => {
   const registers = [registry];
   const starts = new Counter({

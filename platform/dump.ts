@@ -1,4 +1,4 @@
-/** Copies what a backup has to hold out of a database and into an empty one (docs/operations.md, Backup and restore). */
+/** Copies the contents of a backup out of a database and into an empty one (docs/operations.md, Backup and restore). */
 import { createReadStream, createWriteStream, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -7,7 +7,7 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { z } from 'zod';
 import { migrate, ranMigrations } from './migrate.ts';
 
-/** The tables that cannot be made again from others. */
+/** Tables that cannot be derived from others. */
 export const KEPT_TABLES = [
   'eventlog.stream',
   'eventlog.event',
@@ -19,14 +19,14 @@ export const KEPT_TABLES = [
   'work.lookup_use',
 ] as const;
 
-/** A folder or database that a dump cannot be made in or loaded from; the message is one line for the operator. */
+/** A dump cannot be made in, or loaded from, this folder or database. The message is one line for the operator. */
 export class DumpError extends Error {}
 
 const MANIFEST = 'manifest.json';
 const manifestSchema = z.object({
-  /** Names of the migrations that had run, in order: the tables are of their shape. */
+  /** Names of the migrations that had run, in order; they define the tables' columns. */
   migrations: z.array(z.string()).readonly(),
-  /** The number of rows of each table. */
+  /** Number of rows by table. */
   rows: z.record(z.string(), z.int()),
 });
 export type DumpManifest = z.output<typeof manifestSchema>;
@@ -45,9 +45,9 @@ const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>)
 };
 
 /**
- * Copies the kept tables, as of one moment, to files of an empty folder. The manifest is written last: a folder without
- * it holds a dump that was cut short.
- * @throws DumpError where the database has no tables
+ * Copies the kept tables, as of one moment, to files in an empty folder. The manifest is written last, so a folder without
+ * it holds an incomplete dump.
+ * @throws DumpError if the database has no tables
  */
 export const dumpTo = (url: string, folder: string): Promise<DumpManifest> =>
   connected(url, async (client) => {
@@ -75,9 +75,9 @@ export const dumpTo = (url: string, folder: string): Promise<DumpManifest> =>
   });
 
 /**
- * Fills an empty database from a dump, in one transaction: makes the tables as the dump has them, copies, and runs the
- * migrations that are new since.
- * @throws DumpError where the folder holds no whole dump, or the database holds something
+ * Fills an empty database from a dump: creates the dump's version of the tables, copies the rows in one transaction, and
+ * runs newer migrations.
+ * @throws DumpError if the dump is incomplete or the database is not empty
  */
 export const loadFrom = async (url: string, folder: string): Promise<DumpManifest> => {
   const manifest = readManifest(folder);
@@ -97,7 +97,7 @@ const readManifest = (folder: string): DumpManifest => {
   }
 };
 
-/** A load that was cut short leaves tables without rows, and may be run again. */
+/** Accepts tables without rows, so that an interrupted load can be repeated. */
 const refuseUsed = async (client: pg.Client, { migrations }: DumpManifest): Promise<void> => {
   const ran = await ranMigrations(client);
   if (ran.length === 0) return;

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** A transaction, whatever the pool's sessions do otherwise: keys and passwords must not be lost with the server. */
+/** Runs a transaction that commits durably, whatever the pool's default: keys and passwords must survive a server crash. */
 export const inDurable = async <T>(
   pool: pg.Pool,
   work: (client: pg.ClientBase) => Promise<T>,
@@ -12,7 +12,7 @@ export const inDurable = async <T>(
     result = await work(client);
     await client.query('commit');
   } catch (error) {
-    // Not back to the others with a transaction that has failed.
+    // The connection may still be in the failed transaction, so it must not return to the pool.
     client.release(true);
     throw error;
   }
@@ -20,15 +20,14 @@ export const inDurable = async <T>(
   return result;
 };
 
-/** One statement, in the same way. */
+/** Runs one statement in a durable transaction. */
 export const durably = (pool: pg.Pool, text: string, values: unknown[]): Promise<void> =>
   inDurable(pool, async (client) => {
     await client.query(text, values);
   });
 
 /**
- * A table expression of one row: a single statement that reads it commits durably, without a transaction around it. For
- * rows that a processor writes about an event: its checkpoint goes on in memory past a crash of the server, which would
- * take back rows that are not durable.
+ * A table expression of one row that makes the single statement reading it commit durably. For rows that a processor writes
+ * about an event: its checkpoint in memory survives a server crash, which would lose rows that are not durable.
  */
 export const DURABLY = "set_config('synchronous_commit', 'on', true)";

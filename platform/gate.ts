@@ -1,27 +1,27 @@
-/** Too much of this work is under way or waits already; nothing was done. */
+/** Too much work is running or waiting; nothing was done. */
 export class WorkRefused extends Error {}
 
 export interface Gate {
-  /** Runs the work as soon as there is room. @throws the gate's refusal when there is none in time, or too much waits */
+  /** Runs the work as soon as a slot is free. @throws the gate's refusal if none is free in time or the queue is full */
   enter<T>(work: () => Promise<T>): Promise<T>;
-  /** Whether nothing runs and nothing waits. */
+  /** Returns whether nothing runs or waits. */
   isIdle(): boolean;
-  /** Resolves when nothing runs and nothing waits any more. */
+  /** Resolves when nothing runs or waits any more. */
   idle(): Promise<void>;
 }
 
 export interface GateOptions {
-  /** Pieces of work at once. */
+  /** Maximum concurrent work. */
   readonly room: number;
-  /** Pieces of work that may wait for room. Default: any number. */
+  /** Maximum waiting work. Default: unlimited. */
   readonly waiting?: number;
-  /** Milliseconds that work may wait for room. Default: for ever. */
+  /** Maximum wait, milliseconds. Default: unlimited. */
   readonly patienceMs?: number;
-  /** Makes the error of work that is not run. `why`: in one line. Default: WorkRefused. */
+  /** Makes the error of rejected work from a one-line reason. Default: WorkRefused. */
   readonly refusal?: (why: string) => Error;
 }
 
-/** Lets so much work through at a time and keeps a bounded rest in order. */
+/** Limits concurrency, with a bounded FIFO queue. */
 export const createGate = ({
   room,
   waiting: mostWaiting = Number.POSITIVE_INFINITY,
@@ -32,7 +32,7 @@ export const createGate = ({
   const watching = new Set<() => void>();
   let running = 0;
 
-  const refused = (): Error => refusal(`${running} under way and ${waiting.size} waiting`);
+  const refused = (): Error => refusal(`${running} running and ${waiting.size} waiting`);
 
   const admission = (): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ export const createGate = ({
     const [next] = waiting;
     if (next) {
       waiting.delete(next);
-      next(); // its place stays taken
+      next(); // inherits the slot
       return;
     }
     running -= 1;

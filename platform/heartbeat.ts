@@ -15,16 +15,16 @@ export interface LeaseRow {
   readonly process_id: string | null;
 }
 
-/** What one heartbeat reads: the other processes, and all leases. */
+/** Result of one heartbeat: the other processes, and all leases. */
 export interface Heartbeat {
   readonly processes: readonly ProcessRow[];
   readonly leases: readonly LeaseRow[];
 }
 
 export interface Heart {
-  /** Renews this process's row and reads the others'. `gone`: rows to delete. */
+  /** Renews this process's row and reads the others. `gone`: ids of rows to delete. */
   beat(gone: readonly string[]): Promise<Heartbeat>;
-  /** Takes a lease that stands as `row` says. @returns its number; null where another process was faster */
+  /** Takes a lease if it still matches `row`. @returns its number; null if another process was faster */
   take(name: string, row: LeaseRow | null): Promise<string | null>;
   release(name: string): Promise<void>;
   /** Gives all leases back and deletes this process's row. */
@@ -36,16 +36,16 @@ export interface HeartOptions {
   readonly processId: string;
   readonly role: string;
   readonly clock: Clock;
-  /** Called when another process gives a lease back. */
+  /** Called when another process releases a lease. */
   readonly onReleased: () => void;
-  /** Called when the session is lost: the others soon miss it. */
+  /** Called when the session is lost; other processes will soon count this one as gone. */
   readonly onLost: () => void;
 }
 
 const CHANNEL = 'doorplate_leases';
 const QUERY_MS = 2_000;
 
-/** The SQL of heartbeats and leases, over a session whose name shows that the process lives. */
+/** Creates the SQL side of heartbeats and leases. Its session's name shows other processes that this one is alive. */
 export const createHeart = ({ url, processId, role, clock, onReleased, onLost }: HeartOptions): Heart => {
   let client: pg.Client | null = null;
   let beats = 0;
@@ -80,7 +80,7 @@ export const createHeart = ({ url, processId, role, clock, onReleased, onLost }:
     return fresh;
   };
 
-  /** One after the other: the session takes one query at a time. */
+  /** Serializes queries, because the session runs one at a time. */
   let turn: Promise<unknown> = Promise.resolve();
   const query = (name: string, text: string, values: unknown[]): Promise<pg.QueryResultRow[]> => {
     const result = turn.then(() => queryNow(name, text, values));
@@ -93,7 +93,7 @@ export const createHeart = ({ url, processId, role, clock, onReleased, onLost }:
     try {
       return (await session.query({ name, text, values })).rows;
     } catch (error) {
-      // A query that timed out may still hold the session.
+      // A timed-out query may still occupy the session.
       if (client === session) client = null;
       void session.end().catch(() => undefined);
       throw error;
@@ -124,7 +124,7 @@ export const createHeart = ({ url, processId, role, clock, onReleased, onLost }:
         await query('release_leases', GIVE_BACK, [processId, null, CHANNEL]);
         await query('leave', 'delete from work.process where process_id = $1', [processId]);
       } catch {
-        // Others see the session end.
+        // Other processes notice the end of the session.
       }
       const session = client;
       client = null;

@@ -1,41 +1,41 @@
 import type pg from 'pg';
 import { aheadAfter } from '../domain/kernel/ahead.ts';
 
-/** For whom a rate was full lately. */
+/** Askers that were recently rejected by a full rate. */
 export interface KeptOut {
-  /** Notes that the rate was full for an asker. */
+  /** Records a rejection of an asker. */
   note(asker: string): void;
-  /** How many askers other than this one found it full within the window. */
+  /** Returns the number of other askers that were rejected within the window. */
   others(asker: string): number;
 }
 
-/** What the processes tell each other. */
+/** Exchange of rejections between processes. */
 export interface SharedNotes {
-  tell(asker: string, at: number): Promise<unknown>;
-  /** Notes after `since`, milliseconds. */
+  share(asker: string, at: number): Promise<unknown>;
+  /** Loads rejections after `since`, milliseconds. */
   refresh(since: number): Promise<readonly { readonly asker: string; readonly at: number }[]>;
 }
 
 export interface KeptOutOptions {
-  /** How long a note counts. */
+  /** How long a rejection counts, milliseconds. */
   readonly windowMs: number;
-  /** Milliseconds. */
+  /** Returns milliseconds since the epoch. */
   readonly now: () => number;
-  /** null: what other processes find does not count. */
+  /** null: rejections of other processes are ignored. */
   readonly shared: SharedNotes | null;
 }
 
-/** How often a process tells of the same asker, and hears of those of other processes. */
+/** Minimum interval between exchanges with other processes, per asker. */
 const EXCHANGE_MS = 1_000;
 
 /**
- * Remembers for whom a rate was full, here and in other processes: a partner whose requests all reach one process would
- * otherwise not know of those that it keeps out of another. What PostgreSQL says is a second old, and waited for by
- * nobody; while it does not answer, each process goes by what it finds itself.
+ * Tracks rejected askers of this and other processes: if all requests of a partner reach one process, it would otherwise not
+ * know whom it shuts out elsewhere. Data of other processes is a second old and never waited for; while PostgreSQL is
+ * unavailable each process uses only its own.
  */
 export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOut => {
   const notedAt = new Map<string, number>();
-  const toldAt = new Map<string, number>();
+  const sharedAt = new Map<string, number>();
   let refreshedAt = Number.NEGATIVE_INFINITY;
 
   const noteAt = (asker: string, at: number): void =>
@@ -57,7 +57,7 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
     for (const [asker, at] of notedAt) {
       if (at > since) continue;
       notedAt.delete(asker);
-      toldAt.delete(asker);
+      sharedAt.delete(asker);
     }
   };
 
@@ -66,11 +66,11 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
       noteAt(asker, now());
       if (
         shared === null ||
-        performance.now() - (toldAt.get(asker) ?? Number.NEGATIVE_INFINITY) < EXCHANGE_MS
+        performance.now() - (sharedAt.get(asker) ?? Number.NEGATIVE_INFINITY) < EXCHANGE_MS
       )
         return;
-      toldAt.set(asker, performance.now());
-      shared.tell(asker, now()).catch(() => undefined);
+      sharedAt.set(asker, performance.now());
+      shared.share(asker, now()).catch(() => undefined);
     },
     others: (asker) => {
       refresh();
@@ -80,11 +80,11 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
   };
 };
 
-/** Notes in PostgreSQL, of one rate. */
+/** Exchanges the rejections of one rate through PostgreSQL. */
 export const sharedNotes = (pool: pg.Pool, rate: string, windowMs: number): SharedNotes => ({
-  tell: (asker, at) =>
+  share: (asker, at) =>
     pool.query({
-      name: 'tell_kept_out',
+      name: 'share_kept_out',
       text: `with old as (delete from work.kept_out where rate = $1 and (kept_out_at <= $4 or kept_out_at > $5))
              insert into work.kept_out (rate, asker, kept_out_at) values ($1, $2, $3)
              on conflict (rate, asker) do update set kept_out_at = excluded.kept_out_at`,
@@ -92,7 +92,7 @@ export const sharedNotes = (pool: pg.Pool, rate: string, windowMs: number): Shar
     }),
   refresh: async (since) => {
     const { rows } = await pool.query<{ asker: string; kept_out_at: Date }>({
-      name: 'hear_kept_out',
+      name: 'load_kept_out',
       text: 'select asker, kept_out_at from work.kept_out where rate = $1 and kept_out_at > $2 and kept_out_at <= $3',
       values: [rate, new Date(since), new Date(aheadAfter(since + windowMs))],
     });

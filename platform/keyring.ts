@@ -7,12 +7,12 @@ interface Row extends Sealed {
   readonly name: string;
 }
 
-/** Binds a sealed key to its row: put into another row, it does not open. */
+/** Binds a sealed key to its row's name, so that it cannot be opened in another row. */
 const about = (name: string): string => `work.keyring ${name}`;
 
 /**
  * Opens a row. Earlier versions sealed without the name.
- * @throws when it was sealed under a master key that is not at hand, or in another row, or was changed
+ * @throws if the master key is unknown, or the row was moved or changed
  */
 const openRow = (master: MasterKey, row: Row): { readonly key: Buffer; readonly isBound: boolean } => {
   try {
@@ -23,8 +23,8 @@ const openRow = (master: MasterKey, row: Row): { readonly key: Buffer; readonly 
 };
 
 /**
- * A key of the service by name, made once over all processes and kept in PostgreSQL under the master key.
- * @param made the bytes that it gets where there is none
+ * Returns a key of the service by name. It is created once for all processes and stored under the master key.
+ * @param made bytes of the key if it must be created
  * @throws what `openRow` throws
  */
 export const serviceKey = async (
@@ -39,10 +39,7 @@ export const serviceKey = async (
   return key;
 };
 
-/**
- * The keys of these names that there are.
- * @throws what `openRow` throws
- */
+/** Reads those of the named keys that exist. @throws what `openRow` throws */
 export const readServiceKeys = async (
   pool: pg.Pool,
   master: MasterKey,
@@ -65,22 +62,18 @@ const makeDurably = async (pool: pg.Pool, master: MasterKey, name: string, made:
 };
 
 /**
- * Seals all keys of the service under the master key in use and bound to their names. What is sealed so already stays
- * as it is.
- * @returns how many were not
+ * Seals all keys of the service under the current master key and binds them to their names; skips those already done.
+ * @returns the number of resealed keys
  * @throws what `openRow` throws
  */
 export const resealKeys = (pool: pg.Pool, master: MasterKey): Promise<number> =>
   reseal(pool, master, () => true);
 
-/**
- * Binds the keys that an earlier version sealed to their names. Those under another master key are left to its change.
- * @returns how many were not bound
- */
+/** Binds keys of an earlier version to their names, except those under another master key. @returns the number of keys */
 export const bindKeys = (pool: pg.Pool, master: MasterKey): Promise<number> =>
   reseal(pool, master, (id, current) => id === current);
 
-/** @param isWanted by the id of the master key that a row is sealed under, and of the one in use */
+/** @param isWanted selects rows by the id of their master key and of the current one */
 const reseal = async (
   pool: pg.Pool,
   master: MasterKey,
@@ -105,7 +98,7 @@ const reseal = async (
   return resealed;
 };
 
-/** A digest that nobody without the key can guess back, for names of streams (architecture, rule 13). */
+/** Creates a keyed digest for stream names, which cannot be reversed by guessing (architecture, rule 13). */
 export const keyedDigest = (key: Buffer): ((text: string) => string) => {
   const secret = createSecretKey(key);
   return (text) => createHmac('sha256', secret).update(text).digest('base64url').slice(0, 32);

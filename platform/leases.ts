@@ -5,7 +5,7 @@ import { createHeart, type Heartbeat, type LeaseRow } from './heartbeat.ts';
 import { createLiveness } from './liveness.ts';
 import { createWakeup } from './wakeup.ts';
 
-/** The right to run a group; its number is the fencing token that writes under it name. */
+/** The right to run a group. `number` is the fencing token that guards its writes. */
 export interface Lease {
   readonly name: string;
   readonly number: string;
@@ -20,36 +20,36 @@ export interface LeaseState {
 
 export interface Leases {
   readonly processId: string;
-  /** Whether no other process runs. Holds for limits that all processes share. */
+  /** Returns whether no other server process runs, so that shared limits may be kept in memory. */
   alone(): boolean;
-  /** Whether any other process is there, commands included. */
+  /** Returns whether any other process runs, including commands. */
   hasOthers(): boolean;
-  /** Who leads what, as of the last heartbeat; null while no heartbeat gets through. */
+  /** Returns the lease holders as of the last heartbeat; null while heartbeats fail. */
   states(): readonly LeaseState[] | null;
-  /** Runs something in one process of all. `run` ends soon after its signal aborts; it guards its writes by the lease. */
+  /** Runs a group in one process at a time. `run` must end soon after its signal aborts, and guard its writes by the lease. */
   lead(name: string, run: (lease: Lease, signal: AbortSignal) => Promise<void>): void;
-  /** Ends what runs, gives the leases back and leaves. */
+  /** Ends running groups, releases their leases and removes this process. */
   stop(): Promise<void>;
 }
 
 export interface LeasesOptions {
   readonly url: string;
-  /** `command`: beside a server it leads nothing. */
+  /** A `command` leads nothing while a server runs. */
   readonly role: 'all' | 'api' | 'workers' | 'command';
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 const BEAT_MS = 1_250;
-/** How soon a process looks again at one whose session is missing. */
+/** Poll interval while the session of another process is missing. */
 const DOUBT_MS = 250;
-/** A holder counts on its leases for so long after a heartbeat: less than others wait before they take over. */
+/** A holder relies on its leases this long after a heartbeat: less than others wait before they take over. */
 const VALID_MS = 2_600;
-/** A process that has its share leaves a free lease to the others for so many heartbeats. */
+/** For this many heartbeats, a process that has its share leaves a free lease to others. */
 const COURTESY_BEATS = 2;
-/** A group that failed starts again after this. */
-const AGAIN_MS = 1_000;
-/** How long a stop waits for the groups to end. */
+/** Wait before a failed group restarts. */
+const RESTART_MS = 1_000;
+/** Time that groups get to end at stop. */
 const STOP_MS = 6_000;
 
 interface Run {
@@ -62,17 +62,17 @@ interface Group {
   readonly name: string;
   readonly run: (lease: Lease, signal: AbortSignal) => Promise<void>;
   running: Run | null;
-  /** It is given up, and the database may not know yet. */
+  /** The group is being released, and the database may not show it yet. */
   isLeaving: boolean;
-  /** Heartbeats in a row in which nobody held it. */
+  /** Heartbeats in a row in which no process held it. */
   freeBeats: number;
 }
 
 /**
- * Enters this process among those alive, and leads the groups that fall to it. One heartbeat renews all of its leases; the
- * others watch it on their own monotonic clock, so that no two clocks are compared. A process that has ended is replaced
- * within three seconds, a frozen one within six. Two may overlap for a moment: the lease's number decides whose writes
- * count (docs/adr/0015). Resolves once the other processes have seen this one.
+ * Registers this process and leads its share of the groups. One heartbeat renews all of its leases. Other processes watch it
+ * on their own monotonic clocks, so no two clocks are compared. A dead process is replaced within three seconds, a frozen
+ * one within six. Two leaders may overlap briefly; the lease's fencing token decides whose writes count (docs/adr/0015).
+ * Resolves after the other processes have seen this one.
  */
 export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Promise<Leases> => {
   const processId = uuid();
@@ -102,9 +102,9 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
         await group.run({ name: group.name, number, processId }, signal);
       } catch (error) {
         if (!signal.aborted)
-          log.warn({ group: group.name, error: String(error) }, 'group failed; it starts again');
+          log.warn({ group: group.name, error: String(error) }, 'group failed; restart scheduled');
       }
-      await createWakeup().wait(AGAIN_MS, signal);
+      await createWakeup().wait(RESTART_MS, signal);
       group.running = null;
       wakeup.wake();
     };
@@ -136,7 +136,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
     const isMine = row?.process_id === processId;
     if (running !== null) {
       if (!isMine && !running.ending.signal.aborted)
-        log.warn({ group: group.name }, 'lease lost; the group ends here');
+        log.warn({ group: group.name }, 'lease lost; the group stops in this process');
       if (!isMine || running.number !== row.number) running.ending.abort();
       return;
     }
@@ -153,7 +153,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
     start(group, number);
   };
 
-  /** Gives a group to a process that has less than its share, and all of them to a server that runs beside a command. */
+  /** Releases a group to a process below its share; a command releases all of its groups to a server. */
   const shareOut = (): void => {
     const held = groups.filter(({ running }) => running !== null && !running.ending.signal.aborted);
     const workers = otherWorkers();
@@ -178,7 +178,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
     shareOut();
   };
 
-  /** Without heartbeats for a while, another process may lead by now. */
+  /** Ends groups after too long without heartbeats, because another process may lead by then. */
   const expire = setInterval(() => {
     if (performance.now() < validUntil) return;
     for (const { running } of groups) running?.ending.abort();
@@ -187,18 +187,18 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
 
   const loop = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      // Counted from the last one's start: a database that answers slowly must not cost the leases.
+      // Counted from the start of the last heartbeat, so that a slow database does not cost the leases.
       const restMs = Math.max(0, beganAt + BEAT_MS - performance.now());
       await wakeup.wait(liveness.hasDoubt() ? DOUBT_MS : restMs, stopping.signal);
       if (stopping.signal.aborted) return;
       await beat().catch((error: unknown) =>
-        log.debug({ error: String(error) }, 'heartbeat failed; it is repeated'),
+        log.debug({ error: String(error) }, 'heartbeat failed; retry scheduled'),
       );
     }
   };
 
   await beat();
-  // Until the others have seen this process, each might believe that it has a shared limit for itself.
+  // Until the other processes have seen this one, each might use a shared limit alone.
   if (role !== 'command' && others().length > 0) await createWakeup().wait(BEAT_MS + 200);
   const looping = loop();
 
@@ -216,7 +216,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
     },
     stop: async () => {
       stopping.abort();
-      // At once: a heartbeat that hangs must not take the groups' time to end.
+      // At once, so that a hanging heartbeat does not use up the groups' time to end.
       for (const { running } of groups) running?.ending.abort();
       await looping;
       clearInterval(expire);

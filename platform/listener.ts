@@ -3,29 +3,29 @@ import { endClient } from './end-postgres.ts';
 
 export interface ListenerOptions {
   readonly url: string;
-  /** As PostgreSQL shows it among its sessions. */
+  /** The session's name in PostgreSQL. */
   readonly name: string;
   readonly channels: readonly string[];
   readonly onNotification: (channel: string, payload: string) => void;
-  /** What was heard may have been of a server that has crashed since. */
+  /** Called when the connection is lost; earlier notifications may be from a server that has crashed. */
   readonly lost?: () => void;
-  /** From now on notifications are heard. */
+  /** Called when notifications arrive from now on. */
   readonly ready?: () => void;
 }
 
 export interface Listener {
-  /** Connects unless it is connected. A connection that is lost is made again after a while, or by the next call. */
+  /** Connects unless connected. A lost connection is restored after a while, or by the next call. */
   ensure(): void;
-  /** Whether it hears now. */
+  /** Returns whether notifications currently arrive. */
   isListening(): boolean;
   close(): Promise<void>;
 }
 
-const AGAIN_MS = 1_000;
-/** A server that takes longer to connect or to listen is tried again. */
+const RECONNECT_MS = 1_000;
+/** Time limit of connecting and of LISTEN. */
 const ANSWER_MS = 2_000;
 
-/** A session of its own for notifications. They may be missed while it is away: who listens must poll as well. */
+/** Creates a dedicated session for notifications. It misses those sent while disconnected, so callers must poll as well. */
 export const createListener = ({
   url,
   name,
@@ -44,7 +44,7 @@ export const createListener = ({
         client = null;
         listening = false;
         onLost?.();
-        setTimeout(ensure, AGAIN_MS).unref();
+        setTimeout(ensure, RECONNECT_MS).unref();
       }
       void fresh.end().catch(() => undefined);
     };
@@ -54,7 +54,7 @@ export const createListener = ({
       try {
         onNotification(channel, payload ?? '');
       } catch {
-        // Whoever may log in to the database may say anything, an analyst too: who listens polls as well.
+        // Any login may send any payload, so an invalid one is ignored; callers poll as well.
       }
     });
     try {

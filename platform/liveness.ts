@@ -1,41 +1,41 @@
-/** Whether other processes live, by heartbeats that this process sees change on its own monotonic clock. */
+/** Decides which processes are alive, by heartbeats that this process sees change on its own monotonic clock. */
 export interface Liveness {
-  /** Takes in what one heartbeat has read of the others. `nowMs`: monotonic. */
+  /** Records the rows of one heartbeat. `nowMs`: monotonic. */
   observe(others: readonly Seen[], nowMs: number): void;
-  /** Whether a process counts as gone. One that has no row at all is. */
+  /** Returns whether a process counts as gone; one without a row does. */
   isGone(processId: string): boolean;
-  /** A session is missing, or a count stands still: look again soon. */
+  /** Returns whether a process may be gone, so that the next heartbeat should come soon. */
   hasDoubt(): boolean;
 }
 
-/** Another process's row. */
+/** Row of another process. */
 export interface Seen {
   readonly process_id: string;
   readonly beats: string;
-  /** Whether its heartbeat has a session with the database. */
+  /** Whether its heartbeat session is connected. */
   readonly connected: boolean;
 }
 
 interface Watched {
   readonly beats: string;
-  /** When this count was first seen. */
+  /** When this count was first observed, milliseconds. */
   readonly sinceMs: number;
   readonly sightings: number;
-  /** Sightings in a row without a session. */
+  /** Observations in a row without a session. */
   readonly unconnected: number;
 }
 
-/** A count that stands still for so long, over at least so many sightings, is of a process that is frozen or cut off. */
-const STILL_MS = 3_000;
+/** A process is frozen or cut off if its count stays unchanged this long, over at least this many observations. */
+const UNCHANGED_MS = 3_000;
 const SIGHTINGS = 3;
-/** A process whose session ended has ended; seen twice, since it may just be connecting anew. */
+/** A process without a session has exited; two observations, because it may just be reconnecting. */
 const UNCONNECTED = 2;
 
 export const createLiveness = (): Liveness => {
   let watched = new Map<string, Watched>();
   let lastMs = 0;
-  const isStill = ({ sinceMs, sightings }: Watched): boolean =>
-    sightings >= SIGHTINGS && lastMs - sinceMs >= STILL_MS;
+  const isUnchanged = ({ sinceMs, sightings }: Watched): boolean =>
+    sightings >= SIGHTINGS && lastMs - sinceMs >= UNCHANGED_MS;
   return {
     observe: (others, nowMs) => {
       lastMs = nowMs;
@@ -57,7 +57,7 @@ export const createLiveness = (): Liveness => {
     },
     isGone: (processId) => {
       const seen = watched.get(processId);
-      return seen === undefined || seen.unconnected >= UNCONNECTED || isStill(seen);
+      return seen === undefined || seen.unconnected >= UNCONNECTED || isUnchanged(seen);
     },
     hasDoubt: () =>
       [...watched.values()].some(({ unconnected }) => unconnected > 0 && unconnected < UNCONNECTED),

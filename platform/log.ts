@@ -3,7 +3,7 @@ import pino, { type Logger } from 'pino';
 
 export type { Logger };
 
-/** Names under which something secret or personal has been seen to stand, at the top or one or two levels down. */
+/** Field names that hold secrets or personal data, at the top level or one or two levels down. */
 const SECRET_KEYS = [
   'authorization',
   'Authorization',
@@ -24,7 +24,7 @@ const SECRET_KEYS = [
 
 const REDACTED_PATHS = SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]);
 
-/** What gives a secret away inside a text: bearer tokens, webhook secrets, URL passwords, e-mail addresses. */
+/** Patterns of secrets inside text: bearer tokens, webhook secrets, URL passwords, e-mail addresses. */
 const SECRET_TEXTS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer\s+)[^\s"',;]+/gi, '$1[redacted]'],
   [/\bdp_[A-Za-z0-9_-]{20,}/g, 'dp_[redacted]'],
@@ -35,13 +35,13 @@ const SECRET_TEXTS: readonly (readonly [RegExp, string])[] = [
 
 export interface LoggerOptions {
   readonly level: string;
-  /** Where the JSON lines go. Default: stdout. */
+  /** Destination of the JSON lines. Default: stdout. */
   readonly destination?: 'stdout' | 'stderr' | pino.DestinationStream;
 }
 
 /**
- * The process's logger: one JSON object a line, times in ISO 8601. Authorization headers, API keys, secrets,
- * passwords in URLs and e-mail addresses are replaced, by the names they stand under and by how they look.
+ * Creates the process's logger: one JSON object per line, times in ISO 8601. Authorization headers, API keys, secrets,
+ * passwords in URLs and e-mail addresses are redacted by field name and by pattern.
  */
 export function createLogger({ level, destination = 'stdout' }: LoggerOptions): Logger {
   return pino(
@@ -56,14 +56,14 @@ export function createLogger({ level, destination = 'stdout' }: LoggerOptions): 
   );
 }
 
-/** Replaces what looks like a secret or an e-mail address in a text. */
+/** Redacts secrets and e-mail addresses in a text. */
 function redactText(text: string): string {
   return SECRET_TEXTS.reduce((masked, [pattern, replacement]) => masked.replace(pattern, replacement), text);
 }
 
 /**
- * An address as it may stand in a log: the /16 of an IPv4 address (`8.8.x.x`), the /32 of an IPv6 address
- * (`2001:4860::/32`); `invalid` for anything else, so that no caller's text is logged by mistake.
+ * Masks an address for logs: the /16 of an IPv4 address (`8.8.x.x`), the /32 of an IPv6 address (`2001:4860::/32`);
+ * `invalid` for other text, so that callers' input is never logged by mistake.
  */
 export function maskAddress(ip: string): string {
   if (!ipaddr.isValid(ip)) return 'invalid';

@@ -5,20 +5,20 @@ import { reportAhead } from './ahead.ts';
 import type { Clock } from './clock.ts';
 import { durably, inDurable } from './durably.ts';
 
-/** Who is logged in, as a request of the dashboard needs it. */
+/** The user of a dashboard session. */
 export interface LoggedIn {
   readonly user_id: string;
   readonly partner_id: string;
   readonly name: string;
   readonly partner_name: string;
-  /** The password is an operator's: it must be changed first. */
+  /** Whether an operator set the password, so that it must be changed first. */
   readonly is_first: boolean;
 }
 
 export interface Logins {
   /**
-   * For who has shown the password of this hash.
-   * @returns the token that the browser keeps; null: it is the user's password no longer
+   * Begins a login of a user who has proven the password of this hash.
+   * @returns the token for the browser; null if the password has changed meanwhile
    */
   begin(userId: string, hash: string): Promise<string | null>;
   find(token: string): Promise<LoggedIn | null>;
@@ -28,28 +28,28 @@ export interface Logins {
 }
 
 const MINUTE = 60_000;
-/** A login that nobody has used for so long, or that is so old, is over. */
+/** Limits of a login: time without use, and total time. */
 const IDLE = 12 * 60 * MINUTE;
-const LONGEST = 7 * 24 * 60 * MINUTE;
+const MAX_AGE = 7 * 24 * 60 * MINUTE;
 
-/** What the names of rates of attempts to log in begin with, and the milliseconds in which they are counted. */
+/** Prefix of the names of login rates, and their window in milliseconds. */
 export const LOGIN_RATES = 'login ';
 export const LOGIN_WINDOW = 15 * MINUTE;
 
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
-/** Logins of the dashboard in PostgreSQL, by a digest: who reads the table can log in as nobody. */
+/** Stores dashboard logins by a digest of their token, so that reading the table does not allow a login. */
 export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }): Logins => ({
   begin: async (userId, hash) => {
     const token = randomBytes(32).toString('base64url');
     const now = clock.now();
-    await putRight(pool, now);
+    await correctFastClocks(pool, now);
     await pool.query('delete from work.login where used_at < $1 or began_at < $2', [
       new Date(now - IDLE),
-      new Date(now - LONGEST),
+      new Date(now - MAX_AGE),
     ]);
-    // Its row is locked, so that another password waits for this login and then ends it, or is seen here.
+    // Locks the password, so that a concurrent change either waits and then ends this login, or is visible here.
     const { rowCount } = await pool.query(
       `with known as (select user_id from work.user_password where user_id = $2 and hash = $4 for share)
        insert into work.login (digest, user_id, began_at, used_at) select $1, user_id, $3, $3 from known`,
@@ -68,12 +68,12 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
        join read.partner p using (partner_id)
        join work.user_password w using (user_id)
        where l.digest = $1 and l.used_at >= $2 and l.began_at >= $3 and u.removed_at is null`,
-      [digestOf(token), new Date(now - IDLE), new Date(now - LONGEST)],
+      [digestOf(token), new Date(now - IDLE), new Date(now - MAX_AGE)],
     );
     const [found] = rows;
     if (!found) return null;
     const { used_at, began_at, ...user } = found;
-    if ([used_at, began_at].some((time) => isAhead(time.getTime(), now))) await putRight(pool, now);
+    if ([used_at, began_at].some((time) => isAhead(time.getTime(), now))) await correctFastClocks(pool, now);
     else if (now - used_at.getTime() > MINUTE) {
       await pool.query('update work.login set used_at = $2 where digest = $1', [
         digestOf(token),
@@ -96,14 +96,14 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
     const { rows } = await pool.query<{ logins: number }>(
       `select count(*)::int as logins from work.login
        where user_id = $1 and used_at >= $2 and began_at >= $3`,
-      [userId, new Date(now - IDLE), new Date(now - LONGEST)],
+      [userId, new Date(now - IDLE), new Date(now - MAX_AGE)],
     );
     return rows[0]?.logins ?? 0;
   },
 });
 
-/** Logins that a clock that was ahead has recorded begin now, so that they end in time. */
-const putRight = async (pool: pg.Pool, now: number): Promise<void> => {
+/** Moves logins that a fast clock recorded to now, so that they end in time. */
+const correctFastClocks = async (pool: pg.Pool, now: number): Promise<void> => {
   const { rowCount } = await pool.query(
     `update work.login set used_at = least(used_at, $1), began_at = least(began_at, $1)
      where used_at > $2 or began_at > $2`,
@@ -112,10 +112,10 @@ const putRight = async (pool: pg.Pool, now: number): Promise<void> => {
   reportAhead('login', rowCount ?? 0);
 };
 
-/** A network that a user has not logged in from for so long is one like any other. */
+/** After this time without a login, a user's network is unknown again. */
 const NETWORK_KEPT = 90 * 24 * 60 * MINUTE;
 
-/** The networks (as digests) from which users have logged in. */
+/** Stores the networks (as digests) from which users have logged in. */
 export const createLoginNetworks = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }) => ({
   isKnown: async (userId: string, network: string): Promise<boolean> => {
     const { rowCount } = await pool.query(
@@ -125,7 +125,7 @@ export const createLoginNetworks = ({ pool, clock }: { readonly pool: pg.Pool; r
     return rowCount === 1;
   },
 
-  /** To be called when a login has begun. */
+  /** Records a successful login. */
   remember: async (userId: string, network: string): Promise<void> => {
     const now = clock.now();
     await pool.query('delete from work.login_network where used_at < $1 or used_at > $2', [
@@ -140,7 +140,7 @@ export const createLoginNetworks = ({ pool, clock }: { readonly pool: pg.Pool; r
   },
 });
 
-/** The hash of a user's password; null: nobody of this id logs in. */
+/** Returns the hash of a user's password; null if the user does not exist or cannot log in. */
 export const passwordOf = async (pool: pg.Pool, userId: string): Promise<string | null> => {
   const { rows } = await pool.query<{ hash: string }>(
     `select w.hash from work.user_password w join read.user_account u using (user_id)
@@ -153,12 +153,12 @@ export const passwordOf = async (pool: pg.Pool, userId: string): Promise<string 
 export interface NewPassword {
   readonly userId: string;
   readonly hash: string;
-  /** Given by an operator: it must be changed before anything else. */
+  /** Whether an operator set it, so that it must be changed first. */
   readonly isFirst: boolean;
   readonly at: number;
 }
 
-/** Puts a password into the place of the one before, and ends every login that began with that. */
+/** Sets a user's password and ends all of the user's logins. */
 export const setPassword = (pool: pg.Pool, { userId, hash, isFirst, at }: NewPassword): Promise<void> =>
   inDurable(pool, async (client) => {
     await client.query(
@@ -170,7 +170,7 @@ export const setPassword = (pool: pg.Pool, { userId, hash, isFirst, at }: NewPas
     await endLogins(client, userId);
   });
 
-/** The same where the password is still the one of the hash `known`. @returns whether it was */
+/** Does the same if the current hash is still `known`. @returns whether it was */
 export const replacePassword = (
   pool: pg.Pool,
   known: string,
@@ -186,13 +186,13 @@ export const replacePassword = (
     return true;
   });
 
-/** Nobody logs in as this user any more. */
+/** Deletes a user's password and ends all logins. */
 export const forgetPassword = (pool: pg.Pool, userId: string): Promise<void> =>
   inDurable(pool, async (client) => {
     await client.query('delete from work.user_password where user_id = $1', [userId]);
     await endLogins(client, userId);
   });
 
-/** A statement of its own after the password's: it sees the logins that this one has waited for. */
+/** A separate statement after the password's: its snapshot includes logins that waited for the password's row. */
 const endLogins = (client: pg.ClientBase, userId: string) =>
   client.query('delete from work.login where user_id = $1', [userId]);

@@ -15,8 +15,8 @@ import {
 import { dirname, join } from 'node:path';
 
 /**
- * The data folder's own master key: a line of base64, and while it is being changed a second line, the key before. Every
- * change is one rename, so that whoever reads it, and whenever who changes it dies, finds the one state or the other.
+ * Lines of the data folder's master key: the key in base64, and during a change the previous key. Every change is one
+ * rename, so readers and crashes see either state.
  */
 export type KeyLines = readonly [current: Buffer, ...previous: Buffer[]];
 
@@ -24,13 +24,13 @@ const KEY_BYTES = 32;
 
 export const keyFileIn = (dataDir: string): string => join(dataDir, 'master.key');
 
-/** Makes the file with a new key where there is none. @returns its name */
+/** Creates the file with a new key if missing. @returns its name */
 export const ensureKeyFile = (dataDir: string): string => {
   const file = keyFileIn(dataDir);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const made = writeBeside(file, [randomBytes(KEY_BYTES)]);
   try {
-    // Of several that start at once one is first; nobody sees half a file.
+    // Of concurrent starts one wins, and no process sees a partial file.
     linkSync(made, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -41,7 +41,7 @@ export const ensureKeyFile = (dataDir: string): string => {
   return file;
 };
 
-/** @throws when the file is not there, or holds something else */
+/** Reads the key file. @throws if it is missing or invalid */
 export const readKeyFile = (file: string): KeyLines => {
   const [current, ...previous] = readFileSync(file, 'utf8')
     .trimEnd()
@@ -53,13 +53,13 @@ export const readKeyFile = (file: string): KeyLines => {
   throw new Error(`${file} does not hold keys of 32 bytes in base64`);
 };
 
-/** Puts a new key in the first place, unless a change that was begun has not ended. */
+/** Adds a new current key, unless an earlier change is unfinished. */
 export const beginKeyChange = (file: string): void => {
   const [current, ...previous] = readKeyFile(file);
   if (previous.length === 0) replace(file, [randomBytes(KEY_BYTES), current]);
 };
 
-/** Leaves the key in use alone: nothing may be sealed under the one before any more. */
+/** Removes the previous key, which must not seal anything any more. */
 export const endKeyChange = (file: string): void => {
   const [current, ...previous] = readKeyFile(file);
   if (previous.length > 0) replace(file, [current]);
@@ -67,7 +67,7 @@ export const endKeyChange = (file: string): void => {
 
 const replace = (file: string, lines: KeyLines): void => {
   const made = writeBeside(file, lines);
-  // The operator may be root; the service need not be.
+  // The operator may be root while the service runs as another user.
   const { uid, gid } = statSync(file);
   if (statSync(made).uid !== uid) chownSync(made, uid, gid);
   renameSync(made, file);
@@ -81,7 +81,7 @@ const writeBeside = (file: string, lines: KeyLines): string => {
   return made;
 };
 
-/** So that a new name outlives a crash of the machine. */
+/** Flushes the folder, so that a new name survives a machine crash. */
 const flushFolder = (file: string): void => {
   const folder = openSync(dirname(file), 'r');
   fsyncSync(folder);

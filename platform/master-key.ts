@@ -2,22 +2,19 @@ import { createHash } from 'node:crypto';
 import { ensureKeyFile, readKeyFile } from './master-key-file.ts';
 import { type Sealer, sealerFrom } from './sealing.ts';
 
-/** Something sealed, and the id of the key that it was sealed under, which does not tell the key. */
+/** Sealed data, and the id of its key, which does not reveal the key. */
 export interface Sealed {
   readonly master_key_id: string;
   readonly sealed: Buffer;
 }
 
-/**
- * The key under which all other keys and secrets are sealed at rest; while it is being changed, also the one before,
- * which opens and seals no more.
- */
+/** Seals all other keys and secrets at rest. During a change of the key, the previous one still opens. */
 export interface MasterKey {
-  /** `about` binds the text to what it is of: it opens with the same words alone. */
+  /** Seals text. `about` binds it to a context: it opens only with the same `about`. */
   seal(plain: Buffer, about?: string): Sealed;
-  /** @throws when it was sealed under a key that is not at hand, or for something else, or was changed */
+  /** Opens sealed text. @throws if the key is unknown, or the context or data differ */
   open(sealed: Sealed, about?: string): Buffer;
-  /** Of the key that seals. */
+  /** Returns the id of the key that seals. */
   currentId(): string;
 }
 
@@ -25,7 +22,7 @@ interface IdentifiedKey extends Sealer {
   readonly id: string;
 }
 
-/** The one that seals, then those that open as well. */
+/** The sealing key, then further opening keys. */
 type Keys = readonly [IdentifiedKey, ...IdentifiedKey[]];
 
 const identified = (key: Buffer): IdentifiedKey => ({
@@ -33,7 +30,7 @@ const identified = (key: Buffer): IdentifiedKey => ({
   ...sealerFrom(key),
 });
 
-/** `keys`: as they are now. `known`: as they were when they were last asked for. */
+/** Creates a master key. `keys` reads the current keys; `known` returns those of the last read. */
 const masterKeyBy = (keys: () => Keys, known: () => Keys): MasterKey => {
   const byId = (id: string) => (key: IdentifiedKey) => key.id === id;
   return {
@@ -50,7 +47,7 @@ const masterKeyBy = (keys: () => Keys, known: () => Keys): MasterKey => {
   };
 };
 
-/** `previous`: keys that open and seal no more. */
+/** Creates a master key from bytes. `previous`: keys that only open. */
 export const masterKeyFrom = (key: Buffer, ...previous: readonly Buffer[]): MasterKey => {
   const keys: Keys = [identified(key), ...previous.map(identified)];
   return masterKeyBy(
@@ -59,15 +56,15 @@ export const masterKeyFrom = (key: Buffer, ...previous: readonly Buffer[]): Mast
   );
 };
 
-/** What the configuration says of the key: each 32 bytes in base64. */
+/** Configured keys, each 32 bytes in base64. */
 export interface ConfiguredKeys {
   readonly MASTER_KEY?: string | undefined;
   readonly MASTER_KEY_PREVIOUS?: string | undefined;
 }
 
 /**
- * The configured keys, or those of the data folder, of which the first is made on the first start. The folder is asked
- * whenever something is sealed, which is seldom, so that running processes follow when the key is changed.
+ * Loads the configured keys, or those of the data folder, created on the first start. The folder is read at every seal,
+ * which is rare, so that running processes follow a change of the key.
  */
 export const loadMasterKey = (configured: ConfiguredKeys, dataDir: string): MasterKey => {
   const { MASTER_KEY: key, MASTER_KEY_PREVIOUS: previous } = configured;
@@ -85,10 +82,10 @@ export const loadMasterKey = (configured: ConfiguredKeys, dataDir: string): Mast
 
 const fromBase64 = (text: string): Buffer => Buffer.from(text, 'base64');
 
-/** A sealed secret as events and JSON columns keep it. */
+/** A sealed secret as stored in events and JSON columns. */
 export interface SealedText {
   readonly master_key_id: string;
-  /** In base64. */
+  /** Base64. */
   readonly sealed: string;
 }
 
@@ -97,6 +94,6 @@ export const sealText = (master: MasterKey, plain: Buffer, about: string): Seale
   return { master_key_id, sealed: sealed.toString('base64') };
 };
 
-/** @throws what `open` throws */
+/** Opens a sealed text. @throws what `open` throws */
 export const openText = (master: MasterKey, { master_key_id, sealed }: SealedText, about: string): Buffer =>
   master.open({ master_key_id, sealed: fromBase64(sealed) }, about);

@@ -4,31 +4,30 @@ import { createDeliveryMetrics, type DeliveryMetrics } from './delivery-metrics.
 
 export interface Metrics {
   readonly registry: Registry;
-  /** Seconds from a request's head to its answer, by route and status. */
+  /** Seconds from a request's head to its response, by route and status. */
   readonly answers: Histogram<'route' | 'status'>;
   readonly attempts: Counter<'outcome'>;
   readonly captures: Counter<'outcome'>;
-  /** Clues that were sent in. */
   readonly signals: Counter<'outcome'>;
-  /** Answers that went without their clues. */
+  /** Lookup responses without their clues. */
   readonly cluesUnavailable: Counter;
   readonly deliveries: DeliveryMetrics;
   readonly domainChecks: Counter<'outcome'>;
   readonly stopped: Gauge<'name'>;
-  /** So much expired long ago and is not deleted yet, the oldest of it since so many seconds. */
+  /** Records items that are overdue for deletion, and the age of the oldest in seconds. */
   readonly expiryBlocked: (name: string, rows: number, seconds: number) => void;
-  /** Recorded times that lie ahead of the clock and were treated as now. */
+  /** Counts timestamps that lie ahead of the clock and were treated as now. */
   readonly ahead: (mark: AheadMark, by: number) => void;
-  /** Deletion is another process's affair now. */
+  /** Resets the expiry gauges, because another process deletes now. */
   readonly expiryNotMine: () => void;
-  /** Projections have applied all up to an event of this time (ISO 8601; null: none in the batch). */
+  /** Records that projections have applied events up to this time (ISO 8601; null: the batch had none). */
   applied(names: readonly string[], lastEventAt: string | null, now: number): void;
 }
 
-/** How often the event loop's lag is sampled: every sample wakes a process that is at rest. */
+/** Sampling interval of the event loop's lag; each sample wakes an idle process. */
 const LAG_SAMPLE_MS = 50;
 
-/** What `/metrics` shows. Each name is documented in docs/operations.md. */
+/** Creates the metrics; docs/operations.md documents each name. */
 export const createMetrics = (): Metrics => {
   const registry = new Registry();
   collectDefaultMetrics({
@@ -63,7 +62,7 @@ export const createMetrics = (): Metrics => {
   for (const mark of AHEAD_MARKS) ahead.inc({ mark }, 0);
   const byOutcome = (name: string, help: string, outcomes: readonly string[]): Counter<'outcome'> => {
     const counter = new Counter({ name, help, labelNames: ['outcome'] as const, registers: [registry] });
-    // Zero is told from the first moment on: a rate would miss the first failure otherwise.
+    // Exports zeros from the start, because a rate would otherwise miss the first failure.
     for (const outcome of outcomes) counter.inc({ outcome }, 0);
     return counter;
   };

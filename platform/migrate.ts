@@ -6,30 +6,30 @@ import pg from 'pg';
 import { migrationNames, sqlFiles } from './migration-files.ts';
 import { RELEASE, whyNotBeside, whyTooOld } from './release.ts';
 
-/** A server that does not answer at all is told as such. */
+/** Time limit for an unresponsive server. */
 const CONNECT_MS = 10_000;
-/** A migration that waits for a table's lock keeps all waiting who come to the table after it. */
+/** Short, because a migration that waits for a table's lock blocks every later query of the table. */
 const LOCK_MS = 500;
 const LOCK_TRIES = 120;
-/** How often a start looks whether the one that migrates is done. */
+/** Poll interval while another process migrates. */
 const ANOTHER_MIGRATES_MS = 50;
 const LOCK_NOT_AVAILABLE = '55P03';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 
-/** A migration that PostgreSQL refused. Its message is one line that names the file and the place in it. */
+/** PostgreSQL rejected a migration. The message is one line that names the file and the position in it. */
 export class MigrationError extends Error {}
 
 export interface MigrateOptions {
   readonly directory?: string;
-  /** Names of the migrations that may run, without `.sql`; all if missing. */
+  /** Names of the migrations that may run, without `.sql`. Default: all. */
   readonly only?: readonly string[];
-  /** How often a migration tries to get a lock that another session holds, half a second each time. Default: 120. */
+  /** Attempts, half a second each, to get a lock that another session holds. Default: 120. */
   readonly lockTries?: number;
-  /** Of the program that migrates. Default: of this one. */
+  /** Version of the migrating program. Default: this one. */
   readonly release?: string;
 }
 
-/** Names of the migrations that have run in a database, in order. */
+/** Reads the names of the migrations that have run, in order. */
 export const ranMigrations = async (client: pg.ClientBase): Promise<readonly string[]> => {
   const { rows: made } = await client.query(
     `select where to_regclass('public.doorplate_migrations') is not null`,
@@ -42,15 +42,14 @@ export const ranMigrations = async (client: pg.ClientBase): Promise<readonly str
 };
 
 /**
- * Brings a database's schema up to date: runs the files of `migrations/` (its README tells the format) that have not run
- * yet, each in a transaction of its own, so that what one locks is free again before the next begins. A start that fails
- * keeps those that have run; the next start goes on after them.
+ * Migrates a database: runs the files of `migrations/` (format: its README) that have not run yet, each in a transaction of
+ * its own, so that its locks are released before the next. After a failure, the next start continues with the failed one.
  *
- * Any number of processes may call it at once: the first does the work under a lock of an empty table, which a login
- * without rights on it cannot take; the others wait for it and find nothing to do.
+ * Concurrent calls are safe: the first migrates under a lock of an empty table, which logins without rights on it cannot
+ * take; the others wait and find nothing to do.
  * @returns the names of the migrations that this call ran, in order
- * @throws MigrationError, also where this release cannot run on the database or beside another process; pg's own error
- *   where the server cannot be reached
+ * @throws MigrationError, also if this release cannot run on the database or beside another process; pg's own error if
+ *   the server cannot be reached
  */
 export async function migrate(
   databaseUrl: string,
@@ -69,7 +68,7 @@ export async function migrate(
     connectionTimeoutMillis: CONNECT_MS,
     options: `-c lock_timeout=${LOCK_MS}`,
   });
-  // A backend that dies reaches the caller through the query in flight; unheard, it would end the process.
+  // A lost backend rejects the running query; without this listener it would also end the process.
   client.on('error', () => {});
   await client.connect();
   const guard = new pg.Client({ connectionString: databaseUrl, application_name: 'doorplate migrate' });
@@ -109,12 +108,12 @@ async function runFiles(client: pg.Client, directory: string, names: readonly st
   }
 }
 
-/** Two that make the table at once: one of them gets an error of a catalogue's unique index. */
+/** Codes of creating the same table concurrently: one of the processes gets a catalogue conflict. */
 const MADE_BY_ANOTHER = ['23505', '42P07'];
 
 /**
- * Waits until no other process migrates, and keeps others waiting until the connection ends. It asks again and again: a
- * query that waits has a snapshot, for whose end an index that is built beside appends would wait.
+ * Waits until no other process migrates, and locks others out until the connection ends. It polls, because a waiting query
+ * would hold a snapshot for which `create index concurrently` would have to wait.
  */
 async function lockOut(guard: pg.Client): Promise<void> {
   await guard.query('create table if not exists public.doorplate_migrating ()').catch((error: unknown) => {
@@ -133,7 +132,7 @@ async function lockOut(guard: pg.Client): Promise<void> {
   }
 }
 
-/** Runs again what could not get a lock in time. What had run by then has not to run again. */
+/** Repeats a run that could not get a lock in time; finished migrations do not run again. */
 async function untilUnlocked(client: pg.Client, tries: number, run: () => Promise<void>): Promise<void> {
   for (let left = tries - 1; ; left -= 1) {
     try {
@@ -151,7 +150,7 @@ interface Progress {
   migration: string | null;
 }
 
-/** node-pg-migrate tells which file it is at in its log alone, which otherwise nobody wants to read. */
+/** Collects the current file from node-pg-migrate's log, which reports it nowhere else. */
 function listener(progress: Progress) {
   const info = (line: string) => {
     progress.migration = /^### MIGRATION (.+) \(UP\) ###$/.exec(line)?.[1] ?? progress.migration;

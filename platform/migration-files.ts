@@ -4,13 +4,13 @@ import type { RunnerOption } from 'node-pg-migrate';
 
 type Strategy = NonNullable<RunnerOption['migrationLoaderStrategies']>[number];
 
-/** The first line of a file whose statements run one by one, each by itself (migrations/README.md). */
+/** First line of a file whose statements run one by one, outside a transaction (migrations/README.md). */
 const NO_TRANSACTION = /^-- No transaction\b/;
-/** An index that is built beside the appends waits for long queries, and nobody waits for it. */
+/** A concurrent index build may wait for long queries, because no other query waits for it. */
 const WAIT_FOR_LOCKS = 'set lock_timeout = 0';
 const WAIT_BRIEFLY = 'reset lock_timeout';
 
-/** How node-pg-migrate reads the files. */
+/** Loads migrations for node-pg-migrate. */
 export const sqlFiles: Strategy = {
   extensions: ['.sql'],
   loader: (paths) =>
@@ -34,11 +34,11 @@ export const sqlFiles: Strategy = {
     ),
 };
 
-/** The statements of a file that runs in no transaction, each of which ends with its line; null: it runs in one. */
+/** Splits a file that runs outside a transaction into its statements, each ending with its line; null if it runs in one. */
 export const statementsOutside = (sql: string): readonly string[] | null =>
   NO_TRANSACTION.test(sql) ? sql.split(/;\s*$/m).filter((text) => text.trim() !== '') : null;
 
-/** Names of the migrations of a folder, in order. */
+/** Lists a folder's migrations in order. */
 export const migrationNames = (directory: string): string[] =>
   readdirSync(directory)
     .filter((file) => file.endsWith('.sql'))

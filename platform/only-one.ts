@@ -1,12 +1,12 @@
 import pg from 'pg';
 
-/** Another process is at it. */
+/** Another process holds the lock. */
 export class AnotherRuns extends Error {}
 
 /**
- * Does work in one process of all at a time. The lock is one of an empty table (`work.only_one_…`), which a login without
- * rights on it cannot take; it needs no transaction id, so a long one keeps no vacuum back.
- * @throws AnotherRuns at once where another process holds the lock
+ * Runs work in one process at a time. The lock is of an empty table (`work.only_one_…`), which logins without rights on it
+ * cannot take; it needs no transaction id, so a long run does not hold back vacuum.
+ * @throws AnotherRuns at once if another process holds the lock
  */
 export const onlyOne = async <T>(
   url: string,
@@ -17,7 +17,7 @@ export const onlyOne = async <T>(
   db.on('error', () => undefined);
   await db.connect();
   try {
-    // A time-out of the server's own would give the lock to another process while the work goes on.
+    // A timeout configured on the server would release the lock while the work continues.
     await db.query('set idle_in_transaction_session_timeout = 0');
     await db.query('begin');
     await db.query(`lock table work.only_one_${name} in exclusive mode nowait`).catch((cause: unknown) => {

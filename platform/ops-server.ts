@@ -3,13 +3,13 @@ import { type AddressInfo, isIP } from 'node:net';
 import type { Registry } from 'prom-client';
 import type { Logger } from './log.ts';
 
-/** Whether traffic should come here, and if not, why not: one line each. */
+/** Whether this process should get traffic; otherwise the problems, one line each. */
 export interface Readiness {
   readonly ready: boolean;
   readonly problems: readonly string[];
 }
 
-/** Answers one path. What it throws becomes a 500 and a line in the log. */
+/** Handles one path. An error becomes a 500 and a log line. */
 export type OpsHandler = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -18,32 +18,32 @@ export type OpsHandler = (
 
 export interface OpsServerOptions {
   readonly host: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
   readonly registry: Pick<Registry, 'metrics' | 'contentType'>;
   readonly readiness: () => Promise<Readiness> | Readiness;
-  /** Host names under which it answers, beside addresses and `localhost`. */
+  /** Accepted host names, besides addresses and `localhost`. */
   readonly hostNames?: readonly string[];
-  /** More paths, by `METHOD /path`. */
+  /** Further paths by `METHOD /path`. */
   readonly handlers?: Readonly<Record<`${'GET' | 'POST'} /${string}`, OpsHandler>>;
   readonly log: Pick<Logger, 'error'>;
 }
 
 export interface OpsServer {
   readonly port: number;
-  /** Refuses new connections, cuts idle ones, and waits for the answers under way. */
+  /** Rejects new connections, closes idle ones and waits for running responses. */
   close(): Promise<void>;
 }
 
-/** A connection that has sent nothing is not idle to Node, and would hold up the end. */
+/** Node does not count a connection without a request as idle, and it would block the close. */
 const CUT_AFTER_MS = 2_000;
-/** A probe that gets no answer cannot tell what is wrong; one line can. */
+/** Below usual probe timeouts, so that the probe still gets the reason. */
 const READINESS_LIMIT_MS = 4_000;
 
 /**
- * The operations listener, for machines of the operator's own and never for the public: `GET /metrics`
- * (Prometheus), `/livez` (the process turns), `/readyz` (200 or 503 with the problems), and what is passed in.
- * @throws when the port is taken
+ * Starts the operations listener, for the operator's own machines and never public: `GET /metrics` (Prometheus), `/livez`
+ * (the event loop runs), `/readyz` (200, or 503 with the problems), and further handlers.
+ * @throws if the port is taken
  */
 export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const routes = new Map<string, OpsHandler>(Object.entries({ ...builtIn(options), ...options.handlers }));
@@ -69,13 +69,13 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
 }
 
 /**
- * Whether a Host header is one that operators use. A page on the web can have its own name resolve to this machine (DNS
- * rebinding) but cannot make a browser send another name than that.
+ * Checks the Host header. A web page can make its own name resolve to this machine (DNS rebinding), but the browser then
+ * sends that name.
  */
 const hostCheck = (names: readonly string[]): ((host: string | undefined) => boolean) => {
   const known = new Set(['localhost', ...names.map((name) => name.toLowerCase())]);
   return (host) => {
-    // HTTP/1.0, which no browser speaks.
+    // HTTP/1.0 has no Host header, and no browser uses it.
     if (host === undefined) return true;
     const name = host
       .toLowerCase()
@@ -85,7 +85,7 @@ const hostCheck = (names: readonly string[]): ((host: string | undefined) => boo
   };
 };
 
-/** Writes a JSON answer, for handlers that are passed in too. */
+/** Writes a JSON response; also for further handlers. */
 export function sendJson(response: ServerResponse, status: number, body: object): void {
   const text = `${JSON.stringify(body)}\n`;
   response.writeHead(status, {

@@ -1,7 +1,7 @@
 import { dictionary } from '@zxcvbn-ts/language-common';
 import { composed } from '../domain/kernel/text.ts';
 
-/** The service's own name, which whoever tries passwords on it tries first. */
+/** The product's name, an obvious guess. */
 const PRODUCT = 'doorplate';
 const COMMON = new Set<string>((dictionary['passwords-common'] ?? []).map(String));
 
@@ -9,26 +9,26 @@ export type PasswordWeakness = 'common' | 'repeated' | 'name';
 
 const isLetter = (character: string): boolean => /\p{L}/u.test(character);
 
-/** Leaves out the digits and signs around the letters: `password1234!` is `password`. */
+/** Strips digits and signs around the letters: `password1234!` becomes `password`. */
 const core = (text: string): string => {
   const characters = [...text];
   return characters.slice(characters.findIndex(isLetter), characters.findLastIndex(isLetter) + 1).join('');
 };
 
-/** The shortest text that the whole is repetitions of; the whole itself, if it is none. */
+/** Returns the shortest text whose repetition is the whole, or the whole. */
 const repeatedUnit = (text: string): string => text.slice(0, `${text}${text}`.indexOf(text, 1));
 
 /**
- * Tells why a new password is easily guessed: it is among the commonly used ones (with digits or signs around it, or
- * repeated, too), one character repeated, or holds the product's or the user's name.
- * @returns null where it is none of these
+ * Returns why a password is easy to guess: commonly used (also repeated, or with digits or signs around it), one repeated
+ * character, or containing the product's or the user's name.
+ * @returns null if none applies
  */
 export const weaknessOf = (password: string, userName: string): PasswordWeakness | null => {
   const text = composed(password).toLowerCase();
   const unit = repeatedUnit(text);
   if ([...unit].length === 1) return 'repeated';
   const names = [PRODUCT, composed(userName).toLowerCase()];
-  // A name of two letters is in too many words.
+  // Many words contain a name of two letters.
   if (names.some((name) => name.length > 2 && text.includes(name))) return 'name';
   return [text, unit, core(text), repeatedUnit(core(text))].some((one) => COMMON.has(one)) ? 'common' : null;
 };

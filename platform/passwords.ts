@@ -11,16 +11,16 @@ const SALT_BYTES = 16;
 const KEY_BYTES = 32;
 
 /**
- * Half of the thread pool's four threads, so that files and DNS are not kept waiting; and half a second of waiting, as
- * one takes 30 ms. Over all networks: a caller with many addresses passes the rates of each.
+ * Uses half of the four pool threads, so that files and DNS do not wait; the queue is half a second at 30 ms each. Shared by
+ * all networks, because a caller with many addresses could exceed each network's rate.
  */
 const gate = createGate({ room: 2, waiting: 32 });
 
-/** A PHC string: what the hash was made with stands in it, so that the cost can rise one day. */
+/** A PHC string records the cost parameters, so that the cost can be raised later. */
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 const derived = (password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> =>
-  // The same password however the keyboard composes its letters.
+  // Normalized, because keyboards compose letters differently.
   derive('argon2id', { ...parameters, message: composed(password) });
 
 const unpadded = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '');
@@ -32,18 +32,15 @@ const hashOf = async (password: string): Promise<string> => {
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(nonce)}$${unpadded(key)}`;
 };
 
-/**
- * argon2id (RFC 9106) as a PHC string.
- * @throws WorkRefused while too many passwords are hashed or checked
- */
+/** Hashes a password with argon2id (RFC 9106) to a PHC string. @throws WorkRefused under too much concurrent work */
 export const hashPassword = (password: string): Promise<string> => gate.enter(() => hashOf(password));
 
-/** Of a password that nobody knows. */
+/** Hash of a random password. */
 let dummyHash: Promise<string> | null = null;
 
 /**
- * Whether it is the password of this hash. null: there is none, which takes as long to say.
- * @throws WorkRefused while too many passwords are hashed or checked
+ * Checks a password against a hash. With `hash` null it takes equally long and returns false.
+ * @throws WorkRefused under too much concurrent work
  */
 export const isPassword = (password: string, hash: string | null): Promise<boolean> =>
   gate.enter(() => matches(password, hash));
@@ -51,8 +48,7 @@ export const isPassword = (password: string, hash: string | null): Promise<boole
 const matches = async (password: string, hash: string | null): Promise<boolean> => {
   dummyHash ??= hashOf(randomBytes(32).toString('hex'));
   const [, memory, passes, parallelism, salt, key] = PHC.exec(hash ?? (await dummyHash)) ?? [];
-  if (salt === undefined || key === undefined)
-    throw new Error('a password is kept in a form that is not known');
+  if (salt === undefined || key === undefined) throw new Error('stored password has an unknown hash format');
   const wanted = Buffer.from(key, 'base64');
   const given = await derived(password, {
     memory: Number(memory),
@@ -64,10 +60,10 @@ const matches = async (password: string, hash: string | null): Promise<boolean> 
   return timingSafeEqual(given, wanted) && hash !== null;
 };
 
-/** Nothing that is mistaken for another letter when it is read out. */
+/** Without characters that are easily confused when read out. */
 const LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';
 
-/** A first password that is easily typed: four groups of five, 99 bits. */
+/** Generates a first password that is easy to type: four groups of five characters, 99 bits. */
 export const newPassword = (): string => {
   const group = () => Array.from({ length: 5 }, () => LETTERS[randomInt(LETTERS.length)]).join('');
   return [group(), group(), group(), group()].join('-');

@@ -1,4 +1,4 @@
-/** Resolves after so many milliseconds, or as soon as the signal is aborted. */
+/** Resolves after `ms` milliseconds, or when the signal aborts. */
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal?.aborted) {
@@ -14,7 +14,7 @@ export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener('abort', end);
   });
 
-/** Waits for the work, for so many milliseconds at most. @returns whether it has ended. @throws what the work throws */
+/** Waits at most `ms` milliseconds for the work. @returns whether it has ended. @throws what the work throws */
 export const endsWithin = async (work: Promise<unknown>, ms: number): Promise<boolean> => {
   const late = new AbortController();
   try {

@@ -4,16 +4,16 @@ import { MINUTE } from '../domain/kernel/time.ts';
 import { reportAhead } from './ahead.ts';
 import type { Clock } from './clock.ts';
 
-/** null: admitted. Otherwise the milliseconds until another try may succeed. */
+/** null: admitted. Otherwise the milliseconds until a retry may succeed. */
 export type Verdict = null | { readonly retryMs: number };
 
 export interface RateLimiter {
-  /** At most `ceiling` admissions of `name` in any window of `windowMs`. */
+  /** Admits at most `ceiling` calls of `name` in any window of `windowMs`. */
   admit(name: string, ceiling: number, windowMs?: number): Verdict | Promise<Verdict>;
 }
 
 interface Window {
-  /** Ring of the last `ceiling` admissions' times; 0 where there was none yet. */
+  /** Ring buffer of the last `ceiling` admissions' times; 0: none yet. */
   times: Float64Array;
   next: number;
 }
@@ -21,20 +21,20 @@ interface Window {
 interface Lease {
   left: number;
   until: number;
-  /** Where the block was granted, so that what is left of it can be given back. */
+  /** Slot that granted the block, to which its rest can be returned. */
   slot: string;
-  /** Admissions asked for at a time: more while they are used up early, fewer where they are not. */
+  /** Size of the next block: grows when blocks are used up early, otherwise shrinks. */
   block: number;
   granted: number;
   asking: Promise<Verdict> | null;
 }
 
 const NAMES = 20_000;
-/** Above this ceiling a process that is alone counts by the slots of a lease too: a ring would be large. */
+/** Above this ceiling a ring buffer would be too large, so even a single process leases slots. */
 const LARGEST_RING = 100_000;
 const SECOND = 1_000;
 
-/** Exact and in memory: what a process that is alone uses, and what is per process anyway. */
+/** Creates an exact in-memory limiter, for a single process and for limits per process. */
 export const createLocalLimiter = (
   clock: Clock,
 ): { admit(name: string, ceiling: number, windowMs?: number): Verdict } => {
@@ -58,10 +58,10 @@ export const createLocalLimiter = (
   };
 };
 
-/** What the names of rates of one visitor begin with. */
+/** Prefix of the names of rates per visitor. */
 export const VISITOR_RATES = 'visitor ';
 
-/** Forgets in PostgreSQL who was counted by a rate under names that begin so, and was not for two of its windows. */
+/** Deletes the counts of rates with this prefix that are older than two windows. */
 export const sweepRates = async (
   pool: pg.Pool,
   prefix: string,
@@ -77,9 +77,8 @@ export const sweepRates = async (
 };
 
 /**
- * A limiter that holds over all processes: exact where there is one, leased from PostgreSQL where there are more, in
- * blocks that grow with demand to a twentieth of the ceiling; what is not used of one is given back (decisions,
- * "Requests in general").
+ * Creates a limiter shared by all processes: exact with a single process; otherwise it leases blocks from PostgreSQL that
+ * grow with demand to a twentieth of the ceiling, and returns their rest (decisions, "Requests in general").
  */
 export const createRateLimiter = ({
   pool,
@@ -133,7 +132,7 @@ export const createRateLimiter = ({
 
   return {
     admit: (name, ceiling, windowMs = SECOND) => {
-      // What is counted for longer than a second must not begin anew with a process.
+      // A longer window must survive a restart of the process.
       if (alone() && ceiling <= LARGEST_RING && windowMs <= SECOND)
         return local.admit(name, ceiling, windowMs);
       let lease = leases.get(name);

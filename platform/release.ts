@@ -3,12 +3,12 @@ import type pg from 'pg';
 
 const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 
-/** The version of this program, `MAJOR.MINOR.PATCH`. */
+/** Version of this program, `MAJOR.MINOR.PATCH`. */
 export const RELEASE: string = manifest.version;
 
 const NEEDS = /_needs-(\d+\.\d+\.\d+)$/;
 
-/** Whether a release is older than another one. One that is not known (null) is from before 0.2.0. */
+/** Returns whether a release is older than another. null means before 0.2.0. */
 export const isOlder = (release: string | null, than: string): boolean => {
   const other = than.split('.').map(Number);
   const parts = (release ?? '0.0.0').split('.').map(Number);
@@ -16,14 +16,14 @@ export const isOlder = (release: string | null, than: string): boolean => {
   return at >= 0 && (parts[at] ?? 0) < (other[at] ?? 0);
 };
 
-/** Of some migrations those that need a release later than this one, by their names (migrations/README.md). */
+/** Selects migrations that need a later release than this one, by their names (migrations/README.md). */
 const needingLaterThan = (migrations: readonly string[], release: string | null) =>
   migrations.flatMap((migration) => {
     const needed = NEEDS.exec(migration)?.[1];
     return needed !== undefined && isOlder(release, needed) ? [{ migration, needed }] : [];
   });
 
-/** Why this release cannot run on a database; null: it can. `ran`: the migrations that have run in it. */
+/** Returns why this release cannot run on a database; null if it can. `ran`: the migrations that have run. */
 export const whyTooOld = (ran: readonly string[], release: string): string | null => {
   const [first] = needingLaterThan(ran, release);
   return first === undefined
@@ -33,18 +33,18 @@ export const whyTooOld = (ran: readonly string[], release: string): string | nul
 
 interface Running {
   readonly who: string;
-  /** null: one before 0.2.0. */
+  /** null: before 0.2.0. */
   readonly release: string | null;
 }
 
-/** A row without its session is one of a process that has ended. */
+/** Only rows with a session, because others belong to processes that have exited. */
 const PROCESSES = `
   select format('process %s (--role %s) of version %s', p.process_id, p.role, coalesce(p.release, 'before 0.2.0')) as who,
     p.release
   from work.process p
   where exists (select from pg_stat_activity a where a.application_name = 'doorplate heartbeat ' || p.process_id)
   order by p.process_id`;
-/** What processes before 0.2.0 called their sessions with the database; they did not tell their release. */
+/** Session names of processes before 0.2.0, which did not record their release. */
 const SESSIONS_BEFORE_RELEASES = `
   select format('PostgreSQL session %s ("%s") of a version before 0.2.0', pid, application_name) as who, null as release
   from pg_stat_activity where datname = current_database()
@@ -54,7 +54,7 @@ const TELLS_RELEASES = `
   select from information_schema.columns
   where table_schema = 'work' and table_name = 'process' and column_name = 'release'`;
 
-/** Which running process forbids migrations that have not run yet; null: none. */
+/** Returns which running process forbids pending migrations; null if none does. */
 export const whyNotBeside = async (
   client: pg.ClientBase,
   pending: readonly string[],

@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createSecretKey, randomFillSync } fro
 const NONCE = 12;
 const TAG = 16;
 
-/** Asking for random bytes costs the same for one nonce as for many. Each is used once. */
+/** Random bytes are drawn for many nonces at once, because each call has a fixed cost. Each nonce is used once. */
 const nonces = Buffer.alloc(256 * NONCE);
 let used = nonces.length;
 const newNonce = (): Buffer => {
@@ -15,16 +15,16 @@ const newNonce = (): Buffer => {
   return nonces.subarray(used - NONCE, used);
 };
 
-/** Seals under one key. `about` binds the text to what it is of: it opens with the same words alone. */
+/** Seals under one key. `about` binds text to a context: it opens only with the same `about`. */
 export interface Sealer {
   seal(plain: Buffer, about?: string): Buffer;
-  /** @throws when the text was not sealed under this key and for this, or was changed */
+  /** Opens sealed text. @throws if the key, the context or the data differ */
   open(sealed: Buffer, about?: string): Buffer;
 }
 
-/** AES-256-GCM under 32 bytes: nonce, tag, then the sealed text. */
+/** Creates a sealer with AES-256-GCM under 32 bytes. Format: nonce, tag, ciphertext. */
 export const sealerFrom = (key: Buffer): Sealer => {
-  // Ten times as quick to use as the bytes themselves.
+  // A key object is ten times faster than raw bytes.
   const secret = createSecretKey(key);
   return {
     seal: (plain, about = '') => {

@@ -1,29 +1,29 @@
 /**
- * Asks once for all callers that arrive while an earlier question is under way. They do not get the answer to that one:
- * it may be older than what they have just done.
+ * Coalesces callers: those that arrive during a call share the next one, because the result of the running call may be older
+ * than their own writes.
  */
-export const shareNext = <T>(question: () => Promise<T>): (() => Promise<T>) => {
+export const shareNext = <T>(load: () => Promise<T>): (() => Promise<T>) => {
   let running: Promise<T> | null = null;
   let next: Promise<T> | null = null;
 
-  const ask = (): Promise<T> => {
-    const asked = question();
+  const start = (): Promise<T> => {
+    const started = load();
     const end = (): void => {
-      if (running === asked) running = null;
+      if (running === started) running = null;
     };
-    running = asked;
-    asked.then(end, end);
-    return asked;
+    running = started;
+    started.then(end, end);
+    return started;
   };
 
   return () => {
     if (next) return next;
-    if (!running) return ask();
-    const askNext = () => {
+    if (!running) return start();
+    const startNext = () => {
       next = null;
-      return ask();
+      return start();
     };
-    next = running.then(askNext, askNext);
+    next = running.then(startNext, startNext);
     return next;
   };
 };

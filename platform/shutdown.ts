@@ -1,50 +1,50 @@
 import type { Logger } from './log.ts';
 import { endsWithin } from './pause.ts';
 
-/** Ends one part of the process; may be slow, must not need a part that was registered after it. */
+/** Ends one part of the process. It may be slow, and must not need a part that was registered later. */
 export type Closer = () => Promise<void> | void;
 
 export interface Shutdown {
-  /** Registers a part that has just been started. The last one registered is ended first, within its own limit. */
+  /** Registers a started part. Parts are ended in reverse order, each within its own limit. */
   register(name: string, close: Closer, limitMs?: number): void;
-  /** Ends everything, as a first SIGTERM does. */
+  /** Begins the shutdown, as the first SIGTERM does. */
   begin(cause: string): void;
 }
 
 export interface ShutdownOptions {
   readonly log: Pick<Logger, 'info' | 'error'>;
-  /** Where signals come from. Default: this process. */
+  /** Source of signals. Default: this process. */
   readonly signals?: Pick<NodeJS.Process, 'on'>;
-  /** Ends the process. Default: `process.exit`. */
+  /** Exits the process. Default: `process.exit`. */
   readonly exit?: (code: 0 | 1) => void;
-  /** For all parts together. Default: ten seconds. */
+  /** Limit of all parts together, milliseconds. Default: ten seconds. */
   readonly limitMs?: number;
 }
 
 const LIMIT_MS = 10_000;
-/** Of one part: the parts after it are ended too. */
+/** Limit of one part, so that time is left for the others. */
 const PART_MS = 6_000;
 
 /**
- * Listens for SIGTERM and SIGINT. The first ends the registered parts one after the other, the last one first, and
- * then the process with 0; with 1 where a part failed, the time ran out, or a second signal came.
+ * Listens for SIGTERM and SIGINT. The first signal ends the registered parts in reverse order and exits with 0; with 1 if a
+ * part failed, the time ran out, or a second signal came.
  */
 export function createShutdown(options: ShutdownOptions): Shutdown {
   const { log, signals = process, exit = process.exit, limitMs = LIMIT_MS } = options;
   const parts: Part[] = [];
   let begun = false;
   const begin = (cause: string) => {
-    if (begun) return give(`${cause} during the shutdown`);
+    if (begun) return exitNow(`${cause} during the shutdown`);
     begun = true;
     log.info({ cause }, 'shutting down');
-    const limit = setTimeout(() => give(`the shutdown took over ${limitMs / 1000} s`), limitMs);
+    const limit = setTimeout(() => exitNow(`the shutdown took over ${limitMs / 1000} s`), limitMs);
     void closeAll(parts, log).then((clean) => {
       clearTimeout(limit);
       log.info('shut down');
       exit(clean ? 0 : 1);
     });
   };
-  const give = (cause: string) => {
+  const exitNow = (cause: string) => {
     log.error(`${cause}: ending at once, with "${parts.at(-1)?.name ?? 'nothing'}" not ended`);
     exit(1);
   };
@@ -61,7 +61,7 @@ interface Part {
   readonly limitMs: number;
 }
 
-/** A part stays in the list until it has ended, so that a hanging one can be named. */
+/** Keeps a part in the list until it has ended, so that a hanging one can be named. */
 async function closeAll(parts: Part[], log: ShutdownOptions['log']): Promise<boolean> {
   let clean = true;
   for (let part = parts.at(-1); part !== undefined; part = parts.at(-1)) {

@@ -1,3 +1,3 @@
-/** About how many bytes an event holds: enough to bound memory by. */
+/** Estimates an event's bytes, accurately enough to limit memory. */
 export const approximateBytes = ({ data, metadata }: { data: unknown; metadata: unknown }): number =>
   200 + JSON.stringify([data, metadata]).length;

@@ -3,14 +3,14 @@ import { createPool, type DatabasePool, type DriverTypeParser } from 'slonik';
 const iso = (text: string): string =>
   new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00')).toISOString();
 
-/** bigint sums stay below 2^53 here; instants as the API writes them. slonik's own make floats and numbers. */
+/** Overrides slonik's parsers: bigint sums stay below 2^53 here, and instants are ISO 8601 as in the API. */
 const typeParsers: readonly DriverTypeParser[] = [
   { name: 'int8', parse: Number },
   { name: 'numeric', parse: (text: string) => text },
   { name: 'timestamptz', parse: iso },
 ];
 
-/** The pool for queries that are read more often than they run; hot paths use pg with named statements. */
+/** Creates the pool for complex, rare queries; hot paths use pg with named statements. */
 export const createSlonik = (url: string): Promise<DatabasePool> =>
   createPool(url, {
     maximumPoolSize: 4,

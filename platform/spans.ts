@@ -1,6 +1,6 @@
 /**
- * Where spans are made. Off, which is the rule, each of these is a call of what it is given and nothing more: the SDK
- * behind `platform/telemetry.ts` is loaded only where an exporter is configured (docs/operations.md, "Traces").
+ * Creates spans. While tracing is off, the default, each function only calls its argument: the SDK behind
+ * `platform/telemetry.ts` is loaded only if an exporter is configured (docs/operations.md, "Traces").
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -8,17 +8,17 @@ export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanOf {
   readonly name: string;
-  /** client: it waits for something outside of this process. */
+  /** client: the span waits for an external call. */
   readonly kind?: 'internal' | 'client' | 'consumer';
   readonly attributes?: Attributes;
   /**
-   * `traceparent`s of what led to it, over the event log: of one trace it becomes a part, several it links to. Default:
-   * it belongs to the span that it is made in.
+   * `traceparent`s of the events that caused the work: a single trace becomes the parent, several become links. Default:
+   * the active span is the parent.
    */
   readonly causes?: readonly (string | undefined)[];
 }
 
-/** Adds what is only known later. */
+/** Adds attributes that are known only later. */
 export type Note = (attributes: Attributes) => void;
 
 export interface Tracing {
@@ -31,7 +31,7 @@ export interface Tracing {
 
 let tracing: Tracing | null = null;
 
-/** null: off. */
+/** Sets the tracing backend; null turns tracing off. */
 export const useTracing = (one: Tracing | null): void => {
   tracing = one;
 };
@@ -40,11 +40,11 @@ export const isTracing = (): boolean => tracing !== null;
 
 const noNote: Note = () => undefined;
 
-/** Does the work within a span. What it is of is asked only when tracing is on. */
+/** Runs work in a span. `of` is called only while tracing is on. */
 export const inSpan = <T>(of: () => SpanOf, work: (note: Note) => Promise<T>): Promise<T> =>
   tracing === null ? work(noNote) : tracing.inSpan(of(), work);
 
-/** Answers a request within a span that goes on with its `traceparent` and ends with its answer. */
+/** Serves a request in a span that continues the request's `traceparent` and ends with the response. */
 export const serveInSpan = (
   route: string,
   raw: IncomingMessage,
@@ -56,13 +56,13 @@ export const serveInSpan = (
   else tracing.serve(route, raw, response, id, work);
 };
 
-/** Keeps a callback in the span that it is given in, whoever calls it. */
+/** Binds a callback to the current span. */
 export const inThisSpan = <Args extends unknown[]>(
   work: (...args: Args) => void,
 ): ((...args: Args) => void) => (tracing === null ? work : tracing.bind(work));
 
-/** Does what belongs to no span around it: work of many, or work whose cause nobody may find out. */
+/** Runs work without a parent span: work for many requests, or whose cause must stay hidden. */
 export const withoutTrace = <T>(work: () => T): T => (tracing === null ? work() : tracing.withoutTrace(work));
 
-/** The span around, as W3C writes it; undefined: none, or one that is not recorded. */
+/** Returns the current span's W3C trace parent; undefined if there is none or it is not sampled. */
 export const traceparent = (): string | undefined => tracing?.traceparent();

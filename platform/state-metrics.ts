@@ -1,39 +1,39 @@
 import { Gauge, type Registry } from 'prom-client';
 
-/** How things stand over all processes. */
+/** The state of the whole installation. */
 export interface StateOfThings {
   readonly postgresql: boolean;
   readonly eventStore: boolean;
-  /** The log's last place; null: it is empty, or not known. */
+  /** Position of the last event; null: the log is empty, or the store unreachable. */
   readonly head: bigint | null;
-  /** How far each reader of the log is; null: nowhere yet. */
+  /** Positions of all consumers; null: not started. */
   readonly positions: readonly { readonly name: string; readonly position: bigint | null }[];
-  /** What one process of all does at a time: whether one does, and whether it is this one. */
+  /** Leadership of groups: whether any process leads, and whether this one does. */
   readonly leads: readonly { readonly name: string; readonly held: boolean; readonly here: boolean }[];
-  /** How much of its ceiling the fullest partner's queue of deliveries takes; 1: it is full. */
+  /** Fill ratio of the fullest partner's delivery queue; 1: full. */
   readonly queueFill: number;
 }
 
-/** Gauges that are asked for together share one look. */
+/** Gauges collected within this time share one measurement. */
 const SHARED_MS = 1_000;
-/** Of the places that the log was seen to end at, so many are remembered. */
+/** Maximum number of remembered head positions. */
 const SIGHTINGS = 512;
 
-/** What `/metrics` finds out when it is asked, in every process alike. Each name is documented in docs/operations.md. */
+/** Creates the metrics that are measured on collection, the same in every process; docs/operations.md documents each. */
 export const createStateMetrics = (
   registry: Registry,
   measure: () => Promise<StateOfThings>,
-  /** Milliseconds of a steady clock. */
+  /** Monotonic clock, milliseconds. */
   now: () => number,
 ): void => {
   const behindSince = createSightings();
   let measuring: Promise<StateOfThings> | null = null;
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let measuredAt = Number.NEGATIVE_INFINITY;
   const state = (): Promise<StateOfThings> => {
-    if (measuring === null || performance.now() - lookedAt > SHARED_MS) {
-      lookedAt = performance.now();
+    if (measuring === null || performance.now() - measuredAt > SHARED_MS) {
+      measuredAt = performance.now();
       measuring = measure().then((seen) => {
-        behindSince.saw(seen, now());
+        behindSince.add(seen, now());
         return seen;
       });
     }
@@ -53,7 +53,7 @@ export const createStateMetrics = (
       registers: [registry],
       async collect() {
         const seen = await state();
-        // What is not known now is left out rather than told as it was.
+        // Unknown values are left out instead of repeating old ones.
         this.reset();
         fill(this, seen);
       },
@@ -86,11 +86,11 @@ export const createStateMetrics = (
   );
 };
 
-/** Where the log ended, and when that was seen: who has not come there is behind since then. */
+/** Remembers when each head of the log was seen: a consumer that has not reached it is behind since then. */
 const createSightings = () => {
   let sightings: { readonly head: bigint; readonly at: number }[] = [];
   return {
-    saw: ({ head, positions }: StateOfThings, at: number): void => {
+    add: ({ head, positions }: StateOfThings, at: number): void => {
       if (positions.length === 0) return;
       const last = positions.reduce(
         (least, { position }) => ((position ?? -1n) < least ? (position ?? -1n) : least),
@@ -98,10 +98,10 @@ const createSightings = () => {
       );
       sightings = sightings.filter((one) => one.head > last);
       if (head !== null && head > (sightings.at(-1)?.head ?? last)) sightings.push({ head, at });
-      // The first and the last stay: one that is stopped for days must not hide another that falls behind.
+      // Keeps the first, so that a consumer stopped for days does not hide another that falls behind.
       if (sightings.length > SIGHTINGS) sightings = sightings.filter((_, nth) => nth % 2 === 0);
     },
-    /** Seconds. */
+    /** Returns for how long a position is behind, seconds. */
     of: (position: bigint | null, at: number): number => {
       const first = sightings.find(({ head }) => head > (position ?? -1n));
       return first === undefined ? 0 : Math.max(0, at - first.at) / 1_000;

@@ -35,27 +35,27 @@ import type { Logger } from './log.ts';
 import type { SpanOf, Tracing } from './spans.ts';
 
 export interface Telemetry extends Tracing {
-  /** Sends what is waiting, for a short time. */
+  /** Sends waiting spans, with a short time limit. */
   close(): Promise<void>;
 }
 
-/** What waits to be sent when the receiver is slow or away; what comes beyond is dropped. */
+/** Spans that wait while the receiver is slow or away; further ones are dropped. */
 const QUEUE = 2_048;
 const EXPORT_MS = 5_000;
-/** Of the ten seconds that a process has to end. */
+/** Part of the ten seconds of a shutdown. */
 const FLUSH_MS = 1_500;
-/** A receiver that is away is told of so often. */
-const COMPLAIN_MS = 60_000;
-/** Of a batch of events no more causes are told. */
+/** Minimum interval between warnings about an unavailable receiver. */
+const WARN_INTERVAL_MS = 60_000;
+/** Maximum number of links of a batch. */
 const LINKS = 64;
 
 type Settings = Pick<Config, 'OTEL_SERVICE_NAME' | 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>;
 
-/** Sends spans to an OTLP receiver, in the background; its address and headers are the SDK's own variables. */
+/** Starts sending spans to an OTLP receiver in the background; the SDK's own variables set its address and headers. */
 export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): Telemetry => {
   const contexts = new AsyncLocalStorageContextManager().enable();
   context.setGlobalContextManager(contexts);
-  diag.setLogger(complainer(log), DiagLogLevel.WARN);
+  diag.setLogger(diagnosticLogger(log), DiagLogLevel.WARN);
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'doorplate' }))
@@ -94,7 +94,7 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
 
   return {
     inSpan: (of, work) => {
-      // What nobody traced that led to it is not traced either.
+      // Without a sampled cause, the work is not traced either.
       if (of.causes && spanContexts(of.causes).length === 0) return work(() => undefined);
       const span = start(of);
       return context.with(trace.setSpan(context.active(), span), async () => {
@@ -130,13 +130,13 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
 
 const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER } as const;
 
-/** A message may hold an address or worse: the kind of an error is enough. */
+/** Records only the error's kind, because a message may hold an address or worse. */
 const failed = (span: Span, type: string): void => {
   span.setAttribute('error.type', type);
   span.setStatus({ code: SpanStatusCode.ERROR });
 };
 
-/** No URL, no header and no address: a path may name a session, and a query an address. */
+/** Records no URL, header or address, because a path may name a session and a query an address. */
 const serve = (
   startSpan: (name: string, options: object, parent: typeof ROOT_CONTEXT) => Span,
   route: string,
@@ -160,10 +160,10 @@ const serve = (
   context.with(trace.setSpan(parent, span), work);
 };
 
-/** Two headers, which Node joins with a comma, are none (W3C Trace Context, "Mutating the traceparent Field"). */
+/** A repeated header, which Node joins with a comma, is invalid (W3C Trace Context, "Mutating the traceparent Field"). */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 
-/** Of each span once; what is none is left out. */
+/** Parses and deduplicates trace parents; invalid ones are left out. */
 const spanContexts = (traceparents: readonly (string | undefined)[]): SpanContext[] =>
   [...new Set(traceparents)].flatMap((text) => {
     const [, traceId, spanId, flags] = TRACEPARENT.exec(text ?? '') ?? [];
@@ -172,7 +172,7 @@ const spanContexts = (traceparents: readonly (string | undefined)[]): SpanContex
     return isSpanContextValid(found) ? [found] : [];
   });
 
-/** As the specification of OTEL_TRACES_SAMPLER has them. */
+/** Creates the sampler as OTEL_TRACES_SAMPLER specifies. */
 const samplerOf = ({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: Settings): Sampler => {
   const [based, what] = name.startsWith('parentbased_')
     ? [true, name.slice('parentbased_'.length)]
@@ -186,13 +186,13 @@ const samplerOf = ({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }
   return based ? new ParentBasedSampler({ root }) : root;
 };
 
-const complainer = (log: Pick<Logger, 'warn'>) => {
+const diagnosticLogger = (log: Pick<Logger, 'warn'>) => {
   let last = Number.NEGATIVE_INFINITY;
-  const complain = (text: string): void => {
-    if (performance.now() - last < COMPLAIN_MS) return;
+  const warn = (text: string): void => {
+    if (performance.now() - last < WARN_INTERVAL_MS) return;
     last = performance.now();
-    log.warn({ error: text }, 'spans could not be sent');
+    log.warn({ error: text }, 'spans could not be sent; the SDK drops or retries them');
   };
   const nothing = () => undefined;
-  return { error: complain, warn: complain, info: nothing, debug: nothing, verbose: nothing };
+  return { error: warn, warn, info: nothing, debug: nothing, verbose: nothing };
 };

@@ -1,11 +1,11 @@
 import { OutcomeUnknown, StoreBusy, StoreUnavailable, WrongExpectedRevision } from '../event-store/port.ts';
 
 /**
- * Codes of errors that the moment is to blame for: Node's of DNS and sockets, and SQLSTATEs. A class of SQLSTATEs stands
- * as its first two characters.
+ * Codes of transient errors: Node's codes of DNS and sockets, and SQLSTATEs; two characters stand for a class of
+ * SQLSTATEs.
  */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
-  // DNS: the name is not known at the moment, or the resolver does not answer.
+  // DNS: the name is temporarily unknown, or the resolver does not answer.
   ...[
     'ENOTFOUND',
     'EAI_AGAIN',
@@ -33,11 +33,11 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_SOCKET'],
   // PostgreSQL: connection, transaction rolled back, resources, operator intervention, system error.
   ...['08', '40', '53', '57', '58'],
-  // Lock not available; a transaction that was idle for too long, or read only after a failover.
+  // Lock not available; a transaction that was idle too long, or read-only after a failover.
   ...['55P03', '25P03', '25P04', '25006'],
 ]);
 
-/** Errors of `pg` that carry no code: the session ended, or did not answer, while the query was under way. */
+/** Messages of `pg` errors without a code: the session ended or did not answer during the query. */
 const CODELESS = new Set([
   'Connection terminated',
   'Connection terminated unexpectedly',
@@ -50,18 +50,18 @@ const CODELESS = new Set([
   'Cannot use a pool after calling end on the pool',
 ]);
 
-/** Errors of the event store's port: nothing was wrong with what it was asked. */
+/** Errors of the event store's port that are not caused by the request. */
 const TRANSIENT_CLASSES = [StoreBusy, StoreUnavailable, OutcomeUnknown, WrongExpectedRevision] as const;
 
-const CAUSES = 5;
+const MAX_CAUSES = 5;
 
 /**
- * Whether the moment is at fault and not what was asked: the same may succeed when it is repeated. Decides by types and
- * codes, the causes' as well, never by words in a text.
+ * Returns whether an error is transient, so that repeating the same call may succeed. Decides by types and codes, including
+ * those of its causes.
  */
 export const isTransient = (error: unknown): boolean => {
   let cause = error;
-  for (let depth = 0; depth < CAUSES && cause instanceof Error; depth += 1) {
+  for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
     if (isTransientAlone(cause)) return true;
     cause = cause.cause;
   }
@@ -71,11 +71,11 @@ export const isTransient = (error: unknown): boolean => {
 const isTransientAlone = (error: Error): boolean => {
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (TRANSIENT_CLASSES.some((kind) => error instanceof kind) || CODELESS.has(error.message)) return true;
-  // `connect` over several addresses fails with all of their errors.
+  // `connect` over several addresses fails with the errors of all.
   if (error instanceof AggregateError) return error.errors.some(isTransient);
   if (typeof code !== 'string') return false;
   if (TRANSIENT_CODES.has(code)) return true;
-  // The socket file of a PostgreSQL that is just starting.
+  // The socket file of a PostgreSQL that is still starting.
   if (code === 'ENOENT') return syscall === 'connect';
   const isSqlState = /^[0-9A-Z]{5}$/.test(code) && 'severity' in error;
   return isSqlState && TRANSIENT_CODES.has(code.slice(0, 2));

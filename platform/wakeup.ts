@@ -1,6 +1,6 @@
-/** A pause that can be ended early. */
+/** A wait that can be ended early. */
 export interface Wakeup {
-  /** Resolves after `ms`, when rung, or when `signal` aborts; at once when rung since the last wait. */
+  /** Resolves after `ms`, on `wake`, or when `signal` aborts; at once if woken since the last wait. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
   wake(): void;
 }

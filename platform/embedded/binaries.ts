@@ -14,18 +14,18 @@ import { openFolder, refuseOtherWriters } from '../data-folder.ts';
 import { EmbeddedPostgresError, reason } from './error.ts';
 import { canUse, type SystemUser } from './reach.ts';
 
-/** The PostgreSQL programs of the npm package, or a copy of them. */
+/** Paths of PostgreSQL's programs, in the npm package or in a copy of it. */
 export interface Binaries {
   readonly initdb: string;
   readonly postgres: string;
-  /** PostgreSQL's major version: a data folder belongs to one. */
+  /** PostgreSQL's major version, to which a cluster belongs. */
   readonly major: string;
 }
 
 /**
- * The PostgreSQL programs for this machine. Where `user` cannot reach the installed package (a clone under
- * `/root`, say) they are copied once, a folder for each version, to `shared`.
- * @throws EmbeddedPostgresError where the package has none for this platform, or the copy fails
+ * Finds PostgreSQL's programs for this machine. If `user` cannot reach the installed package (for example a clone under
+ * `/root`), they are copied once to `shared`, in a folder per version.
+ * @throws EmbeddedPostgresError if the package has none for this platform, or the copy fails
  */
 export function findBinaries(
   user: SystemUser | null,
@@ -59,7 +59,7 @@ function installedPackage(npmPackage: string): { root: string; version: string }
   }
 }
 
-/** A rename at the end, so that a copy under its final name is always whole. */
+/** Copies the package's programs. The final rename ensures that a copy under its final name is complete. */
 function copyOnce(installed: string, version: string, shared: string): string {
   const name = `postgresql-${version}`;
   const copy = join(openFolder(shared, 0o755), name);
@@ -78,7 +78,7 @@ function copyOnce(installed: string, version: string, shared: string): string {
   return copy;
 }
 
-/** Readable for everyone, and runnable where it was for its owner: npm may have run under a narrow umask. */
+/** Makes the copy accessible to all users, because npm may have run under a restrictive umask. */
 function openToAll(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

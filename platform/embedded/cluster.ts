@@ -8,19 +8,19 @@ import type { Binaries } from './binaries.ts';
 import { EmbeddedPostgresError, reason } from './error.ts';
 import { type DatabaseLocation, ownFolder } from './location.ts';
 
-/** PostgreSQL's superuser and the database that the product lives in. */
+/** PostgreSQL's superuser, and the product's database. */
 const USER = 'doorplate';
 const DATABASE = 'doorplate';
 
-/** What PostgreSQL's programs see of our environment: nothing that could change what they do. */
+/** Environment of PostgreSQL's programs: without variables that could change their behaviour. */
 export const PROGRAM_ENVIRONMENT = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
-/** Under whom to start PostgreSQL's programs, as `spawn` wants it. */
+/** Returns the user to spawn PostgreSQL's programs as. */
 export const identityOf = ({ runAs }: DatabaseLocation): { uid?: number; gid?: number } =>
   runAs === null ? {} : { uid: runAs.uid, gid: runAs.gid };
 
 /**
- * Makes the data folder on the first start; on later ones checks that it is of our PostgreSQL's version.
+ * Creates the cluster on the first start; later it checks the cluster's PostgreSQL version.
  * @throws EmbeddedPostgresError with initdb's own reason, or naming the two versions
  */
 export async function ensureCluster(
@@ -37,11 +37,11 @@ export async function ensureCluster(
   } finally {
     rmSync(passwordCopy);
   }
-  // Only a whole data folder ever has the final name, whatever was killed on the way.
+  // Only a complete cluster gets the final name, even if a start was killed.
   renameSync(unfinished, location.cluster);
 }
 
-/** The URL of the product's database. `host` is an address or the folder of the Unix socket. */
+/** Returns the URL of the product's database. `host`: an address or the folder of the Unix socket. */
 export function databaseUrl(
   location: DatabaseLocation,
   host: string,
@@ -52,7 +52,7 @@ export function databaseUrl(
   return `postgresql://${USER}:${encodeURIComponent(password)}@${encodeURIComponent(host)}:${port}/${database}`;
 }
 
-/** Makes the product's database where it is missing. `adminUrl` is that of the database `postgres`. */
+/** Creates the product's database if missing. `adminUrl`: URL of the database `postgres`. */
 export async function ensureDatabase(adminUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl });
   await client.connect();
@@ -78,7 +78,7 @@ async function initdb(
     '--auth=scram-sha-256',
     '--encoding=UTF8',
     '--locale=C',
-    // Unicode-aware lower() and upper() that no update of the host's libc can change under an index.
+    // Unicode-aware lower() and upper() that a libc update of the host cannot change under an index.
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
     '--no-instructions',
@@ -112,7 +112,7 @@ function removeUnfinished({ base }: DatabaseLocation): void {
   }
 }
 
-/** Keeps a new password for ourselves, and a copy that PostgreSQL's user may read as long as initdb runs. */
+/** Stores a new password, and a copy that PostgreSQL's user can read while initdb runs. */
 function writePassword(location: DatabaseLocation): string {
   const password = randomBytes(24).toString('base64url');
   rmSync(location.passwordFile, { force: true });

@@ -10,33 +10,33 @@ import { supervise } from './supervise.ts';
 import { enter, leave, type Mode } from './users.ts';
 
 export interface EmbeddedPostgresOptions {
-  /** The product's data folder (`DATA_DIR`); PostgreSQL's part of it is `postgres/`. Made if missing. */
+  /** The product's data folder (`DATA_DIR`), created if missing. PostgreSQL uses its subfolder `postgres/`. */
   readonly dataDir: string;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
-  /** `own` (the server; default): alone on this folder. `join` (a command): beside a server, or without one. */
+  /** `own` (server, default): exclusive use of the folder. `join` (command): beside a server or alone. */
   readonly mode?: Mode;
-  /** false only for tests: a crash of the machine may lose data, and there is room for many files' connections. */
+  /** false only for tests: a machine crash may lose data, and more connections are allowed. */
   readonly durable?: boolean;
-  /** Of PostgreSQL, beside its own settings: for benchmarks that need more connections. */
+  /** Further PostgreSQL settings, for benchmarks that need more connections. */
   readonly moreSettings?: readonly string[];
-  /** Only for tests of an upgrade: the npm package with the programs of another major version. */
+  /** Only for tests of an upgrade: npm package of another major version. */
   readonly npmPackage?: string;
-  /** Where data and programs go that PostgreSQL's user could not reach, when this process is root. */
+  /** Folder for data and programs that PostgreSQL's user could not reach elsewhere when this process is root. */
   readonly sharedDir?: string;
 }
 
 export interface EmbeddedPostgres {
-  /** Of the product's own database; as its superuser. Stays valid when PostgreSQL is started again. */
+  /** URL of the product's database, as its superuser. Stays valid across restarts of PostgreSQL. */
   readonly url: string;
-  /** PostgreSQL's process id now. */
+  /** Current process id of PostgreSQL. */
   readonly pid: number;
-  /** Ends PostgreSQL, unless another process still uses it. Never throws; may be called again. */
+  /** Stops PostgreSQL unless another process uses it. Idempotent; never throws. */
   stop(): Promise<void>;
 }
 
-/** An initdb and a recovery of some other process's start may lie before ours. */
+/** Allows for another process's initdb and recovery before this start. */
 const START_PATIENCE_MS = 330_000;
-/** Stopping has the ten seconds that a shutdown has as a whole. */
+/** Part of the ten seconds of the whole shutdown. */
 const STOP_PATIENCE_MS = 2_000;
 const SHUTDOWN_MS = 6_000;
 
@@ -47,7 +47,7 @@ const SETTINGS = [
   'checkpoint_timeout=15min',
   'jit=off',
   'log_checkpoints=off',
-  // 128 MB instead of 8 GB on disk, which any login can fill.
+  // 128 MB instead of 8 GB: any login can fill the queue's disk space.
   'max_notify_queue_pages=16384',
   'timezone=UTC',
   'log_timezone=UTC',
@@ -57,8 +57,8 @@ const DURABLE = ['fsync=on', 'synchronous_commit=on', 'full_page_writes=on'];
 const FOR_TESTS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=400'];
 
 /**
- * Starts PostgreSQL on a data folder, or finds it running there: after a `kill -9` of this program it goes on by
- * itself and the next start takes it over. In `own` mode it is started again whenever it dies.
+ * Starts PostgreSQL on a data folder, or adopts one that is already running there: it survives a `kill -9` of this program.
+ * In `own` mode it is restarted whenever it dies.
  * @throws EmbeddedPostgresError with one line for the operator
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -82,12 +82,12 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       throw error;
     }
   });
-  log.info({ pid: use.pid, folder: location.base }, 'the embedded PostgreSQL runs');
+  log.info({ pid: use.pid, folder: location.base }, 'embedded PostgreSQL is running');
   return mode === 'own' ? supervised(location, use, log) : joined(location, use, log);
 }
 
 interface Use {
-  /** This process's entry in the list of users. */
+  /** Id of this process's entry in the list of users. */
   readonly id: string;
   readonly url: string;
   readonly pid: number;
@@ -112,7 +112,7 @@ async function begin(
   };
 }
 
-/** On a first start of this process nobody holds the URL yet, so that a port taken meanwhile is given up. */
+/** Starts PostgreSQL. If its port is taken, it moves to another, because no caller has the URL yet. */
 async function run(
   location: DatabaseLocation,
   binaries: Binaries,

@@ -3,23 +3,23 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { DatabaseLocation } from './location.ts';
 
-/** Where PostgreSQL listens. */
+/** Address on which PostgreSQL listens. */
 export interface Endpoint {
-  /** The folder of a Unix socket, or an address. */
+  /** Folder of a Unix socket, or an address. */
   readonly host: string;
   readonly port: number;
   readonly settings: readonly string[];
 }
 
 const LOOPBACK = '127.0.0.1';
-/** A Unix socket needs a number too, but shares it with nobody: the folder is its own. */
+/** PostgreSQL requires a port for a Unix socket; it cannot collide, because the folder is private. */
 export const SOCKET_NUMBER = 5432;
-/** The kernel's limit on the path of a Unix socket, its final NUL left out. */
+/** The kernel's limit on a Unix socket's path, without the final NUL. */
 const SOCKET_PATH_BYTES = 107;
 
 /**
- * A Unix socket, which is faster than TCP and open to nobody else; where its path would be too long, a free port
- * on loopback, noted and taken again by every later start.
+ * Chooses a Unix socket, which is faster than TCP and private. If its path would be too long, it chooses a free loopback
+ * port and stores it for later starts.
  */
 export async function findEndpoint(location: DatabaseLocation): Promise<Endpoint> {
   const path = join(location.sockets, `.s.PGSQL.${SOCKET_NUMBER}`);
@@ -34,7 +34,7 @@ export async function findEndpoint(location: DatabaseLocation): Promise<Endpoint
   return onLoopback(notedPort(location) ?? (await notePort(location)));
 }
 
-/** Another port than the noted one, which some other program has taken meanwhile; null for a Unix socket. */
+/** Chooses another port after a different program has taken the stored one; null for a Unix socket. */
 export async function moveEndpoint(location: DatabaseLocation, { host }: Endpoint): Promise<Endpoint | null> {
   return host === LOOPBACK ? onLoopback(await notePort(location)) : null;
 }
@@ -45,7 +45,7 @@ const onLoopback = (port: number): Endpoint => ({
   settings: [`listen_addresses=${LOOPBACK}`, 'unix_socket_directories=', `port=${port}`],
 });
 
-/** The setting is a list: a comma or a space in the folder's name must not split it. */
+/** The setting is a list, so a comma or space in the path must be quoted. */
 const quoted = (folder: string): string => `"${folder.replaceAll('"', '""')}"`;
 
 function notedPort({ portFile }: DatabaseLocation): number | null {

@@ -6,30 +6,29 @@ import { EmbeddedPostgresError } from './error.ts';
 import { firstClosedFolder, type SystemUser } from './reach.ts';
 import { findSystemUser } from './system-user.ts';
 
-/** Where everything of one embedded PostgreSQL lies, and as whom it runs. */
+/** Paths of one embedded PostgreSQL, and the user that it runs as. */
 export interface DatabaseLocation {
   /** The folder that holds all of it. */
   readonly base: string;
   /** PostgreSQL's own data folder. */
   readonly cluster: string;
-  /** For its Unix socket. */
+  /** Folder of its Unix socket. */
   readonly sockets: string;
   readonly logFile: string;
   readonly passwordFile: string;
   readonly portFile: string;
   readonly usersFile: string;
-  /** null: as this process's own user. */
+  /** null: this process's own user. */
   readonly runAs: SystemUser | null;
 }
 
 const POINTER = 'postgres.location';
 
 /**
- * Decides where PostgreSQL's data lie for a data folder: in its `postgres/`, or, where this process is root and
- * PostgreSQL's user may not enter some folder on the way, under `shared`, with a file in the data folder that
- * says where.
- * @throws DataFolderError where this process cannot use the folder, or others can change it
- * @throws EmbeddedPostgresError where earlier data became unreachable
+ * Decides where PostgreSQL's data is stored: in `postgres/` of the data folder; or, if this process is root and
+ * PostgreSQL's user cannot enter a folder on that path, under `shared`, with a pointer file in the data folder.
+ * @throws DataFolderError if this process cannot use the folder, or others can change it
+ * @throws EmbeddedPostgresError if existing data became unreachable
  */
 export function findLocation(dataDir: string, shared: string): DatabaseLocation {
   const isRoot = process.getuid?.() === 0;
@@ -53,14 +52,14 @@ export function findLocation(dataDir: string, shared: string): DatabaseLocation 
   };
 }
 
-/** Makes a folder that PostgreSQL's user alone may enter, besides root. */
+/** Creates a folder that only PostgreSQL's user and root may enter. */
 export function ownFolder(folder: string, runAs: SystemUser | null): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (runAs !== null) chownSync(folder, runAs.uid, runAs.gid);
   return folder;
 }
 
-/** Data that a user's own start made stay that user's when root starts the server once. */
+/** Returns the owner of existing data, which must stay the owner when root starts the server once. */
 function ownerOf(cluster: string): SystemUser | null {
   const status = statSync(cluster, { throwIfNoEntry: false });
   return status === undefined || status.uid === 0
@@ -87,7 +86,7 @@ function reachableBase(wanted: string, inside: string, shared: string, user: Sys
   return base;
 }
 
-/** A data folder that was removed and made again is another one: it must not find the old one's data. */
+/** The name includes the folder's identity, so that a deleted and recreated data folder does not find the old data. */
 function nameFor(wanted: string): string {
   const { ino, birthtimeMs } = statSync(wanted);
   const digest = createHash('sha256').update(`${wanted}\0${ino}\0${birthtimeMs}`).digest('hex');

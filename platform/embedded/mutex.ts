@@ -4,10 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { codeOf, EmbeddedPostgresError } from './error.ts';
 
 /**
- * Runs the action while no other process of this machine runs one for the same folder. The lock is a listening
- * socket in Linux's abstract namespace: the kernel gives it to one process and takes it back from a dead one, so
- * that it is never stale.
- * @throws EmbeddedPostgresError when others held it for all of `patience` (milliseconds)
+ * Runs the action while no other process of this machine does so for the same folder. The lock is a socket in Linux's
+ * abstract namespace: the kernel releases it when its process dies, so it is never stale.
+ * @throws EmbeddedPostgresError if other processes held it for all of `patience` (milliseconds)
  */
 export async function exclusively<T>(folder: string, patience: number, action: () => Promise<T>): Promise<T> {
   const name = `\0doorplate-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`;

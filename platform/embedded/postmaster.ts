@@ -18,30 +18,30 @@ import { EmbeddedPostgresError, reason } from './error.ts';
 import type { DatabaseLocation } from './location.ts';
 import { exists, identify, isAlive, isPostgres, servesCluster, until } from './processes.ts';
 
-/** PostgreSQL would not start; what its log said. */
+/** PostgreSQL did not start; the message quotes its log. */
 export class StartFailure extends EmbeddedPostgresError {}
 
-/** What PostgreSQL notes in its data folder: the first line, and the eighth. */
+/** Lines 1 and 8 of PostgreSQL's pid file. */
 interface PidFile {
   readonly pid: number;
   readonly status: string;
 }
 
-/** Replaying a long log after a crash is work, not a fault. */
+/** Long, because replaying the log after a crash may take minutes. */
 const RECOVERY_MS = 300_000;
-/** How long the parts of a killed PostgreSQL may take to notice and end. */
+/** Time that child processes of a killed PostgreSQL may take to exit. */
 const REMAINS_MS = 20_000;
 const LOG_LIMIT_BYTES = 10_000_000;
 
-/** The PostgreSQL that serves these data, whoever started it, or null. */
+/** Returns the pid of the PostgreSQL that serves this cluster, whoever started it; null if none. */
 export function findRunning(location: DatabaseLocation): number | null {
   const noted = readPidFile(location);
   return noted !== null && servesCluster(noted.pid, location.cluster) ? noted.pid : null;
 }
 
 /**
- * Finds PostgreSQL running on these data, else starts it, in a session of its own so that the terminal's Ctrl-C
- * does not reach it; either way it accepts connections when this returns.
+ * Adopts a PostgreSQL that is running on this data, or starts one in a session of its own, which the terminal's Ctrl-C does
+ * not reach. It accepts connections when this returns.
  * @returns its process id
  * @throws StartFailure
  */
@@ -66,22 +66,22 @@ export async function ensureRunning(
   }
 }
 
-/** Ends PostgreSQL: its sessions are cut off and all is written. @returns whether it ended in time */
+/** Stops PostgreSQL, disconnecting its sessions. @returns whether it exited in time */
 export async function shutDown(location: DatabaseLocation, milliseconds: number): Promise<boolean> {
   const pid = findRunning(location);
   const server = pid === null ? null : identify(pid);
   if (pid === null || server === null) return true;
-  // Not by its command line, which a process loses a moment before it is gone.
+  // Checked by identity, because a process loses its command line shortly before it exits.
   const gone = () => !isAlive(server);
   kill(pid, 'SIGINT');
   if (await until(gone, milliseconds)) return true;
-  // Immediate: nothing committed is lost, the next start recovers it from the log.
+  // Immediate shutdown loses nothing committed; the next start replays the log.
   kill(pid, 'SIGQUIT');
   return until(gone, 2_000);
 }
 
 function launch(location: DatabaseLocation, binaries: Binaries, settings: readonly string[]): number {
-  forgetStranger(location);
+  removeForeignPidFiles(location);
   const log = openLog(location);
   try {
     const child = spawn(
@@ -104,7 +104,7 @@ function launch(location: DatabaseLocation, binaries: Binaries, settings: readon
   }
 }
 
-/** False as soon as the process is gone. */
+/** Waits until PostgreSQL accepts connections; false as soon as the process is gone. */
 async function becomesReady(location: DatabaseLocation, pid: number): Promise<boolean> {
   const ready = () => {
     const noted = readPidFile(location);
@@ -116,10 +116,10 @@ async function becomesReady(location: DatabaseLocation, pid: number): Promise<bo
 }
 
 /**
- * PostgreSQL overlooks the note of a process that is gone, and then looks for remains of it. It cannot know that the
- * noted number now belongs to some other program, or to a zombie that nobody collects (a container without an init).
+ * Removes pid files that name a process of another program, or a zombie (in a container without an init): PostgreSQL would
+ * mistake it for a running server and refuse to start.
  */
-function forgetStranger(location: DatabaseLocation): void {
+function removeForeignPidFiles(location: DatabaseLocation): void {
   for (const note of [pidFile(location), join(location.sockets, `.s.PGSQL.${SOCKET_NUMBER}.lock`)]) {
     const pid = Number(readLines(note)[0] ?? 0);
     if (pid > 0 && exists(pid) && !isPostgres(pid)) rmSync(note, { force: true });
@@ -145,7 +145,7 @@ function openLog({ base, logFile }: DatabaseLocation): number {
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
   try {
     const log = openSync(logFile, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
-    // A start as root in another user's folder must leave a log that this user can go on writing.
+    // After a start as root in another user's folder, that user must be able to append to the log.
     const { uid, gid } = statSync(base);
     fchownSync(log, uid, gid);
     return log;
@@ -154,7 +154,7 @@ function openLog({ base, logFile }: DatabaseLocation): number {
   }
 }
 
-/** @returns where the next start's lines will begin */
+/** @returns the offset at which the next start's lines begin */
 function rotateLog({ logFile }: DatabaseLocation): number {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   if (size < LOG_LIMIT_BYTES) return size;
@@ -162,7 +162,7 @@ function rotateLog({ logFile }: DatabaseLocation): number {
   return 0;
 }
 
-/** The log's last words in one line: why it ended, without what every start says. */
+/** Returns the last lines of the log in one line, without those of every start. */
 function complaint({ logFile }: DatabaseLocation, from: number): string {
   const lines = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n');
   const words = lines.map((line) => line.replace(/^.*?\b(?:FATAL|PANIC|HINT|WARNING|LOG): +/, ''));
@@ -174,6 +174,6 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // Gone between the look and the signal, which is what was wanted.
+    // The process exited in between, which is the goal.
   }
 }

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The user that PostgreSQL runs as when this process is root, which PostgreSQL refuses to be. */
+/** The user that PostgreSQL runs as when this process is root, as which PostgreSQL refuses to run. */
 export interface SystemUser {
   readonly name: string;
   readonly uid: number;
@@ -11,14 +11,14 @@ export interface SystemUser {
 const READ = 4;
 const ENTER = 1;
 
-/** The outermost folder on the way to `path`, itself included, that the user may not enter; null if none. */
+/** Returns the outermost folder of the path, itself included, that the user may not enter; null if none. */
 export function firstClosedFolder(path: string, user: SystemUser): string | null {
   const folders = [path];
   while (dirname(folders[0] as string) !== folders[0]) folders.unshift(dirname(folders[0] as string));
   return folders.find((folder) => !permits(folder, user, ENTER)) ?? null;
 }
 
-/** Whether the user can enter the folder and read and run all that is in it. */
+/** Returns whether the user can enter the folder and read and execute its contents. */
 export function canUse(folder: string, user: SystemUser): boolean {
   return firstClosedFolder(folder, user) === null && everythingReadable(folder, user);
 }
@@ -31,7 +31,7 @@ function everythingReadable(folder: string, user: SystemUser): boolean {
   });
 }
 
-/** Modes alone decide: asking as that user would take a process of its own. */
+/** Checks mode bits only, because a real check would need a process of that user. */
 function permits(path: string, { uid, gid }: SystemUser, wanted: number): boolean {
   const status = statSync(path, { throwIfNoEntry: false });
   if (status === undefined) return true;

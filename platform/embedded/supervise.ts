@@ -2,20 +2,20 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from '../log.ts';
 import { reason } from './error.ts';
 
-const LOOK_EVERY_MS = 250;
+const POLL_MS = 250;
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 15_000;
 
 export interface Watched {
   isRunning(): boolean;
-  /** Starts it again; throws if it would not. */
+  /** Starts PostgreSQL again. @throws if it does not start */
   restart(): Promise<void>;
 }
 
 /**
- * Looks after PostgreSQL: whenever it is gone it is started again, after a delay that doubles with each failure
- * in a row. Looking at the process rather than waiting for its exit works for an adopted one too.
- * @returns ends the supervision, without ending PostgreSQL
+ * Restarts PostgreSQL whenever it is gone, with a delay that doubles per failure. Polling, rather than waiting for
+ * the exit, also works for an adopted process.
+ * @returns the function that ends the supervision but not PostgreSQL
  */
 export function supervise(postgres: Watched, log: Pick<Logger, 'warn' | 'error'>): () => void {
   const ending = new AbortController();
@@ -29,13 +29,13 @@ async function watch(
   ending: AbortSignal,
 ): Promise<void> {
   let delay = FIRST_DELAY_MS;
-  while (await sleep(LOOK_EVERY_MS, ending)) {
+  while (await sleep(POLL_MS, ending)) {
     if (postgres.isRunning()) continue;
-    log.warn('the embedded PostgreSQL is gone: starting it again');
+    log.warn('embedded PostgreSQL is gone; restarting it');
     try {
       await postgres.restart();
       delay = FIRST_DELAY_MS;
-      log.warn('the embedded PostgreSQL runs again');
+      log.warn('embedded PostgreSQL is running again');
     } catch (error) {
       log.error(`${reason(error)}; next try in ${delay / 1000} s`);
       if (!(await sleep(delay, ending))) return;
@@ -44,7 +44,7 @@ async function watch(
   }
 }
 
-/** @returns false when it was cut short */
+/** @returns false if it was aborted */
 function sleep(milliseconds: number, ending: AbortSignal): Promise<boolean> {
   return pause(milliseconds, true, { signal: ending, ref: false }).catch(() => false);
 }

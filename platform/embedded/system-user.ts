@@ -13,8 +13,8 @@ const WAYS_TO_CREATE: readonly (readonly [string, ...string[]])[] = [
 ];
 
 /**
- * The user to run PostgreSQL as: `postgres` where the machine has it, else `doorplate`, created if need be.
- * @throws EmbeddedPostgresError where there is none and none can be made
+ * Finds the user to run PostgreSQL as: `postgres` if it exists, otherwise `doorplate`, created if needed.
+ * @throws EmbeddedPostgresError if no user exists or can be created
  */
 export function findSystemUser(run: RunProgram = runProgram): SystemUser {
   return lookUp('postgres', run) ?? lookUp(OWN_USER, run) ?? create(run);
@@ -23,7 +23,7 @@ export function findSystemUser(run: RunProgram = runProgram): SystemUser {
 function lookUp(name: string, run: RunProgram): SystemUser | null {
   try {
     const [uid, gid] = [Number(run('id', ['-u', name])), Number(run('id', ['-g', name]))];
-    // A second name for root would be refused by PostgreSQL all the same.
+    // PostgreSQL would also refuse a second name for root.
     return uid > 0 ? { name, uid, gid } : null;
   } catch {
     return null;

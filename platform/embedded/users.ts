@@ -3,7 +3,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { EmbeddedPostgresError } from './error.ts';
 import { identify, isAlive, type ProcessIdentity } from './processes.ts';
 
-/** `own`: the server, one at a time, which keeps PostgreSQL running. `join`: a command that passes by. */
+/** `own`: the one server, which keeps PostgreSQL running. `join`: a short-lived command. */
 export type Mode = 'own' | 'join';
 
 interface User extends ProcessIdentity {
@@ -12,10 +12,10 @@ interface User extends ProcessIdentity {
 }
 
 /**
- * Writes this process into the list of those that use the data folder, and drops dead ones from it. Call it and
- * `leave` under the folder's mutex alone.
- * @returns what `leave` wants to have
- * @throws EmbeddedPostgresError naming the process that owns the folder already
+ * Adds this process to the users of the data folder and removes dead ones. Call it and `leave` only under the folder's
+ * mutex.
+ * @returns the id for `leave`
+ * @throws EmbeddedPostgresError naming the process that already owns the folder
  */
 export function enter(file: string, mode: Mode, dataDir: string): string {
   const others = living(file);
@@ -30,7 +30,7 @@ export function enter(file: string, mode: Mode, dataDir: string): string {
   return id;
 }
 
-/** Strikes this use off the list. @returns whether nobody uses the folder any more */
+/** Removes an entry. @returns whether no process uses the folder any more */
 export function leave(file: string, id: string): boolean {
   const others = living(file).filter((user) => user.id !== id);
   save(file, others);
@@ -41,7 +41,7 @@ function living(file: string): User[] {
   try {
     return (JSON.parse(readFileSync(file, 'utf8')) as User[]).filter(isAlive);
   } catch {
-    // None yet, or cut short by a crash of the machine, which no user has survived.
+    // Missing, or truncated by a machine crash, after which no user is alive.
     return [];
   }
 }

@@ -36,7 +36,7 @@ describe('the list of refused partners', () => {
   it("is the process's own list, for one window, when PostgreSQL does not answer", () => {
     const away = () => Promise.reject(new Error('away'));
     const clock = { ms: NOW };
-    const keptOut = aProcess({ tell: away, refresh: away }, clock);
+    const keptOut = aProcess({ share: away, refresh: away }, clock);
     keptOut.note('ben');
     expect(keptOut.others('anna')).toBe(1);
     expect(keptOut.others('ben')).toBe(0);
@@ -48,13 +48,13 @@ describe('the list of refused partners', () => {
 describe('the rows in PostgreSQL', () => {
   it('are used for one rate, and only while they are neither old nor from a clock that was ahead', async () => {
     const notes = sharedNotes(pool, 'one', MINUTE);
-    await sharedNotes(pool, 'another', MINUTE).tell('anna', NOW);
-    await notes.tell('ahead', NOW + 60 * MINUTE);
-    await notes.tell('ben', NOW - MINUTE);
-    await notes.tell('ben', NOW);
+    await sharedNotes(pool, 'another', MINUTE).share('anna', NOW);
+    await notes.share('ahead', NOW + 60 * MINUTE);
+    await notes.share('ben', NOW - MINUTE);
+    await notes.share('ben', NOW);
     expect(await notes.refresh(NOW - MINUTE)).toEqual([{ asker: 'ben', at: NOW }]);
     expect(await notes.refresh(NOW)).toEqual([]);
-    await notes.tell('cleo', NOW + 2 * MINUTE);
+    await notes.share('cleo', NOW + 2 * MINUTE);
     const { rows } = await pool.query(`select asker from work.kept_out where rate = 'one'`);
     expect(rows).toEqual([{ asker: 'cleo' }]);
   });
