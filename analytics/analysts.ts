@@ -2,34 +2,34 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { scramVerifier } from './scram.ts';
 
-/** PostgreSQL, or a rule of ours, does not let this happen. The message is for the operator. */
+/** PostgreSQL or a rule of the product refuses the grant. The message is for the operator. */
 export class GrantRefused extends Error {}
 
-/** How an analyst connects. */
+/** Connection data of an analyst. */
 export interface Granted {
   readonly user: string;
-  /** The group that the views are open to. */
+  /** Role with access to the views. */
   readonly role: string;
   readonly database: string;
-  /** An address, or the folder of a Unix socket. */
+  /** Address, or the folder of a Unix socket. */
   readonly host: string;
   readonly port: number;
-  /** Shown this once; null: the user was there already and keeps its own. */
+  /** Shown only here; null: the user existed and keeps its password. */
   readonly password: string | null;
   readonly connect: string;
 }
 
 export interface Grant {
   readonly granted: Granted;
-  /** What could not be limited, a sentence each. */
+  /** Limits that could not be set, one sentence each. */
   readonly notes: readonly string[];
 }
 
-/** Written to the users that are made here, so that they are dropped and no others. */
+/** Comment on users that this command created; only these are dropped. */
 const MADE_HERE = 'Made by doorplate analytics grant';
 const CONNECTIONS = 5;
 
-/** Defaults of the session. What an analyst cannot take back is said in docs/adr/0013. */
+/** Session defaults. docs/adr/0013 lists what an analyst cannot change. */
 const SETTINGS: Readonly<Record<string, string>> = {
   search_path: 'analytics',
   timezone: 'UTC',
@@ -39,7 +39,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   lock_timeout: '5s',
   work_mem: '32MB',
 };
-/** A superuser alone may set them, and the analyst cannot change them. */
+/** Only a superuser can set these, and the analyst cannot change them. */
 const SUPERUSER_SETTINGS: Readonly<Record<string, string>> = {
   temp_file_limit: '2GB',
   // RAISE LOG, and the text of a statement that fails, could fill the disk through the server's log: 8 GB a minute.
@@ -51,8 +51,8 @@ const id = pg.escapeIdentifier;
 const text = pg.escapeLiteral;
 
 /**
- * Makes a user who reads the views of `analytics` and nothing else, or gives an existing one the same. Repeating it is
- * harmless, and brings the role up to date.
+ * Creates a user with access to the views of `analytics` and nothing else, or grants an existing user that access. Idempotent;
+ * a repeat updates the role.
  * @throws GrantRefused; nothing is changed then
  */
 export const grantAnalyst = (url: string, user: string): Promise<Grant> =>
@@ -71,7 +71,7 @@ export const grantAnalyst = (url: string, user: string): Promise<Grant> =>
       `grant usage on schema analytics to ${id(role)}`,
       `grant select on all tables in schema analytics to ${id(role)}`,
       `grant execute on all functions in schema analytics to ${id(role)}`,
-      // What a later version adds.
+      // Covers views that a later version adds.
       `alter default privileges in schema analytics grant select on tables to ${id(role)}`,
       `alter default privileges in schema analytics grant execute on functions to ${id(role)}`,
       ...(password === null
@@ -94,7 +94,7 @@ export const grantAnalyst = (url: string, user: string): Promise<Grant> =>
   });
 
 /**
- * Takes it back. Sessions of the user are refused from their next statement on. @returns whether the user was dropped
+ * Revokes the access; sessions of the user are refused from their next statement on. @returns whether the user was dropped
  * @throws GrantRefused; nothing is changed then
  */
 export const revokeAnalyst = (url: string, user: string): Promise<{ user: string; dropped: boolean }> =>
@@ -107,15 +107,15 @@ export const revokeAnalyst = (url: string, user: string): Promise<{ user: string
       `alter role ${id(user)} in database ${id(db.database ?? '')} reset all`,
       ...(known.made_here ? [`drop role ${id(user)}`] : []),
     ]);
-    // PostgreSQL takes back what this user has granted, and only warns of what others have.
+    // PostgreSQL only revokes what this user has granted, and warns about other grants.
     if ((await findUser(db, user, role))?.analyst)
       throw new GrantRefused(`${user} is still in ${role}: another user granted that and can revoke it`);
     return { user, dropped: known.made_here };
   });
 
 /**
- * One group a database: roles belong to the whole server, and one installation's analysts must not see another's. No
- * name of PostgreSQL's is longer than 63 bytes.
+ * Returns the role of this database. Roles belong to the whole server, and analysts of one installation must not see
+ * another. PostgreSQL limits names to 63 bytes.
  */
 const groupOf = async (db: pg.Client): Promise<string> => {
   const { rows } = await db.query<{ role: string }>(
@@ -140,17 +140,17 @@ interface Powers {
   readonly temp: boolean;
   readonly more: boolean;
   readonly connects: boolean;
-  /** Other databases that the user may connect to; null: none. */
+  /** Other databases that the user may connect to; null if none. */
   readonly elsewhere: string | null;
   /** Whether the user may call a function of `HARMFUL`. */
   readonly harms: boolean;
 }
 
 /**
- * Functions of PostgreSQL with which anybody could harm the others: they write large objects and messages into the
- * write-ahead log, take advisory locks, which fill the lock table of the whole server (45,000 of them stopped every
- * append and login), use up transaction numbers (490,000 a second; when 2^31 are used while a transaction stays open, the
- * server refuses all writes), or make a file for each call.
+ * Functions of PostgreSQL with which any user can harm others: they write large objects or messages into the write-ahead
+ * log, take advisory locks, which fill the server's lock table (45,000 of them stopped every append and login), use up
+ * transaction ids (490,000 a second; after 2^31 during one open transaction the server refuses all writes), or create a file
+ * per call.
  */
 const HARMFUL = [
   'lo_creat',
@@ -176,7 +176,7 @@ const HARMFUL = [
   'txid_current',
 ];
 
-/** In this database, which the service has for itself and which uses none of them. */
+/** Revokes them in this database, which belongs to the service and needs none of them. */
 const revokeHarmful = async (db: pg.Client): Promise<void> => {
   const { rows } = await db.query<{ function: string }>(
     `select oid::regprocedure::text as function from pg_proc
@@ -189,7 +189,7 @@ const revokeHarmful = async (db: pg.Client): Promise<void> => {
   }
 };
 
-/** Where the service's user owns the server's own databases, the server is the service's. */
+/** Revokes connecting to the server's default databases if the service's user owns them. */
 const revokeConnecting = async (db: pg.Client): Promise<void> => {
   const { rows } = await db.query<{ datname: string }>(
     `select datname from pg_database d join pg_roles r on r.oid = d.datdba
@@ -201,7 +201,7 @@ const revokeConnecting = async (db: pg.Client): Promise<void> => {
   }
 };
 
-/** What not everybody may limit. */
+/** Sets limits that need more privileges. @returns a note for each that could not be set */
 const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
   const notes: string[] = [];
   const database = id(db.database ?? '');
@@ -213,9 +213,9 @@ const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
       `temporary files of ${user} and what it writes to the server's log are not limited: a superuser may run ${limits.join('; ')}`,
     );
   }
-  // Temporary tables are no files of that limit. The service makes none.
+  // temp_file_limit does not cover temporary tables. The service uses none.
   await runIfAllowed(db, `revoke temporary on database ${database} from public`);
-  // Whoever may update this view may lock it against pg_dump, which reads it.
+  // A user who may update this view may also lock it, which blocks pg_dump.
   await runIfAllowed(db, 'revoke update on pg_catalog.pg_settings from public');
   await revokeHarmful(db);
   await revokeConnecting(db);
@@ -269,7 +269,7 @@ const runIfAllowed = async (db: pg.Client, statement: string): Promise<boolean> 
     await db.query(statement);
     return true;
   } catch (error) {
-    // XX000: another grant has changed the same row at this moment.
+    // XX000: a concurrent grant has changed the same row.
     if (!['42501', 'XX000'].includes((error as { code?: string }).code ?? '')) throw error;
     await db.query('rollback to more');
     return false;
@@ -282,7 +282,7 @@ const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>
   await db.connect();
   try {
     await db.query('begin');
-    // Roles are rows that two who write at once would both fail at.
+    // Concurrent changes of roles would both fail, because roles are rows of shared catalogues.
     await db.query('lock table work.only_one_grant in exclusive mode');
     const result = await work(db);
     await db.query('commit');

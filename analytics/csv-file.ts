@@ -3,9 +3,8 @@ import type { Cell, RowFile } from './row-file.ts';
 import type { View } from './view.ts';
 
 /**
- * RFC 4180 with line feeds, UTF-8, a line of names first. Null is nothing between the commas and the empty text is "",
- * so that they stay apart. A text that a spreadsheet would take for a formula has an apostrophe before it. Instants are
- * ISO 8601 in UTC, booleans true and false.
+ * Creates a CSV file by RFC 4180: line feeds, UTF-8, a header line. Null is an empty field and the empty text is "", so
+ * that they differ. Text that a spreadsheet would take for a formula gets an apostrophe. Instants are ISO 8601 in UTC.
  */
 export const csvFile = async (path: string, { columns }: View): Promise<RowFile> => {
   const handle = await open(path, 'a');

@@ -11,15 +11,15 @@ export interface ExportOptions {
   readonly url: string;
   readonly view: string;
   readonly format: Format;
-  /** Path of the file; one that is there is replaced once the new one is whole. */
+  /** Path of the file; an existing one is replaced after the new one is complete. */
   readonly out: string;
-  /** By the view's time: from this instant on, ISO 8601. */
+  /** Only rows from this instant on, by the view's time, ISO 8601. */
   readonly from?: string;
-  /** Before this instant. */
+  /** Only rows before this instant. */
   readonly to?: string;
-  /** At most so many rows, the earliest. */
+  /** Maximum number of rows, earliest first. */
   readonly limit?: number;
-  /** Stops it; no file is left then. */
+  /** Aborts the export, leaving no file. */
   readonly signal?: AbortSignal;
 }
 
@@ -32,8 +32,8 @@ export interface Exported {
 const FETCHED_AT_ONCE = 5_000;
 
 /**
- * Writes a view, as it is at one moment, to a file, in the order of its time. Rows are fetched and written a few thousand
- * at a time, beside the file of that name, which is put in its place in the end.
+ * Exports a view, as of one moment, to a file ordered by the view's time. Rows are fetched and written in batches to a
+ * temporary file, which is renamed at the end.
  * @throws UnknownView, pg's and the file system's errors
  */
 export const exportView = async (options: ExportOptions): Promise<Exported> => {
@@ -89,7 +89,7 @@ const queryOf = ({ name, columns, time }: View, { from, to, limit }: ExportOptio
 
 const { builtins, getTypeParser } = pg.types;
 
-/** As pg does, but whole numbers whole, and days as they are written. */
+/** Like pg's parsers, but bigint keeps its precision and dates stay text. */
 const CELLS: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) => {
     if (oid === builtins.INT8) return BigInt;

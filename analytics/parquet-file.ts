@@ -4,7 +4,7 @@ import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import type { Cell, RowFile } from './row-file.ts';
 import type { ColumnType, View } from './view.ts';
 
-/** So many rows are held in memory, column by column, before they are written. */
+/** Rows held in memory, column by column, before they are written. */
 const ROW_GROUP = 50_000;
 
 const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
@@ -12,7 +12,7 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
   integer: { type: 'INT32' },
   bigint: { type: 'INT64' },
   boolean: { type: 'BOOLEAN' },
-  // Both: older readers know the first alone, and the second says that it is UTC.
+  // Older readers know only the first; the second marks the instant as UTC.
   instant: {
     type: 'INT64',
     converted_type: 'TIMESTAMP_MILLIS',
@@ -21,7 +21,7 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
   day: { type: 'INT32', converted_type: 'DATE' },
 };
 
-/** Apache Parquet, compressed with Snappy; UUIDs are text, instants milliseconds in UTC, and any column may be null. */
+/** Writes Apache Parquet with Snappy compression: UUIDs as text, instants as UTC milliseconds, all columns nullable. */
 export const parquetFile = async (path: string, { columns }: View): Promise<RowFile> => {
   const schema: SchemaElement[] = [
     { name: 'root', num_children: columns.length },

@@ -1,11 +1,11 @@
-/** A cell as it comes: null, text, whole numbers, booleans, instants, and days as YYYY-MM-DD. */
+/** A cell's value; days are text as YYYY-MM-DD. */
 export type Cell = string | number | bigint | boolean | Date | null;
 
-/** A file that is being written, rows in the view's order of columns. */
+/** A file in progress. Rows have the view's order of columns. */
 export interface RowFile {
   write(rows: readonly (readonly Cell[])[]): Promise<void>;
-  /** Nothing comes any more: all is on the disk when it resolves. */
+  /** Completes the file; resolves when all of it is on disk. */
   end(): Promise<void>;
-  /** Gives up what it holds. May be called after `end`. */
+  /** Releases resources. May be called after `end`. */
   close(): Promise<void>;
 }

@@ -1,12 +1,12 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 
-/** As PostgreSQL makes them itself. */
+/** PostgreSQL's own defaults. */
 const ITERATIONS = 4_096;
 const SALT_BYTES = 16;
 
 /**
- * What PostgreSQL keeps of a password (RFC 5802, SCRAM-SHA-256): given to it in the password's place, no statement and
- * so no log of the server ever holds the password. `password` in ASCII.
+ * Makes PostgreSQL's stored form of a password (RFC 5802, SCRAM-SHA-256). Passing it instead of the password keeps the
+ * password out of statements and server logs. `password` in ASCII.
  */
 export const scramVerifier = (password: string, salt = randomBytes(SALT_BYTES)): string => {
   const salted = pbkdf2Sync(password, salt, ITERATIONS, 32, 'sha256');

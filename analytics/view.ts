@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** How a column's values leave the database. */
+/** Type of a column's exported values. */
 export type ColumnType = 'text' | 'integer' | 'bigint' | 'boolean' | 'instant' | 'day';
 
 export interface Column {
@@ -11,11 +11,11 @@ export interface Column {
 export interface View {
   readonly name: string;
   readonly columns: readonly Column[];
-  /** The column that a range of time bounds: the first time of the view. */
+  /** Column that a time range applies to: the first one of the view. */
   readonly time: string;
 }
 
-/** There is no view of that name; the message names those that there are. */
+/** The view does not exist; the message lists the existing ones. */
 export class UnknownView extends Error {}
 
 const TYPES: Readonly<Record<string, ColumnType>> = {
@@ -29,7 +29,7 @@ const TYPES: Readonly<Record<string, ColumnType>> = {
   date: 'day',
 };
 
-/** What the database says of a view of the schema `analytics`. @throws UnknownView */
+/** Reads the columns of a view in the schema `analytics`. @throws UnknownView */
 export const findView = async (db: pg.ClientBase, name: string): Promise<View> => {
   const { rows } = await db.query<{ view: string; column: string; type: string }>(
     `select c.relname as view, a.attname as column, format_type(a.atttypid, null) as type

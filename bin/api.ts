@@ -38,12 +38,12 @@ import { openClues } from './signals.ts';
 import { buildTracking } from './tracking.ts';
 import { buildWebhooks } from './webhooks.ts';
 
-/** A caller waits so long for the read models to have its own write; later it is accepted all the same. */
+/** Time limit of waiting for a caller's own write; after it the write is accepted anyway. */
 const OWN_WRITE_MS = 1_000;
-/** A read that must not miss anything waits so long, then says that it took too long. */
+/** Time limit of a read that must see all earlier writes; after it the read fails. */
 const CAUGHT_UP_MS = 4_000;
 const SETTLED_MS = 1_000;
-/** The feed waits so long, then shows what is there: its cursor misses nothing that comes later. */
+/** Time limit of the feed's wait; after it the feed returns what it has, and its cursor still misses nothing later. */
 const FEED_MS = 1_000;
 
 export interface Api {
@@ -51,7 +51,7 @@ export interface Api {
   close(): Promise<void>;
 }
 
-/** The partners' API: routes, limits and counting, in one place to read. */
+/** Builds the partners' API: routes, limits and counting. */
 export const buildApi = async (
   runtime: Runtime,
   leases: Pick<Leases, 'alone'>,
@@ -64,10 +64,10 @@ export const buildApi = async (
   const counter = createLookupCounter(store, clock);
 
   const head = shareNext(store.head);
-  /** Waits for all that the store has now; a projection that an event has stopped holds up its own reads alone. */
+  /** Waits for the store's current head; a projection that an event has stopped delays only its own reads. */
   const caughtUp = (names: readonly string[]) => async (): Promise<boolean> =>
     progress.reached(names, await head(), CAUGHT_UP_MS);
-  /** Waits for a caller's own write in these read models, for a moment. */
+  /** Waits briefly until these read models have the caller's own write. */
   const ownWrite = (names: readonly string[]) => (position: Position | null) =>
     progress.reached(names, position, OWN_WRITE_MS);
   const admit = admission(limiter.admit, config);
@@ -87,7 +87,7 @@ export const buildApi = async (
     caughtUp: async () => progress.reached(['sessions', 'reveals'], await head(), FEED_MS),
     countCapture: calls.capture,
     countCall: async ({ userId }, trackerId, call = { completed: true, company: false }) => {
-      // What a person reads in the dashboard is no request of the API.
+      // Dashboard reads do not count as API requests.
       if (userId !== undefined) return;
       await calls.call(trackerId, call).catch((cause) => {
         throw new TrackingUnavailable('a call was not counted', { cause });
@@ -125,7 +125,7 @@ export const buildApi = async (
       fresh,
       inFlight,
       caughtUp: caughtUp(['lookups']),
-      // Polls are many, and in no hurry.
+      // Polls are frequent and not urgent, so they must not make projections hurry.
       hasCaughtUp: async (withinMs) => progress.reached(['lookups'], await head(), withinMs, 'patient'),
     }),
     getUsageRoute({ db, caughtUp: caughtUp(['usage', 'lookups', 'reveals', 'reveal-units']) }),
@@ -180,7 +180,7 @@ export const buildApi = async (
       perAddress: config.MAX_CONNECTIONS_PER_ADDRESS,
       groupOf: createConnectionGroup(config.TRUSTED_PROXIES),
     },
-    // Who waits for an answer before the next request has no more of them under way than connections.
+    // A caller that waits for each response has at most one running request per connection.
     requestLimit: {
       perCaller: config.MAX_CONNECTIONS_PER_ADDRESS,
       callerOf: createRequestGroup(config.TRUSTED_PROXIES),
@@ -207,8 +207,8 @@ type Admit = (name: string, ceiling: number, windowMs?: number) => Verdict | Pro
 type Refusal = { readonly code: ErrorCode; readonly retryAfter: number } | null;
 
 /**
- * First the key's own rate, then its partner's budget, then the service's: a greedy key takes nothing from the others.
- * One after the other, without a promise where none is needed.
+ * Checks the key's rate, then the partner's budget, then the service's, so that a greedy key takes nothing from other
+ * partners. Synchronous where possible, because a promise per request is measurable.
  */
 const admission = (
   admit: Admit,

@@ -28,14 +28,14 @@ import { anchorSigner, type ChainDeps, readChain } from './audit-chain.ts';
 import type { Runtime } from './runtime.ts';
 
 export interface BillingAudit {
-  /** What `--json` prints (decisions, Running it). */
+  /** Output of `--json` (decisions, Running it). */
   readonly report: {
     readonly partner_id: string;
     readonly months: readonly MonthOfLedger[];
     readonly units: number;
     readonly differences: readonly Difference[];
   };
-  /** What an auditor should know beside it, a sentence each. */
+  /** Notes for the auditor, one sentence each. */
   readonly notes: readonly string[];
 }
 
@@ -43,19 +43,19 @@ export type AuditDeps = ChainDeps & Pick<Runtime, 'db' | 'progress' | 'clock' | 
 
 export interface AuditOptions {
   readonly partnerId: string;
-  /** `YYYY-MM`: the one month that the report lists. All are checked. */
+  /** `YYYY-MM`: lists only this month; all months are checked. */
   readonly month?: string;
-  /** A digest noted earlier. */
+  /** A digest that the auditor noted earlier. */
   readonly digest?: string;
-  /** Anchors of this partner, written earlier. */
+  /** Earlier anchors of this partner. */
   readonly anchors?: readonly Anchor[];
-  /** How long ledger and read model may take to come to the log's head, milliseconds. */
+  /** Time limit for ledger and read model to reach the log's head, milliseconds. */
   readonly patienceMs: number;
 }
 
 /**
- * Replays a partner's ledger from the store, up to the log's head as it is now, and holds it against the receipts still
- * kept, the read models and what usage is told from. What completes meanwhile is left to the next audit.
+ * Replays a partner's ledger from the store up to the current head, and compares it with the remaining receipts, the read
+ * models and the counts behind usage. Reveals that complete meanwhile are left to the next audit.
  */
 export const auditBilling = async (
   deps: AuditDeps,
@@ -68,8 +68,8 @@ export const auditBilling = async (
     notes.push(`projection ${name} is behind: what it has not come to shows as ${kinds}`);
   }
   const { receipts, expired } = await readReceipts(store, partnerId, head);
-  // A sweep notes ids, deletes the receipts, then writes the ids to `expired-…`, upon which rows and notes go: read in this
-  // order, none is missed.
+  // A sweep records ids, deletes receipts, appends the ids to `expired-…`, and only then rows and records are deleted.
+  // Reading in the same order misses none.
   const receiptRows = await readReceiptRows(db, partnerId);
   const expiring = await readExpiringReveals(db, partnerId);
   const expiredSince = await readExpiredSince(store, partnerId, head);
@@ -135,7 +135,7 @@ const differencesFrom = async (
   return checkAnchors(partnerId, entries, anchors, (text, { signature }) => signer.verify(text, signature));
 };
 
-/** What usage is told from, asked as `GET /v1/usage` asks: by key (and user) and hour. */
+/** Reads the counts behind usage, with the query of `GET /v1/usage`: by key (and user) and hour. */
 const readUsage = async (
   db: DatabasePool,
   partnerId: string,
@@ -144,7 +144,7 @@ const readUsage = async (
   upTo: bigint,
 ): Promise<UnitSum[]> => {
   const all = [...entries, ...rows];
-  // PostgreSQL has no year 0; an entry that claims it differs from usage.
+  // PostgreSQL has no year 0; an entry with that year differs from usage anyway.
   const months = new Set(
     all.map(({ completed_at }) => monthOf(completed_at)).filter((month) => month > '0001'),
   );

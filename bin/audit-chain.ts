@@ -15,20 +15,19 @@ export type ChainDeps = Pick<Runtime, 'store' | 'processed'>;
 /** A partner's ledger at one moment. */
 export interface ReadChain {
   readonly chain: Chain;
-  /** The log's head when the reading began: what had completed by then has its entry in the chain. */
+  /** Head of the log at the start: reveals completed before it have an entry in the chain. */
   readonly head: Position;
-  /** The log's head up to which the chain was read. */
+  /** Head of the log up to which the chain was read. */
   readonly billed: Position;
-  /** What an auditor should know beside it, a sentence each. */
+  /** Notes for the auditor, one sentence each. */
   readonly notes: string[];
 }
 
-/** The position in an empty log. */
 const EMPTY_LOG = -1n as Position;
 
 /**
- * Reads a partner's ledger and checks its chain, once every reveal that has completed by now has its entry.
- * @param patienceMs how long the billing processor may take to get there
+ * Reads a partner's ledger and checks its chain, after every reveal completed so far has an entry.
+ * @param patienceMs time limit for the billing processor
  */
 export const readChain = async (
   { store, processed }: ChainDeps,
@@ -40,19 +39,16 @@ export const readChain = async (
   if (!(await processed.reached([BILLING_PROCESSOR], head, patienceMs))) {
     notes.push(`processor ${BILLING_PROCESSOR} is behind: what it has not come to shows as missing_entry`);
   }
-  // What was completed by then has its entry by now, and that is further on in the log.
+  // Everything completed before `head` has its entry by now, later in the log.
   const billed = (await store.head()) ?? head;
   return { chain: checkChain(partnerId, await readLedger(store, partnerId, billed)), head, billed, notes };
 };
 
-/** The key that anchors are signed with, made on first use. It signs nothing else. */
+/** Loads or creates the key that signs anchors and nothing else. */
 export const anchorSigner = async (pool: pg.Pool, master: MasterKey): Promise<Signer> =>
   signerFrom(await serviceKey(pool, master, 'audit-anchor'));
 
-/**
- * Makes an anchor of a partner's ledger as it is now.
- * @returns null where the chain has differences: an audit names them
- */
+/** Makes an anchor of a partner's current ledger. @returns null if the chain has differences; an audit lists them */
 export const makeAnchor = async (
   { pool, master, clock, ...parts }: ChainDeps & Pick<Runtime, 'pool' | 'master' | 'clock'>,
   partnerId: string,

@@ -9,7 +9,7 @@ import type { Runtime } from './runtime.ts';
 
 const PROJECTED_MS = 1_000;
 
-/** Room for new enrichments over all partners, lookups and reveals alike. */
+/** Creates the admission of enrichments, shared by lookups and reveals of all partners. */
 export const enrichmentCapacity = (
   { config, pool, progress, clock }: Runtime,
   limiter: RateLimiter,

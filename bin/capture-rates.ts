@@ -9,9 +9,9 @@ import type { ListedTracker } from '../read-api/tracker-directory.ts';
 type Rates = Pick<Config, 'CAPTURES_PER_SECOND' | 'CAPTURES_PER_SECOND_PER_TRACKER'>;
 
 /**
- * Admits captures: at most so many a second of a tracker, then of all trackers. While captures of other partners have
- * found the rate of all used up within a minute, those of one partner have its part of it, by however many trackers and
- * from however many addresses they come.
+ * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
+ * rejected within the last minute, each partner is limited to an equal share of the latter, over all of its trackers and
+ * visitors.
  */
 export const createCaptureRates = (
   config: Rates,

@@ -7,18 +7,18 @@ import { createGate } from '../platform/gate.ts';
 import { auditBilling } from './audit-billing.ts';
 import type { Runtime } from './runtime.ts';
 
-/** An audit of a small ledger has ended by then; of a large one, the page says that it runs. */
+/** An audit of a small ledger ends within this time; otherwise the page shows it as running. */
 const MOMENT_MS = 3_000;
 const PATIENCE_MS = 30_000;
-/** A partner's next audit waits so long, and so many times as long as the last one took, whichever is longer. */
+/** Minimum interval between audits of a partner: the longer of a fixed time and a multiple of the last audit. */
 const REST_MS = 10 * MINUTE;
 const REST_TIMES = 10;
-/** Between two batches of the log an audit pauses so many times as long as the batch took. */
+/** An audit pauses this multiple of a batch's time between batches. */
 const PAUSE_TIMES = 3;
 
 /**
- * Audits that users of the dashboard ask for. Each reads the log of all partners, in a process that answers their
- * requests: so one at a time, with pauses, and not again at once.
+ * Runs the audits that dashboard users request. Each reads the whole log in a process that also serves requests, so they run
+ * one at a time, with pauses, and at limited intervals.
  */
 export const dashboardAudits = (
   runtime: Runtime,
@@ -45,10 +45,10 @@ export const dashboardAudits = (
     const report = await auditBilling(paced, { partnerId, patienceMs: PATIENCE_MS })
       .then((audited) => audited.report)
       .catch((error: Error) => {
-        log.error({ error: error.message }, 'an audit came to no end');
+        log.error({ error: error.message }, 'billing audit failed; no verdict is stored');
         return null;
       });
-    // Another process may have begun a later one, whose verdict is the one to wait for.
+    // Matches `began_at`, because another process may have started a later audit, whose verdict counts.
     await pool.query(
       'update work.audit_verdict set ended_at = $2, report = $3 where partner_id = $1 and began_at = $4',
       [partnerId, new Date(clock.now()), report && JSON.stringify(report), began],
@@ -73,7 +73,7 @@ export const dashboardAudits = (
       const run = oneAtATime
         .enter(() => audit(partnerId, began))
         .catch((error: unknown) =>
-          log.error({ error: String(error) }, 'a verdict of an audit was not stored'),
+          log.error({ error: String(error) }, 'verdict of a billing audit was not stored'),
         )
         .finally(() => running.delete(partnerId));
       running.set(partnerId, run);
@@ -89,7 +89,7 @@ export const dashboardAudits = (
   };
 };
 
-/** The log with a pause after each batch, in which others are served. */
+/** Follows the log with a pause after each batch, in which other requests run. */
 const inPaces = (store: Pick<EventStore, 'follow'>): EventStore['follow'] =>
   async function* follow(options) {
     let began = performance.now();

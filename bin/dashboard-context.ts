@@ -1,7 +1,7 @@
 import type { CommandContext } from '../commands/handle.ts';
 import type { Visit } from '../dashboard/visit.ts';
 
-/** What a command carries of the page that gave it, and of its user. */
+/** Makes the context of a command from the dashboard request and its user. */
 export const visitContext = ({ request, user }: Visit): CommandContext => ({
   correlationId: request.id,
   causationId: request.id,

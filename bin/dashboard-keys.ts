@@ -8,7 +8,7 @@ import { visitContext } from './dashboard-context.ts';
 import { DEFAULT_LIMITS } from './key-limits.ts';
 import type { Runtime } from './runtime.ts';
 
-/** The operator's ceilings, in words; the values stand beside the form's fields. */
+/** The values stand beside the form's fields. */
 const ABOVE = 'is above the ceiling that the operator has set for this partner';
 
 const MESSAGES: Record<PartnerRefusal | 'invalid_limits', string> = {
@@ -31,14 +31,14 @@ const refused = (code: PartnerRefusal | 'invalid_limits') => {
   return { ok: false, status, code, message: MESSAGES[code] } as const;
 };
 
-/** What the command line does with keys, for the dashboard: the same commands. */
+/** Manages keys for the dashboard with the same commands as the command line. */
 export const dashboardKeys = (
   { store, db }: Runtime,
   ownWrite: (position: Position | null) => Promise<unknown>,
 ): KeyDeps => ({
   ceilingsOf: async (partnerId) => {
     const partner = await findPartner(db, partnerId);
-    if (partner === null) throw new TypeError('a user of a partner that is not there');
+    if (partner === null) throw new TypeError('the partner of a logged-in user does not exist');
     return partner;
   },
   usualLimits: DEFAULT_LIMITS,
@@ -79,7 +79,7 @@ export const dashboardKeys = (
   },
 });
 
-/** As the command line bounds them. */
+/** The same bound as the command line's. */
 const LARGEST = 1_000_000_000;
 
 const checkedLimits = (limits: KeyLimitValues): KeyLimitValues | null => {

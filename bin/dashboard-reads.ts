@@ -27,13 +27,13 @@ export const dashboardSessions = ({ db, dayKeys, cursors }: Runtime, caughtUp: C
   return {
     recent: async ({ user, request }, trackerId, before) => {
       const list = `recent sessions ${user.partner_id}`;
-      const place = before === null ? null : await cursors.open(before, list);
-      if (place === null && before !== null) return null;
+      const cursor = before === null ? null : await cursors.open(before, list);
+      if (cursor === null && before !== null) return null;
       await caughtUp();
       const found = await readRecent(db, {
         partnerId: user.partner_id,
         trackerId,
-        before: place,
+        before: cursor,
         limit: PAGE + 1,
         now: request.receivedAt,
       });
@@ -51,7 +51,7 @@ export const dashboardSessions = ({ db, dayKeys, cursors }: Runtime, caughtUp: C
   };
 };
 
-/** Units by month, and the audits that prove them. */
+/** Provides the units by month and the audits of the ledger. */
 export const dashboardBilling = (
   runtime: Runtime,
   caughtUp: CaughtUp,

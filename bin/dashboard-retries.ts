@@ -9,10 +9,10 @@ import { retryDeps } from './deliveries.ts';
 import type { Runtime } from './runtime.ts';
 
 const PAGE = 50;
-/** Of a page's time; the rest is for showing what came of it. */
+/** Part of the page's time limit; the rest is for showing the result. */
 const MOMENT_MS = 2_500;
 
-/** What the API's retry does to one delivery, to all that failed. */
+/** Retries all failed deliveries as the API's retry does one. */
 export const dashboardRetries = (runtime: Runtime, caughtUp: () => Promise<boolean>): DeliveryDeps => {
   const { db } = runtime;
   const retrying = retryDeps(runtime);
@@ -48,7 +48,7 @@ export const dashboardRetries = (runtime: Runtime, caughtUp: () => Promise<boole
           due.map((row) => retryDelivery(retrying, row, visitContext(visit))),
         );
         retried += outcomes.filter(({ ok }) => ok).length;
-        // A payload that is gone takes only its own delivery with it.
+        // An expired payload stops only its own delivery's retry.
         const stopped = outcomes.find(
           (outcome) => !outcome.ok && outcome.refusal !== 'webhook_event_expired',
         );

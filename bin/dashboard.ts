@@ -40,9 +40,9 @@ import type { Runtime } from './runtime.ts';
 export interface DashboardWiring extends ApiDeps {
   readonly runtime: Runtime;
   readonly limiter: RateLimiter;
-  /** Waits until these read models have a caller's own write, or a short time is over. */
+  /** Waits briefly until these read models have a caller's own write. */
   readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
-  /** Waits until these read models have all that the store has now, or a time limit is over. */
+  /** Waits until these read models have the store's current head, with a time limit. */
   readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
 }
 
@@ -51,7 +51,7 @@ export interface Dashboard {
   close(): Promise<void>;
 }
 
-/** The dashboard: pages over the API's own routes, with logins of its own. */
+/** Builds the dashboard: pages on the API's own routes, with separate logins. */
 export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
   const { runtime, limiter, ownWrite, caughtUp, ...api } = wiring;
   const logins = createLogins(runtime);
@@ -84,28 +84,28 @@ export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
   return { routes, close: billing.close };
 };
 
-/** A person sends no more; a script with a person's cookie is held to it. */
+/** More than a person needs; it limits scripts that use a person's cookie. */
 const FORMS_PER_MINUTE = 60;
 const PAGES_PER_SECOND = 30;
 
 const secondsOf = (verdict: Verdict): number | null => verdict && Math.ceil(verdict.retryMs / 1_000);
 
 /** Login attempts per window: per network, per user and network, per user from networks that are new to the user. */
-const OF_A_PLACE = 100;
-const FROM_HERE = 10;
-const OF_A_NAME = 50;
+const ATTEMPTS_PER_NETWORK = 100;
+const ATTEMPTS_PER_USER_AND_NETWORK = 10;
+const ATTEMPTS_PER_USER = 50;
 
-/** By digests, since the rates' names are stored; the network's first, which bounds how many names one network writes. */
+/** Uses digests, because rate names are stored. Checks the network first, which bounds the names that one network writes. */
 const createThrottle = (runtime: Runtime, { admit }: RateLimiter) => {
   const networks = createLoginNetworks(runtime);
   return async (userId: string, address: string): Promise<number | null> => {
     const network = runtime.digest(networkOf(address));
-    // Attempts from elsewhere do not count against a user where they have logged in before.
+    // Attempts from other networks do not lock users out of networks that they have logged in from.
     const isKnown = await networks.isKnown(userId, network);
     const rates: [string, number][] = [
-      [`${LOGIN_RATES}from ${network}`, OF_A_PLACE],
-      [`${LOGIN_RATES}${userId} ${network}`, FROM_HERE],
-      ...(isKnown ? [] : [[`${LOGIN_RATES}${userId}`, OF_A_NAME] satisfies [string, number]]),
+      [`${LOGIN_RATES}from ${network}`, ATTEMPTS_PER_NETWORK],
+      [`${LOGIN_RATES}${userId} ${network}`, ATTEMPTS_PER_USER_AND_NETWORK],
+      ...(isKnown ? [] : [[`${LOGIN_RATES}${userId}`, ATTEMPTS_PER_USER] satisfies [string, number]]),
     ];
     for (const [name, ceiling] of rates) {
       const verdict = await admit(name, ceiling, LOGIN_WINDOW);
@@ -118,15 +118,15 @@ const createThrottle = (runtime: Runtime, { admit }: RateLimiter) => {
 const loginDeps = (runtime: Runtime, limiter: RateLimiter, logins: Logins): LoginDeps => {
   const throttle = createThrottle(runtime, limiter);
   const networks = createLoginNetworks(runtime);
-  const placeOf = createVisitorAddress(runtime.config.TRUSTED_PROXIES);
+  const addressOf = createVisitorAddress(runtime.config.TRUSTED_PROXIES);
   return {
-    tooMany: (name, request) => throttle(userIdOf(name), placeOf(request)),
+    tooMany: (name, request) => throttle(userIdOf(name), addressOf(request)),
     logIn: async (name, password, request) => {
       const userId = userIdOf(name);
       const known = await passwordOf(runtime.pool, userId);
       if (!(await isPassword(password, known)) || known === null) return null;
       const token = await logins.begin(userId, known);
-      const network = runtime.digest(networkOf(placeOf(request)));
+      const network = runtime.digest(networkOf(addressOf(request)));
       if (token !== null) await networks.remember(userId, network);
       return token;
     },
@@ -137,15 +137,15 @@ const loginDeps = (runtime: Runtime, limiter: RateLimiter, logins: Logins): Logi
 const accountDeps = (runtime: Runtime, limiter: RateLimiter, logins: Logins): AccountDeps => {
   const { pool, store, clock } = runtime;
   const throttle = createThrottle(runtime, limiter);
-  const placeOf = createVisitorAddress(runtime.config.TRUSTED_PROXIES);
+  const addressOf = createVisitorAddress(runtime.config.TRUSTED_PROXIES);
   return {
-    tooMany: ({ user, request }) => throttle(user.user_id, placeOf(request)),
+    tooMany: ({ user, request }) => throttle(user.user_id, addressOf(request)),
     changePassword: async (visit, current, password) => {
       const { user_id: userId } = visit.user;
       const known = await passwordOf(pool, userId);
       if (!(await isPassword(current, known)) || known === null) return null;
       const hash = await hashPassword(password);
-      // An operator may have given another one by now, which must stand.
+      // If an operator has reset the password meanwhile, that one stays.
       const next = { userId, hash, isFirst: false, at: clock.now() };
       if (!(await replacePassword(pool, known, next))) return null;
       await changeUser(store, 'ChangePassword', userId, visitContext(visit));

@@ -28,23 +28,23 @@ import { slotForDelivery } from './queue-slots.ts';
 import type { Runtime } from './runtime.ts';
 
 /**
- * What a receiver may read about an event as soon as it has it: the session or receipt, its tracker, the endpoint and
- * the delivery. Other read models, such as usage, may be late or stopped without holding up a first attempt.
+ * Read models that a receiver may query when it gets an event: the session or receipt, its tracker, the endpoint and the
+ * delivery. Other read models, such as usage, may be late or stopped without delaying a first attempt.
  */
 const READ_BACK = [trackers, sessions, reveals, webhooks, deliveries, payloads];
 const PROJECTED_MS = 10_000;
-/** What the deliveries have not waited for ends with the process. */
+/** Time limit for closing connections after the workers have stopped. */
 const SENDER_END_MS = 500;
 
 export interface DeliveryRoutesDeps {
   readonly runtime: Runtime;
-  /** Waits until these read models have all that the store has now, or a time limit is over. */
+  /** Waits until these read models have the store's current head, with a time limit. */
   readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
-  /** Waits until these read models have a caller's own write, or a short time is over. */
+  /** Waits briefly until these read models have a caller's own write. */
   readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
 }
 
-/** What became of deliveries, and the retry. */
+/** Builds the routes of deliveries and their retry. */
 export const deliveryRoutes = ({ runtime, caughtUp, ownWrite }: DeliveryRoutesDeps): Route[] => {
   const { db, pool, clock, dayKeys, cursors } = runtime;
   const retrying = retryDeps(runtime);
@@ -61,7 +61,6 @@ export const deliveryRoutes = ({ runtime, caughtUp, ownWrite }: DeliveryRoutesDe
   ];
 };
 
-/** What a retry stands on. */
 export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Runtime): RetryDeps => {
   const bodyOf = createBodies(pool, dayKeys, clock.now);
   return {
@@ -77,7 +76,7 @@ export interface Delivering {
   stop(): Promise<void>;
 }
 
-/** Sends what is due; any number of processes may. */
+/** Starts sending due deliveries; any number of processes may do so. */
 export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<Delivering> => {
   const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
@@ -91,7 +90,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
       try {
         return (await owners.find(hostname)) === partnerId;
       } catch {
-        // The receiver is not to blame for a database that is away.
+        // An unavailable database must not count as the receiver's failure.
         return false;
       }
     },
@@ -124,7 +123,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
     name: 'doorplate deliveries',
     channels: [DELIVERIES_CHANNEL],
     onNotification: (_channel, payload) => worker.onNotification(payload),
-    // What was notified before is read.
+    // Polls once connected, because earlier notifications were missed.
     ready: () => worker.onNotification(''),
   });
   listener.ensure();

@@ -11,14 +11,14 @@ const READY_MS = 10_000;
 
 export interface Demo {
   readonly file: string;
-  /** null: made by an earlier start; it stands in the file. */
+  /** null: an earlier start made the key; it is in the file. */
   readonly newKey: string | null;
 }
 
 /**
- * The partner and key that a first start makes for a newcomer. The key is written to `demo.env` (mode 0600) before
- * its event, so that a start that was killed in between is taken up by the next. null where there are other
- * partners, or the demo's key was put away.
+ * Creates a demo partner and key on the first start. The key is written to `demo.env` (mode 0600) before its event, so that
+ * the next start completes an interrupted one.
+ * @returns null if other partners exist or the demo key was revoked
  */
 export const ensureDemo = async (runtime: Runtime, url: string): Promise<Demo | null> => {
   const { store, clock, db, dataDir, progress } = runtime;
@@ -41,7 +41,7 @@ export const ensureDemo = async (runtime: Runtime, url: string): Promise<Demo | 
   } as const;
   const made = await createKey(store, wanted, context);
   if (!made.ok) {
-    // Another process was first: its key is in its own data folder.
+    // Another process was first, and its key is in its own data folder.
     await rm(file);
     return null;
   }

@@ -4,7 +4,7 @@ import type { Config } from '../platform/config.ts';
 
 const EVERY_ADDRESS: readonly string[] = ['0.0.0.0', '::'];
 
-/** Where webhooks may go, as the operator has it; never to the service's own URL or to where it listens. */
+/** Creates the operator's policy of webhook destinations, which excludes the service's own URL and listeners. */
 export const destinationPolicy = (
   config: Pick<
     Config,
@@ -20,12 +20,12 @@ export const destinationPolicy = (
   ],
 });
 
-/** All addresses of the machine where it listens on every one. */
+/** Returns all addresses of the machine if the service listens on all of them. */
 const listeningHosts = (host: string): string[] => {
   const addresses = EVERY_ADDRESS.includes(host)
     ? Object.values(networkInterfaces()).flatMap((some) => some?.map(({ address }) => address) ?? [])
     : [host];
-  // An address with a zone is no URL's host.
+  // An address with a zone cannot be a URL's host.
   return addresses
     .filter((address) => !address.includes('%'))
     .map((address) => (address.includes(':') ? `[${address}]` : address));

@@ -18,11 +18,11 @@ import type { TrackerDirectory } from '../read-api/tracker-directory.ts';
 import { domainRoutes } from '../write-api/domains.ts';
 import type { Runtime } from './runtime.ts';
 
-/** What callers, pixels and the CNAMEs of custom domains name. */
+/** Returns the base URL for callers, pixels and the CNAMEs of custom domains. */
 export const serviceUrl = ({ PUBLIC_URL, HOST, PORT }: Config): string =>
   PUBLIC_URL ?? `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
 
-/** A POST of a name that is active elsewhere waits so long for its TXT record. */
+/** Time limit of the TXT lookup in a POST of a name that is active elsewhere. */
 const PROOF_MS = 2_000;
 
 const tokens =
@@ -30,24 +30,24 @@ const tokens =
   (hostname: string, partnerId: string): string =>
     proofToken(digest, hostname, partnerId);
 
-/** The name alone, without a port. */
+/** Returns the host name without a port. */
 const serviceHostOf = (url: string): string => plainName(new URL(url).hostname);
 
 export interface DomainsDeps {
   readonly runtime: Runtime;
   readonly publicUrl: string;
   readonly trackers: Pick<TrackerDirectory, 'find'>;
-  /** Why nothing can be changed about a partner's tracker; null: it can. */
+  /** Returns why a partner's tracker cannot be changed; null if it can. */
   readonly trackerAbsence: TrackerCommands['absence'];
-  /** Told of a name that was given up. */
+  /** Called with a released host name. */
   readonly changed: (hostname: string) => void;
-  /** Waits until these read models have all that the store has now, or a time limit is over. */
+  /** Waits until these read models have the store's current head, with a time limit. */
   readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
-  /** Waits until these read models have a caller's own write, or a short time is over. */
+  /** Waits briefly until these read models have a caller's own write. */
   readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
 }
 
-/** Custom domains as partners manage them. */
+/** Builds the routes with which partners manage custom domains. */
 export const buildDomains = ({ runtime, publicUrl, trackerAbsence, ...parts }: DomainsDeps): Route[] => {
   const { config, db, store } = runtime;
   const tokenOf = tokens(runtime);
@@ -85,7 +85,7 @@ export const buildDomains = ({ runtime, publicUrl, trackerAbsence, ...parts }: D
   ];
 };
 
-/** Looks where custom domains point. */
+/** Starts the DNS checks of custom domains. */
 export const startDomains = (runtime: Runtime, metrics: Metrics): ReturnType<typeof startDomainChecks> => {
   const { config, store, pool, clock, log } = runtime;
   return startDomainChecks({
@@ -107,8 +107,8 @@ const newResolver = (servers: readonly string[]): Resolver => {
 };
 
 /**
- * GET /tls-allowed?domain=: whether a certificate may be fetched for a name, which the edge asks at its first visit: 200
- * for the service's own and for active custom domains, else 404, and 503 where that cannot be found out. No DNS is asked.
+ * Handles GET /tls-allowed?domain=: tells the edge, on a name's first visit, whether to request a certificate: 200 for the
+ * service's own name and active custom domains, otherwise 404, and 503 if that is unknown. Makes no DNS query.
  */
 export const tlsAllowed = ({ config, pool }: Runtime): OpsHandler => {
   const isOwn = createOwnHost(serviceUrl(config));

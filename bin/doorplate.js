@@ -1,5 +1,5 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
-// Plain JavaScript, so that an old Node gets this far and can say what is missing.
+// Plain JavaScript, so that an old Node can still run this and report the required version.
 import { setFlagsFromString } from 'node:v8';
 
 const major = Number(process.versions.node.split('.')[0]);
@@ -9,7 +9,7 @@ if (major < 24) {
   );
   process.exit(2);
 }
-// On a large machine V8 lets the heap grow to several times what is alive before it looks. Memory is worth more here.
+// On a large machine V8 lets the heap grow to several times the live size before collecting; memory is scarcer here.
 setFlagsFromString('--heap-growing-percent=50');
 const { main } = await import('./main.ts');
 await main(process.argv);

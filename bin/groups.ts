@@ -7,27 +7,27 @@ import { type ProjectionGroup, projectionGroups } from '../projections/all.ts';
 import { type ProjectionsOptions, runProjections } from '../projections/runner.ts';
 import type { Runtime } from './runtime.ts';
 
-/** What one process of all runs together: some projections and the processors that belong to them. */
+/** Projections and processors that run together in one process. */
 export interface Group extends ProjectionGroup {
   readonly processors: readonly FollowingProcessor[];
 }
 
-/** The group that has no events to follow: what is done on a schedule. */
+/** The group of scheduled jobs, which follows no events. */
 export const UPKEEP = 'upkeep';
 export const GROUP_NAMES: readonly string[] = [...Object.keys(projectionGroups), UPKEEP];
 
 type Hooks = Pick<ProjectionsOptions, 'onApplied'> & {
-  /** `projection NAME` or `processor NAME`: stopped by an event. */
+  /** Called with `projection NAME` or `processor NAME` when a poison event stops it. */
   readonly onStopped?: (name: string) => void;
-  /** It runs, or this process does not lead it any more: its next leader says whether it is stopped. */
+  /** Called when it runs, or when this process no longer leads it and the next leader reports its state. */
   readonly onRunning?: (name: string) => void;
 };
 
 type Deps = Pick<Runtime, 'tail' | 'databaseUrl' | 'pool' | 'progress' | 'processed' | 'log'>;
 
-const AGAIN_MS = 500;
+const RESTART_MS = 500;
 
-/** Has this process lead each group whenever it falls to it. A part that fails starts again by itself. */
+/** Leads each group that this process gets a lease for. A failed part restarts by itself. */
 export const leadGroups = (
   leases: Pick<Leases, 'lead'>,
   groups: readonly Group[],
@@ -73,7 +73,7 @@ export const leadGroups = (
   }
 };
 
-/** One part's failure must not end the others of its group. */
+/** Restarts a failed part without ending the others of its group. */
 const untilAborted = async (
   what: string,
   log: Logger,
@@ -85,8 +85,8 @@ const untilAborted = async (
       await run();
     } catch (error) {
       if (!signal.aborted)
-        log.warn({ part: what, error: String(error) }, 'part of a group failed; it starts again');
+        log.warn({ part: what, error: String(error) }, 'part of a group failed; restart scheduled');
     }
-    await createWakeup().wait(AGAIN_MS, signal);
+    await createWakeup().wait(RESTART_MS, signal);
   }
 };

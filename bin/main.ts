@@ -17,7 +17,7 @@ import type { Role } from './serve.ts';
 const REFUSED = 1;
 const WRONG_USAGE = 2;
 
-/** The command `doorplate`. Exits 0, 1 (refused or failed) or 2 (wrong usage or configuration). */
+/** Runs the command `doorplate`. Exit codes: 0, 1 (refused or failed), 2 (wrong usage or configuration). */
 export const main = async (argv: readonly string[]): Promise<void> => {
   const program = commandLine();
   for (const command of allCommands(program)) command.exitOverride();
@@ -28,7 +28,7 @@ export const main = async (argv: readonly string[]): Promise<void> => {
   }
 };
 
-/** All commands with their options, not yet run. */
+/** Builds all commands with their options. */
 export const commandLine = (): Command => {
   const program = new Command('doorplate')
     .description('Tells which company is behind an IP address or a website visit.')
@@ -60,7 +60,7 @@ export const allCommands = (command: Command): Command[] => [
   ...command.commands.flatMap(allCommands),
 ];
 
-/** Says what went wrong in one line each, and tells the exit code. */
+/** Prints what went wrong, one line each. @returns the exit code */
 const report = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
   const lines =

@@ -4,13 +4,12 @@ import { pause } from '../platform/pause.ts';
 
 export type Job = readonly [schedule: string, run: () => Promise<unknown>];
 
-/** A timer may end a little early, and the same time must not be found twice. */
+/** A timer may fire slightly early, and must not find the same time again. */
 const PAST_MS = 20;
 
 /**
- * Runs jobs on their schedules until told to stop, without waiting for a run that is under way then; never two runs of
- * one job at once. The wait for a run is measured by the monotonic clock: a clock that is set back does not put off the
- * next run, and one that is set ahead makes no run up.
+ * Runs jobs on their schedules until the signal aborts, without waiting for running ones; runs of one job never overlap. Waits
+ * use the monotonic clock: setting the clock back delays no run, and setting it ahead makes up for none.
  */
 export const periodically = async (signal: AbortSignal, log: Logger, jobs: readonly Job[]): Promise<void> => {
   for (const job of jobs) void repeat(signal, log, job);
@@ -21,14 +20,14 @@ export const periodically = async (signal: AbortSignal, log: Logger, jobs: reado
 };
 
 const repeat = async (signal: AbortSignal, log: Logger, [schedule, run]: Job): Promise<void> => {
-  // Never started: it only says when the schedule is next due.
+  // Never started: only its schedule is used.
   const task = cron.createTask(schedule, () => undefined, { timezone: 'UTC' });
   try {
     while (!signal.aborted) {
       await pause(msToNext(task) + PAST_MS, signal);
       if (signal.aborted) return;
       await run().catch((error: unknown) =>
-        log.warn({ error: String(error), schedule }, 'upkeep failed; it runs again on schedule'),
+        log.warn({ error: String(error), schedule }, 'upkeep job failed; it runs again on schedule'),
       );
     }
   } finally {

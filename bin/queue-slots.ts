@@ -12,7 +12,7 @@ interface Queued {
   readonly event_id: string;
 }
 
-/** Places in the queue for those who are told of a new session. */
+/** Reserves slots in the queues of endpoints that subscribe to new sessions. */
 export const slotsForSession =
   ({ enter }: Pick<WebhookQueue, 'enter'>) =>
   ({
@@ -22,7 +22,7 @@ export const slotsForSession =
   }: Happening & { readonly session_id: string }): Promise<QueueSlots | null> =>
     enter({ partner_id, event_id: sessionEventId(session_id), to: { type: 'session.created', tracker_id } });
 
-/** Places in the queue for those who are told of a completed reveal. */
+/** Reserves slots in the queues of endpoints that subscribe to completed reveals. */
 export const slotsForReveal =
   ({ enter }: Pick<WebhookQueue, 'enter'>) =>
   ({
@@ -32,7 +32,7 @@ export const slotsForReveal =
   }: Happening & { readonly reveal_id: string }): Promise<QueueSlots | null> =>
     enter({ partner_id, event_id: revealEventId(reveal_id), to: { type: 'reveal.completed', tracker_id } });
 
-/** A place in the queue of one endpoint. */
+/** Reserves a slot in the queue of one endpoint. */
 export const slotForDelivery =
   ({ enter }: Pick<WebhookQueue, 'enter'>) =>
   ({ partner_id, webhook_id, event_id }: Queued): Promise<QueueSlots | null> =>

@@ -29,7 +29,7 @@ import { deliveries, forgetDeliveriesBefore } from '../projections/webhooks/deli
 import type { Job } from './periodically.ts';
 import type { Runtime } from './runtime.ts';
 
-/** Whoever follows what is deleted one day: nothing is that one of them has not passed. */
+/** All consumers of streams that retention deletes; events go only after all of these have passed them. */
 export const CONSUMERS: Consumers = {
   projections: allProjections.map(({ name }) => name),
   processors: [
@@ -43,7 +43,7 @@ export const CONSUMERS: Consumers = {
 };
 
 const PROJECTED_MS = 10_000;
-/** A sweep of very many ends before its next run is due. */
+/** A long sweep ends before its next run is due. */
 const RUN_MS = 45_000;
 
 type Deps = Pick<Runtime, 'store' | 'pool' | 'clock' | 'log' | 'progress'>;
@@ -60,12 +60,12 @@ const optionsOf = ({ store, pool, clock, log, progress }: Deps, run: Run): Sweep
   ...run,
 });
 
-/** Deletes sessions and receipts that have expired, the keys of their days, and in the end what told of them. */
+/** Lists the jobs that delete expired sessions and receipts, the keys of their days, and later their expiry events. */
 export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortSignal): Job[] => {
   const options = optionsOf(runtime, { signal, forMs: RUN_MS, onBlocked: metrics.expiryBlocked });
   for (const { name } of [expiringSessions, expiringReveals, expiringPayloads])
     metrics.expiryBlocked(name, 0, 0);
-  // From then on another process tells of it.
+  // Another process reports these metrics from then on.
   signal.addEventListener('abort', metrics.expiryNotMine);
   return [
     ['10 * * * * *', () => sweep(expiringSessions, options)],
@@ -82,14 +82,14 @@ export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortS
   ];
 };
 
-/** Deletes what has told for long enough of what expired. */
+/** Deletes expiry events past their retention. */
 export const forgetWhatExpired = ({ store, pool, clock }: Deps): Promise<void> =>
   deleteExpiredStreams({ store, pool, clock, consumers: CONSUMERS }, async (before) => {
     await forgetExpiredSessionsBefore(pool, before);
     await forgetExpiredRevealsBefore(pool, before);
   });
 
-/** Bodies are in no count, so that they wait for no day's. */
+/** Payloads are in no daily count, so their deletion need not wait for one. */
 const noDay =
   ({ clock }: Pick<Deps, 'clock'>) =>
   (): Promise<string> =>
@@ -99,21 +99,20 @@ const deliveriesAt = ({ progress }: Deps) => ({
   projected: (position: Position | null) => progress.reached([deliveries.name], position, PROJECTED_MS),
 });
 
-/** Deletes what was kept of deliveries for long enough. */
+/** Deletes delivery metadata past its retention. */
 export const forgetOldDeliveries = ({ store, pool, clock }: Deps): Promise<void> =>
   deleteOldDeliveries({ store, pool, clock }, CONSUMERS, (before) => forgetDeliveriesBefore(pool, before));
 
-/** Replaces the enrichments of past days by snapshots. */
 export const snapshotOldEnrichments = (
   { store, pool, clock, log, digest }: Deps & Pick<Runtime, 'digest'>,
   run: Run,
 ): Promise<void> => snapshotEnrichments({ store, pool, clock, log, digest, consumers: CONSUMERS, ...run });
 
-/** Forgets endpoints that are told of no more. */
+/** Forgets deleted endpoints past their retention. */
 export const forgetOldEndpoints = ({ store, pool, clock }: Deps): Promise<void> =>
   forgetDeletedEndpoints({ store, pool, clock, consumers: CONSUMERS });
 
-/** Forgets the results that nobody has asked for in a long time. */
+/** Forgets results that no partner has asked for in 400 days. */
 export const forgetOldResults = (
   { store, pool, clock, progress, digest }: Deps & Pick<Runtime, 'digest'>,
   signal: AbortSignal,
@@ -131,7 +130,7 @@ export const forgetOldResults = (
     (stream) => forgetLookupStream(pool, stream),
   );
 
-/** Deletes the clues of the days that have expired. */
+/** Deletes the signals of expired days. */
 const forgetOldSignals = (
   { store, pool, clock, log }: Deps,
   run: Pick<ExpireSignalsOptions, 'signal' | 'onBlocked'>,
@@ -140,7 +139,7 @@ const forgetOldSignals = (
     forgetSignalsOf(pool, day),
   );
 
-/** Sweeps whatever has expired and may be deleted, however long it takes. */
+/** Sweeps everything that has expired and may be deleted, without a time limit. */
 export const sweepToEnd = async (deps: Deps): Promise<void> => {
   const options = optionsOf(deps, {
     signal: new AbortController().signal,

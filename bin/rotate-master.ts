@@ -12,13 +12,13 @@ export type RotationDeps = Pick<
   Runtime,
   'store' | 'pool' | 'databaseUrl' | 'progress' | 'master' | 'clock'
 > & {
-  /** The data folder's own key; null where the configuration has the keys. */
+  /** The data folder's key file; null if the keys are configured. */
   readonly keyFile: string | null;
-  /** Whoever has sealed something under the key before has written it down after so many milliseconds. */
+  /** Time after which no process still writes under the previous key, milliseconds. */
   readonly settleMs: number;
 };
 
-/** What was sealed anew. */
+/** Numbers of resealed items. */
 export interface Rotated {
   readonly keys: number;
   readonly endpoints: number;
@@ -29,9 +29,9 @@ export class RotationImpossible extends Error {}
 const PROJECTED_MS = 30_000;
 
 /**
- * Seals everything at rest under the master key in use: the configured one, or a new one that it puts into the data
- * folder. The key before stays there until nothing is left that it must open. May be killed at any moment: until it is
- * run to its end everything opens under the one key or the other, and a repeat goes on where it was.
+ * Seals everything at rest under the current master key: the configured one, or a new one that it adds to the data folder.
+ * The previous key stays until nothing needs it. Can be interrupted at any time: either key opens everything, and a repeat
+ * continues.
  * @throws RotationImpossible
  */
 export const rotateMaster = (deps: RotationDeps, context: CommandContext): Promise<Rotated> =>
@@ -46,7 +46,7 @@ export const rotateMaster = (deps: RotationDeps, context: CommandContext): Promi
     return { keys: first.keys + late.keys, endpoints: first.endpoints + late.endpoints };
   });
 
-/** Until a pass finds nothing. */
+/** Repeats until a pass finds nothing. */
 const resealAll = async (deps: RotationDeps, context: CommandContext): Promise<Rotated> => {
   let [keys, endpoints] = [0, 0];
   for (;;) {
@@ -60,7 +60,7 @@ const resealAll = async (deps: RotationDeps, context: CommandContext): Promise<R
   }
 };
 
-/** @returns how many were found, whether or not they were changed by somebody else meanwhile */
+/** @returns the number found, even if another process has resealed some meanwhile */
 const resealEndpoints = async (
   { store, pool, progress, master, clock }: RotationDeps,
   context: CommandContext,
@@ -80,7 +80,7 @@ const resealEndpoints = async (
   return left.length;
 };
 
-/** One at a time over all processes. */
+/** Runs work in one process at a time. */
 const alone = <T>(url: string, work: () => Promise<T>): Promise<T> =>
   onlyOne(url, 'rotation', work).catch((error: unknown) => {
     throw error instanceof AnotherRuns ? new RotationImpossible(error.message) : error;

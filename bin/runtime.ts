@@ -28,61 +28,61 @@ import { createWebhookQueue, type WebhookQueue } from '../read-api/webhook-queue
 import { tracedStore } from './tracing.ts';
 import { Unreachable } from './unreachable.ts';
 
-/** What every command and every role stands on. */
+/** The shared resources of every command and role. */
 export interface Runtime {
   readonly config: Config;
   readonly log: Logger;
   readonly clock: Clock;
   readonly dataDir: string;
   readonly databaseUrl: string;
-  /** Hot queries with named statements. */
+  /** For hot queries with named statements. */
   readonly pool: pg.Pool;
-  /** All other queries. */
+  /** For all other queries. */
   readonly db: DatabasePool;
   readonly store: EventStore;
-  /** The log for all projections and processors of this process. */
+  /** Shared by all projections and processors of this process. */
   readonly tail: Tail;
-  /** Whether other processes have to be notified of commits: yes, until the process knows better. */
+  /** Whether other processes need notifications of commits; true until the process knows better. */
   readonly peers: { present: () => boolean };
-  /** How many reads of the log have failed and were repeated. */
+  /** Number of failed and retried reads of the log. */
   readonly logStalls: () => number;
-  /** One for the whole process: two would be rivals for the same streams. */
+  /** One per process, because two batchers would cause conflicts on the same streams. */
   readonly intake: IntakeBatcher;
-  /** The same for webhook endpoints. */
+  /** One per process, as for the intake. */
   readonly endpoints: EndpointBatcher;
-  /** How far the read models are. */
+  /** Progress of the read models. */
   readonly progress: Progress;
-  /** How far the processors are. */
+  /** Progress of the processors. */
   readonly processed: Progress;
-  /** The keyed digest of an address, for stream names. */
+  /** Returns the keyed digest of an address, for stream names. */
   readonly digest: (ip: string) => string;
-  /** What the places in lists are signed with that callers hold. */
+  /** Signs the cursors of lists. */
   readonly cursors: Cursors;
-  /** What secrets are sealed under at rest. */
+  /** Seals secrets at rest. */
   readonly master: MasterKey;
-  /** What visitors' addresses and labels are sealed under. */
+  /** Seal visitors' addresses and labels. */
   readonly dayKeys: DayKeys;
-  /** When saved results were last asked for. */
+  /** Records when saved results were last asked for. */
   readonly lookupUses: LookupUses;
-  /** Places in the partners' queues of deliveries. */
+  /** Reserves slots in the partners' delivery queues. */
   readonly queue: WebhookQueue;
   close(): Promise<void>;
 }
 
-/** What a test puts in the place of the real thing. */
+/** Replacements for tests. */
 export interface Substitutes {
   readonly clock?: Clock;
-  /** Stands between the house and its event store: fails, hangs or counts what it is meant to. */
+  /** Wraps the event store to inject failures, hangs or counts. */
   readonly aroundStore?: (store: EventStore) => EventStore;
 }
 
-/** Its client takes a while to load, which only those should wait for who have an EventStoreDB. */
+/** Imported lazily, because the client is slow to load and only used with EVENTSTORE_URL. */
 const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
 
-/** A read of the log that is under way may take longer to end. */
+/** Time limit for a running read of the log at close. */
 const TAIL_MS = 2_000;
 
-/** `own`: a server; `join`: a command beside one, or by itself. */
+/** Opens the runtime. `own`: a server; `join`: a command, beside a server or alone. */
 export const openRuntime = async (
   config: Config,
   log: Logger,
@@ -95,7 +95,7 @@ export const openRuntime = async (
   const databaseUrl = config.DATABASE_URL ?? (postgres?.url as string);
   try {
     await migrate(databaseUrl).catch((error: unknown) => {
-      // A migration that failed is no matter of the address.
+      // A failed migration is not caused by the address.
       if (error instanceof MigrationError || !config.DATABASE_URL) throw error;
       throw new Unreachable('DATABASE_URL', databaseUrl, error);
     });
@@ -103,7 +103,7 @@ export const openRuntime = async (
       connectionString: databaseUrl,
       max: 10,
       application_name: 'doorplate',
-      // Claims, heartbeats and rates: what a crash of the server takes back is made again.
+      // Claims, heartbeats and rates can be made again after a server crash loses them.
       options: '-c synchronous_commit=off',
       connectionTimeoutMillis: 2_000,
       query_timeout: 4_500,
@@ -118,10 +118,7 @@ export const openRuntime = async (
     let stalls = 0;
     const onStall = (error: Error, after: Position | null): void => {
       stalls += 1;
-      log.warn(
-        { error: error.message, after: String(after) },
-        'the log could not be read on; it is read again',
-      );
+      log.warn({ error: error.message, after: String(after) }, 'the log could not be read; retry scheduled');
     };
     const bareStore = aroundStore(
       config.EVENTSTORE_URL

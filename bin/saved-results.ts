@@ -2,7 +2,7 @@ import { savedForReveal } from '../commands/lookup/saved-for-reveal.ts';
 import type { RevealResult } from '../domain/reveals/events.ts';
 import type { Runtime } from './runtime.ts';
 
-/** Finds what is saved of an address for a reveal, and notes that it was asked for. */
+/** Returns the saved result of an address for a reveal, and records its use. */
 export const savedResults =
   ({ store, digest, lookupUses }: Pick<Runtime, 'store' | 'digest' | 'lookupUses'>) =>
   async (ip: string, partnerId: string, at: number): Promise<RevealResult | null> => {

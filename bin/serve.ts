@@ -17,7 +17,7 @@ import { startWorkers, type Workers } from './workers.ts';
 
 export type Role = 'all' | 'api' | 'workers';
 
-/** `doorplate serve`: starts the parts of a role from top to bottom; a signal ends them in reverse. */
+/** Runs `doorplate serve`: starts the parts of a role in order; a signal ends them in reverse. */
 export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> => {
   const config = loadConfig(env);
   const log = createLogger({ level: config.LOG_LEVEL, destination: 'stderr' });
@@ -28,7 +28,7 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   const runtime = await openRuntime(config, log, 'own');
   shutdown.register('stores', runtime.close);
   const problem = await eventStoreProblem(config, runtime.store);
-  if (problem !== null) log.error(`${problem.message}; the service goes on trying`);
+  if (problem !== null) log.error(`${problem.message}; the service keeps trying`);
   const { databaseUrl: url, clock } = runtime;
   const leases = await enterLeases({ url, role, clock, log });
   shutdown.register('leases', leases.stop);
@@ -97,7 +97,7 @@ const readiness = async ({ pool, store }: Runtime, workers: Workers | null, serv
   return { ready: problems.length === 0, problems };
 };
 
-/** What a newcomer tries first. The only place where a key is ever printed, and once. */
+/** Prints a first request for the demo. The only code that prints a key, and only once. */
 const greet = (url: string, { file, newKey }: Demo): void => {
   const header =
     newKey === null ? '"Authorization: Bearer $DOORPLATE_API_KEY"' : `'Authorization: Bearer ${newKey}'`;

@@ -10,13 +10,13 @@ import { createClues } from '../read-api/signals.ts';
 import { signalsHandler } from '../write-api/signals.ts';
 import type { Runtime } from './runtime.ts';
 
-/** A sender waits so long to be told exactly which of its clues were new. */
+/** Time limit for finding out exactly which of a sender's clues were new. */
 const OWN_WRITE_MS = 2_000;
-/** An answer waits so long for its clues. */
+/** Time limit for adding clues to a lookup's response. */
 const CLUES_MS = 200;
 const CONNECTIONS = 2;
 
-/** What takes clues from another system of the operator. */
+/** Creates the intake of clues from another system of the operator. */
 export const signalsIntake = (
   { store, clock, pool, progress, dayKeys: keys, digest }: Runtime,
   metrics?: Metrics,
@@ -38,7 +38,7 @@ export interface Clues {
   close(): Promise<void>;
 }
 
-/** What lookups of enabled keys are told: over connections of its own, and not for long. */
+/** Opens the clues for lookups of enabled keys, on separate connections with a short time limit. */
 export const openClues = (
   { databaseUrl, dayKeys, clock, log }: Pick<Runtime, 'databaseUrl' | 'dayKeys' | 'clock' | 'log'>,
   metrics?: Metrics,

@@ -6,18 +6,17 @@ import { GROUP_NAMES } from './groups.ts';
 import { CONSUMERS } from './retention.ts';
 import type { Runtime } from './runtime.ts';
 
-/** What the look is at. */
-type StoresLookedAt = Pick<Runtime, 'pool' | 'store' | 'config'>;
-type Watched = StoresLookedAt & Pick<Runtime, 'clock' | 'logStalls'>;
-type LeasesLookedAt = Pick<Leases, 'processId' | 'states'>;
+type MeasuredStores = Pick<Runtime, 'pool' | 'store' | 'config'>;
+type Measured = MeasuredStores & Pick<Runtime, 'clock' | 'logStalls'>;
+type MeasuredLeases = Pick<Leases, 'processId' | 'states'>;
 
-/** Prometheus gives up after ten seconds, and with the stores' state everything else would be lost to it. */
-const LOOK_MS = 2_000;
+/** Prometheus gives up after ten seconds and would then lose all metrics. */
+const MEASURE_MS = 2_000;
 
-/** Has `/metrics` tell how things stand, whichever process is asked. */
+/** Adds the metrics of the whole installation, the same in every process. */
 export const watchState = (
-  runtime: Watched,
-  leases: LeasesLookedAt,
+  runtime: Measured,
+  leases: MeasuredLeases,
   { registry }: Pick<Metrics, 'registry'>,
 ): void => {
   createStateMetrics(
@@ -37,8 +36,8 @@ export const watchState = (
 };
 
 const measure = async (
-  { pool, store, config }: StoresLookedAt,
-  leases: LeasesLookedAt,
+  { pool, store, config }: MeasuredStores,
+  leases: MeasuredLeases,
 ): Promise<StateOfThings> => {
   const ceilings = [config.WEBHOOK_QUEUE_PER_PARTNER, config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER];
   const consumers = [CONSUMERS.projections, CONSUMERS.processors];
@@ -60,8 +59,8 @@ const measure = async (
   };
 };
 
-/** Empty while no heartbeat gets through. */
-const leadsOf = ({ processId, states }: LeasesLookedAt): StateOfThings['leads'] => {
+/** Returns an empty list while heartbeats fail. */
+const leadsOf = ({ processId, states }: MeasuredLeases): StateOfThings['leads'] => {
   const known = states();
   if (known === null) return [];
   return GROUP_NAMES.map((name) => {
@@ -70,10 +69,10 @@ const leadsOf = ({ processId, states }: LeasesLookedAt): StateOfThings['leads'] 
   });
 };
 
-/** undefined: no answer, or none soon. */
+/** Returns undefined after a failure or a time limit. */
 const inTime = async <T>(asked: Promise<T>): Promise<T | undefined> => {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), LOOK_MS);
+  const timer = setTimeout(() => resolve(undefined), MEASURE_MS);
   return Promise.race([asked, late])
     .catch(() => undefined)
     .finally(() => clearTimeout(timer));

@@ -3,7 +3,7 @@ import type { Config } from '../platform/config.ts';
 import type { Logger } from '../platform/log.ts';
 import { inSpan, isTracing, type SpanOf, traceparent, useTracing } from '../platform/spans.ts';
 
-/** Begins to trace where an exporter is configured, and tells how to end it; else nothing of it is loaded. */
+/** Starts tracing if an exporter is configured. @returns the function that ends it */
 export const startTracing = async (config: Config, log: Logger): Promise<() => Promise<void>> => {
   const endpoint = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
   if (endpoint === undefined || config.OTEL_SDK_DISABLED) return async () => undefined;
@@ -16,7 +16,7 @@ export const startTracing = async (config: Config, log: Logger): Promise<() => P
   };
 };
 
-/** The store with a span around each append and read that is a part of something. As it is where nothing is traced. */
+/** Adds a span to each append and read with a parent span; returns the store itself while tracing is off. */
 export const tracedStore = (store: EventStore, system: 'postgresql' | 'eventstoredb'): EventStore => {
   if (!isTracing()) return store;
   const span =
@@ -46,7 +46,7 @@ export const tracedStore = (store: EventStore, system: 'postgresql' | 'eventstor
   };
 };
 
-/** The span is that of the whole reading, with what the reader does between two events. */
+/** The span covers the whole read, including the consumer's work between events. */
 async function* reading(
   events: AsyncIterable<RecordedEvent>,
   of: () => SpanOf,
@@ -65,5 +65,5 @@ async function* reading(
   }
 }
 
-/** What a stream is of, without whom: `enrichment`, `tab`. */
+/** Returns the kind of a stream without its id: `enrichment`, `tab`. */
 const kindOf = (stream: string): string => stream.slice(0, stream.indexOf('-'));

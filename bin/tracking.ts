@@ -28,7 +28,7 @@ export interface TrackingDeps {
   readonly trackers: TrackerDirectory;
   readonly trackerRefusal: RevealDeps['trackerRefusal'];
   readonly collectsOn: ServedHosts['collectsOn'];
-  /** Waits for the read models of sessions and reveals; for so long as a caller may wait for a page. */
+  /** Waits for the read models of sessions and reveals, with the time limit of a page. */
   readonly caughtUp: () => Promise<boolean>;
   readonly countCapture: (trackerId: string) => Promise<void>;
   readonly countCall: (
@@ -39,7 +39,7 @@ export interface TrackingDeps {
   readonly metrics: Metrics | undefined;
 }
 
-/** What pixels send, and what partners read of it. */
+/** Builds the routes of the pixel, and those with which partners read sessions and reveals. */
 export const buildTracking = async ({ runtime, limiter, ...parts }: TrackingDeps): Promise<Route[]> => {
   const { config, clock, pool, db, store, digest, dayKeys, cursors, queue } = runtime;
   const { trackers, collectsOn, caughtUp, countCapture, countCall, metrics } = parts;
@@ -61,7 +61,7 @@ export const buildTracking = async ({ runtime, limiter, ...parts }: TrackingDeps
       collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
       countryOf: await createCountries(config.COUNTRY_MMDB),
-      // By a digest: the name may be written down.
+      // A digest, because rate names may be stored.
       admitVisitor: (ip) =>
         limiter.admit(`${VISITOR_RATES}${digest(networkOf(ip))}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
       admitCapture: createCaptureRates(config, limiter, clock, sharedNotes(pool, 'captures', MINUTE)),
@@ -91,6 +91,6 @@ export const buildTracking = async ({ runtime, limiter, ...parts }: TrackingDeps
 };
 
 const receiptOf = ({ requested, completed }: Reveal): Receipt => {
-  if (!requested) throw new TypeError('a reveal that nobody asked for');
+  if (!requested) throw new TypeError('a reveal without a request has no receipt');
   return { ...requested, completed };
 };

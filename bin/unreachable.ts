@@ -1,14 +1,14 @@
 import type { EventStore } from '../event-store/port.ts';
 import type { Config } from '../platform/config.ts';
 
-/** A store that a variable names cannot be used: one line with the variable, the address and the cause. */
+/** A configured store cannot be used. The message is one line with the variable, the address and the cause. */
 export class Unreachable extends Error {
   constructor(variable: string, url: string, cause: unknown) {
     super(`${variable}: ${addressOf(url)} cannot be used: ${causeOf(cause)}`, { cause });
   }
 }
 
-/** Asks the event store a question, where a variable names one. @returns what is wrong with it; null: it answers */
+/** Queries the event store if one is configured. @returns the problem; null if it answers */
 export const eventStoreProblem = async (
   { EVENTSTORE_URL: url }: Pick<Config, 'EVENTSTORE_URL'>,
   store: Pick<EventStore, 'head'>,
@@ -20,12 +20,12 @@ export const eventStoreProblem = async (
   );
 };
 
-/** The address without credentials, and without parameters but the host of a PostgreSQL socket. */
+/** Returns a URL without credentials, and without parameters except the host of a PostgreSQL socket. */
 export const addressOf = (url: string): string => {
   const [, scheme = '', rest = ''] = /^([a-z+]+:\/\/)(.*)$/i.exec(url) ?? [];
-  const [place = '', query = ''] = rest.split('?', 2);
+  const [authority = '', query = ''] = rest.split('?', 2);
   const socket = new URLSearchParams(query).get('host');
-  return `${scheme}${place.slice(place.lastIndexOf('@') + 1)}${socket === null ? '' : `?host=${socket}`}`;
+  return `${scheme}${authority.slice(authority.lastIndexOf('@') + 1)}${socket === null ? '' : `?host=${socket}`}`;
 };
 
 const HINTS: readonly [RegExp, string][] = [
@@ -39,7 +39,7 @@ const HINTS: readonly [RegExp, string][] = [
   ],
 ];
 
-/** The innermost cause in one line: wrappers say less than what they wrap. */
+/** Returns the innermost cause in one line, because wrappers say less. */
 const causeOf = (error: unknown): string => {
   let inner = error;
   while (inner instanceof Error && (inner.cause ?? firstOf(inner))) inner = inner.cause ?? firstOf(inner);
@@ -51,5 +51,5 @@ const causeOf = (error: unknown): string => {
   return hint === undefined ? text : `${text} (${hint})`;
 };
 
-/** A name with several addresses fails with an error for each. */
+/** A name with several addresses fails with one error for each. */
 const firstOf = (error: Error): unknown => (error instanceof AggregateError ? error.errors[0] : undefined);

@@ -18,7 +18,7 @@ import { savedResults } from './saved-results.ts';
 export type RevealableSessions = ReturnType<typeof createRevealableSessions>;
 
 export interface Telling {
-  /** A reveal waits for the result of an address, which may have come before that. */
+  /** Called when a reveal waits for an address, whose result may have arrived before. */
   readonly onAwaited: (ip: string, digest: string) => Promise<void>;
   readonly jobs: readonly Job[];
   readonly queueing: FollowingProcessor;
@@ -27,7 +27,7 @@ export interface Telling {
 
 const APPLIED_MS = 4_000;
 
-/** Queues what endpoints are told of, and completes pending reveals that somebody is told of. */
+/** Builds the queueing of webhook events and the completion of pending reveals that an endpoint subscribes to. */
 export const buildWebhookNotifications = (runtime: Runtime, sessions: RevealableSessions): Telling => {
   const { store, pool, clock, dayKeys, progress, queue } = runtime;
   const applied = (names: readonly string[], position: Position): Promise<boolean> =>
@@ -55,7 +55,7 @@ export const buildWebhookNotifications = (runtime: Runtime, sessions: Revealable
   };
   return {
     onAwaited: async (ip, digestOfIp) => {
-      // For any partner alike: whether something is saved does not depend on who asks.
+      // Without a partner, because the existence of a result does not depend on who asks.
       const saved = await revealing.savedResult(ip, '', clock.now());
       if (saved !== null) await completeRevealsOf(completing, digestOfIp);
     },

@@ -21,15 +21,15 @@ import type { Runtime } from './runtime.ts';
 
 export interface WebhooksDeps {
   readonly runtime: Runtime;
-  /** Whether the partner has that tracker, not deleted. */
+  /** Returns whether the partner has that tracker, not deleted. */
   readonly trackerKnown: (partnerId: string, trackerId: string) => Promise<boolean>;
-  /** Waits until these read models have all that the store has now, or a time limit is over. */
+  /** Waits until these read models have the store's current head, with a time limit. */
   readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
-  /** Waits until these read models have a caller's own write, or a short time is over. */
+  /** Waits briefly until these read models have a caller's own write. */
   readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
 }
 
-/** Endpoints of webhooks, and what became of their deliveries. */
+/** Builds the routes of webhook endpoints and their deliveries. */
 export const buildWebhooks = ({ runtime, ...parts }: WebhooksDeps): Route[] => {
   const { config, clock, db, store, endpoints, master, dayKeys, queue } = runtime;
   const commands = createEndpointCommands({

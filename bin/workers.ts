@@ -34,19 +34,16 @@ import type { Runtime } from './runtime.ts';
 import { buildWebhookNotifications } from './webhook-notifications.ts';
 
 const CAUGHT_UP_MS = 4_000;
-/** How long a stop waits for each part. */
+/** Time limit of stopping each part. */
 const PART_MS = 5_000;
 
 export interface Workers {
-  /** Projections and processors that an event has stopped. */
+  /** Returns the projections and processors that a poison event has stopped. */
   stopped(): readonly string[];
   close(): Promise<void>;
 }
 
-/**
- * Projections, processors and what is periodic. Any number of processes may run them. `makeChain`: where the
- * providers come from.
- */
+/** Starts projections, processors and scheduled jobs; any number of processes may. `makeChain`: builds the providers. */
 export const startWorkers = async (
   runtime: Runtime,
   leases: Leases,
@@ -182,7 +179,7 @@ export const startWorkers = async (
   return {
     stopped: () => [...stopped],
     close: async () => {
-      // Side by side, so that one that hangs leaves the others their time.
+      // Concurrently, so that a hanging part does not use up the others' time.
       const parts = [due.close(), attempts.stop(), delivering.stop(), domains.stop()];
       await Promise.allSettled(parts.map((part) => endsWithin(part, PART_MS)));
       await chain.close();

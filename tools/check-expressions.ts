@@ -1,7 +1,6 @@
 /**
- * Finds regular expressions whose time grows faster than the text that they are tested on: a caller's header or field
- * must not decide how long the event loop is busy. Checks every literal outside tests; `new RegExp` is refused, because
- * its source is not in the code. Run by `npm run check`.
+ * Finds regular expressions with superlinear time, because a caller's header or field must not block the event loop.
+ * Checks every literal outside tests and rejects `new RegExp`, whose source is not in the code. Part of `npm run check`.
  */
 import { glob, readFile } from 'node:fs/promises';
 import { parse } from '@swc/core';
@@ -23,7 +22,7 @@ const shippedFiles = async (): Promise<string[]> => {
   return files.sort();
 };
 
-/** Every expression of a file, `null` where one is built at run time. */
+/** Returns the expressions of a file, `null` for one that is built at run time. */
 const expressionsOf = async (file: string): Promise<(Expression | null)[]> => {
   const module = await parse(await readFile(file, 'utf8'), { syntax: 'typescript', target: 'esnext' });
   const found: (Expression | null)[] = [];

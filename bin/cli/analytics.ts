@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { GrantRefused, grantAnalyst, revokeAnalyst } from '../../analytics/analysts.ts';
 import { print } from './print.ts';
-import { Refused, withFoundation } from './session.ts';
+import { Refused, withRuntime } from './session.ts';
 
-/** `doorplate analytics grant|revoke`. */
+/** Adds `doorplate analytics grant|revoke`. */
 export const addAnalyticsCommands = (program: Command): void => {
   const analytics = program
     .command('analytics')
@@ -16,7 +16,7 @@ export const addAnalyticsCommands = (program: Command): void => {
     )
     .option('--json', 'print JSON', false)
     .action((user: string, { json }: { json: boolean }) =>
-      withFoundation(async ({ databaseUrl }) => {
+      withRuntime(async ({ databaseUrl }) => {
         const { granted, notes } = await grantAnalyst(databaseUrl, user).catch(refused);
         print(granted, json);
         for (const note of notes) process.stderr.write(`doorplate: ${note}\n`);
@@ -28,7 +28,7 @@ export const addAnalyticsCommands = (program: Command): void => {
     .description('take it back; a user that grant made is dropped')
     .option('--json', 'print JSON', false)
     .action((user: string, { json }: { json: boolean }) =>
-      withFoundation(async ({ databaseUrl }) =>
+      withRuntime(async ({ databaseUrl }) =>
         print(await revokeAnalyst(databaseUrl, user).catch(refused), json),
       ),
     );

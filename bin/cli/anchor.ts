@@ -8,13 +8,13 @@ import type { Runtime } from '../runtime.ts';
 import { partnerOf } from './partner.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
-/** How long processors and projections may take to come to the log's head. */
+/** Time limit for processors and projections to reach the log's head, milliseconds. */
 export const PATIENCE_MS = 30_000;
 
-/** Where no server runs, the command bills what has completed. */
+/** The processors that the command runs if no server does. */
 export const billing = ({ store, clock }: Runtime) => [billCompletedReveals(store, clock)];
 
-/** `doorplate audit anchor`. */
+/** Adds `doorplate audit anchor`. */
 export const addAnchorCommand = (audit: Command): void => {
   audit
     .command('anchor')
@@ -44,10 +44,7 @@ const partnersOf = async (session: Session, named: string | undefined): Promise<
   return (await listPartners(session.db)).map(({ partner_id }) => partner_id);
 };
 
-/**
- * Reads what `--anchor` names: a digest of 64 hexadecimal digits, or a file of anchors, one a line.
- * @throws InvalidArgumentError when it is neither
- */
+/** Parses `--anchor`: a digest of 64 hexadecimal digits, or a file of anchors, one per line. @throws InvalidArgumentError */
 export const anchorsFrom = (text: string): string | readonly Anchor[] => {
   if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
   let lines: string[];

@@ -21,7 +21,7 @@ const monthFrom = (text: string): string => {
   throw new InvalidArgumentError('not a month as YYYY-MM');
 };
 
-/** `doorplate audit billing|anchor`. */
+/** Adds `doorplate audit billing|anchor`. */
 export const addAuditCommands = (program: Command): void => {
   const audit = program.command('audit').description('proofs that the books are right');
   addAnchorCommand(audit);
@@ -68,7 +68,7 @@ const auditUpToDate = (
     ...(anchor === undefined ? {} : anchorsOf(anchor, partnerId)),
   });
 
-/** @throws Refused when none of the anchors is the partner's: nothing would be checked */
+/** Selects the partner's anchors. @throws Refused if there is none, because nothing would be checked */
 const anchorsOf = (anchor: string | readonly Anchor[], partnerId: string) => {
   if (typeof anchor === 'string') return { digest: anchor };
   const anchors = anchor.filter(({ partner_id }) => partner_id === partnerId);
@@ -87,7 +87,7 @@ const printReport = (report: BillingAudit['report'], { json, csv }: AuditOptions
   }
 };
 
-/** The months to stdout, so that they are a table of their own; the differences to stderr. */
+/** Prints months to stdout, so that they form a CSV table, and differences to stderr. */
 const printCsv = ({ months, differences }: BillingAudit['report']): void => {
   const rows = months.map((month) => Object.values(month).join(','));
   process.stdout.write(`${['month,entries,units,head_digest', ...rows].join('\n')}\n`);

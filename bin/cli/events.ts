@@ -3,7 +3,7 @@ import { maskEvent } from '../../domain/mask-event.ts';
 import type { EventStore, Position, RecordedEvent } from '../../event-store/port.ts';
 import type { Runtime } from '../runtime.ts';
 import { writeOut } from './print.ts';
-import { Refused, withFoundation, withSession } from './session.ts';
+import { Refused, withRuntime, withSession } from './session.ts';
 import { unseal } from './unseal.ts';
 
 interface Shown {
@@ -34,7 +34,7 @@ const positionFrom = (text: string): Position => {
   throw new InvalidArgumentError('not a position in the log');
 };
 
-/** `doorplate events show|tail`. */
+/** Adds `doorplate events show|tail`. */
 export const addEventsCommands = (program: Command): void => {
   const events = program.command('events').description('what is written down, for operators and auditors');
   const shown = (command: Command): Command =>
@@ -47,7 +47,7 @@ export const addEventsCommands = (program: Command): void => {
     .option('--limit <n>', 'at most so many events', whole)
     .option('--backwards', 'the newest first', false)
     .action((stream: string, options: ShowOptions) =>
-      withFoundation((runtime) => show(runtime, stream, options)),
+      withRuntime((runtime) => show(runtime, stream, options)),
     );
 
   shown(events.command('tail').description('the log as it goes on, until Ctrl-C, personal data masked'))
@@ -98,7 +98,7 @@ const tail = async (runtime: Runtime, options: TailOptions): Promise<void> => {
   }
 };
 
-/** @returns whether anybody still listens */
+/** Prints an event. @returns false if the reader of stdout has closed it */
 const say = async ({ dayKeys }: Runtime, event: RecordedEvent, { json, unmask }: Shown): Promise<boolean> => {
   const { stream, revision, type, id, position } = event;
   const opened = unmask ? await unseal(dayKeys, event).catch(() => event.data) : event.data;

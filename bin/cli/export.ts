@@ -23,7 +23,7 @@ const rowsFrom = (text: string): number => {
   throw new InvalidArgumentError('not a whole number from 1');
 };
 
-/** `doorplate export VIEW`. */
+/** Adds `doorplate export VIEW`. */
 export const addExportCommand = (program: Command): void => {
   program
     .command('export <view>')

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 
-/** A date, or a time with its zone, in ISO 8601. @throws InvalidArgumentError */
+/** Parses an ISO 8601 date, or a time with its zone. @throws InvalidArgumentError */
 export const instant = (text: string): string => {
   const day = text.slice(0, 10);
   const real = !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);

@@ -48,7 +48,7 @@ const keyOf = async ({ db, store, projected }: Session, keyId: string) => {
   return key;
 };
 
-/** `doorplate key create|list|update|revoke`. */
+/** Adds `doorplate key create|list|update|revoke`. */
 export const addKeyCommands = (program: Command): void => {
   const key = program.command('key').description('API keys of partners');
 
@@ -67,7 +67,7 @@ export const addKeyCommands = (program: Command): void => {
           by: 'operator',
         } as const;
         const made = await createKey(session.store, wanted, session.context).catch((error: unknown) => {
-          // Never lose a key that may stand: the same one again would change nothing.
+          // The key may be stored; printing it makes a retry with the same key possible.
           process.stderr.write(`doorplate: it is not known whether this key stands: ${wanted.api_key}\n`);
           throw error;
         });

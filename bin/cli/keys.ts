@@ -4,10 +4,10 @@ import { RotationImpossible, rotateMaster } from '../rotate-master.ts';
 import { print } from './print.ts';
 import { Refused, withSession } from './session.ts';
 
-/** Longer than any request or append takes: what a process was about to write is written. */
+/** Longer than any request or append, so that running processes have finished writing under the previous key. */
 const SETTLE_MS = 15_000;
 
-/** `doorplate keys rotate-master`. */
+/** Adds `doorplate keys rotate-master`. */
 export const addMasterKeyCommands = (program: Command): void => {
   program
     .command('keys')

@@ -4,7 +4,7 @@ import { readSaved } from '../../read-api/lookup-rows.ts';
 import { print } from './print.ts';
 import { Refused, withSession } from './session.ts';
 
-/** `doorplate lookup IP`: what is saved of an address, with the providers that said it. Starts no work. */
+/** Adds `doorplate lookup IP`, which prints the saved result with its providers and starts no enrichment. */
 export const addLookupCommand = (program: Command): void => {
   program
     .command('lookup <ip>')

@@ -6,7 +6,7 @@ import { allowance, given, NO_CAP, wholeFrom } from './limit-options.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
-/** The partner of this id or name. @throws Refused when there is none */
+/** Finds a partner by id or name. @throws Refused if there is none */
 export const partnerOf = async ({ db, store, projected }: Session, idOrName: string) => {
   await projected(await store.head());
   const partner = await findPartner(db, idOrName);
@@ -49,7 +49,7 @@ const ceilingsIn = (options: CeilingOptions): Partial<Ceilings> =>
     company_signals: options.companySignals,
   });
 
-/** `doorplate partner create|update|list`. */
+/** Adds `doorplate partner create|update|list`. */
 export const addPartnerCommands = (program: Command): void => {
   const partner = program.command('partner').description('partner accounts');
 

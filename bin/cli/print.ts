@@ -1,4 +1,4 @@
-/** Prints a result as JSON with `--json`, else as a table or as `name  value` lines. */
+/** Prints a result as JSON with `--json`, otherwise as a table or as `name  value` lines. */
 export const print = (value: object, json: boolean): void => {
   process.stdout.write(`${json ? JSON.stringify(value) : text(value)}\n`);
 };
@@ -35,7 +35,7 @@ const table = (rows: readonly Record<string, unknown>[]): string => {
 
 let ended = false;
 
-/** Writes as fast as whoever reads it takes it. @returns false once nobody reads any more, as after `| head` */
+/** Writes with backpressure. @returns false once the reader has closed stdout, as after `| head` */
 export const writeOut = async (text: string): Promise<boolean> => {
   if (ended) return false;
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined);

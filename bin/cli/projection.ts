@@ -8,7 +8,7 @@ import { Refused, withSession } from './session.ts';
 const NAMES = allProjections.map(({ name }) => name);
 const SAVED_MS = 1_000;
 
-/** The process that leads each group, by its role and id. */
+/** Selects the process that leads each group, by role and id. */
 const LEADERS = `
   select l.name, p.role || ' ' || p.process_id as leader
   from work.lease l join work.process p on p.process_id = l.process_id`;
@@ -18,7 +18,7 @@ const groupOf = (projection: string): string =>
     projections.some(({ name }: { readonly name: string }) => name === projection),
   )?.name ?? '';
 
-/** `doorplate projection list|rebuild`. */
+/** Adds `doorplate projection list|rebuild`. */
 export const addProjectionCommands = (program: Command): void => {
   const projection = program.command('projection').description('read models');
 
@@ -29,7 +29,7 @@ export const addProjectionCommands = (program: Command): void => {
     .action(({ json }: { json: boolean }) =>
       withSession(async ({ pool, store, progress }) => {
         const head = await store.head();
-        // Checkpoints are saved a moment later than they are reached, unless somebody waits for them.
+        // Checkpoints are saved with a delay unless a caller waits for them.
         await progress.reached(NAMES, head, SAVED_MS);
         const { rows } = await pool.query(
           'select name, position, stopped_by from read.projection order by name',
@@ -69,7 +69,7 @@ export const addProjectionCommands = (program: Command): void => {
         const { store, databaseUrl: url } = session;
         const projections = allProjections.filter((one) => all || one.name === name);
         if (projections.length === 0) throw new Refused(`projection_not_found: ${name}`);
-        // A sweep that was killed has deleted what it has not told of: only its rows still know.
+        // A killed sweep may have deleted streams without appending their expiry; only the current rows still list them.
         await sweepToEnd(session);
         const started = performance.now();
         const { events, position } = await rebuild({ store, url, projections, onWaiting });

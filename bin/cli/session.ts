@@ -10,23 +10,23 @@ import { leadGroups } from '../groups.ts';
 import { openRuntime, type Runtime } from '../runtime.ts';
 import { eventStoreProblem } from '../unreachable.ts';
 
-/** A refusal or a difference found: one line for the operator, exit 1. */
+/** A refusal, or a difference that was found: one line for the operator, exit code 1. */
 export class Refused extends Error {}
 
-/** What a command works with, beside a running server or by itself. */
+/** The environment of a command, beside a running server or alone. */
 export interface Session extends Runtime {
   readonly context: CommandContext;
-  /** Waits until a read model has the position, to read from it. @throws Refused when it does not get there */
+  /** Waits until a read model has the position. @throws Refused after a time limit */
   projected(position: Position | null, name?: string): Promise<void>;
-  /** The same after a write, which is accepted however late the read models are: then a line says so. */
+  /** Does the same after a write, which is accepted even if the read model is late; then it prints a note. */
   shown(position: Position | null): Promise<void>;
 }
 
 const PROJECTED_MS = 30_000;
 const SHOWN_MS = 10_000;
 
-/** Opens the stores, runs `work`, and closes everything again. */
-export const withFoundation = async <T>(work: (runtime: Runtime) => Promise<T>): Promise<T> => {
+/** Opens the stores, runs `work`, and closes everything. */
+export const withRuntime = async <T>(work: (runtime: Runtime) => Promise<T>): Promise<T> => {
   const log = createLogger({ level: process.env.LOG_LEVEL ?? 'warn', destination: 'stderr' });
   const runtime = await openRuntime(loadConfig(process.env), log, 'join');
   try {
@@ -38,16 +38,16 @@ export const withFoundation = async <T>(work: (runtime: Runtime) => Promise<T>):
   }
 };
 
-/** The processors that a command needs where no server runs. */
+/** The processors that a command runs if no server does. */
 type ProcessorsOf = (runtime: Runtime) => readonly FollowingProcessor[];
 
-/** The same, and brings the read models up to date meanwhile. */
+/** Does the same, and keeps the read models up to date meanwhile. */
 export const withSession = <T>(
   work: (session: Session) => Promise<T>,
   processorsOf: ProcessorsOf = () => [],
-): Promise<T> => withFoundation((runtime) => inSession(runtime, work, processorsOf));
+): Promise<T> => withRuntime((runtime) => inSession(runtime, work, processorsOf));
 
-/** Of what an operator asks for: it begins with the command. */
+/** Makes the context of an operator's command, which starts its own correlation. */
 export const commandContext = (clock: Runtime['clock']): CommandContext => {
   const id = uuid();
   return { correlationId: id, causationId: id, at: clock.now() };

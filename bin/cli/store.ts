@@ -7,9 +7,9 @@ import { DumpError, dumpTo, loadFrom } from '../../platform/dump.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { createLogger } from '../../platform/log.ts';
 import { print } from './print.ts';
-import { commandContext, Refused, withFoundation } from './session.ts';
+import { commandContext, Refused, withRuntime } from './session.ts';
 
-/** `doorplate store new-epoch`, `dump` and `load`. */
+/** Adds `doorplate store new-epoch`, `dump` and `load`. */
 export const addStoreCommands = (program: Command): void => {
   const store = program.command('store').description('the event store');
   store
@@ -34,7 +34,7 @@ export const addStoreCommands = (program: Command): void => {
     )
     .option('--json', 'print JSON', false)
     .action(({ json }: { json: boolean }) =>
-      withFoundation(async ({ store, clock }) => {
+      withRuntime(async ({ store, clock }) => {
         const begun = await beginEpoch(store, commandContext(clock));
         if (!begun.ok) throw new Refused('the event store is empty: restore it first');
         const { epoch_id, after } = begun.value;
@@ -51,7 +51,7 @@ const makeNewFolder = (folder: string): void => {
   }
 };
 
-/** Opens the database alone: no migration runs, and no key is made. */
+/** Opens only the database: runs no migration and creates no key. */
 const withDatabase = async <T>(mode: 'own' | 'join', work: (url: string) => Promise<T>): Promise<T> => {
   const { DATABASE_URL, DATA_DIR } = loadConfig(process.env);
   const log = createLogger({ level: process.env.LOG_LEVEL ?? 'warn', destination: 'stderr' });

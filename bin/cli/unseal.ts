@@ -6,7 +6,7 @@ import type { DayKeys } from '../../platform/day-keys.ts';
 
 const GONE = '(its key is gone)';
 
-/** An event's data with what is sealed under a day's key opened, as long as that key is kept. */
+/** Opens the sealed parts of an event's data while the key of their day exists. */
 export const unseal = async (
   dayKeys: DayKeys,
   stored: { readonly type: string; readonly data: object },

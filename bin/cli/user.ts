@@ -7,7 +7,7 @@ import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
-/** @returns a password that its user must change before anything else */
+/** @returns a password that the user must change first */
 const giveFirstPassword = async ({ pool, clock }: Session, userId: string): Promise<string> => {
   const password = newPassword();
   const hash = await hashPassword(password);
@@ -15,7 +15,7 @@ const giveFirstPassword = async ({ pool, clock }: Session, userId: string): Prom
   return password;
 };
 
-/** `doorplate user create|list|reset-password|remove`. */
+/** Adds `doorplate user create|list|reset-password|remove`. */
 export const addUserCommands = (program: Command): void => {
   const user = program.command('user').description('users of the dashboard');
 
