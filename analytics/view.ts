@@ -50,6 +50,6 @@ export const findView = async (db: pg.ClientBase, name: string): Promise<View> =
 
 const typeOf = (view: string, column: string, type: string): ColumnType => {
   const known = TYPES[type];
-  if (!known) throw new Error(`${view}.${column} is of type ${type}, which no file format has been told of`);
+  if (!known) throw new Error(`${view}.${column} is of type ${type}, which no export format supports`);
   return known;
 };

@@ -9,7 +9,7 @@ import type { Runtime } from './runtime.ts';
 
 /** An audit of a small ledger ends within this time; otherwise the page shows it as running. */
 const MOMENT_MS = 3_000;
-const PATIENCE_MS = 30_000;
+const MAX_WAIT_MS = 30_000;
 /** Minimum interval between audits of a partner: the longer of a fixed time and a multiple of the last audit. */
 const REST_MS = 10 * MINUTE;
 const REST_TIMES = 10;
@@ -42,7 +42,7 @@ export const dashboardAudits = (
   };
 
   const audit = async (partnerId: string, began: Date): Promise<void> => {
-    const report = await auditBilling(paced, { partnerId, patienceMs: PATIENCE_MS })
+    const report = await auditBilling(paced, { partnerId, patienceMs: MAX_WAIT_MS })
       .then((audited) => audited.report)
       .catch((error: Error) => {
         log.error({ error: error.message }, 'billing audit failed; no verdict is stored');

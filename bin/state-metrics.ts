@@ -43,7 +43,7 @@ const measure = async (
   const consumers = [CONSUMERS.projections, CONSUMERS.processors];
   const [head, positions, fill] = await Promise.all([
     inTime(store.head()),
-    inTime(pool.query<{ name: string; position: string | null }>(PLACES, consumers)),
+    inTime(pool.query<{ name: string; position: string | null }>(POSITIONS, consumers)),
     inTime(pool.query<{ fill: number }>(FILL, ceilings)),
   ]);
   return {
@@ -78,7 +78,7 @@ const inTime = async <T>(asked: Promise<T>): Promise<T | undefined> => {
     .finally(() => clearTimeout(timer));
 };
 
-const PLACES = `
+const POSITIONS = `
   select 'projection ' || n.name as name, c.position
   from unnest($1::text[]) as n (name) left join read.projection c on c.name = n.name
   union all

@@ -17,7 +17,7 @@ import { savedResults } from './saved-results.ts';
 
 export type RevealableSessions = ReturnType<typeof createRevealableSessions>;
 
-export interface Telling {
+export interface WebhookNotifications {
   /** Called when a reveal waits for an address, whose result may have arrived before. */
   readonly onAwaited: (ip: string, digest: string) => Promise<void>;
   readonly jobs: readonly Job[];
@@ -28,7 +28,10 @@ export interface Telling {
 const APPLIED_MS = 4_000;
 
 /** Builds the queueing of webhook events and the completion of pending reveals that an endpoint subscribes to. */
-export const buildWebhookNotifications = (runtime: Runtime, sessions: RevealableSessions): Telling => {
+export const buildWebhookNotifications = (
+  runtime: Runtime,
+  sessions: RevealableSessions,
+): WebhookNotifications => {
   const { store, pool, clock, dayKeys, progress, queue } = runtime;
   const applied = (names: readonly string[], position: Position): Promise<boolean> =>
     progress.reached(names, position, APPLIED_MS);
@@ -55,7 +58,7 @@ export const buildWebhookNotifications = (runtime: Runtime, sessions: Revealable
   };
   return {
     onAwaited: async (ip, digestOfIp) => {
-      // Without a partner, because the existence of a result does not depend on who asks.
+      // Without a partner, because the existence of a result is the same for all partners.
       const saved = await revealing.savedResult(ip, '', clock.now());
       if (saved !== null) await completeRevealsOf(completing, digestOfIp);
     },

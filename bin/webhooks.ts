@@ -62,7 +62,7 @@ export const buildWebhooks = ({ runtime, ...parts }: WebhooksDeps): Route[] => {
   ];
 };
 
-/** Spec, Limits; what is not configured is fixed there. */
+/** Spec, Limits, which also fixes the limits that are not configured. */
 const limitsOf = (config: Runtime['config']): WebhookLimits => ({
   endpoints: config.WEBHOOKS_PER_PARTNER,
   management_per_minute: config.WEBHOOK_MANAGEMENT_PER_MINUTE,

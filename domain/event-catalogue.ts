@@ -18,113 +18,113 @@ export interface CataloguedStream {
   readonly events: EventSchemas;
 }
 
-/** Every kind of stream with its events: what `docs/events.md` lists and a test holds frozen. */
+/** All kinds of streams with their events: listed in `docs/events.md`, and frozen by a test. */
 export const eventCatalogue: readonly CataloguedStream[] = [
   {
     stream: 'partner-<partner id>',
-    about: 'A partner account and its API keys, of which only the SHA-256 is known.',
+    about: 'A partner account and its API keys, stored only as SHA-256.',
     lives: 'for ever',
     events: partnerEvents,
   },
   {
     stream: 'user-<uuidv5 of the name>',
-    about: 'A user of the dashboard: the boundary of the name, which is given once. Passwords are no events.',
+    about: 'A dashboard user; makes its name unique. No event contains a password.',
     lives: 'for ever',
     events: userEvents,
   },
   {
     stream: 'intake-<partner id>',
-    about: 'What a partner asked to be enriched: the boundary of its daily allowance and pending limit.',
+    about: "A partner's requests for enrichment; enforces its daily allowance and pending limit.",
     lives: '90 days back, from the newest snapshot older than that',
     events: intakeEvents,
   },
   {
     stream: 'enrichment-<keyed digest of the address>',
-    about: 'The rounds of work on one address, and what is saved of it: one piece of work an address.',
+    about: 'The rounds of enrichment of one address and its saved result; deduplicates work per address.',
     lives:
-      'until 400 days after the result was last asked for; the events of a past day give way to a snapshot',
+      'until 400 days after the result was last asked for; events of a past day are replaced by a snapshot',
     events: enrichmentEvents,
   },
   {
     stream: 'usage-<boot id>-<utc day>',
-    about: 'What one process answered on one day, counted before it was sent.',
-    lives: '400 days; the counts of a past day give way to totals',
+    about: 'Counts of the responses of one process on one day, recorded before each response is sent.',
+    lives: '400 days; counts of a past day are replaced by totals',
     events: usageEvents,
   },
   {
     stream: 'trackers-<partner id>',
-    about: 'The lives of all trackers of a partner: the boundary of how many it may have.',
+    about: 'The trackers of a partner; enforces their number.',
     lives: 'for ever',
     events: trackerEvents,
   },
   {
     stream: 'tab-<uuidv5 of tracker and token>',
-    about: 'The sessions of one browser tab, and the visits that made them: which session a visit is of.',
+    about: 'The sessions of one browser tab and their visits; decides which session a visit belongs to.',
     lives: '30 days after its last session began',
     events: sessionEvents,
   },
   {
     stream: 'reveal-<uuidv5 of partner and Idempotency-Key>',
-    about: 'One reveal, asked for and completed: the boundary of its idempotency key. The UUID is its id.',
+    about: 'One reveal, requested and completed; enforces idempotency. The UUID is the reveal id.',
     lives: 'with its session',
     events: revealEvents,
   },
   {
     stream: 'expired-<partner id>-<utc day>',
-    about: 'What expired on a day, by its bare id, so that it is told as gone.',
+    about: 'Ids that expired on a day, so that the API can answer that they have expired.',
     lives: '60 days',
     events: { ...sessionExpiryEvents, ...revealExpiryEvents, ...payloadExpiryEvents },
   },
   {
     stream: 'billing-<partner id>',
     about:
-      "A partner's ledger: an entry of 0 or 1 unit for every completed reveal, chained by digests (docs/auditing.md).",
+      "A partner's ledger: one entry of 0 or 1 unit per completed reveal, chained by digests (docs/auditing.md).",
     lives: 'for ever',
     events: billingEvents,
   },
   {
     stream: 'webhooks-<partner id>',
-    about:
-      'The lives of all webhook endpoints of a partner, their secrets sealed: the boundary of how many it may have.',
+    about: 'The webhook endpoints of a partner with their sealed secrets; enforces their number.',
     lives: 'for ever',
     events: endpointEvents,
   },
   {
     stream: 'payload-<event id>',
     about:
-      "The body of one webhook event, serialised once for every endpoint and attempt, sealed under its session's day.",
+      "The body of one webhook event, serialised once for all endpoints and attempts, sealed under its session's day.",
     lives: 'as long as the session',
     events: payloadEvents,
   },
   {
     stream: 'deliveries-<webhook id>-<utc day>',
     about:
-      'What became of the deliveries to one endpoint that were created on one day. Any may stand there twice: the first of a delivery, of a cycle, of an attempt counts.',
+      'The deliveries to one endpoint that were created on one day, and their attempts. Events may repeat: the first of a delivery, of a cycle, of an attempt counts.',
     lives: '90 days',
     events: deliveryEvents,
   },
   {
     stream: 'domain-<host name>',
-    about: 'Who has a host name as a custom domain, one tracker at a time, and whether it points here.',
+    about:
+      'The claims of a host name as a custom domain, at most one of them active, and whether it points to the service.',
     lives: 'for ever',
     events: domainEvents,
   },
   {
     stream: 'domains-<tracker id>',
-    about: "The places of a tracker's custom domains: the boundary of how many it may have.",
+    about: "The slots of a tracker's custom domains; enforces their number.",
     lives: 'for ever',
     events: domainSlotEvents,
   },
   {
     stream: 'signals-<utc day>',
     about:
-      'Clues about companies that another system of the operator sent on one day, addresses and domains hidden under the key of that day. A clue may stand there twice: the first of its name counts, whichever day it is on.',
+      'Clues about companies that another system of the operator sent on one day, with addresses and domains hidden under the key of that day. Clues may repeat: the first of an id counts, on whichever day.',
     lives: '30 days after the day',
     events: signalEvents,
   },
   {
     stream: 'epochs-log',
-    about: 'Restores of older backups: where the log of now has parted from the one that was lost.',
+    about: 'Restores of older backups: the positions where the current log diverged from a lost one.',
     lives: 'for ever',
     events: epochEvents,
   },

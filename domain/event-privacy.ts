@@ -1,14 +1,11 @@
 /**
- * Who may see what of an event. `shown`: everybody. `personal`: whoever asks for it: addresses and digests of them,
- * labels, URLs, free text of partners or other systems, and what is sealed for that. `secret`: nobody, and so whatever
- * stands nowhere in this table: a test forces every field of every event into it.
+ * Visibility of event fields. `shown`: to every operator. `personal`: on request; addresses and their digests, labels,
+ * URLs, free text of partners or other systems, and sealed data. `secret`: never; also every field missing from this table,
+ * into which a test forces every field of every event.
  */
 export type Sight = 'shown' | 'personal' | 'secret';
 
-/**
- * Names of fields, separated by spaces. A dot leads into an object; a list is passed through; places in a list within a
- * list are numbers; `*` is any name.
- */
+/** Names of fields, separated by spaces. A dot descends into an object, a number into a nested list; `*` is any name. */
 type Fields = Readonly<Partial<Record<Sight, string>>>;
 
 const within = (object: string, names: string): string =>
@@ -30,12 +27,12 @@ const SEALED_SECRET = 'master_key_id sealed';
 const DOMAIN = 'domain_id hostname';
 const USER = 'user_id partner_id';
 
-/** Of what every event carries. */
+/** Visibility of the metadata of every event. */
 export const metadataPrivacy: Fields = {
   shown: '$correlationId $causationId at expires_at partner_id key_id user_id traceparent',
 };
 
-/** By the stored name of the event. */
+/** By the stored type of the event. */
 export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'partners.PartnerCreated.v1': { shown: 'partner_id name created_at' },
   'partners.KeyCreated.v1': { shown: `${LIMITS} partner_id key_id name created_at`, secret: 'hash' },

@@ -3,28 +3,25 @@ import { eventPrivacy, metadataPrivacy, type Sight } from './event-privacy.ts';
 const MASKED = '(masked)';
 const SECRET = '(secret)';
 
-/** What is left of a field's path, and who may see what is at its end. */
+/** Remaining path of a field, and its visibility. */
 interface Rule {
   readonly path: readonly string[];
   readonly sight: Sight;
 }
 
-/** The rules for an event of this type; none where the type is not known. */
+/** Parses the rules of an event; none for an unknown type. */
 export const rulesOf = (fields: Readonly<Partial<Record<Sight, string>>> | undefined): Rule[] =>
   Object.entries(fields ?? {}).flatMap(([sight, names]) =>
     names.split(' ').map((name) => ({ path: name.split('.'), sight: sight as Sight })),
   );
 
-/** The rules that go on at `name`. */
+/** Selects the rules below `name`. */
 export const into = (rules: readonly Rule[], name: string): Rule[] =>
   rules
     .filter(({ path: [first] }) => first === name || first === '*')
     .map(({ path, sight }) => ({ path: path.slice(1), sight }));
 
-/**
- * An event's data and metadata as somebody may see them. What is personal is shown where it is `unmasked`; what is
- * secret, or in no rule, never is.
- */
+/** Masks an event's data and metadata. Personal fields are shown if `unmasked`; secret and unlisted ones never are. */
 export const maskEvent = (
   { type, data, metadata }: { readonly type: string; readonly data: object; readonly metadata: object },
   unmasked: boolean,
@@ -50,5 +47,5 @@ const mask = (value: unknown, rules: readonly Rule[], unmasked: boolean): unknow
 
 const maskItem = (item: unknown, rules: readonly Rule[], unmasked: boolean): unknown =>
   Array.isArray(item)
-    ? item.map((inner, place) => mask(inner, into(rules, String(place)), unmasked))
+    ? item.map((inner, index) => mask(inner, into(rules, String(index)), unmasked))
     : mask(item, rules, unmasked);

@@ -50,7 +50,7 @@ const SESSIONS_BEFORE_RELEASES = `
   from pg_stat_activity where datname = current_database()
     and (application_name in ('doorplate', 'doorplate progress') or application_name ~ '^doorplate (lead|heartbeat) ')
   order by pid`;
-const TELLS_RELEASES = `
+const RELEASE_COLUMN = `
   select from information_schema.columns
   where table_schema = 'work' and table_name = 'process' and column_name = 'release'`;
 
@@ -59,8 +59,8 @@ export const whyNotBeside = async (
   client: pg.ClientBase,
   pending: readonly string[],
 ): Promise<string | null> => {
-  const { rowCount: tells } = await client.query(TELLS_RELEASES);
-  const { rows } = await client.query<Running>(tells === 1 ? PROCESSES : SESSIONS_BEFORE_RELEASES);
+  const { rowCount: hasReleases } = await client.query(RELEASE_COLUMN);
+  const { rows } = await client.query<Running>(hasReleases === 1 ? PROCESSES : SESSIONS_BEFORE_RELEASES);
   for (const { who, release } of rows) {
     const [first] = needingLaterThan(pending, release);
     if (first === undefined) continue;

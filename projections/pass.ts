@@ -65,7 +65,7 @@ export const runPass = async (options: PassOptions): Promise<void> => {
     if (saving) clearTimeout(saving);
     saving = null;
     if (passed === null) return;
-    // At rest no later batch would save the position, and other processes wait for the saved value.
+    // An idle log brings no later batch that would save it, and other processes wait for the saved value.
     void savePassed(pool, lease, stepsTo([], passed), passed).catch(() => {
       if (!isOver) saving ??= setTimeout(save, SAVE_MS);
     });

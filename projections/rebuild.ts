@@ -8,7 +8,7 @@ export interface RebuildOptions {
   readonly store: EventStore;
   readonly url: string;
   readonly projections: readonly Projection[];
-  /** Called each time that the switch gives way to long readers of the tables. */
+  /** Called each time that long readers of the tables delay the switch. */
   readonly onWaiting?: () => void;
 }
 

@@ -9,7 +9,7 @@ import { partnerOf } from './partner.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
 /** Time limit for processors and projections to reach the log's head, milliseconds. */
-export const PATIENCE_MS = 30_000;
+export const MAX_WAIT_MS = 30_000;
 
 /** The processors that the command runs if no server does. */
 export const billing = ({ store, clock }: Runtime) => [billCompletedReveals(store, clock)];
@@ -26,7 +26,7 @@ export const addAnchorCommand = (audit: Command): void => {
     .action(({ partner }: { readonly partner?: string }) =>
       withSession(async (session) => {
         for (const partnerId of await partnersOf(session, partner)) {
-          const anchor = await makeAnchor(session, partnerId, PATIENCE_MS);
+          const anchor = await makeAnchor(session, partnerId, MAX_WAIT_MS);
           if (anchor === null) {
             throw new Refused(
               `ledger_differs: partner ${partnerId}; doorplate audit billing names the differences`,

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { readLedger } from '../../commands/billing/read-for-audit.ts';
 import type { Anchor } from '../../domain/billing/anchor.ts';
 import { auditBilling, type BillingAudit } from '../audit-billing.ts';
-import { addAnchorCommand, anchorsFrom, billing, PATIENCE_MS } from './anchor.ts';
+import { addAnchorCommand, anchorsFrom, billing, MAX_WAIT_MS } from './anchor.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
@@ -63,7 +63,7 @@ const auditUpToDate = (
 ): Promise<BillingAudit> =>
   auditBilling(session, {
     partnerId,
-    patienceMs: PATIENCE_MS,
+    patienceMs: MAX_WAIT_MS,
     ...(month === undefined ? {} : { month }),
     ...(anchor === undefined ? {} : anchorsOf(anchor, partnerId)),
   });

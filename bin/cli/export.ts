@@ -16,7 +16,7 @@ interface ExportCommand {
   readonly json: boolean;
 }
 
-const PATIENCE_MS = 30_000;
+const MAX_WAIT_MS = 30_000;
 
 const rowsFrom = (text: string): number => {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
@@ -64,6 +64,6 @@ export const addExportCommand = (program: Command): void => {
 
 const upToDate = async ({ store, progress }: Session): Promise<void> => {
   const names = allProjections.map(({ name }) => name);
-  if (await progress.reached(names, await store.head(), PATIENCE_MS)) return;
+  if (await progress.reached(names, await store.head(), MAX_WAIT_MS)) return;
   process.stderr.write('doorplate: a read model is behind (doorplate projection list): so is the file\n');
 };

@@ -3,26 +3,26 @@ import type { Difference, Entry } from './audit-chain.ts';
 import { billingStream } from './events.ts';
 import { ledger } from './ledger.ts';
 
-/** The state of a partner's ledger at one moment: what an auditor keeps outside the operator's reach. */
+/** The state of a partner's ledger at one moment, for an auditor to keep outside the operator's reach. */
 export const anchorSchema = z.strictObject({
   partner_id: z.uuid(),
-  /** When the anchor was made, by the clock of the process that made it. */
+  /** Time of the anchor, by the clock of the process that made it. */
   made_at: z.iso.datetime(),
-  /** Entries of the ledger at that moment. */
+  /** Number of entries. */
   entries: z.int().nonnegative(),
-  /** The sum of their units. */
+  /** Sum of their units. */
   units: z.int().nonnegative(),
-  /** The digest of the last entry; 64 zeros without entries. */
+  /** Digest of the last entry; 64 zeros without entries. */
   head_digest: z.string().regex(/^[0-9a-f]{64}$/),
   /** Ed25519, SubjectPublicKeyInfo in base64. */
   public_key: z.base64(),
-  /** Of `anchorText`, in base64. */
+  /** Signature of `anchorText`, in base64. */
   signature: z.base64(),
 });
 export type Anchor = z.output<typeof anchorSchema>;
 type UnsignedAnchor = Omit<Anchor, 'public_key' | 'signature'>;
 
-/** The text that an anchor's signature is made of. `docs/auditing.md` defines it for other programs: it never changes. */
+/** Returns the text that an anchor's signature covers. `docs/auditing.md` defines it for other programs: it never changes. */
 export const anchorText = ({ partner_id, made_at, entries, units, head_digest }: UnsignedAnchor): string =>
   ['doorplate anchor 1', partner_id, made_at, entries, units, head_digest].join('\n');
 
@@ -39,15 +39,15 @@ export const anchorOf = (partner_id: string, entries: readonly Entry[], made_at:
   head_digest: entries.at(-1)?.digest ?? ledger.initial.digest,
 });
 
-/** Checks that a digest noted earlier is still one of the chain's. */
+/** Checks that the chain still has a digest noted earlier. */
 export const checkDigest = (partnerId: string, entries: readonly Entry[], digest: string): Difference[] =>
   entries.some((entry) => entry.digest === digest)
     ? []
     : [differenceOf('anchor_missing', partnerId, null, `no entry has the digest ${digest}`)];
 
 /**
- * Checks that the ledger still begins with what each of a partner's anchors describes, and that each anchor is signed.
- * @param isSigned whether a signature is of that text and was made with the service's key for anchors
+ * Checks that the ledger still begins with what each anchor describes, and that each anchor is signed.
+ * @param isSigned checks a signature with the service's key for anchors
  */
 export const checkAnchors = (
   partnerId: string,

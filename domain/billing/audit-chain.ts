@@ -2,7 +2,7 @@ import { readEvent } from '../kernel/events.ts';
 import { type BillingEvent, billingEvents, billingStream } from './events.ts';
 import { digestOf, ledger } from './ledger.ts';
 
-/** What an audit can find wrong; `docs/auditing.md` says what each means. */
+/** Kinds of audit findings; `docs/auditing.md` explains each. */
 export type DifferenceKind =
   | 'number_gap'
   | 'unreadable_entry'
@@ -30,10 +30,10 @@ export interface Difference {
   readonly detail: string;
 }
 
-/** An event of a ledger's stream as the store gives it, readable or not. */
+/** An event of a ledger's stream, valid or not. */
 export interface StoredEntry {
   readonly revision: number;
-  /** Of the entry itself in the log. */
+  /** Position of the entry itself in the log. */
   readonly position: bigint;
   readonly type: string;
   readonly data: object;
@@ -45,14 +45,14 @@ export interface Entry extends Omit<BillingEvent['data'], 'position' | 'previous
 }
 
 export interface Chain {
-  /** Those that could be read, in their order. */
+  /** The readable entries, in order. */
   readonly entries: readonly Entry[];
   readonly differences: readonly Difference[];
 }
 
 /**
- * Goes through a partner's ledger from its first entry: numbering, digests, each entry's reference to the one before,
- * the order of the log, and that no reveal stands in it twice.
+ * Checks a partner's ledger from its first entry: numbering, digests, references to the previous entry, log order, and
+ * duplicate reveals.
  */
 export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): Chain => {
   const stream = billingStream(partnerId);
@@ -60,7 +60,7 @@ export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): C
   const entries: Entry[] = [];
   const numbers = new Map<string, number>();
   let next = 0;
-  /** null: the entry before is not there, or cannot be read. */
+  /** null: the previous entry is missing or unreadable. */
   let digest: string | null = ledger.initial.digest;
   let position = -1n;
 
@@ -103,7 +103,7 @@ export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): C
   return { entries, differences };
 };
 
-/** The entry, or why it is none. */
+/** Returns the entry, or why it is invalid. */
 const read = (type: string, data: object): BillingEvent['data'] | string => {
   try {
     return readEvent(billingEvents, { type, data })?.data ?? `${type} is no entry`;
@@ -116,11 +116,11 @@ export interface MonthOfLedger {
   readonly month: string;
   readonly entries: number;
   readonly units: number;
-  /** Of the month's last entry; what an auditor notes down. null: it has none. */
+  /** Digest of the month's last entry, for the auditor to note; null if there is none. */
   readonly head_digest: string | null;
 }
 
-/** The ledger by month of completion (UTC, `YYYY-MM`), or one month of it. */
+/** Groups the ledger by month of completion (UTC, `YYYY-MM`), or returns one month. */
 export const monthsOf = (entries: readonly Entry[], only?: string): MonthOfLedger[] => {
   const months = new Map<string, MonthOfLedger>();
   if (only !== undefined) months.set(only, { month: only, entries: 0, units: 0, head_digest: null });
@@ -138,5 +138,5 @@ export const monthsOf = (entries: readonly Entry[], only?: string): MonthOfLedge
   return [...months.values()].sort((a, b) => (a.month < b.month ? -1 : 1));
 };
 
-/** The UTC month of an instant in ISO 8601, `YYYY-MM`. */
+/** Returns the UTC month of an ISO 8601 instant, `YYYY-MM`. */
 export const monthOf = (instant: string): string => instant.slice(0, 7);

@@ -5,47 +5,47 @@ import type { Chain, Difference } from './audit-chain.ts';
 import type { Receipts } from './audit-receipts.ts';
 import { billingStream } from './events.ts';
 
-/** A reveal as the read model of receipts has it. */
+/** A reveal in the read model of receipts. */
 export interface ReceiptRow {
   readonly reveal_id: string;
   readonly pending: boolean;
   /** ISO 8601. */
   readonly expires_at: string;
-  /** Of its newest event in the log. */
+  /** Position of its newest event. */
   readonly last_position: bigint;
 }
 
-/** What else tells of reveals, beside their own streams. */
+/** Evidence of reveals besides their own streams. */
 export interface Traces {
-  /** Ids that the streams `expired-…` hold, or that a sweep has noted and is about to write there. */
+  /** Ids in the streams `expired-…`, or that a sweep has recorded and is about to append there. */
   readonly expired: ReadonlySet<string>;
-  /** Rows of `read.reveal`, by id; read before `expired`, since a sweep writes the id first and then deletes the row. */
+  /** Rows of `read.reveal` by id, read before `expired`, because a sweep appends the id before it deletes the row. */
   readonly rows: ReadonlyMap<string, ReceiptRow>;
 }
 
-/** A bound for "now": the clock of the auditing process, milliseconds, and the end of the log that is audited. */
+/** Time of the audit: the auditing process's clock, milliseconds, and the end of the audited log. */
 export interface AuditMoment {
   readonly now: number;
   readonly upTo: bigint;
 }
 
 /**
- * For so long after its completion every reveal has left either its receipt or its id in `expired-…`: it expires at its
- * completion at the earliest, and `expired-…` is kept for 60 days after that. A day is left for clocks and midnights.
+ * For this long after completion, a reveal leaves its receipt or its id in `expired-…`: it expires at its completion at the
+ * earliest, and `expired-…` is kept for 60 more days. One day allows for clock skew and midnights.
  */
 const TRACED_MS = 59 * DAY;
 
 export interface MissingCheck {
-  /** Entries without a receipt whose ids stand in `expired-…`, or whose expired receipts are being deleted. */
+  /** Entries without a receipt whose ids are in `expired-…`, or whose expired receipts are being deleted. */
   readonly expired: number;
-  /** Entries so old that nothing has to be left of their receipts. */
+  /** Entries so old that no trace of their receipts must be left. */
   readonly untraceable: number;
-  /** Reveals that wait for their completion, in the store and in the read model. */
+  /** Reveals that are pending in both the store and the read model. */
   readonly pending: readonly string[];
   readonly differences: readonly Difference[];
 }
 
-/** Finds entries, requests and rows whose receipt or completion should still be in the store, and is not. */
+/** Finds entries, requests and rows whose receipt or completion should still be in the store but is not. */
 export const checkMissing = (
   partnerId: string,
   chain: Chain,
@@ -120,6 +120,6 @@ const rowsWithoutReceipt = ({ byId }: Receipts, { expired, rows }: Traces, { now
     return [{ kind: 'missing_receipt', stream, revision: null, reveal_id, detail }];
   });
 
-/** Whether a receipt may be on its way out: a sweep deletes the stream before it writes the id to `expired-…`. */
+/** Returns whether a sweep may be deleting the receipt: it deletes the stream before it appends the id to `expired-…`. */
 const isExpired = (row: ReceiptRow | undefined, now: number): boolean =>
   row !== undefined && Date.parse(row.expires_at) <= aheadAfter(now);

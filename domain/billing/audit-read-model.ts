@@ -1,7 +1,7 @@
 import { type Difference, type Entry, monthOf } from './audit-chain.ts';
 import { billingStream } from './events.ts';
 
-/** A completed reveal as the read model has it. */
+/** A completed reveal in the read model. */
 export interface UnitRow {
   readonly reveal_id: string;
   readonly tracker_id: string;
@@ -15,7 +15,7 @@ export interface UnitRow {
 
 const FIELDS = ['tracker_id', 'key_id', 'user_id', 'units', 'position'] as const;
 
-/** Holds a ledger against the read model's rows of the same completions, both ways. */
+/** Compares a ledger with the read model's rows of the same completions, in both directions. */
 export const checkReadModel = (
   partnerId: string,
   entries: readonly Entry[],
@@ -57,7 +57,7 @@ export const checkReadModel = (
   return differences;
 };
 
-/** Completed reveals and their units in a month (`YYYY-MM`), of a key, a user, or (`all`) of the partner. */
+/** Completed reveals and their units in a month (`YYYY-MM`), of a key, a user, or all of the partner. */
 export interface UnitSum {
   readonly month: string;
   readonly who: string;
@@ -66,11 +66,11 @@ export interface UnitSum {
 }
 
 export const ALL = 'all';
-/** How a sum calls whom it is of. */
+/** Labels of a sum's owner. */
 export const keyLabel = (keyId: string): string => `key ${keyId}`;
 export const userLabel = (userId: string): string => `user ${userId}`;
 
-/** The ledger's own sums, by month and by whoever asked. */
+/** Sums the ledger by month and by caller. */
 const sumsOf = (entries: readonly Entry[]): UnitSum[] => {
   const sums = new Map<string, UnitSum>();
   for (const { completed_at, key_id, user_id, units } of entries) {
@@ -87,7 +87,7 @@ const sumsOf = (entries: readonly Entry[]): UnitSum[] => {
   return [...sums.values()];
 };
 
-/** Holds the ledger's sums against those that usage is told from. */
+/** Compares the ledger's sums with those of usage. */
 export const checkUsage = (
   partnerId: string,
   entries: readonly Entry[],

@@ -3,7 +3,7 @@ import { REVEAL_PREFIX, type RevealEvent, type RevealResult, revealEvents } from
 import type { Chain, Difference, DifferenceKind, Entry } from './audit-chain.ts';
 import { billingStream } from './events.ts';
 
-/** An event of a reveal's stream as the store gives it, readable or not. */
+/** An event of a reveal's stream, valid or not. */
 export interface StoredRevealEvent {
   readonly stream: string;
   readonly revision: number;
@@ -15,22 +15,22 @@ export interface StoredRevealEvent {
 type Requested = Extract<RevealEvent, { type: 'reveals.RevealRequested.v1' }>['data'];
 type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
-/** What an audit keeps of a reveal that the store still has: not its result. */
+/** What an audit needs of a stored reveal, without its result. */
 export interface Receipt {
   readonly revision: number;
   readonly position: bigint;
-  /** null: no readable event says when it was requested. */
+  /** null: no readable event has the time of the request. */
   readonly requested: Pick<Requested, 'created_at' | 'expires_at'> | null;
   readonly completed: (Omit<Completed, 'result'> & { readonly hasData: boolean }) | null;
 }
 
-/** The reveals of one partner that the store still has, by id. */
+/** The stored reveals of one partner, by id. */
 export interface Receipts {
   readonly byId: ReadonlyMap<string, Receipt>;
   readonly differences: readonly Difference[];
 }
 
-/** Gathers receipts event by event; a reveal is known by the name of its stream. */
+/** Collects receipts event by event; the stream's name identifies the reveal. */
 export const gatherReceipts = () => {
   const byId = new Map<string, Receipt>();
   const differences: Difference[] = [];
@@ -44,7 +44,7 @@ export const gatherReceipts = () => {
       const event = read(type, data);
       if (typeof event === 'string') {
         differ('unreadable_receipt', event);
-        // An event that cannot be read may be the completion.
+        // An unreadable event may be the completion.
         byId.set(reveal_id, { ...(known ?? { revision, position, completed: null }), requested: null });
       } else if (event.type === 'reveals.RevealRequested.v1') {
         const { created_at, expires_at } = event.data;
@@ -63,7 +63,7 @@ export const gatherReceipts = () => {
   };
 };
 
-/** Whether any Company or Network field is known (decisions, Sessions and reveals). */
+/** Returns whether any Company or Network field is known (decisions, Sessions and reveals). */
 const isNonempty = ({ company, network }: RevealResult): boolean =>
   [company, network].some(
     (fields) => fields !== null && Object.values(fields).some((value) => value !== null),
@@ -78,7 +78,7 @@ const read = (type: string, data: object): RevealEvent | string => {
 };
 
 export interface ReceiptCheck {
-  /** Entries held against their receipts. */
+  /** Number of entries compared with their receipts. */
   readonly checked: number;
   readonly differences: readonly Difference[];
 }
@@ -86,8 +86,8 @@ export interface ReceiptCheck {
 const COMMON = ['partner_id', 'reveal_id', 'tracker_id', 'key_id', 'user_id', 'completed_at'] as const;
 
 /**
- * Holds a ledger against the receipts that the store has: an entry for every completed reveal, with the unit that the
- * receipt says and the result deserves, and nothing that a reveal does not say. `checkMissing` is about what is not there.
+ * Compares a ledger with the stored receipts: each completed reveal has an entry with the receipt's unit, which matches the
+ * result, and no entry contradicts its reveal. `checkMissing` finds what is missing.
  */
 export const checkReceipts = (partnerId: string, { entries }: Chain, { byId }: Receipts): ReceiptCheck => {
   const differences: Difference[] = [];
@@ -115,7 +115,7 @@ export const checkReceipts = (partnerId: string, { entries }: Chain, { byId }: R
   return { checked, differences };
 };
 
-/** How an entry differs from its receipt. */
+/** Lists the differences between an entry and its receipt. */
 const compared = (stream: string, entry: Entry, { completed, position }: Receipt): Difference[] => {
   const differ = (kind: DifferenceKind, detail: string): Difference => ({
     kind,

@@ -2,22 +2,22 @@ import { createHash } from 'node:crypto';
 import { accept, type Decider } from '../kernel/decider.ts';
 import type { BillingEvent } from './events.ts';
 
-/** How far a partner's ledger has come: all that the next entry needs to know. */
+/** The state that the next entry of a partner's ledger depends on. */
 export interface Ledger {
-  /** The next entry's number: its revision in the stream. */
+  /** Number of the next entry: its revision in the stream. */
   readonly next: number;
-  /** Of the last entry. */
+  /** Digest of the last entry. */
   readonly digest: string;
-  /** The place in the log of the last completion that has its entry; null before the first. */
+  /** Log position of the last billed completion; null before the first. */
   readonly position: bigint | null;
 }
 
 type Entry = BillingEvent['data'];
 
-/** What one completed reveal comes to. */
+/** The billing facts of one completed reveal. */
 export interface Billable extends Omit<Entry, 'units' | 'position' | 'previous' | 'digest'> {
   readonly billable: boolean;
-  /** The place of its RevealCompleted in the log. */
+  /** Log position of its RevealCompleted. */
   readonly position: bigint;
 }
 
@@ -29,8 +29,8 @@ export interface BillCommand {
 const NO_DIGEST = '0'.repeat(64);
 
 /**
- * An entry's digest, hex: SHA-256 of ten lines of UTF-8 with a line feed between them. An auditor's own program takes it
- * the same way (docs/auditing.md), so the definition is never changed.
+ * Computes an entry's digest, hex: SHA-256 of ten lines of UTF-8 separated by line feeds. Auditors' programs compute it too
+ * (docs/auditing.md), so the definition never changes.
  */
 export const digestOf = (number: number, entry: Omit<Entry, 'digest'>): string =>
   createHash('sha256')
@@ -51,8 +51,8 @@ export const digestOf = (number: number, entry: Omit<Entry, 'digest'>): string =
     .digest('hex');
 
 /**
- * A partner's ledger (architecture, rules 2 and 3). Completions come in the order of the log, and perhaps again after a
- * crash: only what lies past the last entry's position makes an entry.
+ * A partner's ledger (architecture, rules 2 and 3). Completions arrive in log order and may repeat after a crash, so
+ * those at or before the last entry's position are ignored.
  */
 export const ledger: Decider<Ledger, BillCommand, BillingEvent, never> = {
   initial: { next: 0, digest: NO_DIGEST, position: null },
@@ -75,6 +75,6 @@ export const ledger: Decider<Ledger, BillCommand, BillingEvent, never> = {
   }),
 };
 
-/** The ledger as its last entry, of this number, leaves it: no other needs to be read. */
+/** Returns the ledger's state after its last entry; earlier entries are not needed. */
 export const ledgerAfter = (number: number, last: BillingEvent): Ledger =>
   ledger.evolve({ ...ledger.initial, next: number }, last);

@@ -14,22 +14,22 @@ export interface Domain {
   readonly partner_id: string;
   readonly status: DomainStatus;
   readonly created_at: string;
-  /** When its activation began, for the last time. */
+  /** Start of the latest activation. */
   readonly claimed_at: string;
   readonly activated_at: string | null;
-  /** Why it does not point here, by the last look that told something new; null: it does, or nobody has looked. */
+  /** Error of the last check with a new result; null: it points to the service, or was not checked yet. */
   readonly last_error: string | null;
-  /** Since when each look at it, active as it is, has found that it does not point here. */
+  /** Time since which every check of an active domain has failed. */
   readonly missed_since: string | null;
-  /** Of the last event: what was seen before that is old news. */
+  /** Time of the last event; results of earlier checks are ignored. */
   readonly changed_at: string;
 }
 
-/** Who claims a host name, and who ever had it. One claim at most is active. */
+/** The claims and former owners of a host name. At most one claim is active. */
 export interface Name {
-  /** By the domain's id. */
+  /** By domain id. */
   readonly claims: PersistentMap<string, Domain>;
-  /** Partners for which it was ever active. */
+  /** Partners that it was ever active for. */
   readonly owners: PersistentSet<string>;
 }
 
@@ -40,18 +40,18 @@ interface OfDomain {
 }
 
 export type DomainCommand =
-  /** `proven`: the name's TXT record holds the partner's token. */
+  /** `proven`: the TXT record holds the partner's token. */
   | (OfDomain & {
       readonly type: 'Claim';
       readonly tracker_id: string;
       readonly partner_id: string;
       readonly proven: boolean;
     })
-  /** `at`: when the look began. `error`: why the name does not point here; null: it does. */
+  /** `at`: start of the check. `error`: why the name does not point to the service; null if it does. */
   | (OfDomain & { readonly type: 'RecordCheck'; readonly error: string | null; readonly proven: boolean })
   | (OfDomain & { readonly type: 'Release' });
 
-/** `domain_active_elsewhere`: another partner has it, and a TXT record would show that it is the caller's. */
+/** `domain_active_elsewhere`: it is active for another partner, and a TXT record would prove the caller's ownership. */
 export type DomainRefusal = 'domain_taken' | 'domain_active_elsewhere';
 
 /** Decisions, Custom domains. */
@@ -61,12 +61,12 @@ const MAY_MISS = 3 * DAY;
 const SOONEST = 5_000;
 const SLOWEST = HOUR;
 
-/** `last_error` of a claim whose CNAME is right and whose TXT record is missing. */
+/** `last_error` of a claim with a correct CNAME but without its TXT record. */
 const NOT_VERIFIED = 'not_verified';
 /** `last_error` of the claim that lost the name. */
 const CLAIMED_ELSEWHERE = 'claimed_elsewhere';
 
-/** Whether the name's CNAME alone does not show that it is the partner's (decisions, Custom domains). */
+/** Returns whether the CNAME is not sufficient proof for this partner (decisions, Custom domains). */
 export const needsProof = ({ claims, owners }: Name, partnerId: string): boolean =>
   owners.some((owner) => owner !== partnerId) ||
   claims.some(({ partner_id, status }) => partner_id !== partnerId && status !== 'failed');
@@ -76,7 +76,7 @@ interface Claimant {
   readonly partner_id: string;
 }
 
-/** Why a tracker cannot claim the name as it is; null: it can. */
+/** Returns why a tracker cannot claim the name; null if it can. */
 export const claimRefusal = (
   { claims }: Name,
   { tracker_id, partner_id }: Claimant,
@@ -99,7 +99,7 @@ const claim = (command: Extract<DomainCommand, { type: 'Claim' }>, name: Name) =
   return accept<DomainEvent[]>([{ type: 'domains.DomainClaimed.v1', data }]);
 };
 
-/** The claim is active from now on, and the one that was has lost the name. */
+/** Activates the claim, and fails the one that was active. */
 const activate = (name: Name, { domain_id, hostname }: OfDomain, at: string): DomainEvent[] => [
   ...[...name.claims.values()]
     .filter((other) => other.status === 'active' && other.domain_id !== domain_id)
@@ -127,22 +127,22 @@ const check = (
   if (error !== null && at >= endsAt(mine)) {
     return [{ type: 'domains.DomainFailed.v1', data: { ...ids, error, failed_at: isoTime(at) } }];
   }
-  // An event of now puts right what a wrong clock has recorded.
+  // An event with the correct time replaces timestamps from a fast clock.
   if (error === mine.last_error && !isDomainAhead(mine, at)) return [];
   return [{ type: 'domains.DomainLookChanged.v1', data: { ...ids, error, looked_at: isoTime(at) } }];
 };
 
-/** Whether a wrong clock has recorded times of the claim that lie ahead of `at`, in milliseconds. */
+/** Returns whether timestamps of the claim, from a fast clock, lie ahead of `at` (milliseconds). */
 const isDomainAhead = ({ claimed_at, missed_since, changed_at }: Domain, at: number): boolean =>
   [claimed_at, missed_since, changed_at].some((time) => time !== null && isAhead(Date.parse(time), at));
 
-/** When it fails unless it points here by then, in milliseconds; infinity: it does, as far as is known. */
+/** Returns when the claim fails if checks keep failing, milliseconds; infinity while it points to the service. */
 const endsAt = ({ status, claimed_at, missed_since }: Domain): number => {
   if (status === 'pending') return Date.parse(claimed_at) + GIVES_UP;
   return missed_since === null ? Number.POSITIVE_INFINITY : Date.parse(missed_since) + MAY_MISS;
 };
 
-/** The claims of a host name, of which one at a time is active. */
+/** Decides the claims of a host name, of which at most one is active. */
 export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = {
   initial: { claims: PersistentMap(), owners: PersistentSet() },
 
@@ -217,7 +217,7 @@ export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = 
   },
 };
 
-/** The time, or that of a later event where it lies ahead of that. ISO 8601. */
+/** Returns `time`, or `later` if `time` is from a fast clock. ISO 8601. */
 const notAfter = (time: string, later: string): string =>
   isAhead(Date.parse(time), Date.parse(later)) ? later : time;
 
@@ -226,7 +226,7 @@ const change = (name: Name, domainId: string, over: (of: Domain) => Partial<Doma
   return mine ? { ...name, claims: name.claims.set(domainId, { ...mine, ...over(mine) }) } : name;
 };
 
-/** Writes the fold down as an event. */
+/** Makes a snapshot event of the state. */
 export const snapshotName = ({ claims, owners }: Name): DomainEvent => ({
   type: 'domains.NameSnapshotted.v1',
   data: { claims: [...claims.values()], owners: [...owners] },
@@ -247,15 +247,15 @@ const claimed = (
 });
 
 /**
- * When to look again after a look at `at`, both in milliseconds; null: never. Soon after it was claimed, then ever more
- * slowly, down to hourly; daily once it is active, and hourly while it does not point here.
+ * Returns the time of the next check after one at `at`, in milliseconds; null: none. Soon after the claim, then less often
+ * down to hourly; daily once active, and hourly while an active domain does not point to the service.
  */
 export const nextCheck = (name: Domain, at: number): number | null => {
   if (name.status === 'failed') return null;
   if (name.status === 'active' && name.missed_since === null) return at + DAY;
   const age = at - Date.parse(name.claimed_at);
   const wait = name.status === 'active' ? SLOWEST : Math.min(SLOWEST, Math.max(SOONEST, age / 10));
-  // Not an hour late for the end.
+  // Not after the deadline, so that a failure is recorded in time.
   return Math.max(at + SOONEST, Math.min(at + wait, endsAt(name)));
 };
 

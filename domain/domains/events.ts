@@ -4,22 +4,21 @@ import type { EventOf } from '../kernel/events.ts';
 const instant = z.iso.datetime();
 const domain = { domain_id: z.uuid(), hostname: z.string() };
 
-/** Stream `domain-<hostname>`: who claims a host name, and whose it is. A look that tells nothing new has no event. */
+/** Stream `domain-<hostname>`: the claims and the owner of a host name. A check without a new result adds no event. */
 export const domainEvents = {
-  /** By its owner again: activation begins anew. */
+  /** Repeated by the same tracker, it restarts the activation. */
   'domains.DomainClaimed.v1': z.object({
     ...domain,
     tracker_id: z.uuid(),
     partner_id: z.uuid(),
     claimed_at: instant,
   }),
-  /** A look came to something else than the one before: why the name does not point here; null: it does again. */
+  /** A check had a new result. `error`: why the name does not point to the service; null: it does again. */
   'domains.DomainLookChanged.v1': z.object({ ...domain, error: z.string().nullable(), looked_at: instant }),
   'domains.DomainActivated.v1': z.object({ ...domain, activated_at: instant }),
   'domains.DomainFailed.v1': z.object({ ...domain, error: z.string(), failed_at: instant }),
-  /** The claim is gone. */
   'domains.DomainReleased.v1': z.object({ ...domain, tracker_id: z.uuid(), released_at: instant }),
-  /** The fold so far: commands start from the newest one. Events before it stay, for rebuilds. */
+  /** Snapshot of the state, from which commands start. Earlier events stay, for rebuilds. */
   'domains.NameSnapshotted.v1': z.object({
     claims: z.array(
       z.object({
@@ -35,32 +34,32 @@ export const domainEvents = {
         changed_at: instant,
       }),
     ),
-    /** Partners for which the name was ever active. */
+    /** Partners that the name was ever active for. */
     owners: z.array(z.uuid()),
   }),
 } as const;
 export type DomainEvent = EventOf<typeof domainEvents>;
 
-const place = { tracker_id: z.uuid(), domain_id: z.uuid() };
+const slot = { tracker_id: z.uuid(), domain_id: z.uuid() };
 
-/** Stream `domains-<tracker>`: the places for domains that a tracker has. */
+/** Stream `domains-<tracker>`: the slots for a tracker's custom domains. */
 export const domainSlotEvents = {
   'domains.PlaceTaken.v1': z.object({
-    ...place,
+    ...slot,
     partner_id: z.uuid(),
     hostname: z.string(),
     taken_at: instant,
-    /** The request showed by a TXT record that the name is the partner's. Left out: it did not have to. */
+    /** The request proved the partner's ownership by a TXT record. Omitted: no proof was needed. */
     proven: z.boolean().optional(),
   }),
-  'domains.PlaceFreed.v1': z.object({ ...place, hostname: z.string(), freed_at: instant }),
-  /** The tracker is deleted: it takes no more places, and those that it has are given up. */
+  'domains.PlaceFreed.v1': z.object({ ...slot, hostname: z.string(), freed_at: instant }),
+  /** The tracker was deleted: its slots are closed and its names released. */
   'domains.PlacesClosed.v1': z.object({ tracker_id: z.uuid(), closed_at: instant }),
-  /** The fold so far: commands start from the newest one. Events before it stay, for rebuilds. */
+  /** Snapshot of the state, from which commands start. Earlier events stay, for rebuilds. */
   'domains.PlacesSnapshotted.v1': z.object({
     closed: z.boolean(),
     held: z.array(z.object(domain)),
-    /** The last ones that were freed. */
+    /** The most recently freed slots. */
     freed: z.array(z.object({ ...domain, freed_at: instant })),
   }),
 } as const;

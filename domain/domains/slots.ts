@@ -3,7 +3,7 @@ import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts'
 import { isoTime } from '../kernel/time.ts';
 import { DOMAIN_PLACES_PREFIX, type DomainSlotEvent } from './events.ts';
 
-/** One domain's place among those of its tracker. */
+/** The slot of one domain among those of its tracker. */
 export interface Slot {
   readonly domain_id: string;
   readonly hostname: string;
@@ -15,11 +15,11 @@ export interface FreedSlot extends Slot {
 }
 
 export interface Slots {
-  /** By the domain's id. */
+  /** By domain id. */
   readonly held: PersistentMap<string, Slot>;
-  /** The last ones that were freed, the newest last: so that a repeated DELETE gets the same answer. */
+  /** The most recently freed slots, newest last, so that a repeated DELETE gets the same response. */
   readonly freed: OrderedMap<string, FreedSlot>;
-  /** The tracker is deleted. */
+  /** Whether the tracker is deleted. */
   readonly closed: boolean;
 }
 
@@ -34,7 +34,7 @@ export type SlotCommand =
       readonly partner_id: string;
       readonly domain_id: string;
       readonly hostname: string;
-      /** The request has shown by a TXT record that the name is the partner's. */
+      /** Whether the request proved the partner's ownership by a TXT record. */
       readonly proven?: boolean;
     })
   | (OfTracker & { readonly type: 'Free'; readonly domain_id: string })
@@ -43,10 +43,10 @@ export type SlotCommand =
 export type SlotRefusal = 'domain_limit' | 'tracker_deleted';
 
 /** Decisions, Custom domains: domains that a tracker may have, failed ones among them. */
-const MOST_DOMAINS = 10;
+const MAX_DOMAINS = 10;
 const REMEMBERED_FREED = 10;
 
-/** The places of one tracker: the boundary of how many domains it may have. */
+/** Decides the slots of one tracker, which limit the number of its domains. */
 export const slots: Decider<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = {
   initial: { held: PersistentMap(), freed: OrderedMap(), closed: false },
 
@@ -57,7 +57,7 @@ export const slots: Decider<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = 
         const { partner_id, domain_id, hostname, proven = false } = command;
         if (state.closed) return refuse('tracker_deleted');
         if (heldSlot(state, hostname)) return accept([]);
-        if (state.held.size >= MOST_DOMAINS) return refuse('domain_limit');
+        if (state.held.size >= MAX_DOMAINS) return refuse('domain_limit');
         const ids = { tracker_id, partner_id, domain_id, hostname };
         const data = { ...ids, taken_at: isoTime(at), ...(proven ? { proven } : {}) };
         return accept([{ type: 'domains.PlaceTaken.v1', data }]);
@@ -107,7 +107,7 @@ export const slots: Decider<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = 
   },
 };
 
-/** Writes the fold down as an event. */
+/** Makes a snapshot event of the state. */
 export const snapshotSlots = ({ held, freed, closed }: Slots): DomainSlotEvent => ({
   type: 'domains.PlacesSnapshotted.v1',
   data: { closed, held: heldSlots({ held }), freed: [...freed.values()] },
@@ -115,15 +115,15 @@ export const snapshotSlots = ({ held, freed, closed }: Slots): DomainSlotEvent =
 
 export const heldSlots = ({ held }: Pick<Slots, 'held'>): Slot[] => [...held.values()];
 
-/** The place that a name has. */
+/** Returns the slot of a host name. */
 export const heldSlot = (state: Slots, hostname: string): Slot | undefined =>
   heldSlots(state).find((slot) => slot.hostname === hostname);
 
-/** A domain's place, held or freed not long ago. */
+/** Returns a domain's slot, held or recently freed. */
 export const slotOf = ({ held, freed }: Slots, domainId: string): Slot | undefined =>
   held.get(domainId) ?? freed.get(domainId);
 
-/** Whether a domain may stand: it has its place, and its tracker is not deleted. */
+/** Returns whether a domain holds a slot of a tracker that is not deleted. */
 export const mayStand = ({ held, closed }: Slots, domainId: string): boolean => !closed && held.has(domainId);
 
 export const domainSlotsStream = (trackerId: string): string => `${DOMAIN_PLACES_PREFIX}${trackerId}`;

@@ -1,21 +1,21 @@
 import { accept, type Decider, refuse } from '../kernel/decider.ts';
 import type { EpochEvent } from './events.ts';
 
-/** A stretch of the log's life between two restores. Before the first one that was begun lies one without an id. */
+/** The part of the log between two restores. The part before the first recorded epoch has no id. */
 export interface Epoch {
   readonly epoch_id: string;
-  /** The last position that it shares with the epoch before it. */
+  /** Last position shared with the previous epoch. */
   readonly after: bigint;
 }
 
 export interface BeginEpoch {
   readonly type: 'Begin';
   readonly epoch_id: string;
-  /** The log's head; null: the log is empty. */
+  /** Head of the log; null if it is empty. */
   readonly head: bigint | null;
 }
 
-/** The epochs of a log, the oldest first. */
+/** Decides the epochs of a log, oldest first. */
 export const epochs: Decider<readonly Epoch[], BeginEpoch, EpochEvent, 'empty_log'> = {
   initial: [],
   decide: ({ epoch_id, head }, state) => {
@@ -27,9 +27,9 @@ export const epochs: Decider<readonly Epoch[], BeginEpoch, EpochEvent, 'empty_lo
 };
 
 /**
- * The position from which a reader goes on who had come to `position` in some epoch: not past where the log of now has
- * parted from that epoch, so that the reader may get events twice and misses none.
- * @param isEpoch tells the reader's epoch; null: the one without an id
+ * Returns the position from which a reader resumes that had reached `position` in some epoch: not past the point where that
+ * epoch diverged from the current log. The reader may get events twice but misses none.
+ * @param isEpoch matches the reader's epoch; null: the one without an id
  */
 export const resumeAt = (
   known: readonly Epoch[],
@@ -37,7 +37,7 @@ export const resumeAt = (
   isEpoch: ((epoch: Epoch) => boolean) | null,
 ): bigint => {
   const own = isEpoch === null ? -1 : known.findIndex(isEpoch);
-  // An epoch that the log does not know of has parted from it at one of those that it knows, or before all of them.
+  // An unknown epoch diverged at one of the known epochs, or before all of them.
   if (isEpoch !== null && own < 0 && known.length === 0) return 0n;
   return known.slice(own + 1).reduce((least, { after }) => (after < least ? after : least), position);
 };

@@ -6,13 +6,13 @@ declare const addressBrand: unique symbol;
 export type PublicAddress = string & { readonly [addressBrand]: true };
 
 /** Spec, Limits: more characters than this are no address. */
-const LONGEST = 45;
+const MAX_LENGTH = 45;
 const IPV4 = /^(?:(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;
 
 /**
- * IANA's special-purpose blocks that ipaddr.js calls unicast, or parts of which it does; and the one public address that a
- * cloud (Azure) gives to a service on every machine of its own.
+ * IANA's special-purpose blocks that ipaddr.js classifies wholly or partly as unicast, and the public address that Azure
+ * serves on each of its machines.
  */
 const SPECIAL = (
   [
@@ -34,20 +34,20 @@ const SPECIAL = (
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Reads one public address in a usual spelling (spec, Lookup; decisions, Lookup): four decimal octets, or
- * RFC 4291 text in any case. null for anything else, and for what is not globally unicast: private,
- * reserved, special-purpose, tunnels.
+ * Parses one public address in a usual spelling (spec, Lookup; decisions, Lookup): four decimal octets, or RFC 4291 text
+ * in any case. Returns null for other text, and for addresses that are not globally unicast: private, reserved,
+ * special-purpose, tunnels.
  */
 export const parsePublicAddress = (text: string): PublicAddress | null => {
-  const address = text.length > LONGEST ? null : parseAddress(text);
+  const address = text.length > MAX_LENGTH ? null : parseAddress(text);
   return address === null || !isPublic(address) ? null : (canonicalText(address) as PublicAddress);
 };
 
-/** IPv4 dotted, IPv6 by RFC 5952. */
+/** Formats an address: IPv4 dotted, IPv6 by RFC 5952. */
 export const canonicalText = (address: ipaddr.IPv4 | ipaddr.IPv6): string =>
   address.kind() === 'ipv4' ? address.toString() : (address as ipaddr.IPv6).toRFC5952String();
 
-/** Any address in a usual spelling, public or not, mapped ones as IPv4. ipaddr.js alone accepts too much. */
+/** Parses any address in a usual spelling, public or not, mapped ones as IPv4. ipaddr.js alone accepts too much. */
 export const parseAddress = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | null => {
   if (IPV4.test(text)) return ipaddr.IPv4.parse(text);
   const groups = ipv6Groups(text);
@@ -56,13 +56,13 @@ export const parseAddress = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | null => 
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 };
 
-/** Whether the address is public as `decisions.md` defines it. */
+/** Returns whether the address is public as `decisions.md` defines it. */
 const isPublic = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
   address.range() === 'unicast' &&
   (address.kind() === 'ipv4' || address.match(GLOBAL_UNICAST)) &&
   !SPECIAL.some(({ base, bits }) => base.kind() === address.kind() && address.match(base, bits));
 
-/** The eight groups of RFC 4291 text, an IPv4 tail included; null when it is not that. */
+/** Parses the eight groups of RFC 4291 text, including an IPv4 tail; null if invalid. */
 const ipv6Groups = (text: string): number[] | null => {
   const hex = withoutIpv4Tail(text);
   if (hex === null) return null;

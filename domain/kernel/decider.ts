@@ -1,4 +1,4 @@
-/** What a decision comes to: a value, or a refusal whose name is (or maps to) an error code of the API. */
+/** Outcome of a decision: a value, or a refusal whose name is (or maps to) an error code of the API. */
 export type Result<T, R extends string> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly refusal: R };
@@ -10,8 +10,8 @@ export const refuse = <R extends string>(refusal: R): { readonly ok: false; read
 });
 
 /**
- * One kind of stream: how its events make a state, and what a command does to that state.
- * `decide` is pure and repeat-safe: the same command on the state that it led to yields no events.
+ * A kind of stream: how events make a state, and how commands change it. `decide` is pure and idempotent: repeating a
+ * command on the resulting state yields no events.
  */
 export interface Decider<State, Command, Event, Refusal extends string> {
   readonly initial: State;
@@ -19,7 +19,7 @@ export interface Decider<State, Command, Event, Refusal extends string> {
   evolve(state: State, event: Event): State;
 }
 
-/** Ends every switch over a union, so that the compiler finds what was forgotten. */
+/** Ends every switch over a union, so that the compiler reports missing cases. */
 export const unreachable = (value: never): never => {
-  throw new TypeError(`not foreseen: ${JSON.stringify(value)}`);
+  throw new TypeError(`unexpected value: ${JSON.stringify(value)}`);
 };

@@ -1,10 +1,10 @@
 const NAME = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.(?!$)|$))+$/;
 const LETTERS = /^[\p{L}\p{M}\p{N}.-]+$/u;
-/** What URLs read as the end of an IPv4 address. */
+/** URLs with such an ending are parsed as an IPv4 address. */
 const NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
-const LONGEST = 253;
+const MAX_LENGTH = 253;
 
-/** A host name in lower case, IDNs as punycode; null for anything else, addresses and trailing dots included. */
+/** Normalizes a host name to lower case, IDNs as punycode; null if invalid, for addresses and for trailing dots. */
 export const hostName = (text: string): string | null => {
   const lower = text.toLowerCase();
   if (isName(lower)) return lower;
@@ -12,4 +12,4 @@ export const hostName = (text: string): string | null => {
   return name !== undefined && isName(name) ? name : null;
 };
 
-const isName = (text: string): boolean => text.length <= LONGEST && NAME.test(text) && !NUMBER.test(text);
+const isName = (text: string): boolean => text.length <= MAX_LENGTH && NAME.test(text) && !NUMBER.test(text);

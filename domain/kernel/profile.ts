@@ -1,16 +1,16 @@
 import { hostName } from './host-name.ts';
 
-/** What of a company tells it from another. */
+/** The identifying names of a company. */
 export interface Named {
   readonly name: string | null;
   readonly brand_name: string | null;
 }
 
-/** What a company is called, for telling profiles apart: each address of a company has a result of its own. */
+/** Normalizes a company's name for comparing profiles, because each address has its own copy of the company. */
 export const profileName = ({ name, brand_name }: Named): string =>
   (name ?? brand_name ?? '').trim().replace(/\s+/g, ' ').toLowerCase();
 
-/** The host name of a company's website, without `www.`; null where it tells none. Its scheme may be missing. */
+/** Returns the host name of a company's website without `www.`; null if invalid. The URL's scheme may be missing. */
 export const websiteHost = (website: string | null): string | null => {
   if (website === null) return null;
   const text = website.trim();

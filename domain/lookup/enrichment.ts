@@ -6,7 +6,7 @@ import type { EnrichmentEvent, Reservation, WorkKind } from './events.ts';
 import { isStale, type SavedResult, toUtcDays } from './result.ts';
 import { REFRESH_ATTEMPTS, retryDelayMs } from './schedule.ts';
 
-/** The round of work that is under way. */
+/** The open round of work. */
 export interface OpenRound {
   readonly round: number;
   readonly kind: WorkKind;
@@ -21,21 +21,21 @@ export interface Enrichment {
   readonly round: number;
   readonly open: OpenRound | null;
   readonly saved: SavedResult | null;
-  /** The last round's, so that a command that comes late can tell that its reservation was settled. */
+  /** Reservations of the last round, so that a late command can tell that its reservation was settled. */
   readonly settled: readonly Reservation[];
-  /** When the last round ended without a result; null: it ended with one. */
+  /** Time at which the last round ended without a result; null: it ended with one. */
   readonly gave_up_at: string | null;
-  /** Whether a snapshot is the last event. */
+  /** Whether the last event is a snapshot. */
   readonly snapshotted: boolean;
-  /** Whether the stream has ended: the address goes on in the next generation. */
+  /** Whether the stream has ended and the next generation continues. */
   readonly forgotten: boolean;
 }
 
-/** The stream has ended: the command belongs into the next generation. */
+/** The stream has ended, so the command belongs to the next generation. */
 export type EnrichmentRefusal = 'result_forgotten';
 
 export type EnrichmentCommand =
-  /** Asks for the work, or joins it. `reservation` null: for a reveal. */
+  /** Requests the work, or joins the open round. `reservation` null: for a reveal. */
   | {
       readonly type: 'Submit';
       readonly ip: string;
@@ -54,16 +54,16 @@ export type EnrichmentCommand =
       readonly attempt: number;
       readonly failures: readonly { provider: string; reason: string }[];
       readonly at: number;
-      /** 0 to 1: where in the ±20 % the delay falls. */
+      /** 0 to 1: position of the delay within ±20 %. */
       readonly jitter: number;
       readonly baseMs: number;
     }
-  /** Snapshots ended work whose result was found before an instant, or by a clock that was ahead. Both in milliseconds. */
+  /** Snapshots ended work whose result is from before `before`, or from a fast clock. Both in milliseconds. */
   | { readonly type: 'Snapshot'; readonly before: number; readonly at: number }
-  /** Forgets a result that nobody has asked for in a long time, unless work on it is under way. */
+  /** Forgets a result that no partner has asked for in a long time, unless a round is open. */
   | { readonly type: 'Forget'; readonly at: number };
 
-/** What a POST may ask for in this state; null: the saved result serves as it is. */
+/** Returns the work that a POST may request in this state; null: the saved result is sufficient. */
 export const wantedWork = (state: Enrichment, at: number): WorkKind | null => {
   if (state.saved === null) return 'first';
   if (isStale(state.saved, at)) return 'refresh';
@@ -133,7 +133,7 @@ const snapshot = (
   return [{ type: 'lookup.EnrichmentSnapshotted.v1', data }];
 };
 
-/** Whether the outcome is of the attempt that is due: a zombie's late one changes nothing. */
+/** Whether the outcome belongs to the due attempt; late outcomes of expired claims are ignored. */
 const isDue = (open: OpenRound | null, round: number, attempt: number): open is OpenRound =>
   open !== null && open.round === round && open.attempts + 1 === attempt;
 
@@ -210,7 +210,7 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
           gave_up_at: null,
         };
       case 'lookup.EnrichmentGaveUp.v1': {
-        // What could not be completed counts as complete until it is stale (decisions, Lookup).
+        // A completion that gave up counts as complete until the result is stale (decisions, Lookup).
         const saved =
           state.saved && data.kind === 'completion'
             ? { ...state.saved, needs_company_enrichment: false }

@@ -4,7 +4,7 @@ import { savedResultSchema } from './result.ts';
 
 const instant = z.iso.datetime();
 
-/** Why the work is asked for: nothing saved, a stale result, or one that some provider could not add to. */
+/** Reason for the work: nothing is saved, the result is stale, or a provider failed to contribute to it. */
 export const workKindSchema = z.enum(['first', 'refresh', 'completion']);
 export type WorkKind = z.output<typeof workKindSchema>;
 
@@ -16,7 +16,7 @@ export const reservationSchema = z.object({
 });
 export type Reservation = z.output<typeof reservationSchema>;
 
-/** Stream `intake-<partner>`: what the partner asked for, against its allowance and its pending limit. */
+/** Stream `intake-<partner>`: the partner's requests, for its allowance and its pending limit. */
 export const intakeEvents = {
   'lookup.ReservationMade.v1': z.object({
     reservation_id: z.uuid(),
@@ -31,14 +31,14 @@ export const intakeEvents = {
     partner_id: z.uuid(),
     settled_at: instant,
   }),
-  /** The fold so far, so that what stands before it may go. */
+  /** Snapshot of the state; earlier events may be truncated. */
   'lookup.IntakeSnapshotted.v1': z.object({
     day: z.string(),
     used_today: z.record(z.string(), z.int()),
-    /** The day before `day` on which anything was reserved; snapshots of earlier versions lack it. */
+    /** Last day before `day` with reservations; missing in snapshots of earlier versions. */
     earlier: z.object({ day: z.string(), used: z.record(z.string(), z.int()) }).optional(),
     keys: z.array(z.string()),
-    /** Short, as there may be ten thousand of them: id, ip, index in `keys`, made at in milliseconds. */
+    /** Compact, because there may be ten thousand: id, ip, index in `keys`, made at in milliseconds. */
     open: z.array(z.tuple([z.string(), z.string(), z.int(), z.int()])),
   }),
 } as const;
@@ -46,7 +46,7 @@ export type IntakeEvent = EventOf<typeof intakeEvents>;
 
 export type IntakeSnapshot = Extract<IntakeEvent, { type: 'lookup.IntakeSnapshotted.v1' }>['data'];
 
-/** The reservations that a snapshot says are open. */
+/** Expands the open reservations of a snapshot. */
 export const openInSnapshot = ({ keys, open }: IntakeSnapshot) =>
   open.map(([reservation_id, ip, key, made_at]) => ({
     reservation_id,
@@ -55,14 +55,14 @@ export const openInSnapshot = ({ keys, open }: IntakeSnapshot) =>
     made_at: new Date(made_at).toISOString(),
   }));
 
-/** Stream `enrichment-<keyed digest>`, later generations with `~<n>` behind it: the rounds of work on one address. */
+/** Stream `enrichment-<keyed digest>`, later generations with a suffix `~<n>`: the rounds of work on one address. */
 export const enrichmentEvents = {
   'lookup.EnrichmentRequested.v1': z.object({
     ip: z.string(),
     round: z.int(),
     kind: workKindSchema,
     requested_at: instant,
-    /** null: asked for by a reveal, which is no API submission. */
+    /** null: requested by a reveal, which is no API submission. */
     reservation: reservationSchema.nullable(),
   }),
   'lookup.EnrichmentJoined.v1': z.object({
@@ -85,20 +85,20 @@ export const enrichmentEvents = {
     settles: z.array(reservationSchema),
   }),
   /**
-   * All that the stream has come to, with the times of the result cut to their UTC days, so that what stands before it
-   * may go: no time and no place in the log that is left ties the address to a visit (docs/privacy.md).
+   * Snapshot of the state, with the result's times truncated to UTC days; earlier events may then be truncated, so that no
+   * remaining time or log position ties the address to a visit (docs/privacy.md).
    */
   'lookup.EnrichmentSnapshotted.v1': z.object({
     round: z.int(),
     result: savedResultSchema,
-    /** The reservations of the last round. */
+    /** Reservations of the last round. */
     settles: z.array(reservationSchema),
     /** null: the last round ended with a result. */
     gave_up_at: instant.nullable(),
   }),
-  /** The result has not been asked for in a long time: the stream ends here, and is deleted. */
+  /** The result was not asked for in a long time: the stream ends and is deleted. */
   'lookup.ResultForgotten.v1': z.object({ ip: z.string(), forgotten_at: instant }),
-  /** A refresh or completion that failed five times. */
+  /** A refresh or completion failed five times. */
   'lookup.EnrichmentGaveUp.v1': z.object({
     ip: z.string(),
     round: z.int(),
@@ -113,22 +113,19 @@ export type EnrichmentEvent = EventOf<typeof enrichmentEvents>;
 
 export const INTAKE_PREFIX = 'intake-';
 export const ENRICHMENT_PREFIX = 'enrichment-';
-/** Between the digest and the generation in a stream's name; no digest holds it. */
+/** Separates digest and generation in a stream's name; digests do not contain it. */
 const GENERATION = '~';
 
-/**
- * `digest`: the keyed digest of the canonical address (architecture, rule 13). `generation`: counts the streams of this
- * address that were forgotten.
- */
+/** `digest`: of the canonical address (architecture, rule 13). `generation`: number of forgotten streams of the address. */
 export const enrichmentStream = (digest: string, generation = 0): string =>
   `${ENRICHMENT_PREFIX}${digest}${generation === 0 ? '' : `${GENERATION}${generation}`}`;
 
-/** The next generation of an address's stream. */
+/** Returns the next generation's stream of an address. */
 export const nextEnrichmentStream = (stream: string): string => {
   const [digest = '', generation = '0'] = stream.slice(ENRICHMENT_PREFIX.length).split(GENERATION);
   return enrichmentStream(digest, Number(generation) + 1);
 };
 
-/** The keyed digest in the name of an enrichment stream, whichever its generation. */
+/** Returns the keyed digest in the name of an enrichment stream of any generation. */
 export const digestOfEnrichment = (stream: string): string =>
   stream.slice(ENRICHMENT_PREFIX.length).split(GENERATION, 1)[0] ?? '';

@@ -10,7 +10,7 @@ import {
   type WorkKind,
 } from './events.ts';
 
-/** So long a partner's reservations are told of after they have ended (architecture, Streams). */
+/** Retention of a partner's ended reservations (architecture, Streams). */
 export const INTAKE_KEPT_DAYS = 90;
 
 export interface OpenReservation {
@@ -20,13 +20,13 @@ export interface OpenReservation {
   readonly made_at: string;
 }
 
-/** What each key of a partner reserved on a UTC day (`YYYY-MM-DD`). */
+/** Reservations per key of a partner on a UTC day (`YYYY-MM-DD`). */
 interface DayUsage {
   readonly day: string;
   readonly used: PersistentMap<string, number>;
 }
 
-/** A partner's unfinished reservations, and the usage of its last two days, the later one last. */
+/** A partner's open reservations, and the usage of its last two days, oldest first. */
 export interface Intake {
   readonly usage: readonly DayUsage[];
   readonly open: PersistentMap<string, OpenReservation>;
@@ -41,11 +41,11 @@ export type IntakeCommand =
       readonly key_id: string;
       readonly ip: string;
       readonly kind: WorkKind;
-      /** New reservations a day for this key; null: no cap. */
+      /** Daily limit of new reservations for this key; null: no limit. */
       readonly dailyAllowance: number | null;
-      /** Unfinished reservations that the calling key allows its partner. */
+      /** Limit of open reservations that the calling key sets for its partner. */
       readonly pendingLimit: number;
-      /** A reservation that the enrichment is known to have settled, though this stream may not say so yet. */
+      /** A reservation that the enrichment has settled, even if this stream does not show it yet. */
       readonly finished: string | null;
       readonly at: number;
     }
@@ -79,7 +79,7 @@ const reserve = (command: Extract<IntakeCommand, { type: 'Reserve' }>, state: In
   return accept<IntakeEvent[]>(settles ? [settledEvent(partner_id, existing, at), made] : [made]);
 };
 
-/** A hot partner has very many open: the maps share what is not changed, so that no fold is ever copied. */
+/** Decides a partner's reservations. Persistent maps avoid copying states with very many open ones. */
 export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
   initial: { usage: [], open: PersistentMap(), openByIp: PersistentMap() },
 
@@ -135,9 +135,8 @@ export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> 
 };
 
 /**
- * The usage of the day that a reservation at `at` counts into, and of the days before it. A reservation that comes late,
- * or from a clock that is slow, counts into the day that has begun. A day that lies ahead was begun by a wrong clock and
- * is forgotten.
+ * Returns the usage of the day that a reservation at `at` counts into, and of earlier days. A late reservation, or one from a
+ * slow clock, counts into the latest day. A day that lies ahead is from a fast clock and is dropped.
  */
 const usageAt = (usage: readonly DayUsage[], at: number) => {
   const known = usage.filter(({ day }) => !isAhead(Date.parse(day), at));
@@ -148,7 +147,7 @@ const usageAt = (usage: readonly DayUsage[], at: number) => {
     : { earlier: known, today: { day, used: PersistentMap<string, number>() } };
 };
 
-/** Whether a wrong clock has begun a day that lies ahead of `at`, in milliseconds. */
+/** Returns whether a fast clock has opened a day that lies ahead of `at` (milliseconds). */
 export const hasUsageAhead = ({ usage }: Intake, at: number): boolean => {
   const last = usage.at(-1);
   return last !== undefined && isAhead(Date.parse(last.day), at);
@@ -159,7 +158,7 @@ const usageInSnapshot = ({ day, used_today, earlier }: IntakeSnapshot): DayUsage
   ...(day === '' ? [] : [{ day, used: PersistentMap(used_today) }]),
 ];
 
-/** The fold as an event, so that the stream can be truncated behind it. */
+/** Makes a snapshot event of the state, behind which the stream can be truncated. */
 export const snapshotIntake = (state: Intake): IntakeEvent => {
   const open = [...state.open.values()];
   const today = state.usage.at(-1);

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-/** A saved result is forgotten on this day after it was last asked for (architecture, Streams). */
+/** Days after its last use on which a saved result is forgotten (architecture, Streams). */
 export const RESULT_KEPT_DAYS = 400;
 
-/** Company and Network as the spec names their fields; every one may be unknown. */
+/** Company and Network fields as the spec names them; any may be unknown. */
 const text = z.string().nullable().default(null);
 const amount = z.union([z.string(), z.int()]).nullable().default(null);
 
@@ -39,22 +39,22 @@ export type Network = z.output<typeof networkSchema>;
 export const matchTypeSchema = z.enum(['company', 'isp', 'unclassified']);
 export type MatchType = z.output<typeof matchTypeSchema>;
 
-/** What is known of an address once an enrichment has completed; shared by all partners. */
+/** The result of a completed enrichment, shared by all partners. */
 export const savedResultSchema = z.object({
   ip: z.string(),
   match_type: matchTypeSchema,
   network: networkSchema,
   company: companySchema.nullable(),
-  /** The providers whose answers stand in the result, in the chain's order. Not shown in the API. */
+  /** Providers that contributed to the result, in the chain's order. Not shown in the API. */
   sources: z.array(z.string()),
   enriched_at: z.iso.datetime(),
   fresh_until: z.iso.datetime(),
-  /** Not `company`, and some provider could not contribute: a POST requests the rest. */
+  /** The match is not `company` and a provider failed: a POST requests the rest. */
   needs_company_enrichment: z.boolean(),
 });
 export type SavedResult = z.output<typeof savedResultSchema>;
 
-/** The same result with its times cut to their UTC days: fresh for up to a day less, never for longer. */
+/** Truncates the result's times to UTC days, which makes it fresh for up to a day less. */
 export const toUtcDays = (result: SavedResult): SavedResult => ({
   ...result,
   enriched_at: startOfDay(result.enriched_at),
@@ -66,18 +66,18 @@ const startOfDay = (instant: string): string => `${instant.slice(0, 10)}T00:00:0
 const emptyNetwork: Network = networkSchema.parse({});
 const emptyCompany: Company = companySchema.parse({});
 
-/** One provider's completed answer: what it knows of an address. */
+/** A provider's record of an address. */
 export interface ProviderRecord {
   readonly match_type: MatchType;
   readonly network: Network | null;
   readonly company: Company | null;
-  /** The provider's own term of freshness, days. */
+  /** The provider's own freshness period, days. */
   readonly fresh_for_days: number | null;
 }
 
 export type ProviderAnswer =
   | { readonly provider: string; readonly record: ProviderRecord }
-  /** Failed or timed out: says nothing about the address. */
+  /** Failed or timed out: no information about the address. */
   | { readonly provider: string; readonly failure: string };
 
 const RANK: Record<MatchType, number> = { company: 0, isp: 1, unclassified: 2 };
@@ -95,7 +95,7 @@ const fill = <T extends object>(first: T, rest: readonly (T | null)[]): T => {
 const hasData = (record: ProviderRecord): boolean =>
   record.match_type !== 'unclassified' || hasFields(record.network) || hasFields(record.company);
 
-/** Whether any field is known: an object of nulls is no data. */
+/** Returns whether any field is known: an object of nulls is no data. */
 const hasFields = (fields: object | null): boolean =>
   fields !== null && Object.values(fields).some((value) => value !== null);
 
@@ -104,12 +104,10 @@ export type Combined =
   | { readonly outcome: 'failed'; readonly failures: readonly { provider: string; reason: string }[] };
 
 /**
- * Makes one result of a chain's answers (decisions, Enrichment providers): the best match leads, its fields
- * come first, gaps are filled from the others in order. A failure beside data makes the result incomplete;
- * beside none it is a failed attempt. A refresh (`earlier` given) never makes a result poorer: unless every
- * provider answered, it must find a company, or count as failed; an earlier company's fields then stay, others fill
- * the gaps.
- * `at` in milliseconds.
+ * Combines a chain's answers (decisions, Enrichment providers): the best match leads, and the others fill its gaps in order. A
+ * failure beside data makes the result incomplete; without data the attempt fails. A refresh (`earlier` given) never loses
+ * data: unless every provider answered, it must find a company or fail, an earlier company's fields stay, and other earlier
+ * fields fill gaps. `at` in milliseconds.
  */
 export const combineAnswers = (
   ip: string,
@@ -161,6 +159,6 @@ export const combineAnswers = (
   };
 };
 
-/** Whether the result is due for a refresh. `at` in milliseconds. */
+/** Returns whether the result is due for a refresh. `at` in milliseconds. */
 export const isStale = (result: { readonly fresh_until: string }, at: number): boolean =>
   Date.parse(result.fresh_until) <= at;

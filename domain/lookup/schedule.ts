@@ -1,10 +1,10 @@
 import { HOUR } from '../kernel/time.ts';
 
-/** A refresh gives up after so many attempts; a first enrichment never does (decisions, Lookup). */
+/** A refresh gives up after this many attempts; a first enrichment never does (decisions, Lookup). */
 export const REFRESH_ATTEMPTS = 5;
 
 /**
- * Milliseconds from failed attempt number `attempt` (from 1) to the next: `baseMs` doubling to at most an
+ * Returns the milliseconds from failed attempt `attempt` (from 1) to the next: `baseMs` doubled per attempt to at most an
  * hour, ±20 %. `jitter` from 0 to 1.
  */
 export const retryDelayMs = (attempt: number, jitter: number, baseMs: number): number =>

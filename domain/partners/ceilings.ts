@@ -1,6 +1,6 @@
 import type { Ceilings, KeyLimits } from './events.ts';
 
-/** Which ceiling a key that a user makes or changes would pass. */
+/** The ceiling that a user's change of keys would exceed. */
 export type CeilingRefusal =
   | 'ceiling_requests_per_second'
   | 'ceiling_new_enrichments_per_day'
@@ -25,8 +25,8 @@ const isLive = ({ expires_at }: KeyLimits, at: number): boolean =>
   expires_at === null || Date.parse(expires_at) > at;
 
 /**
- * Returns the first ceiling that a user's change would pass, or null. What the change leaves as it is may be above a
- * ceiling: the operator made it so.
+ * Returns the first ceiling that a user's change would exceed, or null. Unchanged limits may exceed a ceiling, because the
+ * operator has set them.
  */
 export const exceededCeiling = (
   { ceilings, keys }: Capped,

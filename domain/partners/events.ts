@@ -3,7 +3,7 @@ import type { EventOf } from '../kernel/events.ts';
 
 export const keyLimitsSchema = z.object({
   requests_per_second: z.int().min(1),
-  /** null: no cap; 0: saved IPs only. */
+  /** null: no limit; 0: saved IPs only. */
   new_enrichments_per_day: z.int().min(0).nullable(),
   pending_enrichments: z.int().min(0),
   company_signals: z.boolean(),
@@ -12,7 +12,7 @@ export const keyLimitsSchema = z.object({
 });
 export type KeyLimits = z.output<typeof keyLimitsSchema>;
 
-/** What the users of a partner may give its keys, and how many things the partner may have. The operator sets it. */
+/** Limits, set by the operator, of what a partner's users may grant to keys, and of the partner's keys and domains. */
 export const ceilingsSchema = z.object({
   requests_per_second: z.int().min(1),
   /** null: no ceiling. */
@@ -26,7 +26,7 @@ export const ceilingsSchema = z.object({
 });
 export type Ceilings = z.output<typeof ceilingsSchema>;
 
-/** Of a partner whose operator has set none (decisions, Ceilings of a partner). */
+/** Ceilings of a partner without its own (decisions, Ceilings of a partner). */
 export const DEFAULT_CEILINGS: Ceilings = {
   requests_per_second: 50,
   new_enrichments_per_day: null,
@@ -36,7 +36,7 @@ export const DEFAULT_CEILINGS: Ceilings = {
   company_signals: false,
 };
 
-/** Stream `partner-<id>`: a partner and its API keys, of which only hashes are known. */
+/** Stream `partner-<id>`: a partner and its API keys, stored only as hashes. */
 export const partnerEvents = {
   'partners.PartnerCreated.v1': z.object({
     partner_id: z.uuid(),
@@ -61,9 +61,9 @@ export const partnerEvents = {
     key_id: z.string(),
     revoked_at: z.iso.datetime(),
   }),
-  /** All ceilings, as they are from now on. */
+  /** Sets all ceilings. */
   'partners.CeilingsSet.v1': ceilingsSchema.extend({ partner_id: z.uuid(), set_at: z.iso.datetime() }),
-  /** The fold so far: commands start from the newest one. Events before it stay, for rebuilds. */
+  /** Snapshot of the state, from which commands start. Earlier events stay, for rebuilds. */
   'partners.PartnerSnapshotted.v1': z.object({
     ceilings: ceilingsSchema,
     name: z.string(),
@@ -74,7 +74,7 @@ export const partnerEvents = {
 } as const;
 export type PartnerEvent = EventOf<typeof partnerEvents>;
 
-/** Stream `user-<uuidv5 of the name>`, whose UUID is the user's id: a person who logs in to the dashboard. */
+/** Stream `user-<uuidv5 of the name>`, whose UUID is the user's id: a dashboard user. */
 export const userEvents = {
   'partners.UserCreated.v1': z.object({
     user_id: z.uuid(),
@@ -82,7 +82,7 @@ export const userEvents = {
     name: z.string(),
     created_at: z.iso.datetime(),
   }),
-  /** An operator gave the user a new first password. No event holds a password, in whatever form. */
+  /** An operator gave the user a new first password. No event contains a password or its hash. */
   'partners.UserPasswordReset.v1': z.object({
     user_id: z.uuid(),
     partner_id: z.uuid(),

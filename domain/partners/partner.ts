@@ -16,10 +16,10 @@ export interface Key {
 }
 
 export interface Partner {
-  /** null: there is no such partner. */
+  /** null: the partner does not exist. */
   readonly name: string | null;
   readonly ceilings: Ceilings;
-  /** By id; without revoked ones. */
+  /** By id, without revoked ones. */
   readonly keys: PersistentMap<string, Key>;
   /** Names of `keys`. */
   readonly keyNames: PersistentSet<string>;
@@ -27,7 +27,7 @@ export interface Partner {
   readonly revoked: PersistentSet<string>;
 }
 
-/** Who makes or changes a key. */
+/** The creator of a change; ceilings apply only to users. */
 export type KeyManager = 'operator' | 'user';
 
 export type PartnerCommand =
@@ -35,14 +35,14 @@ export type PartnerCommand =
       readonly type: 'CreatePartner';
       readonly partner_id: string;
       readonly name: string;
-      /** What is left out is as usual. */
+      /** Omitted ceilings get their defaults. */
       readonly ceilings: Partial<Ceilings>;
       readonly at: number;
     }
   | {
       readonly type: 'SetCeilings';
       readonly partner_id: string;
-      /** What is left out stays. */
+      /** Omitted ceilings stay. */
       readonly ceilings: Partial<Ceilings>;
       readonly at: number;
     }
@@ -53,7 +53,6 @@ export type PartnerCommand =
       readonly name: string;
       readonly hash: string;
       readonly limits: KeyLimits;
-      /** Ceilings bound users of the dashboard, and not the operator. */
       readonly by: KeyManager;
       readonly at: number;
     }
@@ -76,7 +75,7 @@ export type PartnerRefusal =
   | 'key_not_found'
   | 'key_revoked';
 
-/** 1-100 characters, nothing invisible at either end, no control characters. */
+/** Returns whether a name has 1-100 characters, no outer white space and no control characters. */
 export const nameIsValid = (name: string): boolean => {
   const length = [...name].length;
   return name === name.trim() && length >= 1 && length <= 100 && !/\p{Cc}|\p{Cs}/u.test(name);
@@ -220,7 +219,7 @@ const limitsOf = (data: KeyLimits): KeyLimits => ({
   expires_at: data.expires_at,
 });
 
-/** Writes the fold of an existing partner down as an event. */
+/** Makes a snapshot event of an existing partner. */
 export const snapshotPartner = (state: Partner): PartnerEvent => ({
   type: 'partners.PartnerSnapshotted.v1',
   data: {

@@ -4,7 +4,7 @@ import { USER_PREFIX, type UserEvent } from './events.ts';
 import { nameIsValid } from './partner.ts';
 
 export interface User {
-  /** null: there never was a user of this name. */
+  /** null: no user ever had this name. */
   readonly partner_id: string | null;
   readonly removed: boolean;
 }
@@ -20,7 +20,7 @@ export type UserCommand =
 
 export type UserRefusal = 'invalid_name' | 'user_exists' | 'user_not_found';
 
-/** The life of one user of the dashboard. A name is given once: a removed user's is not given again. */
+/** Decides the life of one dashboard user. A removed user's name stays taken. */
 export const user: Decider<User, UserCommand, UserEvent, UserRefusal> = {
   initial: { partner_id: null, removed: false },
 

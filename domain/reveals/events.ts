@@ -5,7 +5,7 @@ import { enrichmentEvents } from '../lookup/events.ts';
 const instant = z.iso.datetime();
 const { match_type, company, network } = enrichmentEvents['lookup.EnrichmentCompleted.v1'].shape.result.shape;
 
-/** A saved result as it was when the reveal completed (spec, RevealResult), frozen. */
+/** A saved result frozen at the reveal's completion (spec, RevealResult). */
 export const revealResultSchema = z.object({
   status: z.literal('complete'),
   match_type,
@@ -28,17 +28,17 @@ export const revealResultSchema = z.object({
 });
 export type RevealResult = z.output<typeof revealResultSchema>;
 
-/** What both events of a reveal say of it. */
+/** Facts that both events of a reveal repeat. */
 const ofReveal = {
   reveal_id: z.uuid(),
   session_id: z.uuid(),
   tracker_id: z.uuid(),
   partner_id: z.uuid(),
-  /** Whoever asked: an API key, or a user of the dashboard. The other is null. */
+  /** The caller: an API key or a dashboard user; the other is null. */
   key_id: z.string().nullable(),
   user_id: z.string().nullable(),
   created_at: instant,
-  /** The session's own. */
+  /** The session's expiry. */
   expires_at: instant,
 } as const;
 
@@ -48,7 +48,7 @@ export const revealEvents = {
   'reveals.RevealCompleted.v1': z.object({
     ...ofReveal,
     completed_at: instant,
-    /** Whether it has one unit: its result is nonempty. */
+    /** Whether it costs one unit, because its result is nonempty. */
     billable: z.boolean(),
     result: revealResultSchema,
   }),
@@ -59,7 +59,7 @@ export type RevealEvent = EventOf<typeof revealEvents>;
 export const revealExpiryEvents = {
   'reveals.RevealsExpired.v1': z.object({
     partner_id: z.uuid(),
-    /** Reveal, and when it expired. */
+    /** Reveal id and time of expiry. */
     reveals: z.array(z.tuple([z.uuid(), instant])),
   }),
 } as const;

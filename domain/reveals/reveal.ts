@@ -5,7 +5,6 @@ import { REVEAL_PREFIX, type RevealEvent, type RevealResult } from './events.ts'
 type Requested = Extract<RevealEvent, { type: 'reveals.RevealRequested.v1' }>['data'];
 type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
-/** One reveal: asked for, then complete. */
 export interface Reveal {
   readonly requested: Requested | null;
   readonly completed: Completed | null;
@@ -23,7 +22,7 @@ export type RevealCommand =
 
 export type RevealRefusal = 'idempotency_conflict';
 
-/** Whether any Company or Network field is known: what a unit is for (decisions, Sessions and reveals). */
+/** Returns whether any Company or Network field is known, which makes a reveal billable (decisions, Sessions and reveals). */
 export const isNonempty = ({ company, network }: Pick<RevealResult, 'company' | 'network'>): boolean =>
   [company ?? {}, network].some((fields) => Object.values(fields).some((value) => value !== null));
 
@@ -69,7 +68,7 @@ export const reveal: Decider<Reveal, RevealCommand, RevealEvent, RevealRefusal> 
 
 export const revealStream = (revealId: string): string => `${REVEAL_PREFIX}${revealId}`;
 
-/** What is known of a visitor whose address is not public: nothing, and nobody to ask (decisions, Pixel). */
+/** The result for a visitor whose address is not public, so that no provider can know it (decisions, Pixel). */
 export const EMPTY_RESULT: RevealResult = {
   status: 'complete',
   match_type: 'unclassified',

@@ -3,15 +3,12 @@ import type { EventOf } from '../kernel/events.ts';
 
 const instant = z.iso.datetime();
 
-/**
- * Which session an event is of, and what makes it that one: enough of it in each event that the end of a stream can be
- * read without its beginning.
- */
+/** Facts that each event repeats, so that the end of a stream can be read without its beginning. */
 const ofSession = {
   session_id: z.uuid(),
   tracker_id: z.uuid(),
   partner_id: z.uuid(),
-  /** As the browser made it. */
+  /** Made by the browser. */
   visit_id: z.guid(),
   /** Digest of the visitor's address under the key of the day of `first_seen_at`. */
   visitor: z.string(),
@@ -36,19 +33,19 @@ export type SessionEvent = EventOf<typeof sessionEvents>;
 const label = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 export type CustomParameters = Readonly<Record<string, z.output<typeof label>>>;
 
-/** What of a session is personal, and sealed. */
+/** The personal data of a session, which is sealed. */
 export const sessionSecretsSchema = z.object({
-  /** Canonical; public or not. */
+  /** Canonical, public or not. */
   ip: z.string(),
   custom: z.record(z.string(), label),
 });
 export type SessionSecrets = z.output<typeof sessionSecretsSchema>;
 
-/** Stream `expired-<partner>-<utc day>`: what expired, by its bare id, so that it is told as gone and not as unknown. */
+/** Stream `expired-<partner>-<utc day>`: ids that expired, so that the API can tell expired from unknown ids. */
 export const sessionExpiryEvents = {
   'sessions.SessionsExpired.v1': z.object({
     partner_id: z.uuid(),
-    /** Session, and when it expired. */
+    /** Session id and time of expiry. */
     sessions: z.array(z.tuple([z.uuid(), instant])),
   }),
 } as const;
@@ -56,8 +53,8 @@ export const sessionExpiryEvents = {
 export const TAB_PREFIX = 'tab-';
 
 export const EXPIRED_PREFIX = 'expired-';
-/** Tells of a partner's sessions and receipts that were swept on a UTC day (`YYYY-MM-DD`). */
+/** Returns the stream of a partner's sessions and receipts that were swept on a UTC day (`YYYY-MM-DD`). */
 export const expiredStream = (partnerId: string, day: string): string =>
   `${EXPIRED_PREFIX}${partnerId}-${day}`;
-/** The day of such a stream's name. */
+/** Returns the day in such a stream's name. */
 export const dayOfExpiredStream = (stream: string): string => stream.slice(-10);

@@ -3,7 +3,7 @@ import { accept, type Decider, unreachable } from '../kernel/decider.ts';
 import { DAY, isoTime, MINUTE, utcDay } from '../kernel/time.ts';
 import { type SessionEvent, TAB_PREFIX } from './events.ts';
 
-/** A session of the tab, as the last that is known of it tells. */
+/** A session of the tab, as of its last known event. */
 export interface KnownSession {
   readonly session_id: string;
   /** Digest of the visitor's address under the key of the day of `first_seen_at`. */
@@ -15,9 +15,9 @@ export interface KnownSession {
   readonly last_seen_at: number;
 }
 
-/** What the last events of a tab tell: enough to say which session a visit is of, and whether it was there before. */
+/** The tab's last events: enough to find a visit's session and to recognize a repeated visit. */
 export interface Tab {
-  /** The one visited last comes last. */
+  /** Least recently visited first. */
   readonly sessions: readonly KnownSession[];
   readonly visits: readonly string[];
 }
@@ -28,25 +28,25 @@ export interface Visit {
   readonly tracker_id: string;
   readonly partner_id: string;
   readonly visitor_country: string | null;
-  /** The visitor's address, digested under the key of a UTC day; null once that key is gone. */
+  /** Returns the visitor's address digested under the key of a UTC day; null if that key is destroyed. */
   visitorOn(day: string): string | null;
-  /** Makes the session that this visit may turn out to begin. */
+  /** Makes the session that this visit may begin. */
   begin(): { readonly session_id: string; readonly sealed: string };
   readonly at: number;
 }
 
-/** So many of a tab's last events are looked at, and remembered. */
+/** Number of a tab's last events that are read and remembered. */
 export const REMEMBERED = 64;
-/** Spec, Limits: a token that was not seen for so long starts a new session. */
+/** Spec, Limits: a token that was not seen for this long starts a new session. */
 const RENEWED_AFTER = 30 * MINUTE;
 /** Spec, Limits: session and receipt access. */
 const LIVES = 30 * DAY;
 
-/** Whether a wrong clock has recorded visits of the tab that lie ahead of `at`, in milliseconds. */
+/** Returns whether visits of the tab, from a fast clock, lie ahead of `at` (milliseconds). */
 export const hasVisitsAhead = ({ sessions }: Tab, at: number): boolean =>
   sessions.some(({ last_seen_at }) => isAhead(last_seen_at, at));
 
-/** The session that goes on with this visit: the same visitor in the same country, seen not long ago. */
+/** Finds the session that this visit continues: same visitor and country, seen recently. */
 const continued = ({ sessions }: Tab, visit: Visit): KnownSession | undefined =>
   sessions.findLast(
     (session) =>
@@ -77,7 +77,7 @@ const begun = (visit: Visit): SessionEvent => {
   };
 };
 
-/** The sessions of one browser tab: same token, and the same address and country (decisions, Pixel). */
+/** Decides the sessions of one browser tab: same token, address and country (decisions, Pixel). */
 export const tab: Decider<Tab, Visit, SessionEvent, never> = {
   initial: { sessions: [], visits: [] },
 
@@ -110,7 +110,7 @@ export const tab: Decider<Tab, Visit, SessionEvent, never> = {
 const afterVisit = (state: Tab, data: SessionEvent['data'], seen_at: string): Tab => {
   const { session_id, visitor, visitor_country, first_seen_at, expires_at, visit_id } = data;
   const before = state.sessions.find((session) => session.session_id === session_id);
-  // Not back, as the clocks of two processes may differ, unless the later time was a wrong clock's.
+  // Never moves back, because clocks of processes differ, unless the later time is from a fast clock.
   const seen = Date.parse(seen_at);
   const last_seen_at = Math.max(seen, notAhead(before?.last_seen_at ?? 0, seen));
   const session = { session_id, visitor, visitor_country, first_seen_at, expires_at, last_seen_at };
@@ -120,13 +120,13 @@ const afterVisit = (state: Tab, data: SessionEvent['data'], seen_at: string): Ta
   };
 };
 
-/** `generation`: counts the streams of this tab that have expired. */
+/** `generation`: number of expired streams of this tab. */
 export const tabStream = (tabId: string, generation: number): string =>
   generation === 0 ? `${TAB_PREFIX}${tabId}` : `${TAB_PREFIX}${tabId}-${generation}`;
 
 const UUID_LENGTH = 36;
 
-/** The next generation of a tab's stream. */
+/** Returns the next generation's stream of a tab. */
 export const nextTabStream = (stream: string): string => {
   const tab = stream.slice(TAB_PREFIX.length);
   const generation = Number(tab.slice(UUID_LENGTH + 1));

@@ -1,6 +1,6 @@
 import { type Named, profileName } from '../kernel/profile.ts';
 
-/** What the clues of one e-mail domain come to. */
+/** The combined clues of one e-mail domain. */
 export interface SeenDomain {
   readonly domain: string;
   readonly first_seen_at: string;
@@ -11,12 +11,12 @@ export interface SeenDomain {
   readonly sites: number;
 }
 
-/** The saved profiles whose website has a host name: none, one, or several. */
+/** Saved profiles whose website has the host name: none, one, or several. */
 export type Profile<Company> = Company | 'several' | null;
 
 /**
- * Reasons for caution (decisions, CompanySignals), in this order.
- * @param isSame whether the matched company is the one that the lookup found; null: it found none
+ * Lists reasons for caution (decisions, CompanySignals), in this order.
+ * @param isSame whether the matched company is that of the lookup; null: the lookup found none
  */
 const flagsOf = (seen: SeenDomain, profile: Profile<object>, isSame: boolean | null): string[] => [
   ...(seen.submitted_observations === 0 ? ['field_only'] : []),
@@ -26,7 +26,7 @@ const flagsOf = (seen: SeenDomain, profile: Profile<object>, isSame: boolean | n
   ...(seen.observations === 1 ? ['single_observation'] : []),
 ];
 
-/** Spec, CompanyCandidate. `found`: the company that the lookup found, with the host name of its website. */
+/** Makes a candidate (spec, CompanyCandidate). `found`: the lookup's company with the host name of its website. */
 export const candidateOf = <Company extends Named>(
   seen: SeenDomain,
   profile: Profile<Company>,

@@ -3,11 +3,11 @@ import { type PublicAddress, parsePublicAddress } from '../kernel/address.ts';
 import { hostName } from '../kernel/host-name.ts';
 import { isText } from '../kernel/text.ts';
 
-/** What another system of the operator saw: somebody at this address used this e-mail domain on this site. */
+/** An observation of another system of the operator: a visitor at this address used this e-mail domain on this site. */
 export interface Observation {
   readonly event_id: string;
   readonly ip: PublicAddress;
-  /** Lower case, IDNs as punycode; so is `site`. */
+  /** Lower case, IDNs as punycode; also `site`. */
   readonly email_domain: string;
   readonly submitted: boolean;
   readonly site: string;
@@ -18,14 +18,14 @@ export interface Observation {
 }
 
 /** Decisions, CompanySignals. */
-const MOST_SIGNALS = 1_000;
+const MAX_SIGNALS = 1_000;
 
 export type ReadSignals =
   | { readonly ok: true; readonly value: readonly Observation[] }
-  /** `index`: of the first entry that is wrong; null: the batch is no batch. `field`: null where its shape is wrong. */
+  /** `index`: first invalid entry; null: the batch itself is invalid. `field`: null: the entry's shape is invalid. */
   | { readonly ok: false; readonly index: number | null; readonly field: string | null };
 
-/** Reads a whole batch as it was sent: one wrong entry refuses it. */
+/** Validates a whole batch; one invalid entry rejects it. */
 export const readSignals = (body: unknown): ReadSignals => {
   if (!isRecord(body) || !hasExactly(body, ['signals']) || !Array.isArray(body.signals)) {
     return { ok: false, index: null, field: null };
@@ -33,7 +33,7 @@ export const readSignals = (body: unknown): ReadSignals => {
   const entries: readonly unknown[] = body.signals;
   const value: Observation[] = [];
   for (const [index, entry] of entries.entries()) {
-    if (index === MOST_SIGNALS) return { ok: false, index, field: null };
+    if (index === MAX_SIGNALS) return { ok: false, index, field: null };
     const read = readEntry(entry);
     if (typeof read === 'string') return { ok: false, index, field: read };
     if (read === null) return { ok: false, index, field: null };
@@ -54,12 +54,12 @@ const FIELDS = [
 ] as const;
 type Field = (typeof FIELDS)[number];
 
-/** Visible ASCII but `@`, so that a thousand of the longest still fit into one append. */
+/** Visible ASCII except `@`, so that a thousand of the longest fit into one append. */
 const EVENT_ID = /^[\x21-\x3f\x41-\x7e]{1,128}$/;
-const LONGEST_LABEL = 200;
+const MAX_LABEL_LENGTH = 200;
 const instant = z.iso.datetime({ offset: true });
 
-/** The entry; or the name of the first field that is wrong; null where it has other fields than it should. */
+/** Returns the entry, or the name of its first invalid field, or null if it lacks or adds fields. */
 const readEntry = (entry: unknown): Observation | Field | null => {
   if (!isRecord(entry) || !hasExactly(entry, FIELDS)) return null;
   const { event_id, evidence, installation_id, page_run_id } = entry;
@@ -80,9 +80,9 @@ const readEntry = (entry: unknown): Observation | Field | null => {
   return { event_id, ip, email_domain, submitted, site, installation_id, page_run_id, occurred_at };
 };
 
-/** Only the domain of an address is ever sent: whatever may be a whole one is refused. */
+/** Rejects `@`, because senders must send only the domain of an e-mail address. */
 const isLabel = (sent: unknown): sent is string =>
-  typeof sent === 'string' && isText(sent, LONGEST_LABEL) && !sent.includes('@');
+  typeof sent === 'string' && isText(sent, MAX_LABEL_LENGTH) && !sent.includes('@');
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

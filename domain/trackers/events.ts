@@ -15,11 +15,11 @@ const snapshot = z.object({
       disabled_at: instant.nullable(),
     }),
   ),
-  /** Id, and when it was deleted. */
+  /** Tracker id and time of deletion. */
   deleted: z.array(z.tuple([z.uuid(), instant])),
 });
 
-/** Stream `trackers-<partner>`: the lives of all trackers of a partner. */
+/** Stream `trackers-<partner>`: all trackers of a partner. */
 export const trackerEvents = {
   'trackers.TrackerCreated.v1': z.object({
     ...ids,
@@ -31,11 +31,11 @@ export const trackerEvents = {
   'trackers.TrackerDisabled.v1': z.object({ ...ids, disabled_at: instant }),
   'trackers.TrackerEnabled.v1': z.object({ ...ids, enabled_at: instant }),
   'trackers.TrackerDeleted.v1': z.object({ ...ids, deleted_at: instant }),
-  /** The fold so far: commands start from the newest one. Events before it stay, for rebuilds. */
+  /** Snapshot of the state, from which commands start. Earlier events stay, for rebuilds. */
   'trackers.TrackersSnapshotted.v1': snapshot,
   /**
-   * A fold that does not fit into one append, in parts that follow each other; `deleted` is all in the last one. Commands
-   * start from the first part where all are there. To a fold that has come so far, a part says nothing new.
+   * Snapshot of a state that exceeds one append, in consecutive parts; `deleted` is complete in the last one. Commands start from
+   * the first part if all parts follow. Folding a part into a current state changes nothing.
    */
   'trackers.TrackersSnapshotPart.v1': snapshot.extend({ part: z.int().min(1), parts: z.int().min(2) }),
 } as const;

@@ -1,22 +1,22 @@
 import { parseAddress } from '../kernel/address.ts';
 
 /**
- * Where a tracker's pixel may run (decisions, Trackers): a serialised origin, `https://host[:port]`, `http://` for
- * localhost and loopback addresses alone, or `https://*.host` for every subdomain.
+ * An origin on which a tracker's pixel may run (decisions, Trackers): a serialised origin, `https://host[:port]`, `http://` for
+ * localhost and loopback addresses only, or `https://*.host` for all subdomains.
  */
 export type Origin = string;
 
 const WILDCARD = 'https://*.';
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
-const LONGEST_HOST = 253;
-const LONGEST_ORIGIN = 'https://'.length + LONGEST_HOST + ':65535'.length;
+const MAX_HOST_LENGTH = 253;
+const MAX_ORIGIN_LENGTH = 'https://'.length + MAX_HOST_LENGTH + ':65535'.length;
 
-/** Whether the text is an origin in exactly the form that a browser would send it in. */
+/** Returns whether the text is an origin in exactly the form that browsers send. */
 export const isOrigin = (text: string): boolean => {
   const wildcard = text.startsWith(WILDCARD);
   const plain = wildcard ? `https://${text.slice(WILDCARD.length)}` : text;
-  // The parser's time for a name with other letters than ASCII grows with the square of its length.
-  if (plain.length > LONGEST_ORIGIN || !URL.canParse(plain)) return false;
+  // The parser takes quadratic time for long names with non-ASCII letters.
+  if (plain.length > MAX_ORIGIN_LENGTH || !URL.canParse(plain)) return false;
   const url = new URL(plain);
   if (url.origin !== plain) return false;
   if (wildcard) return url.port === '' && isName(url.hostname) && url.hostname.includes('.');
@@ -24,17 +24,17 @@ export const isOrigin = (text: string): boolean => {
   return url.protocol === 'http:' && isLoopback(url.hostname);
 };
 
-/** Whether a page of this origin (a browser's `Origin` header) is one of the tracker's. */
+/** Returns whether a page's origin (a browser's `Origin` header) is one of the tracker's. */
 export const originMatches = (origins: readonly Origin[], page: string): boolean =>
   origins.some((origin) => {
     if (origin === page) return true;
     if (!origin.startsWith(WILDCARD) || !page.startsWith('https://')) return false;
-    // With its dot, so that neither the apex nor another name that ends alike is a subdomain.
+    // The suffix keeps its dot, so that neither the apex nor a name with the same ending matches.
     const suffix = origin.slice('https://*'.length);
     return page.length > `https://${suffix}`.length && page.endsWith(suffix) && isOrigin(page);
   });
 
-/** All that a tracker may list so that a page of this origin is one of its own: the origin itself, and wildcards. */
+/** Returns all entries that would match a page's origin: the origin itself, and wildcards. */
 export const originsMatching = (page: string): readonly Origin[] => {
   if (!page.startsWith('https://') || !isOrigin(page)) return [page];
   const labels = new URL(page).host.split('.');
@@ -47,7 +47,7 @@ const isHost = (host: string): boolean => isIp(host) || isName(host);
 const isIp = (host: string): boolean => parseAddress(host.replace(/^\[(.*)\]$/, '$1')) !== null;
 
 const isName = (host: string): boolean =>
-  host.length <= LONGEST_HOST && !isIp(host) && host.split('.').every((label) => LABEL.test(label));
+  host.length <= MAX_HOST_LENGTH && !isIp(host) && host.split('.').every((label) => LABEL.test(label));
 
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '[::1]' || (host.startsWith('127.') && isIp(host));

@@ -14,21 +14,21 @@ export interface Tracker {
   readonly disabled_at: string | null;
 }
 
-/** A partner's trackers, and those that were deleted last. */
+/** A partner's trackers, and recently deleted ones. */
 export interface Trackers {
   readonly byId: PersistentMap<string, Tracker>;
-  /** When trackers were deleted (ISO 8601), by their ids: the last ones, and those before them. */
+  /** Times of deletion (ISO 8601) by id: the latest, and those before them. */
   readonly deleted: PersistentMap<string, string>;
   readonly deletedBefore: PersistentMap<string, string>;
 }
 
 /**
- * So many deleted trackers are remembered at least, and at most twice as many: a snapshot of all that a script makes and
- * deletes would not fit into an append.
+ * Minimum number of remembered deletions; the maximum is twice that. Bounded, because a script that creates and deletes
+ * trackers would otherwise make the snapshot too large for an append.
  */
 const DELETED_REMEMBERED = 2_500;
 
-/** When one of the trackers deleted last was deleted; undefined: it was not, or others were deleted after it. */
+/** Returns when a recently deleted tracker was deleted; undefined if it was not, or is no longer remembered. */
 export const deletedAt = ({ deleted, deletedBefore }: Trackers, trackerId: string): string | undefined =>
   deleted.get(trackerId) ?? deletedBefore.get(trackerId);
 
@@ -44,7 +44,7 @@ export type TrackerCommand =
       readonly name: string;
       readonly origins: readonly string[];
       readonly customer_reference: string | null;
-      /** Trackers that a partner may have, deleted ones apart. */
+      /** Trackers per partner, without deleted ones. */
       readonly limit: number;
     })
   | (TrackerRef & { readonly type: 'Disable' | 'Enable' | 'Delete' });
@@ -56,19 +56,22 @@ export type TrackerRefusal =
   | 'tracker_not_found'
   | 'tracker_deleted';
 
-const LONGEST = 200;
-const MOST_ORIGINS = 50;
+const MAX_NAME_LENGTH = 200;
+const MAX_ORIGINS = 50;
 
 const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Trackers) => {
   const { partner_id, tracker_id, origins, customer_reference, limit, at } = command;
   const name = command.name.trim();
   if (state.byId.has(tracker_id) || deletedAt(state, tracker_id) !== undefined)
     return accept<TrackerEvent[]>([]);
-  if (!isName(name, LONGEST) || (customer_reference !== null && !isText(customer_reference, LONGEST))) {
+  if (
+    !isName(name, MAX_NAME_LENGTH) ||
+    (customer_reference !== null && !isText(customer_reference, MAX_NAME_LENGTH))
+  ) {
     return refuse<TrackerRefusal>('invalid_tracker');
   }
   const different = new Set(origins).size === origins.length;
-  const some = origins.length >= 1 && origins.length <= MOST_ORIGINS;
+  const some = origins.length >= 1 && origins.length <= MAX_ORIGINS;
   if (!some || !different || !origins.every(isOrigin)) return refuse<TrackerRefusal>('invalid_origin');
   if (state.byId.size >= limit) return refuse<TrackerRefusal>('tracker_limit');
   return accept<TrackerEvent[]>([
@@ -160,7 +163,7 @@ const remove = (state: Trackers, id: string, at: string): Trackers => {
   return { byId, deleted: PersistentMap(), deletedBefore: deleted };
 };
 
-/** `deleted`: in two parts as they were, and the newer ones of an earlier version, which remembered all. */
+/** Splits deletions as the state had them; of an earlier version's snapshot, which held all, only the latest. */
 const remembered = (deleted: readonly (readonly [string, string])[]) => {
   const lately = deleted.slice(1 - 2 * DELETED_REMEMBERED);
   const inBefore = lately.length < DELETED_REMEMBERED ? 0 : DELETED_REMEMBERED;
@@ -170,10 +173,10 @@ const remembered = (deleted: readonly (readonly [string, string])[]) => {
   };
 };
 
-/** Of JSON: each part is an append of its own, with its metadata. A thousand trackers of 50 long origins have 13 MB. */
+/** JSON bytes per part: each part is an append with its metadata. A thousand trackers with 50 long origins have 13 MB. */
 const PART_BYTES = 786_432;
 
-/** Writes the fold down as an event, or as several that follow each other. */
+/** Makes a snapshot of the state, as one event or several consecutive ones. */
 export const snapshotTrackers = ({ byId, deleted, deletedBefore }: Trackers): readonly TrackerEvent[] => {
   const allDeleted = [...deletedBefore, ...deleted];
   const parts: StoredTracker[][] = [[]];
@@ -206,7 +209,7 @@ export const snapshotTrackers = ({ byId, deleted, deletedBefore }: Trackers): re
 
 const DELETED_BYTES = 80;
 
-/** At most so many bytes of JSON: origins are ASCII. To write all of it down only to measure it would take as long again. */
+/** Returns an upper bound of JSON bytes (origins are ASCII), because serializing only to measure would double the work. */
 const mostBytes = (
   { name, customer_reference }: Pick<Tracker, 'name' | 'customer_reference'>,
   origins: readonly string[],
@@ -220,7 +223,7 @@ type StoredTracker = Extract<
   { type: 'trackers.TrackersSnapshotted.v1' }
 >['data']['trackers'][number];
 
-/** Which part of a snapshot in parts an event is; null: none. */
+/** Returns an event's part number in a snapshot in parts; null if it is none. */
 export const partOfTrackers = ({
   type,
   data,

@@ -15,15 +15,15 @@ export const outcomeSchema = z.enum([
 ]);
 export type Outcome = z.output<typeof outcomeSchema>;
 
-/** Key, hour (UTC, `YYYY-MM-DDTHH`), outcome, requests, cache hits, microseconds in all. */
+/** Key, hour (UTC, `YYYY-MM-DDTHH`), outcome, requests, cache hits, total microseconds. */
 const count = z.tuple([z.string(), z.string(), outcomeSchema, z.int(), z.int(), z.int()]);
 export type LookupCount = z.output<typeof count>;
 
-/** The sum of two counts of the same key, hour and outcome. */
+/** Adds two counts of the same key, hour and outcome. */
 export const plus = (sum: LookupCount | undefined, row: LookupCount): LookupCount =>
   sum ? [sum[0], sum[1], sum[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
 
-/** What a correction adds to the sum. */
+/** Negates a count, for a correction. */
 export const negated = ([key, hour, outcome, requests, hits, us]: LookupCount): LookupCount => [
   key,
   hour,
@@ -33,15 +33,15 @@ export const negated = ([key, hour, outcome, requests, hits, us]: LookupCount): 
   -us,
 ];
 
-/** Tracker, hour, capture requests, successful API requests, those that were complete, those that told a company. */
+/** Tracker, hour, capture requests, successful API requests, those that were complete, those that named a company. */
 const trackerCalls = z.tuple([z.uuid(), z.string(), z.int(), z.int(), z.int(), z.int()]);
 export type TrackerCalls = z.output<typeof trackerCalls>;
 
-/** The sum of two counts of the same tracker and hour. */
+/** Adds two counts of the same tracker and hour. */
 export const plusCalls = (sum: TrackerCalls | undefined, row: TrackerCalls): TrackerCalls =>
   sum ? [sum[0], sum[1], sum[2] + row[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
 
-/** What a correction adds to the sum. */
+/** Negates a count, for a correction. */
 export const negatedCalls = ([
   tracker,
   hour,
@@ -55,17 +55,17 @@ export const negatedCalls = ([
 const trackerHour = z.tuple([z.uuid(), z.string(), z.int(), z.int()]);
 export type TrackerHour = z.output<typeof trackerHour>;
 
-/** Stream `usage-<boot id>-<utc day>`: what one process answered on one day, of one kind of answers. */
+/** Stream `usage-<boot id>-<utc day>`: one kind of responses of one process on one day. */
 export const usageEvents = {
   'usage.LookupsCounted.v1': z.object({ counts: z.array(count) }),
   /**
-   * Answers that were counted before it in the stream and then not sent, as their count was not known to be durable in
-   * time: to be subtracted. Without counts it only stands in the place of an append that must not be written any more.
+   * Subtracts responses that were counted earlier in the stream but not sent, because their count was not known to be durable
+   * in time. Without counts, it only takes the revision of an append that must not be written any more.
    */
   'usage.LookupsCorrected.v1': z.object({ counts: z.array(count) }),
   /**
-   * Totals for the whole stream, in parts of bounded size: each row stands for all rows of its key, hour
-   * and outcome that came before it in the stream. After the last part the stream is truncated before the first.
+   * Totals of the whole stream, in parts of bounded size: each row replaces all earlier rows of its key, hour and outcome.
+   * After the last part the stream is truncated before the first.
    */
   'usage.LookupsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(count) }),
   'usage.TrackerCallsCounted.v1': z.object({ counts: z.array(trackerCalls) }),
@@ -74,9 +74,8 @@ export const usageEvents = {
   /** As `LookupsTotalled`. */
   'usage.TrackerCallsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(trackerCalls) }),
   /**
-   * Stream `usage-trackers-<utc day>`: how many sessions and reveals began in the hours of a day, once it is over. They
-   * themselves are gone after 30 days; this is what then still tells. `part` of `parts`; a part 0 opens the day again,
-   * which a clock that was ahead had closed too early, and the parts after it replace those before.
+   * Stream `usage-trackers-<utc day>`: sessions and reveals that began in each hour of a past day; the counts outlive both.
+   * `part` of `parts`; a part 0 reopens a day that a fast clock had closed too early, and later parts replace earlier ones.
    */
   'usage.TrackerDayClosed.v1': z.object({
     day: z.string(),
@@ -92,8 +91,8 @@ export const USAGE_PREFIX = 'usage-';
 /** `day` as `YYYY-MM-DD`. */
 export const usageStream = (bootId: string, day: string): string => `${USAGE_PREFIX}${bootId}-${day}`;
 
-/** The stream that closes a day of trackers. */
+/** Returns the stream that closes a day of trackers. */
 export const trackerDayStream = (day: string): string => usageStream('trackers', day);
 
-/** The day of a usage stream's name. */
+/** Returns the day in a usage stream's name. */
 export const dayOfUsageStream = (stream: string): string => stream.slice(-10);

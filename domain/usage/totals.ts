@@ -9,7 +9,7 @@ import {
   type UsageEvent,
 } from './events.ts';
 
-/** Sums by key, hour and outcome, or by tracker and hour, and how far the closing of the stream has come. */
+/** Sums by key, hour and outcome, or by tracker and hour, and the number of written parts. */
 export interface UsageTotals {
   readonly counts: ReadonlyMap<string, LookupCount>;
   readonly calls: ReadonlyMap<string, TrackerCalls>;
@@ -18,13 +18,13 @@ export interface UsageTotals {
 
 export type UsageCommand = { readonly type: 'Total' };
 
-/** Rows in one closing event: about half of what one append may hold. */
+/** Rows per event: about half of what one append may hold. */
 const PART_ROWS = 5_000;
 
 const keyOf = ([key, hour, outcome]: LookupCount): string => `${key} ${hour} ${outcome}`;
 const keyOfCalls = ([tracker, hour]: TrackerCalls): string => `${tracker} ${hour}`;
 
-/** Lists of bounded length, in the order of the keys, without the rows that corrections have emptied. */
+/** Splits rows into pages ordered by key, without rows that corrections have reduced to zero. */
 const pages = <Row extends LookupCount | TrackerCalls>(rows: ReadonlyMap<string, Row>): Row[][] => {
   const sorted = [...rows]
     .filter(([, row]) => row.some((sum) => typeof sum === 'number' && sum !== 0))
@@ -55,10 +55,7 @@ const parts = (state: UsageTotals): UsageEvent[] => {
   ];
 };
 
-/**
- * Closes the books of a usage stream: totals that stand for the whole, so that the rest may go. One part a
- * command, as all of them may be more than one append can hold.
- */
+/** Decides the totals of a usage stream. Each command writes one part, because together they may exceed an append. */
 export const usageTotals: Decider<UsageTotals, UsageCommand, UsageEvent, never> = {
   get initial(): UsageTotals {
     return { counts: new Map(), calls: new Map(), partsWritten: 0 };

@@ -2,38 +2,38 @@ import ipaddr from 'ipaddr.js';
 import { canonicalText, parseAddress, parsePublicAddress } from '../kernel/address.ts';
 import { accept, type Result, refuse } from '../kernel/decider.ts';
 
-/** Where webhooks may go. What it allows beyond public HTTPS on port 443 is for development and tests alone. */
+/** Permitted destinations of webhooks. Anything beyond public HTTPS on port 443 is for development and tests only. */
 export interface DestinationPolicy {
   readonly allowHttp: boolean;
-  /** Beside the scheme's own. */
+  /** Besides the scheme's default port. */
   readonly allowPorts: readonly number[];
-  /** CIDR blocks beside what is public. */
+  /** CIDR blocks besides public addresses. */
   readonly allowNetworks: readonly string[];
-  /** The service's own: no webhook goes there. */
+  /** Origins of the service itself, which no webhook may be sent to. */
   readonly ownOrigins: readonly string[];
 }
 
 /** Decisions, Webhooks: characters of an endpoint's URL. */
-const LONGEST_URL = 2_048;
-const LONGEST_NAME = 253;
+const MAX_URL_LENGTH = 2_048;
+const MAX_NAME_LENGTH = 253;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const LOCALHOST = /(?:^|\.)localhost$/;
 /**
- * Visible ASCII without `#` and `\`, with no `@` before the path. `new URL` alone would take tabs, `https:a.com`,
+ * Visible ASCII without `#` and `\`, and without `@` before the path. `new URL` alone would accept tabs, `https:a.com`,
  * `%61`, full-width letters and an empty `#`.
  */
 const SHAPE =
   /^https?:\/\/(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?(?:[/?][\x21\x22\x24-\x5b\x5d-\x7e]*)?$/i;
 
 /**
- * Reads an endpoint's URL by its text alone (spec, WebhookCreate; decisions, Webhooks): what is not in plain form is
- * refused, not mended. Names are resolved and their addresses checked on each attempt (`processors/webhooks/vet.ts`).
+ * Validates an endpoint's URL by its text alone (spec, WebhookCreate; decisions, Webhooks): unusual spellings are rejected,
+ * not normalized. Each attempt resolves the name and checks its addresses (`processors/webhooks/vet.ts`).
  */
 export const parseDestination = (
   text: string,
   policy: DestinationPolicy,
 ): Result<URL, 'invalid_webhook_url'> => {
-  const host = text.length > LONGEST_URL ? undefined : SHAPE.exec(text)?.[1]?.toLowerCase();
+  const host = text.length > MAX_URL_LENGTH ? undefined : SHAPE.exec(text)?.[1]?.toLowerCase();
   if (host === undefined || !URL.canParse(text)) return refuse('invalid_webhook_url');
   const url = new URL(text);
   const allowed =
@@ -44,26 +44,26 @@ export const parseDestination = (
   return allowed ? accept(url) : refuse('invalid_webhook_url');
 };
 
-/** Whether a webhook may go to this address: a public one, or one of the networks that the policy adds. */
+/** Returns whether a webhook may be sent to this address: public, or in one of the policy's networks. */
 export const isAllowedAddress = (ip: string, policy: DestinationPolicy): boolean =>
   parsePublicAddress(ip) !== null || isIn(prepared(policy).networks, ip);
 
-/** Names of the machine itself (RFC 6761, 6.3): DNS is never asked for them. */
+/** Returns whether the name means the machine itself (RFC 6761, 6.3); DNS is never asked for it. */
 export const isLocalhost = (name: string): boolean => LOCALHOST.test(name);
 
-/** The address that stands for the host in a URL; null for a name. */
+/** Returns the canonical address of a URL's host; null for a name. */
 export const addressInHost = (host: string): string | null => {
   const address = parseAddress(host.replace(/^\[(.*)\]$/, '$1'));
   return address === null ? null : canonicalText(address);
 };
 
-/** The port that a URL means, its scheme's own where it names none. */
+/** Returns the port of a URL, by default its scheme's. */
 export const portOf = (url: URL): number =>
   url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
 
 /**
- * Whether a URL is of the service's own host: on the same port, or on the scheme's own where the service goes by a
- * name, whatever port it listens on behind that.
+ * Returns whether a URL has the service's own host: on the same port, or on the scheme's default port if the service has a
+ * name, because a proxy may listen there.
  */
 export const isOwnOrigin = (url: URL, policy: DestinationPolicy): boolean => {
   const machine = machineOf(url.hostname);
@@ -72,7 +72,7 @@ export const isOwnOrigin = (url: URL, policy: DestinationPolicy): boolean => {
   );
 };
 
-/** Whether the service itself listens at an address that a name has led to. */
+/** Returns whether the service itself listens at an address that a name resolved to. */
 export const isOwnAddress = (ip: string, port: number, policy: DestinationPolicy): boolean => {
   const machine = machineOf(ip);
   return prepared(policy).own.some((own) => port === own.port && machine === own.machine);
@@ -81,11 +81,11 @@ export const isOwnAddress = (ip: string, port: number, policy: DestinationPolicy
 const isAllowedHost = (host: string, url: URL, policy: DestinationPolicy): boolean => {
   const address = addressInHost(host);
   if (address !== null) return isAllowedAddress(address, policy);
-  // Other spellings of IPv4 addresses look like names, and come out of the URL as addresses.
+  // Unusual spellings of IPv4 addresses look like names, but the URL parser converts them.
   if (host !== url.hostname) return false;
   if (isLocalhost(host)) return ['127.0.0.1', '::1'].some((ip) => isAllowedAddress(ip, policy));
   const labels = host.split('.');
-  return host.length <= LONGEST_NAME && labels.length > 1 && labels.every((label) => LABEL.test(label));
+  return host.length <= MAX_NAME_LENGTH && labels.length > 1 && labels.every((label) => LABEL.test(label));
 };
 
 type Block = ReturnType<typeof ipaddr.parseCIDR>;
@@ -100,7 +100,7 @@ const isIn = (blocks: readonly Block[], ip: string): boolean => {
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'].map((block) => ipaddr.parseCIDR(block));
 
-/** One text for all spellings of a host, and for all names of the loopback. */
+/** Normalizes all spellings of a host, and all names of the loopback. */
 const machineOf = (host: string): string => {
   const address = addressInHost(host);
   const loopback = address === null ? isLocalhost(host) : isIn(LOOPBACK, address);
@@ -112,7 +112,7 @@ interface Prepared {
   readonly own: readonly { readonly machine: string; readonly port: number; readonly named: boolean }[];
 }
 
-/** What texts of a policy say: it is asked several times on every attempt. */
+/** Caches parsed policies, because each attempt uses them several times. */
 const known = new WeakMap<DestinationPolicy, Prepared>();
 
 const prepared = (policy: DestinationPolicy): Prepared => {

@@ -24,20 +24,20 @@ export interface Endpoint {
   readonly updated_at: string;
   readonly deleted_at: string | null;
   readonly secret: SealedSecret;
-  /** The secret before that, which signs as well until then. */
+  /** The previous secret, which also signs until `secret_rotation_until`. */
   readonly previous: SealedSecret | null;
   readonly secret_rotation_until: string | null;
 }
 
-/** A partner's endpoints, and those that were deleted last. */
+/** A partner's endpoints, and recently deleted ones. */
 export interface Endpoints {
   readonly byId: PersistentMap<string, Endpoint>;
   readonly notDeleted: number;
-  /** Ids of deleted endpoints that are still in `byId`, the last ones, and those before them. */
+  /** Ids of deleted endpoints that are still in `byId`: the latest, and those before them. */
   readonly deleted: { readonly last: readonly string[]; readonly before: readonly string[] };
 }
 
-/** So many deleted endpoints are remembered at least, and at most twice as many: a script may delete 60 a minute. */
+/** Minimum number of remembered deleted endpoints; the maximum is twice that. A script may delete 60 a minute. */
 const DELETED_REMEMBERED = 50;
 
 interface EndpointRef {
@@ -57,11 +57,11 @@ export type EndpointCommand =
       /** Whether the partner has that tracker, not deleted. */
       readonly tracker_known: boolean;
       readonly secret: SealedSecret;
-      /** Endpoints that a partner may have, deleted ones apart. */
+      /** Endpoints per partner, without deleted ones. */
       readonly limit: number;
       readonly destinations: DestinationPolicy;
     })
-  /** null: as it is. */
+  /** null leaves a field unchanged. */
   | (EndpointRef & {
       readonly type: 'Update';
       readonly name: string | null;
@@ -69,7 +69,7 @@ export type EndpointCommand =
       readonly enabled: boolean | null;
     })
   | (EndpointRef & { readonly type: 'Rotate'; readonly secret: SealedSecret })
-  /** The same secrets under another master key; `of`: the newest one as it was read. */
+  /** The same secrets under another master key; `of`: the newest secret as it was read. */
   | (EndpointRef & {
       readonly type: 'Reseal';
       readonly of: SealedSecret;
@@ -77,7 +77,7 @@ export type EndpointCommand =
       readonly previous: SealedSecret | null;
     })
   | (EndpointRef & { readonly type: 'Delete' })
-  /** Forgets, by a snapshot of the others, the endpoints that were deleted so long ago that they are told of no more. */
+  /** Forgets, by a snapshot of the others, endpoints past the retention of deleted ones. */
   | { readonly type: 'Forget'; readonly partner_id: string; readonly at: number };
 
 export type EndpointRefusal =
@@ -88,11 +88,11 @@ export type EndpointRefusal =
   | 'webhook_not_found'
   | 'webhook_rotation_pending';
 
-const LONGEST_NAME = 100;
-/** Both secrets sign for so long (spec, Limits). */
+const MAX_NAME_LENGTH = 100;
+/** How long both secrets sign (spec, Limits). */
 const ROTATION_MS = DAY;
 
-/** In the order they came in; one named twice is refused, as with a tracker's origins. null: not a set of them. */
+/** Validates a set of events, keeping its order; null for unknown or repeated events and for an empty set. */
 const asEvents = (names: readonly string[]): Subscribable[] | null => {
   const events = names.flatMap((name) => subscribableSchema.safeParse(name).data ?? []);
   const different = new Set(events).size === names.length;
@@ -107,7 +107,7 @@ const create = (command: Extract<EndpointCommand, { type: 'Create' }>, state: En
   const name = command.name.trim();
   const events = asEvents(command.events);
   if (state.byId.has(webhook_id)) return accept<EndpointEvent[]>([]);
-  if (!isName(name, LONGEST_NAME) || events === null) return refuse<EndpointRefusal>('invalid_webhook');
+  if (!isName(name, MAX_NAME_LENGTH) || events === null) return refuse<EndpointRefusal>('invalid_webhook');
   const destination = parseDestination(url, command.destinations);
   if (!destination.ok) return destination;
   if (tracker_id !== null && !command.tracker_known) return refuse<EndpointRefusal>('tracker_not_found');
@@ -124,7 +124,7 @@ const update = (command: Extract<EndpointCommand, { type: 'Update' }>, state: En
   const { partner_id, webhook_id, at } = command;
   const name = command.name?.trim() ?? null;
   const events = command.events && asEvents(command.events);
-  const wrong = (name !== null && !isName(name, LONGEST_NAME)) || (command.events !== null && !events);
+  const wrong = (name !== null && !isName(name, MAX_NAME_LENGTH)) || (command.events !== null && !events);
   if (wrong) return refuse<EndpointRefusal>('invalid_webhook');
   const endpoint = state.byId.get(webhook_id);
   if (!endpoint || endpoint.deleted_at !== null) return refuse<EndpointRefusal>('webhook_not_found');
@@ -179,7 +179,7 @@ export const endpoints: Decider<Endpoints, EndpointCommand, EndpointEvent, Endpo
         return rotate(command, endpoint);
       case 'Reseal': {
         const { of, secret, previous } = command;
-        // Changed since it was read: whoever reseals reads it again.
+        // The secret has changed since it was read; the caller reads it again.
         if (of.sealed !== endpoint.secret.sealed) return accept([]);
         return accept([{ type: 'webhooks.SecretsResealed.v1', data: { ...ids, secret, previous } }]);
       }
@@ -246,7 +246,7 @@ const forgetOld = (state: Endpoints, webhookId: string): Endpoints => {
   return { ...state, byId: state.byId.deleteAll(before), deleted: { last: [], before: deleted } };
 };
 
-/** Writes the fold down as an event, deleted endpoints in the order of their deletion. */
+/** Makes a snapshot event of the state, with deleted endpoints first, in the order of deletion. */
 export const snapshotEndpoints = ({ byId, deleted }: Endpoints): EndpointEvent => {
   const gone = [...deleted.before, ...deleted.last];
   const rest = byId.deleteAll(gone);

@@ -5,7 +5,7 @@ import type { DeliveredType } from './events.ts';
 type SessionCreated = Extract<SessionEvent, { type: 'sessions.SessionCreated.v1' }>['data'];
 type RevealCompleted = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
-/** What receivers get (spec, Envelope). */
+/** Body of a webhook (spec, Envelope). */
 export interface Envelope {
   readonly id: string;
   readonly type: DeliveredType;
@@ -18,7 +18,7 @@ export const sessionEventId = (sessionId: string): string => `evt_session_${sess
 export const revealEventId = (revealId: string): string => `evt_reveal_${revealId}`;
 export const testEventId = (uuid: string): string => `evt_test_${uuid}`;
 
-/** `session.created`: the preview as it was when the session began. */
+/** Makes the body of `session.created`: the session as it began. */
 export const sessionEnvelope = (
   { session_id, tracker_id, visitor_country, first_seen_at, expires_at }: SessionCreated,
   customer_reference: string | null,
@@ -40,7 +40,7 @@ export const sessionEnvelope = (
   },
 });
 
-/** `reveal.completed`: the receipt. */
+/** Makes the body of `reveal.completed`: the receipt. */
 export const revealEnvelope = (reveal: RevealCompleted, custom: CustomParameters): Envelope => {
   const { reveal_id, session_id, tracker_id, billable, created_at, completed_at, expires_at, result } =
     reveal;
@@ -66,7 +66,7 @@ export const revealEnvelope = (reveal: RevealCompleted, custom: CustomParameters
   };
 };
 
-/** `webhook.test` */
+/** Makes the body of `webhook.test`. */
 export const testEnvelope = (id: string, created_at: string): Envelope => ({
   id,
   type: 'webhook.test',

@@ -4,7 +4,7 @@ import { DAY } from '../kernel/time.ts';
 
 const instant = z.iso.datetime();
 
-/** What an endpoint may subscribe to (spec, WebhookCreate). */
+/** Events that an endpoint may subscribe to (spec, WebhookCreate). */
 export const subscribableSchema = z.enum(['session.created', 'reveal.completed']);
 export type Subscribable = z.output<typeof subscribableSchema>;
 
@@ -14,7 +14,7 @@ export type SealedSecret = z.output<typeof sealedSecretSchema>;
 
 const ids = { webhook_id: z.uuid(), partner_id: z.uuid() } as const;
 
-/** Stream `webhooks-<partner>`: the lives of all endpoints of a partner. */
+/** Stream `webhooks-<partner>`: all endpoints of a partner. */
 export const webhookEvents = {
   'webhooks.EndpointCreated.v1': z.object({
     ...ids,
@@ -26,7 +26,7 @@ export const webhookEvents = {
     secret: sealedSecretSchema,
     created_at: instant,
   }),
-  /** What it says from then on; events that are queued keep what they were queued with. */
+  /** Applies from now on; queued events keep their URL and body. */
   'webhooks.EndpointUpdated.v1': z.object({
     ...ids,
     name: z.string(),
@@ -34,7 +34,7 @@ export const webhookEvents = {
     enabled: z.boolean(),
     updated_at: instant,
   }),
-  /** The secret before it signs as well until `rotation_until`. */
+  /** The previous secret also signs until `rotation_until`. */
   'webhooks.SecretRotated.v1': z.object({
     ...ids,
     secret: sealedSecretSchema,
@@ -51,12 +51,12 @@ export const webhookEvents = {
 } as const;
 export type WebhookEvent = EventOf<typeof webhookEvents>;
 
-/** All that stands in such a stream. */
+/** All events of such a stream. */
 export const endpointEvents = {
   ...webhookEvents,
   /**
-   * The fold at this revision: endpoints that were deleted last come first, in the order of their deletion. What stands
-   * before it may be gone; an endpoint that it leaves out, and that was deleted 90 days before, is forgotten.
+   * Snapshot of the state, with recently deleted endpoints first, in the order of deletion. Earlier events may be truncated.
+   * An endpoint that was deleted 90 days earlier and is not in the snapshot is forgotten.
    */
   'webhooks.EndpointsSnapshotted.v1': z.object({
     endpoints: z.array(
@@ -85,14 +85,14 @@ export type SnapshottedEndpoint = Extract<
 
 export const WEBHOOKS_PREFIX = 'webhooks-';
 
-/** A deleted endpoint is told of for so long, milliseconds (decisions, Webhooks). */
+/** Retention of deleted endpoints, milliseconds (decisions, Webhooks). */
 export const DELETED_KEPT_MS = 90 * DAY;
 
-/** What reaches a receiver (spec, Event kinds). */
+/** Types of delivered events (spec, Event kinds). */
 export const deliveredTypeSchema = z.enum(['session.created', 'reveal.completed', 'webhook.test']);
 export type DeliveredType = z.output<typeof deliveredTypeSchema>;
 
-/** Stream `payload-<event id>`: one body, serialised once, for every endpoint and attempt. */
+/** Stream `payload-<event id>`: one body, serialised once for all endpoints and attempts. */
 export const payloadEvents = {
   'webhooks.PayloadStored.v1': z.object({
     event_id: z.string(),
@@ -100,18 +100,18 @@ export const payloadEvents = {
     type: deliveredTypeSchema,
     /** UTC day whose key sealed the body, bound to the event's id. */
     day: z.iso.date(),
-    /** The body's bytes, sealed, in base64. */
+    /** The sealed body in base64. */
     sealed: z.string(),
     /** Length of the body. */
     bytes: z.int(),
     created_at: instant,
-    /** The session's own. */
+    /** The session's expiry. */
     expires_at: instant,
   }),
 } as const;
 export type PayloadEvent = EventOf<typeof payloadEvents>;
 
-/** Why an attempt did not succeed. */
+/** Why an attempt failed. */
 export const deliveryErrorSchema = z.enum([
   'timeout',
   'dns',
@@ -127,8 +127,8 @@ export type DeliveryError = z.output<typeof deliveryErrorSchema>;
 const ofDelivery = { delivery_id: z.uuid(), webhook_id: z.uuid(), partner_id: z.uuid() } as const;
 
 /**
- * Stream `deliveries-<webhook>-<utc day of the delivery's creation>`: what became of an endpoint's deliveries. Any of these
- * may stand there twice: the first of a delivery, of a cycle, of an attempt counts.
+ * Stream `deliveries-<webhook>-<utc day of the delivery's creation>`: an endpoint's deliveries. Events may repeat: only the
+ * first of a delivery, of a cycle, of an attempt counts.
  */
 export const deliveryEvents = {
   'webhooks.DeliveryQueued.v1': z.object({
@@ -137,23 +137,23 @@ export const deliveryEvents = {
     type: deliveredTypeSchema,
     created_at: instant,
     payload_expires_at: instant,
-    /** Log position of what it tells of; null for a test. */
+    /** Log position of the event behind the notification; null for a test. */
     source_position: z.string().nullable(),
   }),
   'webhooks.DeliveryAttempted.v1': z.object({
     ...ofDelivery,
-    /** 1 for the first, one more with each manual retry. */
+    /** Starts at 1; each manual retry adds one. */
     cycle: z.int(),
-    /** 1 for the first of its cycle. */
+    /** Starts at 1 in each cycle. */
     attempt: z.int(),
     started_at: instant,
     ended_at: instant,
     state: z.enum(['delivered', 'pending', 'failed']),
-    /** null: the receiver did not answer. */
+    /** null: the receiver did not respond. */
     http_status: z.int().nullable(),
-    /** null: it was delivered. */
+    /** null: delivered. */
     error: deliveryErrorSchema.nullable(),
-    /** null unless it stays pending. */
+    /** null unless the delivery stays pending. */
     next_attempt_at: instant.nullable(),
   }),
   'webhooks.DeliveryRetried.v1': z.object({ ...ofDelivery, cycle: z.int(), retried_at: instant }),
@@ -165,7 +165,7 @@ export const deliveryEvents = {
 } as const;
 export type DeliveryEvent = EventOf<typeof deliveryEvents>;
 
-/** So many failed attempts in a row, and an endpoint's breaker holds until one succeeds (decisions, Webhooks). */
+/** Failed attempts in a row that open an endpoint's circuit breaker until one succeeds (decisions, Webhooks). */
 export const HELD_AFTER = 10;
 
 export const PAYLOAD_PREFIX = 'payload-';
@@ -175,7 +175,7 @@ export const DELIVERIES_PREFIX = 'deliveries-';
 export const payloadExpiryEvents = {
   'webhooks.PayloadsExpired.v1': z.object({
     partner_id: z.uuid(),
-    /** Event id, and when its body expired. */
+    /** Event id and time of expiry of its body. */
     events: z.array(z.tuple([z.string(), instant])),
   }),
 } as const;

@@ -182,9 +182,9 @@ async function end(
     await exclusively(location.base, STOP_PATIENCE_MS, async () => {
       if (!leave(location.usersFile, id)) return;
       const ended = await shutDown(location, SHUTDOWN_MS);
-      if (!ended) log.warn('the embedded PostgreSQL did not end in time; the next start goes on with it');
+      if (!ended) log.warn('embedded PostgreSQL did not stop in time; the next start adopts it');
     });
   } catch (error) {
-    log.warn(`the embedded PostgreSQL was left running: ${reason(error)}`);
+    log.warn(`embedded PostgreSQL was left running: ${reason(error)}`);
   }
 }

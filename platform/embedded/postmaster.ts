@@ -33,7 +33,7 @@ const RECOVERY_MS = 300_000;
 const REMAINS_MS = 20_000;
 const LOG_LIMIT_BYTES = 10_000_000;
 
-/** Returns the pid of the PostgreSQL that serves this cluster, whoever started it; null if none. */
+/** Returns the pid of the PostgreSQL that serves this cluster, even if another process started it; null if none. */
 export function findRunning(location: DatabaseLocation): number | null {
   const noted = readPidFile(location);
   return noted !== null && servesCluster(noted.pid, location.cluster) ? noted.pid : null;

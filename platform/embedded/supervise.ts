@@ -4,7 +4,7 @@ import { reason } from './error.ts';
 
 const POLL_MS = 250;
 const FIRST_DELAY_MS = 250;
-const LONGEST_DELAY_MS = 15_000;
+const MAX_DELAY_MS = 15_000;
 
 export interface Watched {
   isRunning(): boolean;
@@ -39,7 +39,7 @@ async function watch(
     } catch (error) {
       log.error(`${reason(error)}; next try in ${delay / 1000} s`);
       if (!(await sleep(delay, ending))) return;
-      delay = Math.min(delay * 2, LONGEST_DELAY_MS);
+      delay = Math.min(delay * 2, MAX_DELAY_MS);
     }
   }
 }

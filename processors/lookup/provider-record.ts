@@ -14,8 +14,8 @@ const allText = (fields: object | null): boolean => fields === null || Object.va
 /** A provider's record of one address (decisions, Enrichment providers); every field may be left out. */
 const providerRecordSchema = z.object({
   match_type: matchTypeSchema,
-  network: networkSchema.nullable().default(null).refine(allText, 'holds what is no text'),
-  company: companySchema.nullable().default(null).refine(allText, 'holds what is no text'),
+  network: networkSchema.nullable().default(null).refine(allText, 'holds text that cannot be stored'),
+  company: companySchema.nullable().default(null).refine(allText, 'holds text that cannot be stored'),
   fresh_for_days: z.int().min(1).max(3_650).nullable().default(null),
 });
 

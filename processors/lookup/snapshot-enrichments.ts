@@ -107,6 +107,6 @@ const reportBlocked = async ({ pool, clock, log, onBlocked }: SnapshotEnrichment
   if (oldest === null) return;
   log.warn(
     { what: NAME, rows: count, oldest: isoTime(oldest.getTime()) },
-    'saved results of past days still have their exact times; the next run goes on',
+    'saved results of past days still have their exact times; the next run continues',
   );
 };

@@ -2,7 +2,7 @@ import { isAhead } from '../../domain/kernel/ahead.ts';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import type { DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
-import { changeHealth, type Health, healthOf, addDue, suspendedMs } from './endpoint-health.ts';
+import { addDue, changeHealth, type Health, healthOf, suspendedMs } from './endpoint-health.ts';
 
 /** A row of `webhook_delivery`; instants in ISO 8601. */
 export interface DeliveryRow {
