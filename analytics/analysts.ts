@@ -142,7 +142,6 @@ interface Powers {
   readonly connects: boolean;
   /** Other databases that the user may connect to; null if none. */
   readonly elsewhere: string | null;
-  /** Whether the user may call a function of `HARMFUL`. */
   readonly harms: boolean;
 }
 

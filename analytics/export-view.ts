@@ -15,7 +15,6 @@ export interface ExportOptions {
   readonly out: string;
   /** Only rows from this instant on, by the view's time, ISO 8601. */
   readonly from?: string;
-  /** Only rows before this instant. */
   readonly to?: string;
   /** Maximum number of rows, earliest first. */
   readonly limit?: number;

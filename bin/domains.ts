@@ -39,7 +39,6 @@ export interface DomainsDeps {
   readonly trackers: Pick<TrackerDirectory, 'find'>;
   /** Returns why a partner's tracker cannot be changed; null if it can. */
   readonly trackerAbsence: TrackerCommands['absence'];
-  /** Called with a released host name. */
   readonly changed: (hostname: string) => void;
   /** Waits until these read models have the store's current head, with a time limit. */
   readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;

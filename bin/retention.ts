@@ -130,7 +130,6 @@ export const forgetOldResults = (
     (stream) => forgetLookupStream(pool, stream),
   );
 
-/** Deletes the signals of expired days. */
 const forgetOldSignals = (
   { store, pool, clock, log }: Deps,
   run: Pick<ExpireSignalsOptions, 'signal' | 'onBlocked'>,

@@ -46,7 +46,6 @@ export const rotateMaster = (deps: RotationDeps, context: CommandContext): Promi
     return { keys: first.keys + late.keys, endpoints: first.endpoints + late.endpoints };
   });
 
-/** Repeats until a pass finds nothing. */
 const resealAll = async (deps: RotationDeps, context: CommandContext): Promise<Rotated> => {
   let [keys, endpoints] = [0, 0];
   for (;;) {
@@ -80,7 +79,6 @@ const resealEndpoints = async (
   return left.length;
 };
 
-/** Runs work in one process at a time. */
 const alone = <T>(url: string, work: () => Promise<T>): Promise<T> =>
   onlyOne(url, 'rotation', work).catch((error: unknown) => {
     throw error instanceof AnotherRuns ? new RotationImpossible(error.message) : error;

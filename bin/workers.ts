@@ -34,7 +34,6 @@ import type { Runtime } from './runtime.ts';
 import { buildWebhookNotifications } from './webhook-notifications.ts';
 
 const CAUGHT_UP_MS = 4_000;
-/** Time limit of stopping each part. */
 const PART_MS = 5_000;
 
 export interface Workers {

@@ -6,11 +6,9 @@ export interface Batched<T> {
   readonly value: T;
   /** Position of the command's events; null if it made none or the position is unknown. */
   readonly position: Position | null;
-  /** Whether the command changed anything. */
   readonly changed: boolean;
 }
 
-/** A command in the queue of its stream. */
 export interface Waiting<State, Command, R extends string> {
   readonly command: Command;
   readonly context: CommandContext;
@@ -19,14 +17,10 @@ export interface Waiting<State, Command, R extends string> {
   reject(reason: unknown): void;
 }
 
-/** The outcome of several commands, decided one after the other. */
 export interface Batch<State> {
   readonly events: readonly NewEvent[];
-  /** State after all commands. */
   readonly state: State;
-  /** Number of commands in the batch. */
   readonly commands: number;
-  /** Resolves each command with its outcome. */
   settle(position: Position | null): void;
 }
 

@@ -30,14 +30,12 @@ export interface Batcher<State, Command, R extends string> {
   ): Promise<Result<Batched<T>, R>>;
   /** Decides on the current state without appending; the outcome may differ when the command is submitted. */
   dryRun(stream: string, command: Command): Promise<R | 'unchanged' | 'changes'>;
-  /** Reads the current state of the stream. */
   readState<T>(stream: string, read: (state: State) => T): Promise<T>;
 }
 
 /** Commands of one stream, in order; a command leaves the queue after its append has ended. */
 type Queue<State, Command, R extends string> = Waiting<State, Command, R>[];
 
-/** State of a batch in progress. */
 type Step<State> =
   | { readonly is: 'reading' }
   /** `isCurrent`: the state was read from the store for this batch. */

@@ -3,7 +3,6 @@ import { eventPrivacy, metadataPrivacy, type Sight } from './event-privacy.ts';
 const MASKED = '(masked)';
 const SECRET = '(secret)';
 
-/** Remaining path of a field, and its visibility. */
 interface Rule {
   readonly path: readonly string[];
   readonly sight: Sight;

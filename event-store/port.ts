@@ -84,7 +84,6 @@ export interface Batch {
 }
 
 export interface ForgetNamesOptions {
-  /** Prefixes of the stream names. */
   readonly prefixes: readonly string[];
   /** Only streams deleted before this instant, milliseconds since the epoch. */
   readonly before: number;

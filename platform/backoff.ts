@@ -1,9 +1,7 @@
 import { randomInt } from 'node:crypto';
 
 export interface BackoffLimits {
-  /** Delay after the first failure, milliseconds. */
   readonly firstMs: number;
-  /** Maximum delay, milliseconds. */
   readonly mostMs: number;
 }
 

@@ -26,7 +26,6 @@ const MANIFEST = 'manifest.json';
 const manifestSchema = z.object({
   /** Names of the migrations that had run, in order; they define the tables' columns. */
   migrations: z.array(z.string()).readonly(),
-  /** Number of rows by table. */
   rows: z.record(z.string(), z.int()),
 });
 export type DumpManifest = z.output<typeof manifestSchema>;

@@ -2,7 +2,6 @@ import type { KeptOut } from './kept-out.ts';
 import type { Verdict } from './rate-limit.ts';
 
 export interface FairRateOptions {
-  /** Rate of all askers together. */
   readonly ceiling: number;
   /** Askers that were recently rejected by the full rate. */
   readonly keptOut: KeptOut;

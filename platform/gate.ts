@@ -4,14 +4,11 @@ export class WorkRefused extends Error {}
 export interface Gate {
   /** Runs the work as soon as a slot is free. @throws the gate's refusal if none is free in time or the queue is full */
   enter<T>(work: () => Promise<T>): Promise<T>;
-  /** Returns whether nothing runs or waits. */
   isIdle(): boolean;
-  /** Resolves when nothing runs or waits any more. */
   idle(): Promise<void>;
 }
 
 export interface GateOptions {
-  /** Maximum concurrent work. */
   readonly room: number;
   /** Maximum waiting work. Default: unlimited. */
   readonly waiting?: number;

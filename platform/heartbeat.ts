@@ -36,7 +36,6 @@ export interface HeartOptions {
   readonly processId: string;
   readonly role: string;
   readonly clock: Clock;
-  /** Called when another process releases a lease. */
   readonly onReleased: () => void;
   /** Called when the session is lost; other processes will soon count this one as gone. */
   readonly onLost: () => void;

@@ -3,7 +3,6 @@ import { aheadAfter } from '../domain/kernel/ahead.ts';
 
 /** Askers that were recently rejected by a full rate. */
 export interface KeptOut {
-  /** Records a rejection of an asker. */
   note(asker: string): void;
   /** Returns the number of other askers that were rejected within the window. */
   others(asker: string): number;

@@ -47,7 +47,6 @@ const DOUBT_MS = 250;
 const VALID_MS = 2_600;
 /** For this many heartbeats, a process that has its share leaves a free lease to others. */
 const COURTESY_BEATS = 2;
-/** Wait before a failed group restarts. */
 const RESTART_MS = 1_000;
 /** Time that groups get to end at stop. */
 const STOP_MS = 6_000;

@@ -8,11 +8,9 @@ export interface Liveness {
   hasDoubt(): boolean;
 }
 
-/** Row of another process. */
 export interface Seen {
   readonly process_id: string;
   readonly beats: string;
-  /** Whether its heartbeat session is connected. */
   readonly connected: boolean;
 }
 
@@ -21,7 +19,6 @@ interface Watched {
   /** When this count was first observed, milliseconds. */
   readonly sinceMs: number;
   readonly sightings: number;
-  /** Observations in a row without a session. */
   readonly unconnected: number;
 }
 

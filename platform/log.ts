@@ -56,7 +56,6 @@ export function createLogger({ level, destination = 'stdout' }: LoggerOptions): 
   );
 }
 
-/** Redacts secrets and e-mail addresses in a text. */
 function redactText(text: string): string {
   return SECRET_TEXTS.reduce((masked, [pattern, replacement]) => masked.replace(pattern, replacement), text);
 }

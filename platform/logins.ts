@@ -125,7 +125,6 @@ export const createLoginNetworks = ({ pool, clock }: { readonly pool: pg.Pool; r
     return rowCount === 1;
   },
 
-  /** Records a successful login. */
   remember: async (userId: string, network: string): Promise<void> => {
     const now = clock.now();
     await pool.query('delete from work.login_network where used_at < $1 or used_at > $2', [

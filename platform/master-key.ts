@@ -14,7 +14,6 @@ export interface MasterKey {
   seal(plain: Buffer, about?: string): Sealed;
   /** Opens sealed text. @throws if the key is unknown, or the context or data differ */
   open(sealed: Sealed, about?: string): Buffer;
-  /** Returns the id of the key that seals. */
   currentId(): string;
 }
 

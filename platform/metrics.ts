@@ -9,7 +9,6 @@ export interface Metrics {
   readonly attempts: Counter<'outcome'>;
   readonly captures: Counter<'outcome'>;
   readonly signals: Counter<'outcome'>;
-  /** Lookup responses without their clues. */
   readonly cluesUnavailable: Counter;
   readonly deliveries: DeliveryMetrics;
   readonly domainChecks: Counter<'outcome'>;

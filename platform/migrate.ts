@@ -6,7 +6,6 @@ import pg from 'pg';
 import { migrationNames, sqlFiles } from './migration-files.ts';
 import { RELEASE, whyNotBeside, whyTooOld } from './release.ts';
 
-/** Time limit for an unresponsive server. */
 const CONNECT_MS = 10_000;
 /** Short, because a migration that waits for a table's lock blocks every later query of the table. */
 const LOCK_MS = 500;
@@ -88,7 +87,6 @@ export async function migrate(
   }
 }
 
-/** @throws MigrationError */
 async function runFiles(client: pg.Client, directory: string, names: readonly string[]): Promise<void> {
   const progress: Progress = { migration: null };
   try {

@@ -7,7 +7,6 @@ export type Closer = () => Promise<void> | void;
 export interface Shutdown {
   /** Registers a started part. Parts are ended in reverse order, each within its own limit. */
   register(name: string, close: Closer, limitMs?: number): void;
-  /** Begins the shutdown, as the first SIGTERM does. */
   begin(cause: string): void;
 }
 

@@ -16,7 +16,6 @@ export interface StateOfThings {
 
 /** Gauges collected within this time share one measurement. */
 const SHARED_MS = 1_000;
-/** Maximum number of remembered head positions. */
 const SIGHTINGS = 512;
 
 /** Creates the metrics that are measured on collection, the same in every process; docs/operations.md documents each. */

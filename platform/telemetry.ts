@@ -46,7 +46,6 @@ const EXPORT_MS = 5_000;
 const FLUSH_MS = 1_500;
 /** Minimum interval between warnings about an unavailable receiver. */
 const WARN_INTERVAL_MS = 60_000;
-/** Maximum number of links of a batch. */
 const LINKS = 64;
 
 type Settings = Pick<Config, 'OTEL_SERVICE_NAME' | 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>;

@@ -8,7 +8,6 @@ export interface ProcessorCheckpoints {
   /** Schedules the save of a position. `handled`: the processor handled events on the way. */
   passed(name: string, position: Position, lease: Lease, handled: boolean): void;
   markStopped(name: string, stoppedBy: string | null): Promise<void>;
-  /** Saves all scheduled positions now. */
   flush(): Promise<void>;
 }
 

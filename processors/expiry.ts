@@ -44,7 +44,6 @@ export interface SweepOptions {
   readonly projected: (name: string, position: Position | null) => Promise<boolean>;
   /** Called after each run with the number of overdue items and the age of the oldest, in seconds. */
   readonly onBlocked: (name: string, rows: number, seconds: number) => void;
-  /** Ends a run between two batches. */
   readonly signal: AbortSignal;
   /** Time limit of a run in milliseconds; the next run continues. */
   readonly forMs: number;

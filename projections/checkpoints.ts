@@ -51,7 +51,6 @@ export const loadCheckpoints = async (
 
 export interface Step {
   readonly projection: Projection;
-  /** Last known checkpoint. */
   readonly from: Position | null;
   /** Position passed since then without an event for this projection; the checkpoint may be anywhere up to it. */
   readonly passed: Position | null;

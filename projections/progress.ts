@@ -55,7 +55,6 @@ export const createProgress = ({
   const hurried = new Map<() => void, readonly string[]>();
   let polling: NodeJS.Timeout | null = null;
   let closed = false;
-  /** Number of database sessions lost so far. */
   let lost = 0;
 
   const isReached = ({ names, position }: Waiter): boolean =>

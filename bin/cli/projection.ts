@@ -8,7 +8,6 @@ import { Refused, withSession } from './session.ts';
 const NAMES = allProjections.map(({ name }) => name);
 const SAVED_MS = 1_000;
 
-/** Selects the process that leads each group, by role and id. */
 const LEADERS = `
   select l.name, p.role || ' ' || p.process_id as leader
   from work.lease l join work.process p on p.process_id = l.process_id`;

@@ -72,7 +72,6 @@ export type CaptureVisit = (
   admitted?: () => void,
 ) => Promise<Captured>;
 
-/** The cached state of a tab's stream. */
 interface KnownTab {
   readonly generation: number;
   readonly state: Tab;

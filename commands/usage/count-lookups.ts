@@ -13,7 +13,6 @@ export interface CountedLookup {
 export interface LookupCounter {
   /** Resolves once the count is durable. @throws CountNotDurable */
   count(lookup: CountedLookup): Promise<void>;
-  /** Writes waiting counts, then ends. */
   close(): Promise<void>;
 }
 

@@ -100,7 +100,6 @@ interface Doubt {
   readonly expected: ExpectedRevision;
   /** Id of the event that may have been written. */
   readonly id: string;
-  /** Events that reverse it. */
   readonly wrong: readonly NewEvent[];
   /** An empty event that takes its revision. */
   readonly nothing: readonly NewEvent[];

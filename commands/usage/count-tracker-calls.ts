@@ -16,7 +16,6 @@ export interface TrackerCallCounter {
   capture(trackerId: string): Promise<void>;
   /** Resolves once the count is durable. @throws CountNotDurable */
   call(trackerId: string, call: TrackerCall): Promise<void>;
-  /** Writes waiting counts, then ends. */
   close(): Promise<void>;
 }
 

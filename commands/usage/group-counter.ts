@@ -28,7 +28,6 @@ import { type CountAppend, type CountEvents, createCountStreams } from './count-
 export interface GroupCounter<Row> {
   /** Resolves once the count is durable. @throws CountNotDurable */
   count(row: Row): Promise<void>;
-  /** Writes waiting counts, then ends. */
   close(): Promise<void>;
 }
 
@@ -46,7 +45,6 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
 ): GroupCounter<Row> => {
   const streams = createCountStreams<Row>(store, clock, counted);
   const waiting = createWaitingGroups(counted);
-  /** Groups of the running append. */
   let writing: readonly Group<Row>[] = [];
   let state: 'idle' | 'gathering' | 'writing' | 'backing off' = 'idle';
   let running: Promise<void> = Promise.resolve();
@@ -182,7 +180,6 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
   };
 };
 
-/** Outcome of an append. */
 type Outcome = 'written' | 'not written' | 'taken back';
 
 const isRefused = (group: { readonly state: string }): boolean => group.state === 'refused';

@@ -8,9 +8,7 @@ export const anchorSchema = z.strictObject({
   partner_id: z.uuid(),
   /** Time of the anchor, by the clock of the process that made it. */
   made_at: z.iso.datetime(),
-  /** Number of entries. */
   entries: z.int().nonnegative(),
-  /** Sum of their units. */
   units: z.int().nonnegative(),
   /** Digest of the last entry; 64 zeros without entries. */
   head_digest: z.string().regex(/^[0-9a-f]{64}$/),

@@ -45,7 +45,6 @@ export interface Entry extends Omit<BillingEvent['data'], 'position' | 'previous
 }
 
 export interface Chain {
-  /** The readable entries, in order. */
   readonly entries: readonly Entry[];
   readonly differences: readonly Difference[];
 }

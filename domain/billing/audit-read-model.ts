@@ -70,7 +70,6 @@ export const ALL = 'all';
 export const keyLabel = (keyId: string): string => `key ${keyId}`;
 export const userLabel = (userId: string): string => `user ${userId}`;
 
-/** Sums the ledger by month and by caller. */
 const sumsOf = (entries: readonly Entry[]): UnitSum[] => {
   const sums = new Map<string, UnitSum>();
   for (const { completed_at, key_id, user_id, units } of entries) {

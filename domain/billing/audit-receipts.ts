@@ -78,7 +78,6 @@ const read = (type: string, data: object): RevealEvent | string => {
 };
 
 export interface ReceiptCheck {
-  /** Number of entries compared with their receipts. */
   readonly checked: number;
   readonly differences: readonly Difference[];
 }
@@ -115,7 +114,6 @@ export const checkReceipts = (partnerId: string, { entries }: Chain, { byId }: R
   return { checked, differences };
 };
 
-/** Lists the differences between an entry and its receipt. */
 const compared = (stream: string, entry: Entry, { completed, position }: Receipt): Difference[] => {
   const differ = (kind: DifferenceKind, detail: string): Difference => ({
     kind,

@@ -27,7 +27,6 @@ export interface Domain {
 
 /** The claims and former owners of a host name. At most one claim is active. */
 export interface Name {
-  /** By domain id. */
   readonly claims: PersistentMap<string, Domain>;
   /** Partners that it was ever active for. */
   readonly owners: PersistentSet<string>;
@@ -99,7 +98,6 @@ const claim = (command: Extract<DomainCommand, { type: 'Claim' }>, name: Name) =
   return accept<DomainEvent[]>([{ type: 'domains.DomainClaimed.v1', data }]);
 };
 
-/** Activates the claim, and fails the one that was active. */
 const activate = (name: Name, { domain_id, hostname }: OfDomain, at: string): DomainEvent[] => [
   ...[...name.claims.values()]
     .filter((other) => other.status === 'active' && other.domain_id !== domain_id)

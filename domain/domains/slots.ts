@@ -15,7 +15,6 @@ export interface FreedSlot extends Slot {
 }
 
 export interface Slots {
-  /** By domain id. */
   readonly held: PersistentMap<string, Slot>;
   /** The most recently freed slots, newest last, so that a repeated DELETE gets the same response. */
   readonly freed: OrderedMap<string, FreedSlot>;

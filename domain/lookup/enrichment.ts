@@ -25,7 +25,6 @@ export interface Enrichment {
   readonly settled: readonly Reservation[];
   /** Time at which the last round ended without a result; null: it ended with one. */
   readonly gave_up_at: string | null;
-  /** Whether the last event is a snapshot. */
   readonly snapshotted: boolean;
   /** Whether the stream has ended and the next generation continues. */
   readonly forgotten: boolean;

@@ -21,7 +21,6 @@ export interface Partner {
   readonly ceilings: Ceilings;
   /** By id, without revoked ones. */
   readonly keys: PersistentMap<string, Key>;
-  /** Names of `keys`. */
   readonly keyNames: PersistentSet<string>;
   /** Ids of revoked keys. */
   readonly revoked: PersistentSet<string>;

@@ -23,7 +23,6 @@ const MAX_RETRY_MS = 1_000;
 export interface FollowDeps {
   readonly client: EventStoreDBClient;
   readonly now: () => number;
-  /** Called for each subscription that failed. */
   readonly onStall: (error: Error, after: Position | null) => void;
 }
 

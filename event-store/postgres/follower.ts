@@ -17,7 +17,6 @@ const MAX_READ_BYTES = 4 * 1_048_576;
 const MIN_READ_BYTES = 65_536;
 /** A failed read divides the next size by this; each success doubles it. */
 const SHRINK = 4;
-/** Minimum interval between notifications of other processes. */
 const NOTIFY_MS = 20;
 /** Number of positions that one filtered read covers. */
 const SPAN = 5_000;
@@ -28,7 +27,6 @@ interface FollowerOptions {
   readonly now: () => number;
   /** Returns whether another process may be listening. */
   readonly hasOtherListeners: () => boolean;
-  /** Called for each failed read of the log. */
   readonly onStall: (error: Error, after: Position | null) => void;
 }
 

@@ -28,7 +28,6 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   /** URL of the product's database, as its superuser. Stays valid across restarts of PostgreSQL. */
   readonly url: string;
-  /** Current process id of PostgreSQL. */
   readonly pid: number;
   /** Stops PostgreSQL unless another process uses it. Idempotent; never throws. */
   stop(): Promise<void>;

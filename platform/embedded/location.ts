@@ -8,11 +8,8 @@ import { findSystemUser } from './system-user.ts';
 
 /** Paths of one embedded PostgreSQL, and the user that it runs as. */
 export interface DatabaseLocation {
-  /** The folder that holds all of it. */
   readonly base: string;
-  /** PostgreSQL's own data folder. */
   readonly cluster: string;
-  /** Folder of its Unix socket. */
   readonly sockets: string;
   readonly logFile: string;
   readonly passwordFile: string;

@@ -28,7 +28,6 @@ export interface DomainCheckOptions {
 
 interface DueCheck {
   readonly domain_id: string;
-  /** Number of completed checks. */
   readonly looks: number;
 }
 
@@ -75,7 +74,6 @@ export const startDomainChecks = (options: DomainCheckOptions): { nudge(): void;
   })();
 
   return {
-    /** Wakes the loop, because a check may be due. */
     nudge: wakeup.wake,
     stop: async (): Promise<void> => {
       stopping.abort();

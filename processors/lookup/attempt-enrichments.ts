@@ -35,7 +35,6 @@ interface DueWork {
   readonly attempt: number;
 }
 
-/** Wait after a failed query. */
 const RETRY_MS = 500;
 /** Work that becomes due within this time shares the next poll. */
 const GATHER_MS = 20;
@@ -79,7 +78,6 @@ export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) =>
   })();
 
   return {
-    /** Wakes the loop, because an attempt may be due. */
     nudge: wakeup.wake,
     /** Waits for running attempts. Claimed attempts that have not started are due again after their lease. */
     stop: async (): Promise<void> => {

@@ -13,7 +13,6 @@ export interface ForgetResultsOptions extends EnrichmentStreams {
   readonly consumers: Consumers;
   /** Waits until the read model of lookups reaches a position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;
-  /** Ends a run between two results. */
   readonly signal: AbortSignal;
 }
 

@@ -19,7 +19,6 @@ export interface SnapshotEnrichmentsOptions {
   readonly consumers: Consumers;
   /** Called after each run with the number of overdue results and the age of the oldest, in seconds. */
   readonly onBlocked: (name: string, rows: number, seconds: number) => void;
-  /** Ends a run between two batches. */
   readonly signal: AbortSignal;
   /** Time limit of a run in milliseconds; the next run continues. */
   readonly forMs: number;

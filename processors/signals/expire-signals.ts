@@ -15,7 +15,6 @@ export interface ExpireSignalsOptions {
   readonly consumers: Consumers;
   /** Called after each run with the number of overdue days and the age of the oldest, in seconds. */
   readonly onBlocked: (name: string, days: number, seconds: number) => void;
-  /** Ends a run between two days. */
   readonly signal: AbortSignal;
 }
 

@@ -39,7 +39,6 @@ export interface EndedAttempt {
 }
 
 export interface ClaimRules {
-  /** Id of this worker. */
   readonly holder: string;
   /** Longer than the longest attempt. */
   readonly leaseMs: number;

@@ -11,7 +11,6 @@ import { meterResponses } from './response-meter.ts';
 export interface Connections {
   /** Returns the pool of kept-alive connections to exactly these addresses of an origin. */
   pool(origin: string, addresses: readonly string[]): Pool;
-  /** Waits for requests under way. */
   close(): Promise<void>;
 }
 

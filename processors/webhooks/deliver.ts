@@ -128,7 +128,6 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     });
   };
 
-  /** @returns whether any attempt has started */
   const take = async (wanted: readonly Wanted[]): Promise<boolean> => {
     if (wanted.length === 0) return false;
     const at = clock.now();

@@ -44,7 +44,6 @@ export const createJournal = ({ store, log, onWritten, onExpired }: JournalOptio
   let failures = 0;
   let lastError: unknown = null;
 
-  /** @returns whether the store took the append */
   const append = async (outcomes: readonly Outcome[]): Promise<boolean> => {
     const stream = (outcomes[0] as Outcome).stream;
     try {

@@ -3,12 +3,10 @@ import type { Taken, Wanted } from './claims.ts';
 interface Lane {
   /** Time of the next poll, milliseconds; infinity: wait for a notification. */
   pollAt: number;
-  /** Running attempts of this worker. */
   running: number;
   readonly partnerId: string;
 }
 
-/** Endpoints per claim statement. */
 const MAX_ENDPOINTS_PER_POLL = 64;
 
 /** A partner may hold the slots of this many endpoints, usually all of its own. */
@@ -80,7 +78,6 @@ export const createLanes = (
       return wanted;
     },
 
-    /** Applies the result of a plan. */
     onClaimed: ({ webhookId, claims, againAt }: Taken): void => {
       const lane = lanes.get(webhookId);
       if (!lane) return;
@@ -88,7 +85,6 @@ export const createLanes = (
       lane.pollAt = Math.min(lane.pollAt, againAt);
     },
 
-    /** Reschedules an endpoint whose claim statement failed. */
     onNotClaimed: ({ webhookId }: Wanted, againAt: number): void => {
       const lane = lanes.get(webhookId);
       if (lane) lane.pollAt = Math.min(lane.pollAt, againAt);

@@ -40,7 +40,6 @@ const QUEUED = ['deliveries', 'payloads'];
 const GATHER_MS = 4;
 const BUSY_MS = 1_000;
 
-/** An event that endpoints may subscribe to. */
 interface Source {
   readonly stored: RecordedEvent;
   readonly partner_id: string;
@@ -175,7 +174,6 @@ const allOf = async <Row>(
   return read(pool, wanted);
 };
 
-/** Loads the customer references of trackers. */
 const referencesOf = async (
   pool: pg.Pool,
   trackerIds: readonly string[],

@@ -28,7 +28,6 @@ export interface SendOutcome {
 export interface Sender {
   /** Makes one attempt. Never throws; resolves within ten seconds, after the attempt has released its resources. */
   send(request: SendRequest): Promise<SendOutcome>;
-  /** Waits for running attempts. */
   close(): Promise<void>;
 }
 

@@ -33,7 +33,6 @@ export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptio
   const stopping = new AbortController();
   const wakeup = createWakeup();
 
-  /** @returns milliseconds until the next poll */
   const poll = async (): Promise<number> => {
     const now = clock.now();
     const waiting = await readWaiting(pool, now);

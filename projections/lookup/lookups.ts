@@ -49,7 +49,6 @@ interface ForgottenRow {
   readonly last_position: string;
 }
 
-/** The net changes of a batch per row. */
 interface Changes {
   /** null: the result was forgotten. */
   readonly saved: Map<string, SavedRow | null>;

@@ -33,7 +33,6 @@ interface Expired {
 
 const schemas = { ...sessionEvents, ...sessionExpiryEvents };
 
-/** The net changes of a batch by session. */
 interface Changes {
   readonly created: Map<string, Created>;
   readonly visited: Map<string, Visited>;

@@ -112,7 +112,6 @@ const write = async <Count extends readonly [string, string, ...unknown[]]>(
   await db.query({ name, text, values: columnsOf(some) });
 };
 
-/** Returns the source, then the columns of the counts. */
 const columnsOf = <Count extends readonly [string, string, ...unknown[]]>(
   rows: readonly Row<Count>[],
 ): unknown[] => [
@@ -124,7 +123,6 @@ const columnsOf = <Count extends readonly [string, string, ...unknown[]]>(
 
 const KEY_COLUMNS = 3;
 
-/** Makes the assignments for a row that already exists. */
 const sums = (columns: readonly string[], absolute: boolean): string =>
   columns
     .map((column) => `${column} = excluded.${column}${absolute ? '' : ` + present.${column}`}`)

@@ -88,7 +88,6 @@ const HEALTH = `
          ${iso('last_attempt_at', 'paused_at', 'deleted_at', 'still_since')}
   from webhook_health where webhook_id = any ($1)`;
 
-/** Loads the rows that the batch may change. */
 const load = async (handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> => {
   const ids = new Set<string>();
   const webhooks = new Set<string>();

@@ -23,7 +23,6 @@ export type Due = readonly [webhookId: string, partnerId: string, from: string];
 export interface Health {
   readonly health: Map<string, HealthRow>;
   readonly changedHealth: Set<HealthRow>;
-  /** By endpoint. */
   readonly due: Map<string, Due>;
 }
 
