@@ -9,5 +9,7 @@ export const consumersCaughtUp = async (api: TestApi): Promise<void> => {
   await api.caughtUp();
   const consumerProgress = createConsumerProgress(pool, CONSUMERS);
   const { signal } = new AbortController();
-  await until('every consumer has caught up', async () => consumerProgress.waitFor(await store.head(), signal));
+  await until('every consumer has caught up', async () =>
+    consumerProgress.waitFor(await store.head(), signal),
+  );
 };
