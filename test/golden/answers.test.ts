@@ -102,7 +102,7 @@ const answerTo = async (seed: number): Promise<string> => {
     ...(method === 'GET' || method === 'HEAD' ? {} : { payload: body }),
   });
   if (answer.statusCode < 300) noting(answer.payload);
-  const { date: _, 'content-length': __, ...rest } = answer.headers;
+  const { date: _, 'content-length': __, etag: ___, ...rest } = answer.headers;
   const isPage = rest['content-type']?.toString().startsWith('text/html');
   const code = /"code":"(\w+)"/.exec(answer.payload)?.[1] ?? '-';
   const whole = `${answer.statusCode} ${masked(JSON.stringify(rest))} ${isPage ? '<page>' : masked(answer.payload)}`;
