@@ -28,7 +28,7 @@ import { anchorSigner, type ChainDeps, readChain } from './audit-chain.ts';
 import type { Runtime } from './runtime.ts';
 
 export interface BillingAudit {
-  /** Output of `--json` (decisions, Running it). */
+  /** Output of `--json` (contract, Reveals 6). */
   readonly report: {
     readonly partner_id: string;
     readonly months: readonly MonthOfLedger[];

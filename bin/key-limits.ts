@@ -1,6 +1,6 @@
 import type { KeyLimits } from '../domain/partners/events.ts';
 
-/** Default limits of a new key (decisions, Shared capacity). */
+/** Default limits of a new key (contract, Lookup 10). */
 export const DEFAULT_LIMITS: KeyLimits = {
   requests_per_second: 50,
   new_enrichments_per_day: null,

@@ -1,6 +1,6 @@
-/** Which API key a request shows (spec, "Authentication"; RFC 6750 section 2.1). */
+/** Which API key a request shows (contract, Requests 1; RFC 6750 section 2.1). */
 
-/** One space: RFC 9110 section 11.4 lets a recipient refuse more, and decisions.md does. */
+/** One space: RFC 9110 section 11.4 lets a recipient refuse more, and contract, Requests 1 does. */
 const BEARER = /^bearer ([\w\-.~+/]+=*)$/i;
 
 /**

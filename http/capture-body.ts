@@ -1,4 +1,4 @@
-/** What a pixel sends (decisions, Pixel), and from where it may. */
+/** What a pixel sends (contract, Pixel 1), and from where it may. */
 import { parseCustom } from '../domain/sessions/custom.ts';
 import type { CustomParameters } from '../domain/sessions/events.ts';
 import { asUuid } from './tracker-answer.ts';

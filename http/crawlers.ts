@@ -1,4 +1,4 @@
-/** Requests that no visitor stands behind (decisions, Pixel): prefetches, and crawlers that say who they are. */
+/** Requests that no visitor stands behind (contract, Pixel 4): prefetches, and crawlers that say who they are. */
 import type { ApiRequest } from './route.ts';
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Every code that an error answer can carry, with its status and what a caller does about it (spec,
- * "Errors"), and the one function that makes such an answer.
+ * Every code that an error answer can carry, with its status and what a caller does about it (contract,
+ * Errors), and the one function that makes such an answer.
  */
 import type { Answer } from './route.ts';
 
@@ -17,7 +17,7 @@ function catalog<const Code extends string>(rows: readonly Row<Code>[]): readonl
   return rows.map(([status, code, description]) => ({ status, code, description }));
 }
 
-/** The spec's table "Lookup and usage": 26 codes, most of which any call can meet. */
+/** Lookup and usage: 26 codes, most of which any call can meet. */
 export const lookupErrorCodes = catalog([
   [400, 'invalid_ip', 'The IP is missing, malformed, private or reserved; send one public address.'],
   [400, 'invalid_query', 'The query parameters do not match the endpoint.'],
@@ -63,7 +63,7 @@ export const lookupErrorCodes = catalog([
   [503, 'service_unavailable', 'An unexpected temporary failure.'],
 ]);
 
-/** The spec's table "Trackers, sessions and reveals": 20 codes. */
+/** Trackers, sessions and reveals: 20 codes. */
 export const trackingErrorCodes = catalog([
   [400, 'invalid_origin', 'An origin is not a serialised https origin, or is listed twice.'],
   [400, 'invalid_tracker', 'A tracker id or field is invalid.'],
@@ -92,7 +92,7 @@ export const trackingErrorCodes = catalog([
 ]);
 
 /**
- * The spec's table "Webhooks" without the two codes that stand in the tables above
+ * Webhooks, without the two codes that stand in the tables above
  * (`method_not_allowed`, `tracker_not_found`): 12, which makes 58 in all.
  */
 export const webhookErrorCodes = catalog([
@@ -110,7 +110,7 @@ export const webhookErrorCodes = catalog([
   [503, 'webhooks_unavailable', 'Webhooks are unavailable; nothing was delivered.'],
 ]);
 
-/** Codes of custom domains: not the spec's, so they have a catalog of their own. */
+/** Codes of custom domains: additions, so they have a catalog of their own. */
 export const doorplateErrorCodes = catalog([
   [400, 'invalid_domain', 'The host name is not one that a custom domain can have.'],
   [404, 'domain_not_found', 'No such domain; check the ids and the partner account.'],
@@ -123,7 +123,7 @@ const everyEntry = [...lookupErrorCodes, ...trackingErrorCodes, ...webhookErrorC
 /** Any code of any catalog. */
 export type ErrorCode = (typeof everyEntry)[number]['code'];
 
-/** The message of every 503 (spec, "Errors"). */
+/** The message of every 503 (contract, Errors 2). */
 export const UNAVAILABLE_MESSAGE = 'Service temporarily unavailable; retry later';
 
 /** Seconds to wait where the caller of `refusal` knows no better; every other 429 says 1, every other 503 says 5. */

@@ -4,7 +4,7 @@ import type { Answer, Route } from './route.ts';
 
 const ok: Answer = { status: 200, body: '{"status":"ok"}', headers: { 'cache-control': 'no-store' } };
 
-/** GET /healthz (spec, "Usage and health"): 503 while `isHealthy` says so, for example during a shutdown. */
+/** GET /healthz (contract, Operation 3): 503 while `isHealthy` says so, for example during a shutdown. */
 export function healthRoute(isHealthy: () => boolean): Route {
   return {
     method: 'GET',

@@ -73,7 +73,7 @@ export interface PendingLookup {
   readonly enqueued: boolean;
 }
 
-/** 202, for work under way (spec, Pending). */
+/** 202, for work under way (contract, Lookup 1). */
 export const pendingAnswer = (request: ApiRequest, ip: string, pending: PendingLookup): LookupAnswer => {
   const { lookupIp, submittedAt, attempts, nextAttemptAt, enqueued } = pending;
   const status_url = `/v1/lookup?ip=${encodeURIComponent(lookupIp)}`;
@@ -100,7 +100,7 @@ export const pendingAnswer = (request: ApiRequest, ip: string, pending: PendingL
   };
 };
 
-/** What an answer to a lookup counts as (decisions, Lookup: outcomes). */
+/** What an answer to a lookup counts as (contract, Lookup 9). */
 export const outcomeOf = (answer: Answer | LookupAnswer): { outcome: Outcome; cacheHit: boolean } => {
   if ('outcome' in answer) return answer;
   if (answer.status === 429) return { outcome: 'rate_limited', cacheHit: false };

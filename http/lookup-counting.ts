@@ -12,7 +12,7 @@ export type CountLookup = (lookup: {
 }) => Promise<void>;
 
 /**
- * Counts every answer to an authenticated lookup durably before it is sent (spec, Usage: counting), and waits for
+ * Counts every answer to an authenticated lookup durably before it is sent (contract, Lookup 9), and waits for
  * `ready`; gives those of enabled keys their clues.
  */
 export const countingAnswers = (count: CountLookup, cluesOf: CluesOf): NonNullable<Route['answered']> => {

@@ -1,4 +1,4 @@
-/** The OpenAPI document, made from the schemas and operations that the routes carry (spec, "Versioning"). */
+/** The OpenAPI document, made from the schemas and operations that the routes carry (contract, Requests 13). */
 import { createDocument, type ZodOpenApiOverride, type ZodOpenApiPathsObject } from 'zod-openapi';
 import {
   doorplateErrorCodes,
@@ -10,7 +10,7 @@ import { sentEvents } from './operations/webhook-events.ts';
 import type { Route } from './route.ts';
 import { staticRoute } from './static-route.ts';
 
-/** The version of the interface, not of the program (spec, "Versioning"). */
+/** The version of the interface, not of the program (contract, Requests 13). */
 export const API_VERSION = '1.14.2';
 
 /** CC BY 4.0 asks for it wherever a country is shown. */

@@ -1,6 +1,5 @@
 /**
- * The order in which a request on a known path and method is refused (decisions.md, "Requests in
- * general"): 414, 401, 429, 415, 413, invalid_json; then the route. Written as steps that call the next
+ * The order in which a request on a known path and method is refused (contract, Requests 3): 414, 401, 429, 415, 413, invalid_json; then the route. Written as steps that call the next
  * one, since a saved lookup should cost no promise that it does not need.
  */
 import { inThisSpan } from '../platform/spans.ts';

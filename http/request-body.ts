@@ -19,7 +19,7 @@ export function hasBody(raw: IncomingMessage): boolean {
   return (length !== undefined && length !== '0') || raw.headers['transfer-encoding'] !== undefined;
 }
 
-/** What the headers alone tell against the body, in the order of decisions.md: 415, 415, 413. */
+/** What the headers alone tell against the body, in the order of contract, Requests 3: 415, 415, 413. */
 export function refuseByHeaders(route: Route, raw: IncomingMessage): ErrorCode | null {
   if (raw.headers['content-encoding'] !== undefined) return 'unsupported_encoding';
   if (!acceptableMediaType(route, raw)) return 'unsupported_media_type';

@@ -19,7 +19,7 @@ export interface Receipt {
   };
 }
 
-/** 200, or 202 while the reveal is pending (spec, Reveal). */
+/** 200, or 202 while the reveal is pending (contract, Reveals 2). */
 export const receiptAnswer = (request: ApiRequest, receipt: Receipt, custom: CustomParameters): Answer => {
   const { reveal_id, session_id, tracker_id, created_at, expires_at, completed } = receipt;
   const status_url = `/v1/reveals/${reveal_id}`;

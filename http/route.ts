@@ -12,7 +12,7 @@ export interface CallingKey {
   readonly company_signals: boolean;
 }
 
-/** A request that passed the shared rules of `decisions.md` "Requests in general", in their order. */
+/** A request that passed the shared refusals in their order (contract, Requests 3). */
 export interface ApiRequest {
   /** UUID of this request: `X-Request-ID` and every body's `request_id`. */
   readonly id: string;

@@ -201,7 +201,7 @@ type Respond = (request: FastifyRequest, reply: FastifyReply) => void;
 /** Every method but CONNECT, which Node does not hand over as a request. */
 const ROUTED_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
-/** HEAD goes with GET (RFC 9110 section 9.3.2), except under /v1, where decisions.md excludes it. */
+/** HEAD goes with GET (RFC 9110 section 9.3.2), except under /v1, where contract, Requests 8 excludes it. */
 function methodsOf({ method, path }: Route): string[] {
   return method === 'GET' && !path.startsWith('/v1/') ? ['GET', 'HEAD'] : [method];
 }

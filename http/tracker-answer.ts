@@ -2,7 +2,7 @@ import type { Tracker } from '../domain/trackers/trackers.ts';
 import type { Answer, ApiRequest } from './route.ts';
 import type { TrackerBody } from './schemas/trackers.ts';
 
-/** Bytes of a tracker, domain or webhook management body (decisions, Requests in general). */
+/** Bytes of a tracker, domain or webhook management body (contract, Requests 4). */
 export const MANAGEMENT_BODY_LIMIT = 16_384;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

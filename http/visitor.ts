@@ -1,4 +1,4 @@
-/** Who visits: the address of a browser behind the proxies that the operator trusts (decisions, "Running it"). */
+/** Who visits: the address of a browser behind the proxies that the operator trusts (contract, Pixel 5). */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';

@@ -2,7 +2,7 @@ import type { ApiRequest, Route } from './route.ts';
 import type { DeliveryTotals, WebhookBody } from './schemas/webhooks.ts';
 import { MANAGEMENT_BODY_LIMIT } from './tracker-answer.ts';
 
-/** What all routes under /v1/webhooks share (spec, Webhooks; decisions, Requests in general). */
+/** What all routes under /v1/webhooks share (contract, Requests and Webhooks). */
 export const WEBHOOK_ROUTE = {
   access: 'key',
   bodyLimit: MANAGEMENT_BODY_LIMIT,

@@ -1,5 +1,5 @@
 /**
- * The pixel: the script that a customer's page loads as `/tracking/a.js` (decisions, "Pixel"). The same text for
+ * The pixel: the script that a customer's page loads as `/tracking/a.js` (contract, Pixel). The same text for
  * every tracker; the tag that loads it names the tracker. It never throws into the page, reads neither URL nor
  * content, and sets no cookie.
  */
@@ -20,7 +20,7 @@ const start = ({ src, dataset }: HTMLScriptElement): void => {
   const trackerId = new URL(src).searchParams.get('tracker_id')?.toLowerCase();
   const custom = parseLabels(dataset.custom ?? '');
   if (custom === null) {
-    // biome-ignore lint/suspicious/noConsole: the spec asks for a warning, for whoever installs the tag
+    // biome-ignore lint/suspicious/noConsole: the installer of the tag needs the warning (contract, Pixel 7)
     console.warn('Doorplate: data-custom is not a flat JSON object within the limits; no visit is sent.');
     return;
   }

@@ -1,4 +1,4 @@
-/** The labels of a tag's `data-custom` (spec, "CustomParameters"): flat, few and short. */
+/** The labels of a tag's `data-custom` (contract, Pixel 2): flat, few and short. */
 export type Labels = Readonly<Record<string, string | number | boolean | null>>;
 
 const MOST = 32;

@@ -41,7 +41,7 @@ const httpUrl = z.url({ protocol: /^https?$/, error: 'is not an http or https UR
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 const SAMPLERS = [...samplers, ...samplers.map((name) => `parentbased_${name}` as const)] as const;
 
-/** All variables that the service reads, with their defaults (decisions, "Running it"). */
+/** All variables that the service reads, with their defaults (contract, Operation 1). */
 const environment = z.object({
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: whole(3000, 0).refine((port) => port <= 65_535, 'is no port'),

@@ -78,7 +78,7 @@ export const sweepRates = async (
 
 /**
  * Creates a limiter shared by all processes: exact with a single process; otherwise it leases blocks from PostgreSQL that
- * grow with demand to a twentieth of the ceiling, and returns their rest (decisions, "Requests in general").
+ * grow with demand to a twentieth of the ceiling, and returns their rest (contract, Requests 10).
  */
 export const createRateLimiter = ({
   pool,

@@ -198,7 +198,7 @@ const withoutSaved = (
   }
 };
 
-/** What a GET shows of the refresh (decisions, Lookup): it starts none, and is told of no refused admission. */
+/** What a GET shows of the refresh (contract, Lookup): it starts none, and is told of no refused admission. */
 const refreshSeenBy = ({ reservation, work }: LookupView, saved: SavedResult, at: number): Refresh => {
   if (!saved.needs_company_enrichment && !isStale(saved, at)) return NOT_NEEDED;
   if (work) return REFRESH_PENDING;

@@ -40,7 +40,7 @@ const statusRow = z.object({
   completed_observed_last_minute: z.number(),
 });
 
-/** The partner's work as it stands (spec, EnrichmentStatus). `minuteAgo` as ISO 8601. */
+/** The partner's work as it stands (contract, Lookup 10). `minuteAgo` as ISO 8601. */
 export const readEnrichmentStatus = (
   db: DatabasePool,
   partnerId: string,

@@ -67,7 +67,7 @@ export const getUsageRoute = ({ db, caughtUp }: GetUsageDeps): Route => ({
   },
 });
 
-/** null: the key has made no reveal that is kept or completed (spec, RevealUsage). */
+/** null: the key has made no reveal that is kept or completed. */
 const readReveals = async (
   db: DatabasePool,
   keyId: string,

@@ -11,7 +11,7 @@ export interface UtcRange {
 }
 
 /**
- * The `from` and `to` of a usage query (spec, GET /v1/usage; decisions, Usage); today by default. null: not a
+ * The `from` and `to` of a usage query (contract, Usage 1); today by default. null: not a
  * range of real UTC dates, `from` before `to`, of 31 days at most, with nothing twice and nothing else.
  * `now` in milliseconds.
  */

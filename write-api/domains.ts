@@ -50,7 +50,7 @@ export const domainRoutes = (deps: DomainRouteDeps): Route[] => [
   },
 ];
 
-/** What is no string is wrong in the field's own way (decisions, Custom domains). */
+/** What is no string is wrong in the field's own way (contract, Requests 7). */
 const shape = z.strictObject({ hostname: z.unknown().optional() });
 
 const create = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answer> => {

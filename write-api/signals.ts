@@ -18,7 +18,7 @@ export interface SignalsDeps {
   readonly onSignals: (counts: Taken) => void;
 }
 
-/** What became of a batch (decisions, CompanySignals). */
+/** What became of a batch (contract, Company signals 1). */
 interface Taken {
   readonly accepted: number;
   readonly duplicates: number;

@@ -23,7 +23,7 @@ export interface TrackerRouteDeps {
   readonly changed: (trackerId: string) => void;
 }
 
-/** What is not a string or a list of strings is wrong in the field's own way (decisions, Trackers). */
+/** What is not a string or a list of strings is wrong in the field's own way (contract, Requests 7). */
 const shape = z.strictObject({
   name: z.unknown().optional(),
   origins: z.unknown().optional(),

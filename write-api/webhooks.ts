@@ -61,7 +61,7 @@ export const webhookRoutes = (deps: WebhookRouteDeps): Route[] => [
   },
 ];
 
-/** What is not of its type is wrong in the field's own way (decisions, Webhooks). */
+/** What is not of its type is wrong in the field's own way (contract, Requests 7). */
 const newShape = z.strictObject({
   name: z.unknown().optional(),
   url: z.unknown().optional(),

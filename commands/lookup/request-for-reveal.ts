@@ -5,7 +5,7 @@ import type { WorkCapacity } from './submit-lookup.ts';
 
 /**
  * Requests the enrichment for a reveal, unless a result or an enrichment exists. It uses the shared intake and none of the
- * partner's lookup limits (decisions, Sessions and reveals). Idempotent.
+ * partner's lookup limits (contract, Reveals 4). Idempotent.
  * @param partnerId the reveal's partner: used for the rate only and never stored with the enrichment
  * @returns false if the intake, or the partner's part of it, is full
  */

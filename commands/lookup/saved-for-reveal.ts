@@ -7,7 +7,7 @@ import { type EnrichmentStreams, loadEnrichment } from './generations.ts';
 /**
  * Returns the saved result of a public address, stale or not, as the partner's reveal will show it; null if there is none.
  * Reads the address's stream, because completing a reveal must not depend on a read model. Running enrichments are
- * visible only to partners with a reservation (decisions, Lookup). `at` in milliseconds.
+ * visible only to partners with a reservation (contract, Lookup 4). `at` in milliseconds.
  */
 export const savedForReveal = async (
   streams: EnrichmentStreams,

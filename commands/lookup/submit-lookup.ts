@@ -69,8 +69,7 @@ type Reserved =
   | { readonly refusal: AdmissionRefusal; readonly retryAfterSeconds: number };
 
 /**
- * Handles POST /v1/lookup: returns a saved result, or reserves and then submits an enrichment (spec, Lookup; decisions,
- * "Reservation before submission"). Idempotent: a repeat also completes an interrupted earlier call.
+ * Handles POST /v1/lookup: returns a saved result, or reserves and then submits an enrichment (contract, Lookup 5). Idempotent: a repeat also completes an interrupted earlier call.
  * @throws the port's errors if the reservation itself is not known to be stored
  */
 export const submitLookup = async (

@@ -1,4 +1,4 @@
-/** The count was not durable in time (decisions, Requests in general). Its answer says so and is not counted. */
+/** The count was not durable in time (contract, Requests 11). Its answer says so and is not counted. */
 export class CountNotDurable extends Error {}
 
 /** How rows are keyed and added up; a row begins with its key and hour. */

@@ -3,7 +3,7 @@ import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createGroupCounter, hourOf } from './group-counter.ts';
 
-/** A successful API call about a tracker (decisions, Trackers). */
+/** A successful API call about a tracker (contract, Trackers 2). */
 export interface TrackerCall {
   /** Whether the status was not 202. */
   readonly completed: boolean;

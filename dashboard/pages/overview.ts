@@ -28,7 +28,7 @@ export interface OverviewDeps {
 
 const DAYS = 30;
 
-/** The nine outcomes of a lookup (spec, Usage), in a person's words. */
+/** The nine outcomes of a lookup (contract, Usage 2), in a person's words. */
 const GROUPS: readonly (readonly [name: string, outcomes: readonly string[]])[] = [
   ['Answered', ['company', 'isp', 'unclassified']],
   ['Under way', ['enqueued', 'pending', 'retrying']],

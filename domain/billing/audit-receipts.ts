@@ -63,7 +63,7 @@ export const gatherReceipts = () => {
   };
 };
 
-/** Returns whether any Company or Network field is known (decisions, Sessions and reveals). */
+/** Returns whether any Company or Network field is known (contract, Reveals 3). */
 const isNonempty = ({ company, network }: RevealResult): boolean =>
   [company, network].some(
     (fields) => fields !== null && Object.values(fields).some((value) => value !== null),

@@ -65,7 +65,7 @@ const NOT_VERIFIED = 'not_verified';
 /** `last_error` of the claim that lost the name. */
 const CLAIMED_ELSEWHERE = 'claimed_elsewhere';
 
-/** Returns whether the CNAME is not sufficient proof for this partner (decisions, Custom domains). */
+/** Returns whether the CNAME is not sufficient proof for this partner (contract, Custom domains 1). */
 export const needsProof = ({ claims, owners }: Name, partnerId: string): boolean =>
   owners.some((owner) => owner !== partnerId) ||
   claims.some(({ partner_id, status }) => partner_id !== partnerId && status !== 'failed');

@@ -34,7 +34,7 @@ const SPECIAL = (
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Parses one public address in a usual spelling (spec, Lookup; decisions, Lookup): four decimal octets, or RFC 4291 text
+ * Parses one public address in a usual spelling (contract, Lookup 2): four decimal octets, or RFC 4291 text
  * in any case. Returns null for other text, and for addresses that are not globally unicast: private, reserved,
  * special-purpose, tunnels.
  */
@@ -56,7 +56,7 @@ export const parseAddress = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | null => 
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 };
 
-/** Returns whether the address is public as `decisions.md` defines it. */
+/** Returns whether the address is public in the sense of contract, Lookup 3. */
 const isPublic = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
   address.range() === 'unicast' &&
   (address.kind() === 'ipv4' || address.match(GLOBAL_UNICAST)) &&

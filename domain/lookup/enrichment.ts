@@ -209,7 +209,7 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
           gave_up_at: null,
         };
       case 'lookup.EnrichmentGaveUp.v1': {
-        // A completion that gave up counts as complete until the result is stale (decisions, Lookup).
+        // A completion that gave up counts as complete until the result is stale (contract, Lookup 8).
         const saved =
           state.saved && data.kind === 'completion'
             ? { ...state.saved, needs_company_enrichment: false }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 /** Days after its last use on which a saved result is forgotten (architecture, Streams). */
 export const RESULT_KEPT_DAYS = 400;
 
-/** Company and Network fields as the spec names them; any may be unknown. */
+/** Company and Network fields as the API names them; any may be unknown. */
 const text = z.string().nullable().default(null);
 const amount = z.union([z.string(), z.int()]).nullable().default(null);
 
@@ -104,7 +104,7 @@ export type Combined =
   | { readonly outcome: 'failed'; readonly failures: readonly { provider: string; reason: string }[] };
 
 /**
- * Combines a chain's answers (decisions, Enrichment providers): the best match leads, and the others fill its gaps in order. A
+ * Combines a chain's answers (contract, Providers 1): the best match leads, and the others fill its gaps in order. A
  * failure beside data makes the result incomplete; without data the attempt fails. A refresh (`earlier` given) never loses
  * data: unless every provider answered, it must find a company or fail, an earlier company's fields stay, and other earlier
  * fields fill gaps. `at` in milliseconds.

@@ -1,6 +1,6 @@
 import { HOUR } from '../kernel/time.ts';
 
-/** A refresh gives up after this many attempts; a first enrichment never does (decisions, Lookup). */
+/** A refresh gives up after this many attempts; a first enrichment never does (contract, Lookup 6). */
 export const REFRESH_ATTEMPTS = 5;
 
 /**

@@ -26,7 +26,7 @@ export const ceilingsSchema = z.object({
 });
 export type Ceilings = z.output<typeof ceilingsSchema>;
 
-/** Ceilings of a partner without its own (decisions, Ceilings of a partner). */
+/** Ceilings of a partner without its own (contract, Partners 1). */
 export const DEFAULT_CEILINGS: Ceilings = {
   requests_per_second: 50,
   new_enrichments_per_day: null,

@@ -5,7 +5,7 @@ import { enrichmentEvents } from '../lookup/events.ts';
 const instant = z.iso.datetime();
 const { match_type, company, network } = enrichmentEvents['lookup.EnrichmentCompleted.v1'].shape.result.shape;
 
-/** A saved result frozen at the reveal's completion (spec, RevealResult). */
+/** A saved result frozen at the reveal's completion (contract, Reveals 3). */
 export const revealResultSchema = z.object({
   status: z.literal('complete'),
   match_type,

@@ -22,7 +22,7 @@ export type RevealCommand =
 
 export type RevealRefusal = 'idempotency_conflict';
 
-/** Returns whether any Company or Network field is known, which makes a reveal billable (decisions, Sessions and reveals). */
+/** Returns whether any Company or Network field is known, which makes a reveal billable (contract, Reveals 3). */
 export const isNonempty = ({ company, network }: Pick<RevealResult, 'company' | 'network'>): boolean =>
   [company ?? {}, network].some((fields) => Object.values(fields).some((value) => value !== null));
 
@@ -68,7 +68,7 @@ export const reveal: Decider<Reveal, RevealCommand, RevealEvent, RevealRefusal> 
 
 export const revealStream = (revealId: string): string => `${REVEAL_PREFIX}${revealId}`;
 
-/** The result for a visitor whose address is not public, so that no provider can know it (decisions, Pixel). */
+/** The result for a visitor whose address is not public, so that no provider can know it (contract, Lookup 3). */
 export const EMPTY_RESULT: RevealResult = {
   status: 'complete',
   match_type: 'unclassified',

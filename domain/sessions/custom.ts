@@ -3,11 +3,11 @@ import type { CustomParameters } from './events.ts';
 const MAX_LABELS = 32;
 const MAX_BYTES = 2_048;
 const MAX_VALUE_LENGTH = 512;
-/** A letter, then letters, digits, `_`, `.`, `-`; ASCII only (decisions, Pixel). It excludes `__proto__`. */
+/** A letter, then letters, digits, `_`, `.`, `-`; ASCII only (contract, Pixel 2). It excludes `__proto__`. */
 const NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
 const RESERVED: readonly string[] = ['constructor', 'prototype'];
 
-/** Validates the labels of a snippet (spec, CustomParameters); null if they break a rule. */
+/** Validates the labels of a snippet (contract, Pixel 2); null if they break a rule. */
 export const parseCustom = (value: unknown): CustomParameters | null => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
   const labels = Object.entries(value);

@@ -29,7 +29,7 @@ export const sessionEvents = {
 } as const;
 export type SessionEvent = EventOf<typeof sessionEvents>;
 
-/** A label's value (spec, CustomParameters). */
+/** A label's value (contract, Pixel 2). */
 const label = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 export type CustomParameters = Readonly<Record<string, z.output<typeof label>>>;
 

@@ -77,7 +77,7 @@ const begun = (visit: Visit): SessionEvent => {
   };
 };
 
-/** Decides the sessions of one browser tab: same token, address and country (decisions, Pixel). */
+/** Decides the sessions of one browser tab: same token, address and country (contract, Pixel 6). */
 export const tab: Decider<Tab, Visit, SessionEvent, never> = {
   initial: { sessions: [], visits: [] },
 

@@ -15,7 +15,7 @@ export interface SeenDomain {
 export type Profile<Company> = Company | 'several' | null;
 
 /**
- * Lists reasons for caution (decisions, CompanySignals), in this order.
+ * Lists reasons for caution (contract, Company signals 2), in this order.
  * @param isSame whether the matched company is that of the lookup; null: the lookup found none
  */
 const flagsOf = (seen: SeenDomain, profile: Profile<object>, isSame: boolean | null): string[] => [
@@ -26,7 +26,7 @@ const flagsOf = (seen: SeenDomain, profile: Profile<object>, isSame: boolean | n
   ...(seen.observations === 1 ? ['single_observation'] : []),
 ];
 
-/** Makes a candidate (spec, CompanyCandidate). `found`: the lookup's company with the host name of its website. */
+/** Makes a candidate. `found`: the lookup's company with the host name of its website. */
 export const candidateOf = <Company extends Named>(
   seen: SeenDomain,
   profile: Profile<Company>,

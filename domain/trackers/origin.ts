@@ -1,7 +1,7 @@
 import { parseAddress } from '../kernel/address.ts';
 
 /**
- * An origin on which a tracker's pixel may run (decisions, Trackers): a serialised origin, `https://host[:port]`, `http://` for
+ * An origin on which a tracker's pixel may run (contract, Trackers 1): a serialised origin, `https://host[:port]`, `http://` for
  * localhost and loopback addresses only, or `https://*.host` for all subdomains.
  */
 export type Origin = string;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
 
-/** The outcomes that `GET /v1/usage` counts by (spec, Usage). */
+/** The outcomes that `GET /v1/usage` counts by (contract, Usage 2). */
 export const outcomeSchema = z.enum([
   'company',
   'isp',

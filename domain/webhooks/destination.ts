@@ -26,7 +26,7 @@ const SHAPE =
   /^https?:\/\/(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?(?:[/?][\x21\x22\x24-\x5b\x5d-\x7e]*)?$/i;
 
 /**
- * Validates an endpoint's URL by its text alone (spec, WebhookCreate; decisions, Webhooks): unusual spellings are rejected,
+ * Validates an endpoint's URL by its text alone (contract, Webhooks 1): unusual spellings are rejected,
  * not normalized. Each attempt resolves the name and checks its addresses (`processors/webhooks/vet.ts`).
  */
 export const parseDestination = (

@@ -89,7 +89,7 @@ export type EndpointRefusal =
   | 'webhook_rotation_pending';
 
 const MAX_NAME_LENGTH = 100;
-/** How long both secrets sign (spec, Limits). */
+/** How long both secrets sign (contract, Webhooks 4). */
 const ROTATION_MS = DAY;
 
 /** Validates a set of events, keeping its order; null for unknown or repeated events and for an empty set. */

@@ -5,7 +5,7 @@ import type { DeliveredType } from './events.ts';
 type SessionCreated = Extract<SessionEvent, { type: 'sessions.SessionCreated.v1' }>['data'];
 type RevealCompleted = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
-/** Body of a webhook (spec, Envelope). */
+/** Body of a webhook (contract, Webhooks 3). */
 export interface Envelope {
   readonly id: string;
   readonly type: DeliveredType;

@@ -4,7 +4,7 @@ import { DAY } from '../kernel/time.ts';
 
 const instant = z.iso.datetime();
 
-/** Events that an endpoint may subscribe to (spec, WebhookCreate). */
+/** Events that an endpoint may subscribe to (contract, Webhooks 2). */
 export const subscribableSchema = z.enum(['session.created', 'reveal.completed']);
 export type Subscribable = z.output<typeof subscribableSchema>;
 
@@ -85,10 +85,10 @@ export type SnapshottedEndpoint = Extract<
 
 export const WEBHOOKS_PREFIX = 'webhooks-';
 
-/** Retention of deleted endpoints, milliseconds (decisions, Webhooks). */
+/** Retention of deleted endpoints, milliseconds (contract, Webhooks 6). */
 export const DELETED_KEPT_MS = 90 * DAY;
 
-/** Types of delivered events (spec, Event kinds). */
+/** Types of delivered events (contract, Webhooks 2). */
 export const deliveredTypeSchema = z.enum(['session.created', 'reveal.completed', 'webhook.test']);
 export type DeliveredType = z.output<typeof deliveredTypeSchema>;
 
@@ -165,7 +165,7 @@ export const deliveryEvents = {
 } as const;
 export type DeliveryEvent = EventOf<typeof deliveryEvents>;
 
-/** Failed attempts in a row that open an endpoint's circuit breaker until one succeeds (decisions, Webhooks). */
+/** Failed attempts in a row that open an endpoint's circuit breaker until one succeeds. */
 export const HELD_AFTER = 10;
 
 export const PAYLOAD_PREFIX = 'payload-';

@@ -32,7 +32,7 @@ export type AfterAttempt =
   | { readonly state: 'pending'; readonly delayMs: number };
 
 /**
- * Decides a delivery's state after an attempt (spec, Delivery; decisions, Webhooks). After attempt n it waits
+ * Decides a delivery's state after an attempt (contract, Webhooks 5). After attempt n it waits
  * `baseMs` × 4^(n−1), at most six hours, ±20 %, or the receiver's Retry-After if longer. It fails if the cycle has no
  * attempt left, or would run out of time.
  */

@@ -63,7 +63,7 @@ export function jsonResponse<Schema extends z.ZodType>(
   };
 }
 
-/** The body of a POST that needs none: `{}` where there is one (decisions, "Requests in general"). */
+/** The body of a POST that needs none: `{}` where there is one (contract, Requests 5). */
 export const emptyBody: ZodOpenApiRequestBodyObject = {
   required: false,
   content: { 'application/json': { schema: z.strictObject({}) } },

@@ -35,7 +35,7 @@ export const company = z
 
 export type ShownCompany = z.output<typeof company>;
 
-/** Spec, "the service", which decisions.md names Network. */
+/** What is known of the network of an address. */
 export const network = z
   .object({
     connection_type: text,

@@ -44,7 +44,7 @@ export const trackerDeleted = z
   .object({ id: z.uuid(), deleted: z.literal(true), deleted_at: timestamp, request_id: requestId })
   .meta({ id: 'TrackerDeleted' });
 
-/** What is counted of a tracker (decisions, Trackers). */
+/** What is counted of a tracker (contract, Trackers 2). */
 const trackerCounts = {
   capture_requests: count.meta({ description: 'Requests of the pixel, retries included.' }),
   sessions: count.meta({ description: 'New sessions.' }),

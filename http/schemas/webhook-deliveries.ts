@@ -3,7 +3,7 @@ import 'zod-openapi';
 import { count, requestId, timestamp } from './common.ts';
 import { webhookEvent } from './webhook-events.ts';
 
-/** The states of a delivery as callers see them (spec, WebhookDelivery). */
+/** The states of a delivery as callers see them (contract, Webhooks 6). */
 export const deliveryState = z.enum(['pending', 'delivered', 'failed', 'cancelled', 'expired']);
 export type DeliveryState = z.output<typeof deliveryState>;
 

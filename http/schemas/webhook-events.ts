@@ -1,4 +1,4 @@
-/** What receivers of webhooks get (spec, "Events"). */
+/** What receivers of webhooks get (contract, Webhooks 3). */
 import { z } from 'zod';
 import 'zod-openapi';
 import { timestamp } from './common.ts';

@@ -14,7 +14,7 @@ const trackerId = z
   .nullable()
   .meta({ description: 'The one tracker whose events are delivered; null: all trackers.' });
 
-/** Totals of an endpoint's deliveries by state, over the 90 days that they are kept (decisions, Webhooks). */
+/** Totals of an endpoint's deliveries by state, over the 90 days that they are kept (contract, Webhooks 7). */
 export const deliveryTotals = z
   .object({ pending: count, delivered: count, failed: count, cancelled: count, expired: count })
   .meta({ id: 'WebhookDeliveryTotals', description: 'Deliveries of the last 90 days by state.' });
@@ -79,7 +79,7 @@ export const webhookUpdate = z
   })
   .meta({ id: 'WebhookUpdate' });
 
-/** What holds for the partner's webhooks (decisions, Webhooks). */
+/** What holds for the partner's webhooks (contract, Webhooks 7). */
 export const webhookLimits = z
   .object({
     endpoints: count.meta({ description: 'Endpoints, deleted ones apart.' }),
@@ -97,7 +97,7 @@ export const webhookLimits = z
   .meta({ id: 'WebhookLimits' });
 export type WebhookLimits = z.output<typeof webhookLimits>;
 
-/** Whether deliveries are under way (decisions, Webhooks). */
+/** Whether deliveries are under way (contract, Webhooks 7). */
 export const webhookWorker = z
   .object({
     status: z.enum(['running', 'stalled', 'stopped']).meta({

@@ -11,7 +11,7 @@ const isText = (value: unknown): boolean =>
   typeof value !== 'string' || (value.isWellFormed() && !value.includes('\u0000'));
 const allText = (fields: object | null): boolean => fields === null || Object.values(fields).every(isText);
 
-/** A provider's record of one address (decisions, Enrichment providers); every field may be left out. */
+/** A provider's record of one address (contract, Providers 1); every field may be left out. */
 const providerRecordSchema = z.object({
   match_type: matchTypeSchema,
   network: networkSchema.nullable().default(null).refine(allText, 'holds text that cannot be stored'),

@@ -15,7 +15,7 @@ const UNKNOWN: ProviderRecord = {
 };
 
 /**
- * Asks the providers in order until one answers `company` (decisions, Enrichment providers). A failure is recorded as
+ * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is recorded as
  * an answer, which never means that there is no company.
  */
 export const askChain = async (

@@ -25,7 +25,7 @@ const BATCH = 200;
 const NEEDED = ['webhooks', 'reveals'];
 
 /**
- * Completes pending reveals that an endpoint subscribes to (decisions, "Sessions and reveals"): when the result arrives
+ * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives
  * and when endpoints change. Other reveals are completed when they are read.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({

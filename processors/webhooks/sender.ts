@@ -32,7 +32,7 @@ export interface Sender {
 }
 
 export interface SenderLimits {
-  /** Time limit of a whole attempt (spec, Limits). */
+  /** Time limit of a whole attempt (contract, Webhooks 5). */
   readonly totalMs: number;
   /** Their sum is below `totalMs`, so no connection opens after its attempt has ended. */
   readonly dnsMs: number;

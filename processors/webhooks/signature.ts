@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 const USER_AGENT = 'Doorplate-Webhooks/1';
 
 /**
- * Makes the headers of one attempt (spec, Request headers of each delivery; Standard Webhooks 1.0).
+ * Makes the headers of one attempt (contract, Webhooks 3; Standard Webhooks 1.0).
  * @param secrets key bytes, the newest first; two during a rotation
  * @param at time of the attempt, milliseconds
  * @param body the exact bytes to send

@@ -18,8 +18,7 @@ const LOOPBACK = ['127.0.0.1', '::1'] as const;
 const NO_SUCH_ADDRESS: readonly unknown[] = ['ENODATA', 'ENOTFOUND'];
 
 /**
- * Resolves the host of a URL to the addresses that an attempt may connect to, sorted. Every one must be allowed (spec,
- * Delivery behaviour).
+ * Resolves the host of a URL to the addresses that an attempt may connect to, sorted. Every one must be allowed (contract, Webhooks 1).
  * @param limitMs time limit of DNS
  * @throws AttemptFailure `dns`, `blocked_address`, `own_origin`
  */

@@ -143,7 +143,7 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  it("requires the spec's fields, leaves answers open and requests closed", () => {
+  it("requires the contract's fields, leaves answers open and requests closed", () => {
     const { Lookup, Company, LookupRequest } = document.components.schemas;
 
     expect(Lookup.required).not.toContain('company_signals');
