@@ -15,6 +15,7 @@ let pool: pg.Pool;
 beforeAll(async () => {
   database = await testDatabase();
   pool = new pg.Pool({ connectionString: database.url });
+  pool.on('error', () => undefined);
 });
 beforeEach(() => pool.query('delete from work.keyring'));
 afterAll(async () => {

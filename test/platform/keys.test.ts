@@ -15,6 +15,7 @@ let folder: string;
 beforeAll(async () => {
   database = await testDatabase();
   pool = new pg.Pool({ connectionString: database.url });
+  pool.on('error', () => undefined);
   folder = await mkdtemp(join(tmpdir(), 'doorplate-keys-'));
 });
 afterAll(async () => {

@@ -20,6 +20,7 @@ beforeAll(async () => {
   database = await testDatabase();
   pool = new pg.Pool({ connectionString: database.url, max: 2 });
   pool.on('error', () => undefined);
+  pool.on('error', () => undefined);
 });
 afterEach(async () => {
   for (const child of children) child.kill('SIGKILL');

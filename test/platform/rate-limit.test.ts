@@ -10,6 +10,7 @@ let pool: pg.Pool;
 beforeAll(async () => {
   database = await testDatabase();
   pool = new pg.Pool({ connectionString: database.url, max: 4 });
+  pool.on('error', () => undefined);
 });
 afterAll(async () => {
   await pool.end();

@@ -42,7 +42,7 @@ describe('the directory', () => {
     ['{"cidr":"8.8.8.0/33","match_type":"isp"}', /^line 1: '8.8.8.0\/33' is no CIDR block/],
     ['{"cidr":"8.8.8.0","match_type":"isp"}', /is no CIDR block/],
     ['not json', /^line 1:/],
-    ['{"cidr":"8.8.8.0/24","match_type":"company","company":{"name":"a\\u0000"}}', /no text/],
+    ['{"cidr":"8.8.8.0/24","match_type":"company","company":{"name":"a\\u0000"}}', /cannot be stored/],
     ['{"cidr":"8.8.8.0/24","match_type":"company","fresh_for_days":0}', /fresh_for_days/],
   ])('refuses %s', (line, message) => {
     expect(() => parseDirectory(line)).toThrow(message);
