@@ -106,33 +106,39 @@ export const lookUpMany = (
     }
     const finished: LookedUp[] = [];
     const running = new Set<Promise<void>>();
+    /** What ends the iteration; it may happen while a result is being handled. */
+    const failures: unknown[] = [];
     const start = (task: Task): void => {
       const work = attempt(task)
-        .then((result) => {
-          if (result) finished.push(result);
-        })
+        .then(
+          (result) => {
+            if (result) finished.push(result);
+          },
+          (cause: unknown) => {
+            failures.push(cause);
+          },
+        )
         .finally(() => running.delete(work));
       running.add(work);
-      // It is awaited together with others, or not at all after an abort.
-      work.catch(() => undefined);
     };
     try {
       for (;;) {
-        for (let task = schedule.next(); running.size < concurrency && task; task = schedule.next()) {
-          schedule.take(task);
+        while (running.size < concurrency) {
+          const task = schedule.take();
+          if (task === null) break;
           start(task);
         }
         for (let one = finished.shift(); one; one = finished.shift()) {
           done += 1;
           yield one;
         }
+        if (failures.length > 0) throw failures[0];
         if (running.size === 0 && schedule.isEmpty()) return;
-        if (running.size < concurrency || running.size === 0)
-          await schedule.wait(running, signal).catch(asAborted);
+        if (running.size < concurrency) await schedule.wait(running, signal).catch(asAborted);
         else await Promise.race(running);
       }
     } finally {
-      await Promise.allSettled(running);
+      await Promise.all(running);
     }
   }
 

@@ -36,15 +36,19 @@ export const createSchedule = (time: Time) => {
   const isOpen = (task: Task, now: number): boolean =>
     now >= pausedUntil && (task.asks === 'poll' || now >= submissions.pausedUntil);
 
-  /** The first task that may go on now. Submissions that are paused do not hold up the polls behind them. */
-  const next = (): Task | null => {
+  /** Removes and returns the first task that may go on now. Paused submissions do not hold up the polls behind them. */
+  const take = (): Task | null => {
     const now = time.now();
-    for (const { task, at } of due) {
+    for (const [index, { task, at }] of due.entries()) {
       if (at > now) break;
-      if (isOpen(task, now)) return task;
+      if (!isOpen(task, now)) continue;
+      due.splice(index, 1);
+      return task;
     }
     const first = fresh[nextFresh];
-    return first && isOpen(first, now) ? first : null;
+    if (!first || !isOpen(first, now)) return null;
+    nextFresh += 1;
+    return first;
   };
 
   const nextAt = (): number => {
@@ -68,12 +72,7 @@ export const createSchedule = (time: Time) => {
     pauseSubmissions: (code: string, ms: number): void => {
       submissions = { code, pausedUntil: Math.max(submissions.pausedUntil, time.now() + ms) };
     },
-    next,
-    take: (task: Task): void => {
-      const index = due.findIndex((one) => one.task === task);
-      if (index >= 0) due.splice(index, 1);
-      else nextFresh += 1;
-    },
+    take,
     isEmpty: (): boolean => due.length === 0 && nextFresh >= fresh.length,
     total: (): number => total,
     pending: (): number => due.filter(({ task }) => task.asks === 'poll').length,

@@ -114,6 +114,18 @@ describe('lookupMany', () => {
     expect(asked.map(ipOf)).toEqual(['9.1.0.3', '9.1.0.4']);
   });
 
+  it('ends with an error, not as if it were done, when its signal comes while a result is being handled', async () => {
+    const stop = new AbortController();
+    const { client, until } = fakeService((one) => (ipOf(one) === '9.1.0.0' ? complete(one) : 'hangs'));
+    const reading = (async () => {
+      for await (const _ of client.lookupMany(addresses(3), { signal: stop.signal })) {
+        stop.abort(new Error('stopped'));
+        for (let turn = 0; turn < 100; turn += 1) await Promise.resolve();
+      }
+    })();
+    await expect(until(failureOf(reading))).resolves.toMatchObject({ kind: 'aborted' });
+  });
+
   it('ends with an error of the kind aborted on its signal, and asks for nothing more', async () => {
     const stop = new AbortController();
     const { client, until, asked } = fakeService(pending);
