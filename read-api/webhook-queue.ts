@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 
-/** What is about to happen, and whom it would be told. */
+/** An event that is about to be appended, and its subscribers. */
 export interface Entering {
   readonly partner_id: string;
   readonly event_id: string;
@@ -9,11 +9,11 @@ export interface Entering {
   readonly to: { readonly type: string; readonly tracker_id: string } | { readonly webhook_id: string };
 }
 
-/** A place of each endpoint that it goes to. */
+/** A reserved slot in the queue of each subscribed endpoint. */
 export interface QueueSlots {
-  /** It did not happen. */
+  /** Gives the slots back, because the event was not appended. */
   release(): void;
-  /** It is in the log: whoever is told of it should hear soon. */
+  /** Marks the event as appended, so that its deliveries are queued soon. */
   confirm(): void;
 }
 
@@ -32,7 +32,7 @@ export interface WebhookQueueOptions {
   readonly most: number;
   /** Bytes of bodies of a partner that may be kept. */
   readonly mostBytes: number;
-  /** Makes whoever queues deliveries hurry. */
+  /** Ends the pause of the processor that queues deliveries. */
   readonly hurry: () => void;
 }
 
