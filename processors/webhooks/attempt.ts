@@ -52,7 +52,6 @@ export const makeAttempt = async (
   deps: AttemptDeps,
   claim: DeliveryClaim,
   target: Target | undefined,
-  claimedAt: number,
 ): Promise<Outcome | 'destroyed' | null> => {
   const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = deps;
   const { delivery_id, webhook_id, partner_id, event_id, cycle, attempt } = claim;
@@ -64,11 +63,14 @@ export const makeAttempt = async (
   const isFirst = cycle === 1 && attempt === 1;
   onStart(isFirst ? Math.max(0, started - Date.parse(claim.created_at)) : null);
   const headers = sign(target.secrets, event_id, started, body);
+  const sentAt = performance.now();
   const { http_status, error, retry_after_ms } = await send({ url: target.url, headers, body, partner_id });
-  const ended = clock.now();
+  // The wall clock may have jumped since: it must neither end the retries nor put them off.
+  const tookMs = Math.round(performance.now() - sentAt);
+  const ended = started + tookMs;
 
   const after = afterAttempt(
-    { attempt, ranMs: claim.ran_ms + ended - claimedAt, error, retryAfterMs: retry_after_ms },
+    { attempt, ranMs: claim.ran_ms + tookMs, error, retryAfterMs: retry_after_ms },
     { baseMs, random: random() },
   );
   return {

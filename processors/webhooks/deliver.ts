@@ -48,6 +48,8 @@ const GATHER_MS = 5;
 /** Short, because the wall clock may jump. */
 const POLL_MS = 500;
 const RETRY_MS = 500;
+/** A claim without an outcome is deleted within half a second; then its delivery is claimed again. */
+const RELEASED_AGAIN_MS = 1_000;
 /** A process must stop within ten seconds, all of its components included. */
 const RUNNING_END_MS = 4_000;
 const WRITE_END_MS = 1_500;
@@ -80,16 +82,21 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
   };
   const watch = startWatch({ ...options, schedule });
 
-  const attempt = async (claim: DeliveryClaim, target: Target | undefined, at: number): Promise<void> => {
+  const release = (claim: DeliveryClaim): void => {
+    held.drop(claim);
+    schedule(claim.webhook_id, claim.partner_id, clock.now() + RELEASED_AGAIN_MS);
+  };
+
+  const attempt = async (claim: DeliveryClaim, target: Target | undefined): Promise<void> => {
     let succeeded: boolean | null = null;
     try {
       await inAttemptSpan(options.store, claim, async (sent) => {
-        const outcome = await makeAttempt(options, claim, target, at);
+        const outcome = await makeAttempt(options, claim, target);
         if (outcome === 'destroyed') await expireDelivery(options, claim);
         else if (outcome !== null) sent(outcome);
         if (abandoned) return;
         if (outcome === null || outcome === 'destroyed') {
-          held.drop(claim);
+          release(claim);
           return;
         }
         succeeded = outcome.error === null;
@@ -101,7 +108,7 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
         { error: String(error), delivery: claim.delivery_id },
         'delivery attempt failed to start; retried after its claim is released',
       );
-      held.drop(claim);
+      release(claim);
     } finally {
       ended.push({ claim, succeeded });
       lanes.ended(claim.webhook_id);
@@ -109,13 +116,13 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     }
   };
 
-  const start = async (taken: readonly DeliveryClaim[], at: number): Promise<void> => {
+  const start = async (taken: readonly DeliveryClaim[]): Promise<void> => {
     const ids = [...new Set(taken.map(({ webhook_id }) => webhook_id))];
     const targets = await options.targetsOf(ids).catch((error: unknown) => {
       log.warn({ error: String(error) }, 'endpoints could not be read; their deliveries are claimed again');
       return new Map<string, Target>();
     });
-    await Promise.all(taken.map((claim) => attempt(claim, targets.get(claim.webhook_id), at)));
+    await Promise.all(taken.map((claim) => attempt(claim, targets.get(claim.webhook_id))));
   };
 
   const freeSlots = async (): Promise<void> => {
@@ -136,7 +143,7 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     const started = taken.flatMap((one) => one.claims);
     if (started.length === 0) return false;
     held.add(started);
-    const work = start(started, at).finally(() => running.delete(work));
+    const work = start(started).finally(() => running.delete(work));
     running.add(work);
     return true;
   };
