@@ -3,7 +3,10 @@ import type { Position } from '../event-store/port.ts';
 import { createListener } from '../platform/listener.ts';
 import { shareNext } from '../platform/share-next.ts';
 
-/** Notified in each projecting transaction with `{ name: position }`. */
+/**
+ * Notified in each projecting transaction with `{ name: position }`. Any database user may notify, so listeners read positions
+ * that are new to them from the table.
+ */
 export const PROJECTED_CHANNEL = 'doorplate_projected';
 /** Notified by a process that waits for a leader in another process. */
 const WANTED_CHANNEL = 'doorplate_wanted';
@@ -54,6 +57,8 @@ export const createProgress = ({
   const waiters = new Set<Waiter>();
   const hurried = new Map<() => void, readonly string[]>();
   let polling: NodeJS.Timeout | null = null;
+  /** Whether a notification named a position that this process does not know yet. */
+  let isStale = false;
   let closed = false;
   let lost = 0;
 
@@ -80,7 +85,7 @@ export const createProgress = ({
     name: 'doorplate progress',
     channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
     onNotification: (channel, payload) => {
-      if (channel === PROJECTED_CHANNEL) advance(positionsIn(payload));
+      if (channel === PROJECTED_CHANNEL) onProjected(positionsIn(payload));
       else for (const call of hurried.keys()) call();
     },
     // A crash of the server may lose the last rows together with their checkpoints.
@@ -90,16 +95,27 @@ export const createProgress = ({
     },
   });
 
+  const load = shareNext(async (): Promise<void> => {
+    isStale = false;
+    const before = lost;
+    const { rows } = await pool.query(`select name, position from ${table} where position is not null`);
+    if (before === lost)
+      advance(Object.fromEntries(rows.map((row) => [row.name, BigInt(row.position) as Position])));
+  });
+
+  // Callers keep waiting for the database until their time limits.
+  const loadNow = (): void => void load().catch(() => undefined);
+
+  const onProjected = (positions: Readonly<Record<string, Position>>): void => {
+    const isNew = Object.entries(positions).some(([name, position]) => (applied.get(name) ?? -1n) < position);
+    if (!isNew) return;
+    isStale = true;
+    if (waiters.size > 0) loadNow();
+  };
+
   const poll = async (): Promise<void> => {
     listener.ensure();
-    try {
-      const before = lost;
-      const { rows } = await pool.query(`select name, position from ${table} where position is not null`);
-      if (before === lost)
-        advance(Object.fromEntries(rows.map((row) => [row.name, BigInt(row.position) as Position])));
-    } catch {
-      // Callers keep waiting for the database until their time limits.
-    }
+    await load().catch(() => undefined);
     polling = waiters.size > 0 && !closed ? setTimeout(poll, POLL_MS) : null;
   };
 
@@ -133,6 +149,7 @@ export const createProgress = ({
           listener.ensure();
           if (manner !== 'patient') hurry(names);
           polling ??= setTimeout(poll, POLL_MS);
+          if (isStale) loadNow();
         }
       });
     },

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { Clock } from '../../platform/clock.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
 import { readWaiting } from './claims.ts';
@@ -27,6 +28,20 @@ export interface WatchOptions {
 const EVERY_MS = 2_000;
 /** While nothing is pending. */
 const IDLE_MS = 10_000;
+
+/**
+ * Endpoint, partner, and the time of its next attempt (ISO 8601; '': now). Checked, because any database user may notify: an
+ * id that is no UUID would fail every query for due deliveries.
+ */
+const dueSchema = z.array(z.tuple([z.guid(), z.guid(), z.union([z.literal(''), z.iso.datetime()])]));
+
+const dueIn = (notification: string): z.output<typeof dueSchema> | null => {
+  try {
+    return dueSchema.parse(JSON.parse(notification));
+  } catch {
+    return null;
+  }
+};
 
 /** Schedules endpoints with due deliveries, by notifications of the read model and by polling. */
 export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptions) => {
@@ -60,11 +75,12 @@ export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptio
 
   return {
     onNotification: (notification: string): void => {
-      if (notification === '') {
+      const due = notification === '' ? null : dueIn(notification);
+      if (due === null) {
         wakeup.wake();
         return;
       }
-      for (const [webhookId, partnerId, from] of JSON.parse(notification) as [string, string, string][]) {
+      for (const [webhookId, partnerId, from] of due) {
         schedule(webhookId, partnerId, from === '' ? clock.now() : Date.parse(from));
       }
     },

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
 import { type Deliverer, openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
 import { anEndpoint, created, enabled, removed, retried, type TestEndpoint } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
@@ -68,6 +68,22 @@ describe('delivery workers', () => {
       http_status: 200,
       error: null,
     });
+  });
+
+  it.each([
+    ['names an endpoint by what is no UUID', '[["no uuid", "no uuid", ""]]'],
+    ['names a time that is none', `[["${anEndpoint().webhook_id}", "${anEndpoint().partner_id}", "soon"]]`],
+    ['is not a list', '{"a": 1}'],
+    ['is no JSON', 'x'],
+  ])('go on after a notification of another database user that %s', async (_, payload) => {
+    const endpoint = anEndpoint();
+    start(taken);
+    // The second one arrives behind the first one, so the worker has then handled that.
+    await deliverer.queue(endpoint, 1);
+    await until('the worker listens and delivers', endpoint, { delivered: 1 });
+    await stack.pool.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, payload]);
+    await deliverer.queue(endpoint, 1);
+    await until('the next delivery is made', endpoint, { delivered: 2 });
   });
 
   it('keep at most 32 attempts at once per endpoint across two workers', async () => {
