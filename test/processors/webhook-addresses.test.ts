@@ -199,6 +199,27 @@ describe('a name with several addresses', () => {
   });
 });
 
+describe('a DNS answer with very many addresses', () => {
+  const manyOf = (count: number) => Array.from({ length: count }, (_, index) => `127.0.0.${index + 1}`);
+
+  it('is refused, because checking them all on every attempt would stall deliveries to others', async () => {
+    const target = await receiver();
+    const sender = senderTo(target, ['127.0.0.0/8'], { resolver: answering(manyOf(65)) });
+    expect(await sender.send({ ...REQUEST, url: `http://hooks.example:${target.port}/` })).toEqual(
+      failed('dns'),
+    );
+    expect(await target.connections()).toBe(0);
+  });
+
+  it('is accepted up to 64 addresses of a family', async () => {
+    const target = await receiver();
+    const sender = senderTo(target, ['127.0.0.0/8'], { resolver: answering(manyOf(64)) });
+    const url = `http://hooks.example:${target.port}/`;
+    // The addresses take turns, and the target listens at the first alone; a later one is tried after it.
+    expect(await sender.send({ ...REQUEST, url })).toEqual(DELIVERED);
+  });
+});
+
 describe('localhost', () => {
   test.each(['localhost', 'hooks.localhost'])(
     'as %s is the allowed loopback address and needs no DNS',
