@@ -26,7 +26,8 @@ const MANIFEST = 'manifest.json';
 const manifestSchema = z.object({
   /** Names of the migrations that had run, in order; they define the tables' columns. */
   migrations: z.array(z.string()).readonly(),
-  rows: z.record(z.string(), z.int()),
+  /** Only known tables: the names become SQL, and a backup may have been in other hands. */
+  rows: z.partialRecord(z.enum(KEPT_TABLES), z.int()),
 });
 export type DumpManifest = z.output<typeof manifestSchema>;
 
@@ -53,11 +54,11 @@ export const dumpTo = (url: string, folder: string): Promise<DumpManifest> =>
     await client.query('begin isolation level repeatable read read only');
     const migrations = await ranMigrations(client);
     if (migrations.length === 0) throw new DumpError('the database has no tables: nothing to dump');
-    const { rows: present } = await client.query<{ table: string }>(
+    const { rows: present } = await client.query<{ table: (typeof KEPT_TABLES)[number] }>(
       'select t as table from unnest($1::text[]) t where to_regclass(t) is not null',
       [KEPT_TABLES],
     );
-    const rows: Record<string, number> = {};
+    const rows: DumpManifest['rows'] = {};
     for (const { table } of present) {
       const copy = client.query(copyTo(`copy ${table} to stdout`));
       await pipeline(
@@ -88,9 +89,12 @@ export const loadFrom = async (url: string, folder: string): Promise<DumpManifes
 };
 
 const readManifest = (folder: string): DumpManifest => {
+  const file = join(folder, MANIFEST);
   try {
-    return manifestSchema.parse(JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')));
+    return manifestSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch (error) {
+    if (error instanceof z.ZodError)
+      throw new DumpError(`${file} is not a dump's: ${z.prettifyError(error)}`);
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     throw new DumpError(`${folder} holds no whole dump: it has no ${MANIFEST}`);
   }
