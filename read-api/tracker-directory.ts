@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { originMatches, originsMatching } from '../domain/trackers/origin.ts';
+import { isOrigin, originMatches, originsMatching } from '../domain/trackers/origin.ts';
 import { BackendTimeout } from '../http/failures.ts';
 import { createBriefCache } from './brief-cache.ts';
 
@@ -63,7 +63,8 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
   return {
     find: trackers.find,
     allows: ({ origins }, origin) => originMatches(origins, origin),
-    anyAllows: pages.find,
+    // Anything else would fill the cache: a header has up to 16 KiB.
+    anyAllows: (origin) => isOrigin(origin) && pages.find(origin),
     forget: trackers.forget,
   };
 };

@@ -60,4 +60,11 @@ describe('the directory of trackers', () => {
     late.asked[0]?.([]);
     await expect(unknown).rejects.toThrow('behind');
   });
+
+  it('asks about no origin that a tracker cannot have, however many a visitor makes up', () => {
+    const { directory, asked } = aDirectory();
+    for (const origin of ['null', 'x'.repeat(15_000), 'http://example.com', 'https://example.com/path'])
+      expect(directory.anyAllows(origin)).toBe(false);
+    expect(asked).toHaveLength(0);
+  });
 });
