@@ -103,9 +103,11 @@ const answerTo = async (seed: number): Promise<string> => {
   });
   if (answer.statusCode < 300) noting(answer.payload);
   const { date: _, 'content-length': __, etag: ___, ...rest } = answer.headers;
+  // The order of headers means nothing.
+  const sorted = Object.fromEntries(Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1)));
   const isPage = rest['content-type']?.toString().startsWith('text/html');
   const code = /"code":"(\w+)"/.exec(answer.payload)?.[1] ?? '-';
-  const whole = `${answer.statusCode} ${masked(JSON.stringify(rest))} ${isPage ? '<page>' : masked(answer.payload)}`;
+  const whole = `${answer.statusCode} ${masked(JSON.stringify(sorted))} ${isPage ? '<page>' : masked(answer.payload)}`;
   if (process.env.GOLDEN_ANSWERS) {
     appendFileSync(process.env.GOLDEN_ANSWERS, `${seed} ${method} ${masked(target)}\n  ${whole}\n`);
   }
