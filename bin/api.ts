@@ -187,7 +187,7 @@ export const buildApi = async (
     },
     clock,
     log,
-    onAnswer: ({ method, path }, { status }, milliseconds) =>
+    onAnswer: ({ method, path }, status, milliseconds) =>
       metrics?.answers.observe({ route: `${method} ${path}`, status }, milliseconds / 1_000),
   });
   return {

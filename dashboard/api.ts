@@ -2,8 +2,8 @@
  * The partners' API for the dashboard: the same routes, limits and refusals, called in the name of a user, so that
  * there is one way to read and change a partner's data.
  */
+import type { Inadmissible } from '../http/admission.ts';
 import { refusal } from '../http/error-catalog.ts';
-import type { Inadmissible } from '../http/pipeline.ts';
 import type { Answer, ApiRequest, CallingKey, Route, RouteTable } from '../http/route.ts';
 
 export interface DashboardUser {

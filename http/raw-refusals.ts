@@ -1,4 +1,7 @@
-/** Answers to what never became a request: bytes that are no HTTP, heads that are too long or never end. */
+/**
+ * Answers to bytes that are no HTTP, and to heads that are too long or never end. Fastify gives `clientErrorHandler`
+ * nothing but the socket, and Node its `connect` listener: no reply exists, so the bytes are written here.
+ */
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,20 +1,27 @@
-/** The HTTP shell: Fastify routes and owns the connections; what is refused, and in which order, is ours. */
+/** The HTTP server: Fastify with this service's limits, hooks and refusals. */
 import { randomUUID } from 'node:crypto';
 import { METHODS } from 'node:http';
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type onRequestHookHandler,
+} from 'fastify';
 import type { Clock } from '../platform/clock.ts';
-import { serveInSpan } from '../platform/spans.ts';
-import type { Log } from './conclusion.ts';
+import { type AdmissionDeps, admissionHooks, exceedsTarget, refuse } from './admission.ts';
 import { type ConnectionLimits, limitConnections } from './connection-limits.ts';
-import { type Connections, watchConnections } from './drain.ts';
-import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
-import { Exchange } from './exchange.ts';
+import { watchConnections } from './drain.ts';
+import { refusal } from './error-catalog.ts';
+import { BackendTimeout } from './failures.ts';
 import { ambiguityOf } from './message-framing.ts';
-import { exceedsTarget, Pipeline, type PipelineDeps } from './pipeline.ts';
+import { onBehalfOf } from './on-behalf-of.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
-import { countRequests, type RequestLimit, type RequestsUnderWay } from './requests-under-way.ts';
+import { countAnswer, type Replies, setHead, transmit, writeHead } from './replies.ts';
+import { addBodyParser, refuseBody } from './request-body.ts';
+import { createErrorHandler, createFailed, type Log } from './request-errors.ts';
+import { countRequests, type RequestLimit } from './requests-under-way.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
-import { type Sending, send } from './send.ts';
+import { decorateRequests, type ServedRequest } from './served-request.ts';
 
 /** How long the server waits, in milliseconds. */
 export interface RequestTimeouts {
@@ -41,7 +48,7 @@ const defaultTimeouts: RequestTimeouts = {
   writeMs: 60_000,
 };
 
-export interface ServerDeps extends Pick<PipelineDeps, 'authenticate' | 'admit'> {
+export interface ServerDeps extends AdmissionDeps {
   readonly routes: RouteTable;
   readonly clock: Clock;
   readonly log: Log;
@@ -52,62 +59,116 @@ export interface ServerDeps extends Pick<PipelineDeps, 'authenticate' | 'admit'>
   readonly isHttps?: boolean;
   readonly connectionLimits?: ConnectionLimits;
   readonly requestLimit?: RequestLimit;
-  /** Told of every answer of a route, for metrics. */
-  readonly onAnswer?: (route: Route, answer: Answer, milliseconds: number) => void;
+  /** Called with the status of every answer of a route, for metrics. */
+  readonly onAnswer?: (route: Route, status: number, milliseconds: number) => void;
 }
 
 /** A server for these routes, not yet listening: `listen` serves, `inject` tests, `close` drains. */
 export function buildServer(deps: ServerDeps): FastifyInstance {
   const timeouts = { ...defaultTimeouts, ...deps.requestTimeouts };
   const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
-  const sending: Sending = { closing: false, headers, writeMs: timeouts.writeMs };
-  const { app, connections } = bareServer(timeouts, sending);
+  const replies: Replies = { closing: false, headers, writeMs: timeouts.writeMs };
+  const app = createFastify(timeouts, replies);
   if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits);
+  const connections = watchConnections(app.server);
+  app.addHook('preClose', (done) => {
+    replies.closing = true;
+    connections.cutSilent();
+    done();
+  });
   const underWay = countRequests(deps.requestLimit);
-  const pipeline = new Pipeline({
-    authenticate: deps.authenticate,
-    admit: deps.admit,
-    log: deps.log,
-    handlerMs: timeouts.handlerMs,
-    gone: ({ raw }) => underWay.leave(raw),
-    deliver: ({ route, raw, response, id, startedAt }, answer) => {
-      underWay.leave(raw);
-      send(raw, response, id, answer, route.path.startsWith('/v1/'), sending);
-      deps.onAnswer?.(route, answer, performance.now() - startedAt);
-    },
-  });
-  addRoutes(app, {
-    routes: deps.routes,
-    isCustomDomain: deps.isCustomDomain ?? (() => false),
-    serve: (route, request, reply) => {
-      connections.answering(reply.raw);
-      const { raw, id } = request;
-      const params = request.params as PathParams;
-      const exchange = new Exchange(route, raw, reply.raw, id, params, deps.clock.now());
-      serveInSpan(route.path, raw, reply.raw, id, () => pipeline.enter(exchange));
-    },
-    refuse: (request, reply, code, options) => {
-      underWay.leave(request.raw);
-      refuser(sending)(request, reply, code, options);
-    },
-    underWay,
-  });
+  const failed = createFailed(deps.log);
+  const inTime = timeLimit(timeouts.handlerMs, failed);
+  decorateRequests(app);
+  addBodyParser(app);
+  app.setErrorHandler(createErrorHandler(failed, underWay, headers));
+  app.setReplySerializer((answer) => (answer as Answer).body as string);
+
+  const guard =
+    (url: string): onRequestHookHandler =>
+    (request, reply, done) => {
+      reply.headers(headers);
+      if (refuseAmbiguous(request, reply)) return;
+      // The router takes an empty segment for a parameter, but /v1/trackers/ is not /v1/trackers/:tracker_id.
+      const isEmpty = url.includes(':') && Object.values(request.params as object).includes('');
+      if (isEmpty) refuse(request, reply, 'not_found');
+      else if (!underWay.enter(request.raw)) refuse(request, reply, 'api_busy');
+      else done();
+    };
+
+  const isCustomDomain = deps.isCustomDomain ?? (() => false);
+  /** A customer's domain has no API, pages or cookies of this service: 404 for all but `/tracking/`. */
+  const refuseOnCustomDomains: onRequestHookHandler = (request, reply, done) => {
+    const judge = (isCustom: boolean): void => {
+      if (isCustom) refuse(request, reply, 'not_found');
+      else done();
+    };
+    const isCustom = isCustomDomain(request.raw.headers.host ?? '');
+    if (typeof isCustom === 'boolean') judge(isCustom);
+    // The path's own rules are enough where the lookup of the domain fails.
+    else void isCustom.then(judge, () => judge(false));
+  };
+  const guards = (url: string) =>
+    url.startsWith('/tracking/') ? [guard(url)] : [guard(url), refuseOnCustomDomains];
+
+  /** Registers methods that are refused on a path, whatever comes with them: before the body is looked at. */
+  const addRefusal = (url: string, method: string[], refuseRequest: Refuse): void => {
+    app.route({
+      method,
+      url,
+      onRequest: [...guards(url), (request, reply) => refuseRequest(request, reply)],
+      preSerialization: setHead(replies, true),
+      onSend: transmit(replies, underWay),
+      handler: unreachable,
+    });
+  };
+
+  const addRoute = (route: Route): void => {
+    const { path, answered } = route;
+    const head = setHead(replies, path.startsWith('/v1/'));
+    const fail = (request: { readonly id: string }, failure: unknown) => failed(request, failure, route);
+    app.route({
+      method: methodsOf(route),
+      url: path,
+      ...(route.bodyLimit > 0 && { bodyLimit: route.bodyLimit }),
+      config: { route },
+      onRequest: [...guards(path), ...admissionHooks(route, { ...deps, connections, inTime })],
+      preValidation: refuseBody,
+      preSerialization: answered ? [countAnswer(answered, fail), head] : head,
+      onSend: transmit(replies, underWay, (status, ms) => deps.onAnswer?.(route, status, ms)),
+      handler: (request) => {
+        const work = () => route.handle(request as ServedRequest);
+        const answer = request.key ? onBehalfOf(request.key.partner_id, work) : work();
+        return answer instanceof Promise ? inTime(request, route, answer) : answer;
+      },
+    });
+  };
+
+  for (const method of ROUTED_METHODS) {
+    // Fastify would parse the body of OPTIONS, which is ignored here like the one of GET.
+    const isBodyless = method === 'OPTIONS';
+    if (isBodyless || !app.supportedMethods.includes(method))
+      app.addHttpMethod(method, { overrideExisting: isBodyless });
+  }
+  for (const [path, onPath] of Map.groupBy(deps.routes, (route) => route.path)) {
+    for (const route of onPath) addRoute(route);
+    const allowed = onPath.flatMap(methodsOf);
+    const others = ROUTED_METHODS.filter((method) => !allowed.includes(method));
+    // Registered, so that the router's own decoding of a path decides between 404 and 405.
+    addRefusal(path, others, (request, reply) => {
+      if (exceedsTarget(onPath[0]?.targetLimit, request.raw.url)) refuse(request, reply, 'uri_too_long');
+      else refuse(request, reply, 'method_not_allowed', { headers: { allow: allowed.join(', ') } });
+    });
+  }
+  // A route instead of `setNotFoundHandler`: that one comes after the body, and `OPTIONS *` does not reach it.
+  addRefusal('*', ROUTED_METHODS, (request, reply) => refuse(request, reply, 'not_found'));
   return app;
 }
 
-type Refuse = ReturnType<typeof refuser>;
+type Refuse = (request: FastifyRequest, reply: FastifyReply) => void;
 
-/** Refuses what belongs to no route. */
-function refuser(sending: Sending) {
-  return ({ raw, id }: FastifyRequest, reply: FastifyReply, code: ErrorCode, options?: RefusalOptions) =>
-    send(raw, reply.raw, id, refusal({ id }, code, options), true, sending);
-}
-
-/** Fastify without what it would answer by itself: bodies, 404s, 503s while closing and broken requests. */
-function bareServer(
-  timeouts: RequestTimeouts,
-  sending: Sending,
-): { app: FastifyInstance; connections: Connections } {
+/** Fastify with the limits of this service, and with its refusals for requests that reach no route. */
+function createFastify(timeouts: RequestTimeouts, replies: Replies): FastifyInstance {
   const app = Fastify({
     genReqId: () => randomUUID(),
     exposeHeadRoutes: false,
@@ -116,11 +177,8 @@ function bareServer(
     keepAliveTimeout: timeouts.keepAliveMs,
     // Longer than any head that the parser lets through: a path id of any length is its own route's to refuse.
     routerOptions: { maxParamLength: MAX_HEAD_BYTES, querystringParser: () => NO_QUERY },
-    clientErrorHandler: refuseRaw(sending.headers),
-    frameworkErrors: (_error, request, reply) => {
-      const refuse = refuser(sending);
-      if (!refuseAmbiguous(request, reply, refuse)) refuse(request, reply, 'not_found');
-    },
+    clientErrorHandler: refuseRaw(replies.headers),
+    frameworkErrors: (_error, request, reply) => refuseBadUrl(request, reply, replies),
     http: {
       headersTimeout: timeouts.headersMs,
       connectionsCheckingInterval: timeouts.checkEveryMs,
@@ -129,17 +187,49 @@ function bareServer(
       requireHostHeader: false,
     },
   });
-  app.server.on('connect', refuseConnect(sending.headers));
+  app.server.on('connect', refuseConnect(replies.headers));
   // An expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1); Node's own 417 has no X-Request-ID.
   app.server.on('checkExpectation', (raw, response) => app.server.emit('request', raw, response));
-  const connections = watchConnections(app.server);
-  app.addHook('preClose', (done) => {
-    sending.closing = true;
-    connections.cutSilent();
-    done();
-  });
-  return { app, connections };
+  return app;
 }
+
+/** Refuses a path that cannot be decoded, for which Fastify runs no hooks. */
+function refuseBadUrl(request: FastifyRequest, reply: FastifyReply, replies: Replies): void {
+  const message = ambiguityOf(request.raw);
+  const answer =
+    message === null
+      ? refusal(request, 'not_found')
+      : refusal(request, 'invalid_body', { message, headers: CLOSE });
+  writeHead(reply.headers(replies.headers), replies, true, answer);
+  // A Buffer: Fastify adds a charset to the content type of a text.
+  const payload = Buffer.from(answer.body as string);
+  transmit(replies, { leave: () => {} }).call(request.server, request, reply, payload, () =>
+    reply.send(payload),
+  );
+}
+
+/** Limits work in time; a failure that comes later is logged. */
+const timeLimit =
+  (milliseconds: number, failed: ReturnType<typeof createFailed>) =>
+  <T>(request: { readonly id: string }, route: Route, work: Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        reject(new BackendTimeout(`no answer within ${milliseconds} ms`));
+      }, milliseconds);
+      work.then(
+        (value) => {
+          clearTimeout(timer);
+          resolve(value);
+        },
+        (failure) => {
+          clearTimeout(timer);
+          if (isLate) failed(request, failure, route);
+          reject(failure);
+        },
+      );
+    });
 
 /** Browsers take an answer for what it says that it is. */
 const NO_SNIFFING = { 'x-content-type-options': 'nosniff' };
@@ -149,55 +239,6 @@ const STRICT_TRANSPORT = { 'strict-transport-security': 'max-age=31536000' };
 const MAX_HEAD_BYTES = 16_384;
 const NO_QUERY = {};
 
-interface Routing {
-  readonly routes: RouteTable;
-  isCustomDomain(host: string): boolean | Promise<boolean>;
-  serve(route: Route, request: FastifyRequest, reply: FastifyReply): void;
-  readonly refuse: Refuse;
-  readonly underWay: RequestsUnderWay;
-}
-
-/**
- * Registers every method on every path, so that the router's own decoding of a path decides between 404 and
- * 405. All is answered in `onRequest`: behind it, Fastify judges content types before the key was looked at.
- */
-function addRoutes(app: FastifyInstance, routing: Routing): void {
-  const { routes, isCustomDomain, serve, refuse } = routing;
-  for (const method of ROUTED_METHODS) {
-    if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
-  }
-  for (const [path, onPath] of Map.groupBy(routes, (route) => route.path)) {
-    const add = (methods: readonly string[], answer: Respond) =>
-      on(app, path, methods, routing, path.startsWith('/tracking/') ? answer : exceptOnCustomDomains(answer));
-    for (const route of onPath) add(methodsOf(route), serve.bind(null, route));
-    const allowed = onPath.flatMap(methodsOf);
-    const options = { headers: { allow: allowed.join(', ') } };
-    const targetLimit = onPath[0]?.targetLimit;
-    const others = ROUTED_METHODS.filter((method) => !allowed.includes(method));
-    add(others, (request, reply) => {
-      if (exceedsTarget(targetLimit, request.raw.url)) refuse(request, reply, 'uri_too_long');
-      else refuse(request, reply, 'method_not_allowed', options);
-    });
-  }
-  on(app, '*', ROUTED_METHODS, routing, (request, reply) => refuse(request, reply, 'not_found'));
-
-  /** Under a customer's name there is no API to find: its cookies and pages are not the service's to touch. */
-  function exceptOnCustomDomains(answer: Respond): Respond {
-    return (request, reply) => {
-      const judge = (isCustom: boolean): void => {
-        if (isCustom) refuse(request, reply, 'not_found');
-        else answer(request, reply);
-      };
-      const isCustom = isCustomDomain(request.raw.headers.host ?? '');
-      if (typeof isCustom === 'boolean') judge(isCustom);
-      // Where that cannot be found out, the path's own rules are enough.
-      else void isCustom.then(judge, () => judge(false));
-    };
-  }
-}
-
-type Respond = (request: FastifyRequest, reply: FastifyReply) => void;
-
 /** Every method but CONNECT, which Node does not hand over as a request. */
 const ROUTED_METHODS = METHODS.filter((method) => method !== 'CONNECT');
 
@@ -206,35 +247,10 @@ function methodsOf({ method, path }: Route): string[] {
   return method === 'GET' && !path.startsWith('/v1/') ? ['GET', 'HEAD'] : [method];
 }
 
-type PathParams = Readonly<Record<string, string>>;
-
-function on(
-  app: FastifyInstance,
-  url: string,
-  method: readonly string[],
-  { refuse, underWay }: Pick<Routing, 'refuse' | 'underWay'>,
-  answer: Respond,
-): void {
-  const hasParams = url.includes(':');
-  app.route({
-    method: [...method],
-    url,
-    onRequest: (request, reply) => {
-      // The router takes an empty segment for a parameter, but /v1/trackers/ is not /v1/trackers/:tracker_id.
-      const empty = hasParams && Object.values(request.params as PathParams).includes('');
-      if (refuseAmbiguous(request, reply, refuse)) return;
-      if (empty) refuse(request, reply, 'not_found');
-      else if (!underWay.enter(request.raw)) refuse(request, reply, 'api_busy');
-      else answer(request, reply);
-    },
-    handler: unreachable,
-  });
-}
-
 const CLOSE = { connection: 'close' };
 
 /** @returns whether it refused the request */
-function refuseAmbiguous(request: FastifyRequest, reply: FastifyReply, refuse: Refuse): boolean {
+function refuseAmbiguous(request: FastifyRequest, reply: FastifyReply): boolean {
   const message = ambiguityOf(request.raw);
   if (message !== null) refuse(request, reply, 'invalid_body', { message, headers: CLOSE });
   return message !== null;

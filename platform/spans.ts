@@ -24,7 +24,6 @@ export type Note = (attributes: Attributes) => void;
 export interface Tracing {
   inSpan<T>(span: SpanOf, work: (note: Note) => Promise<T>): Promise<T>;
   serve(route: string, raw: IncomingMessage, response: ServerResponse, id: string, work: () => void): void;
-  bind<Args extends unknown[]>(work: (...args: Args) => void): (...args: Args) => void;
   withoutTrace<T>(work: () => T): T;
   traceparent(): string | undefined;
 }
@@ -55,11 +54,6 @@ export const serveInSpan = (
   if (tracing === null) work();
   else tracing.serve(route, raw, response, id, work);
 };
-
-/** Binds a callback to the current span. */
-export const inThisSpan = <Args extends unknown[]>(
-  work: (...args: Args) => void,
-): ((...args: Args) => void) => (tracing === null ? work : tracing.bind(work));
 
 /** Runs work without a parent span: work for many requests, or whose cause must stay hidden. */
 export const withoutTrace = <T>(work: () => T): T => (tracing === null ? work() : tracing.withoutTrace(work));

@@ -109,7 +109,6 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
     },
     serve: (route, raw, response, id, work) =>
       serve(tracer.startSpan.bind(tracer), route, raw, response, id, work),
-    bind: (work) => context.bind(context.active(), work),
     withoutTrace: (work) => context.with(ROOT_CONTEXT, work),
     traceparent: () => {
       const active = trace.getSpanContext(context.active());

@@ -214,6 +214,18 @@ describe('a request is accepted', () => {
     expect(answer.json().params).toEqual({ tracker_id: `A${'b'.repeat(500)}` });
   });
 
+  it('with a content type that is none where no body belongs, and whatever comes with OPTIONS', async () => {
+    const nonsense = { ...authorized, 'content-type': ';' };
+    const preflight = aRoute({ method: 'OPTIONS', path: '/any', access: 'public', bodyLimit: 0 });
+    const app = aServer({ routes: [...someRoutes, preflight] });
+    const answers = await Promise.all([
+      app.inject({ method: 'DELETE', url: tracker, headers: nonsense }),
+      app.inject({ method: 'OPTIONS', url: '/any', headers: nonsense, payload: '{' }),
+    ]);
+
+    expect(answers.map((answer) => answer.statusCode)).toEqual([200, 200]);
+  });
+
   it('with HEAD outside /v1, and keeps its own X-Request-ID', async () => {
     const theirs = '00000000-0000-4000-8000-000000000000';
     const answer = await aServer().inject({

@@ -144,6 +144,20 @@ describe('on a socket', () => {
     expect(text).not.toContain('HTTP/1.1 400');
   });
 
+  it.each([
+    ['whose size is not announced', `800\r\n${'x'.repeat(2_048)}\r\n0\r\n\r\n`, 413],
+    ['that is no JSON', '1\r\n{\r\n0\r\n\r\n', 400],
+  ])('a refused body %s leaves the connection to the next request', async (_what, body, status) => {
+    const refused = `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body}`;
+    const text = await exchangeBytes(
+      await listening(),
+      `${refused}GET /healthz HTTP/1.1\r\nHost: x\r\n${CLOSE}`,
+    );
+
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`, 'HTTP/1.1 200']);
+    expect(text).toMatch(/^connection: keep-alive\r\nkeep-alive: timeout=72\r$/im);
+  });
+
   it('a refused request leaves the connection to the next', async () => {
     const refused = `POST /v1/lookup HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`;
     const text = await exchangeBytes(

@@ -1,0 +1,118 @@
+/**
+ * The rules that every route shares, as `onRequest` hooks in the order of decisions.md, "Requests in general": 414, 401,
+ * 429, 415; Fastify's body limit and the body parser follow with 413 and invalid_json. Hooks with a callback, because a
+ * saved lookup should cost no promise that it does not need.
+ */
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { Clock } from '../platform/clock.ts';
+import { serveInSpan } from '../platform/spans.ts';
+import { bearerToken } from './authorization.ts';
+import type { Connections } from './drain.ts';
+import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
+import { refuseByHeaders } from './request-body.ts';
+import type { Answer, CallingKey, Route } from './route.ts';
+import { queryOf, type ServedRequest } from './served-request.ts';
+
+/** Why a call is not admitted, and after how many seconds it may be. */
+export interface Inadmissible {
+  readonly code: ErrorCode;
+  readonly retryAfter: number;
+}
+
+export interface AdmissionDeps {
+  /** Returns whose key this is; null for a key that is unknown, expired or revoked. */
+  authenticate(token: string): CallingKey | null | Promise<CallingKey | null>;
+  /** Spends the rates that the call needs; null when all allow it. */
+  admit(key: CallingKey, route: Route): Inadmissible | null | Promise<Inadmissible | null>;
+}
+
+interface Deps extends AdmissionDeps {
+  readonly clock: Clock;
+  readonly connections: Pick<Connections, 'answering'>;
+  /** Limits work in time. */
+  readonly inTime: <T>(request: { readonly id: string }, route: Route, work: Promise<T>) => Promise<T>;
+}
+
+/** Sends the refusal; the hook that calls it does not go on. */
+export function refuse(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  code: ErrorCode,
+  options?: RefusalOptions,
+): void {
+  reply.send(refusal(request, code, options));
+}
+
+/** Returns the hooks of a route. */
+export function admissionHooks(route: Route, deps: Deps): onRequestHookHandler[] {
+  const ready = <T>(
+    request: FastifyRequest,
+    value: T | Promise<T>,
+    done: (failure: Error) => void,
+    next: (value: T) => void,
+  ): void => {
+    if (value instanceof Promise) deps.inTime(request, route, value).then(next, done);
+    else next(value);
+  };
+
+  const begin: onRequestHookHandler = (request, reply, done) => {
+    const { raw } = request;
+    deps.connections.answering(reply.raw);
+    request.receivedAt = deps.clock.now();
+    request.startedAt = performance.now();
+    request.query = queryOf(raw.url ?? '');
+    serveInSpan(route.path, raw, reply.raw, request.id, done);
+  };
+
+  const refuseTarget: onRequestHookHandler = (request, reply, done) => {
+    const { raw } = request;
+    if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
+      // RFC 9112 section 3.2. The catalog has no code of its own for it; see raw-refusals.ts.
+      refuse(request, reply, 'invalid_body', { message: 'The Host header is missing.' });
+    } else if (exceedsTarget(route.targetLimit, raw.url)) refuse(request, reply, 'uri_too_long');
+    else done();
+  };
+
+  const authenticate: onRequestHookHandler = (request, reply, done) => {
+    const token = bearerToken(request.raw.rawHeaders, request.query as string);
+    if (token === null) return refuse(request, reply, 'unauthorized');
+    ready(request, deps.authenticate(token), done, (key) => {
+      if (key === null) return refuse(request, reply, 'unauthorized');
+      request.key = key;
+      request.isCounted = true;
+      done();
+    });
+  };
+
+  const spendRates: onRequestHookHandler = (request, reply, done) => {
+    ready(request, deps.admit(request.key as CallingKey, route), done, (refused) => {
+      if (refused === null) done();
+      else refuse(request, reply, refused.code, { retryAfter: refused.retryAfter });
+    });
+  };
+
+  const admitPublicly: onRequestHookHandler = (request, reply, done) => {
+    request.isCounted = true;
+    ready<Answer | null>(request, route.admit?.(request as ServedRequest) ?? null, done, (refused) => {
+      if (refused === null) done();
+      else reply.send(refused);
+    });
+  };
+
+  const checkBodyHeaders: onRequestHookHandler = (request, reply, done) => {
+    const code = refuseByHeaders(route, request.raw);
+    if (code !== null) return refuse(request, reply, code);
+    // Fastify refuses malformed types; a route without a body has no use for the header.
+    if (route.body === 'none') delete request.raw.headers['content-type'];
+    done();
+  };
+
+  const access = route.access === 'key' ? [authenticate, spendRates] : [admitPublicly];
+  const body = route.method === 'GET' || route.method === 'OPTIONS' ? [] : [checkBodyHeaders];
+  return [begin, refuseTarget, ...access, ...body];
+}
+
+/** Returns whether the request target, path and query, is longer than its path allows (414). */
+export function exceedsTarget(limit: number | undefined, target: string | undefined): boolean {
+  return limit !== undefined && (target ?? '').length > limit;
+}

@@ -1,0 +1,91 @@
+/** Hooks that turn an `Answer` into the reply: a route's count, then status and headers, then the payload. */
+
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type {
+  FastifyReply,
+  onSendHookHandler,
+  preSerializationAsyncHookHandler,
+  preSerializationHookHandler,
+} from 'fastify';
+import { noteEarlyAnswer } from './raw-refusals.ts';
+import { discardBody, hasBody } from './request-body.ts';
+import type { RequestsUnderWay } from './requests-under-way.ts';
+import type { Answer, Route } from './route.ts';
+import type { ServedRequest } from './served-request.ts';
+
+/** What holds for every reply of a server. */
+export interface Replies {
+  /** Set once the server drains: connections end with the reply they wait for. */
+  closing: boolean;
+  /** On every reply. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Milliseconds in which a caller has to take a reply, before the connection is cut. */
+  readonly writeMs: number;
+}
+
+/** Lets a route's `answered` see the answer once, and replace it. Does not throw: Fastify would send twice. */
+export const countAnswer =
+  (
+    answered: NonNullable<Route['answered']>,
+    failed: (request: { readonly id: string }, failure: unknown) => Answer,
+  ): preSerializationAsyncHookHandler =>
+  async (request, _reply, payload) => {
+    const answer = payload as Answer;
+    if (!request.isCounted) return answer;
+    request.isCounted = false;
+    try {
+      return await answered(request as ServedRequest, answer);
+    } catch (failure) {
+      return failed(request, failure);
+    }
+  };
+
+/** Sets status and headers; `noStore`: `cache-control` is `no-store` unless the answer says otherwise. */
+export const setHead =
+  (replies: Replies, noStore: boolean): preSerializationHookHandler =>
+  (_request, reply, answer, done) => {
+    writeHead(reply, replies, noStore, answer as Answer);
+    done();
+  };
+
+export function writeHead(reply: FastifyReply, replies: Replies, noStore: boolean, answer: Answer): void {
+  const { status, body, headers } = answer;
+  reply.code(status);
+  // In place of Fastify's own, which has a charset.
+  if (body !== null) reply.header('content-type', 'application/json');
+  else reply.removeHeader('content-type');
+  if (noStore) reply.header('cache-control', 'no-store');
+  if (headers !== undefined) reply.headers(headers);
+  reply.header('x-request-id', reply.request.id);
+  if (replies.closing) reply.header('connection', 'close');
+}
+
+/** Sends the payload, with what Fastify does not do: unread bodies are drained, slow readers cut. */
+export const transmit =
+  (
+    { writeMs }: Replies,
+    underWay: Pick<RequestsUnderWay, 'leave'>,
+    sent?: (status: number, milliseconds: number) => void,
+  ): onSendHookHandler =>
+  ({ raw, startedAt }, reply, _payload, done) => {
+    underWay.leave(raw);
+    if (!raw.complete && hasBody(raw)) {
+      noteEarlyAnswer(raw);
+      discardBody(raw);
+    }
+    done();
+    const response = reply.raw;
+    // Without a socket it waits behind the answer to an earlier request on the connection.
+    const isWaiting = response.socket === null || raw.socket.writableLength > 0;
+    if (isWaiting && !response.destroyed) cutUnlessTaken(raw.socket, response, writeMs);
+    if (startedAt !== 0) sent?.(reply.statusCode, performance.now() - startedAt);
+  };
+
+/** A caller that does not read, or reads a byte now and then, would hold the answer in memory for ever. */
+function cutUnlessTaken(socket: Socket, response: ServerResponse, writeMs: number): void {
+  const timer = setTimeout(() => socket.destroy(), writeMs);
+  const taken = () => clearTimeout(timer);
+  response.once('finish', taken);
+  response.once('close', taken);
+}
