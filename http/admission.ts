@@ -3,12 +3,13 @@
  * 429, 415; Fastify's body limit and the body parser follow with 413 and invalid_json. Hooks with a callback, because a
  * saved lookup should cost no promise that it does not need.
  */
-import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Clock } from '../platform/clock.ts';
 import { serveInSpan } from '../platform/spans.ts';
 import { bearerToken } from './authorization.ts';
 import type { Connections } from './drain.ts';
-import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
+import type { ErrorCode } from './error-catalog.ts';
+import { refuse } from './guards.ts';
 import { refuseByHeaders } from './request-body.ts';
 import type { Answer, CallingKey, Route } from './route.ts';
 import { queryOf, type ServedRequest } from './served-request.ts';
@@ -31,16 +32,6 @@ interface Deps extends AdmissionDeps {
   readonly connections: Pick<Connections, 'answering'>;
   /** Limits work in time. */
   readonly inTime: <T>(request: { readonly id: string }, route: Route, work: Promise<T>) => Promise<T>;
-}
-
-/** Sends the refusal; the hook that calls it does not go on. */
-export function refuse(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  code: ErrorCode,
-  options?: RefusalOptions,
-): void {
-  reply.send(refusal(request, code, options));
 }
 
 /** Returns the hooks of a route. */

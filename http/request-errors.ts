@@ -1,7 +1,7 @@
 /** The error handler: a request that fails gets the answer of its error code. */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, refusal } from './error-catalog.ts';
-import { failureCode } from './failures.ts';
+import { BackendTimeout, failureCode } from './failures.ts';
 import type { Replies } from './replies.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route } from './route.ts';
@@ -58,3 +58,26 @@ export const createErrorHandler =
 /** Whether the caller left while its body was read: there is nobody to answer, and nothing to count. */
 const isAborted = (error: FastifyError, { raw }: FastifyRequest): boolean =>
   error.statusCode === 400 && raw.destroyed && !raw.complete;
+
+/** Limits work in time; a failure that comes later is logged. */
+export const timeLimit =
+  (milliseconds: number, failed: Failed) =>
+  <T>(request: { readonly id: string }, route: Route, work: Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        reject(new BackendTimeout(`no answer within ${milliseconds} ms`));
+      }, milliseconds);
+      work.then(
+        (value) => {
+          clearTimeout(timer);
+          resolve(value);
+        },
+        (failure) => {
+          clearTimeout(timer);
+          if (isLate) failed(request, failure, route);
+          reject(failure);
+        },
+      );
+    });

@@ -1,0 +1,81 @@
+/** Fastify with the limits of this service, and with its refusals for requests that reach no route. */
+import { randomUUID } from 'node:crypto';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { refusal } from './error-catalog.ts';
+import { ambiguityOf } from './message-framing.ts';
+import { refuseConnect, refuseRaw } from './raw-refusals.ts';
+import { type Replies, transmit, writeHead } from './replies.ts';
+import type { Answer } from './route.ts';
+
+/** How long the server waits, in milliseconds. */
+export interface RequestTimeouts {
+  /** For the head of a request; then 408. At most `requestMs`. */
+  readonly headersMs: number;
+  /** For a whole request, body included; then 408. */
+  readonly requestMs: number;
+  /** Between two requests on a connection. Longer than a proxy's, which then never meets a closing one. */
+  readonly keepAliveMs: number;
+  /** How often the first two are looked at. */
+  readonly checkEveryMs: number;
+  /** For authentication, admission or a handler; then 503 `backend_timeout`. */
+  readonly handlerMs: number;
+  /** For the caller to take an answer; then the connection is cut. */
+  readonly writeMs: number;
+}
+
+export const defaultTimeouts: RequestTimeouts = {
+  headersMs: 10_000,
+  requestMs: 20_000,
+  keepAliveMs: 72_000,
+  checkEveryMs: 1_000,
+  handlerMs: 5_000,
+  writeMs: 60_000,
+};
+
+const MAX_HEAD_BYTES = 16_384;
+const NO_QUERY = {};
+
+/** Creates the server without routes and hooks. */
+export function createFastify(timeouts: RequestTimeouts, replies: Replies): FastifyInstance {
+  const app = Fastify({
+    genReqId: () => randomUUID(),
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    // Longer than any head that the parser lets through: a path id of any length is its own route's to refuse.
+    routerOptions: { maxParamLength: MAX_HEAD_BYTES, querystringParser: () => NO_QUERY },
+    clientErrorHandler: refuseRaw(replies.headers),
+    frameworkErrors: (_error, request, reply) => refuseBadUrl(request, reply, replies),
+    http: {
+      headersTimeout: timeouts.headersMs,
+      connectionsCheckingInterval: timeouts.checkEveryMs,
+      maxHeaderSize: MAX_HEAD_BYTES,
+      // Node's own 400 has no X-Request-ID; the routes ask for the header themselves.
+      requireHostHeader: false,
+    },
+  });
+  app.server.on('connect', refuseConnect(replies.headers));
+  // An expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1); Node's own 417 has no X-Request-ID.
+  app.server.on('checkExpectation', (raw, response) => app.server.emit('request', raw, response));
+  return app;
+}
+
+/** Refuses a path that cannot be decoded, for which Fastify runs no hooks. */
+function refuseBadUrl(request: FastifyRequest, reply: FastifyReply, replies: Replies): void {
+  const answer = refuseAmbiguous(request) ?? refusal(request, 'not_found');
+  writeHead(reply.headers(replies.headers), replies, true, answer);
+  // A Buffer: Fastify adds a charset to the content type of a text.
+  const payload = Buffer.from(answer.body as string);
+  transmit(replies, { leave: () => {} }).call(request.server, request, reply, payload, () =>
+    reply.send(payload),
+  );
+}
+
+/** Returns the refusal of a message that a proxy in front could have understood in another way; null for any other. */
+export function refuseAmbiguous(request: FastifyRequest): Answer | null {
+  const message = ambiguityOf(request.raw);
+  return message === null
+    ? null
+    : refusal(request, 'invalid_body', { message, headers: { connection: 'close' } });
+}

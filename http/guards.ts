@@ -1,0 +1,56 @@
+/** The rules for every request, known path or not, as `onRequest` hooks. */
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
+import { refuseAmbiguous } from './fastify.ts';
+import type { Replies } from './replies.ts';
+import type { RequestsUnderWay } from './requests-under-way.ts';
+
+interface Deps {
+  readonly headers: Replies['headers'];
+  readonly underWay: Pick<RequestsUnderWay, 'enter'>;
+  readonly isCustomDomain: (host: string) => boolean | Promise<boolean>;
+}
+
+/** Sends the refusal; the hook that calls it does not go on. */
+export function refuse(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  code: ErrorCode,
+  options?: RefusalOptions,
+): void {
+  reply.send(refusal(request, code, options));
+}
+
+/** Returns a function that gives the hooks of a path. */
+export const guardHooks = (deps: Deps) => {
+  const onCustomDomains = refuseOnCustomDomains(deps);
+  return (url: string): onRequestHookHandler[] =>
+    url.startsWith('/tracking/') ? [guard(url, deps)] : [guard(url, deps), onCustomDomains];
+};
+
+const guard =
+  (url: string, { headers, underWay }: Deps): onRequestHookHandler =>
+  (request, reply, done) => {
+    reply.headers(headers);
+    const ambiguous = refuseAmbiguous(request);
+    if (ambiguous !== null) return void reply.send(ambiguous);
+    // The router takes an empty segment for a parameter, but /v1/trackers/ is not /v1/trackers/:tracker_id.
+    const isEmpty = url.includes(':') && Object.values(request.params as object).includes('');
+    if (isEmpty) refuse(request, reply, 'not_found');
+    else if (!underWay.enter(request.raw)) refuse(request, reply, 'api_busy');
+    else done();
+  };
+
+/** A customer's domain has no API, pages or cookies of this service: 404 for all but `/tracking/`. */
+const refuseOnCustomDomains =
+  ({ isCustomDomain }: Deps): onRequestHookHandler =>
+  (request, reply, done) => {
+    const judge = (isCustom: boolean): void => {
+      if (isCustom) refuse(request, reply, 'not_found');
+      else done();
+    };
+    const isCustom = isCustomDomain(request.raw.headers.host ?? '');
+    if (typeof isCustom === 'boolean') judge(isCustom);
+    // The path's own rules are enough where the lookup of the domain fails.
+    else void isCustom.then(judge, () => judge(false));
+  };
