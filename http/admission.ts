@@ -1,9 +1,9 @@
 /**
- * The rules that every route shares, as `onRequest` hooks in the order of decisions.md, "Requests in general": 414, 401,
+ * The rules that every route shares, as `onRequest` hooks in the order of contract, Requests 3: 414, 401,
  * 429, 415; Fastify's body limit and the body parser follow with 413 and invalid_json. Hooks with a callback, because a
  * saved lookup should cost no promise that it does not need.
  */
-import type { FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Clock } from '../platform/clock.ts';
 import { serveInSpan } from '../platform/spans.ts';
 import { bearerToken } from './authorization.ts';
@@ -52,10 +52,10 @@ export function admissionHooks(route: Route, deps: Deps): onRequestHookHandler[]
     request.receivedAt = deps.clock.now();
     request.startedAt = performance.now();
     request.query = queryOf(raw.url ?? '');
-    serveInSpan(route.path, raw, reply.raw, request.id, done);
+    serveInSpan(route.path, raw, reply.raw, request.id, () => checkTarget(request, reply, done));
   };
 
-  const refuseTarget: onRequestHookHandler = (request, reply, done) => {
+  const checkTarget = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const { raw } = request;
     if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
       // RFC 9112 section 3.2. The catalog has no code of its own for it; see raw-refusals.ts.
@@ -100,7 +100,7 @@ export function admissionHooks(route: Route, deps: Deps): onRequestHookHandler[]
 
   const access = route.access === 'key' ? [authenticate, spendRates] : [admitPublicly];
   const body = route.method === 'GET' || route.method === 'OPTIONS' ? [] : [checkBodyHeaders];
-  return [begin, refuseTarget, ...access, ...body];
+  return [begin, ...access, ...body];
 }
 
 /** Returns whether the request target, path and query, is longer than its path allows (414). */

@@ -64,7 +64,7 @@ export function createFastify(timeouts: RequestTimeouts, replies: Replies): Fast
 /** Refuses a path that cannot be decoded, for which Fastify runs no hooks. */
 function refuseBadUrl(request: FastifyRequest, reply: FastifyReply, replies: Replies): void {
   const answer = refuseAmbiguous(request) ?? refusal(request, 'not_found');
-  writeHead(reply.headers(replies.headers), replies, true, answer);
+  writeHead(reply, replies, true, answer);
   // A Buffer: Fastify adds a charset to the content type of a text.
   const payload = Buffer.from(answer.body as string);
   transmit(replies, { leave: () => {} }).call(request.server, request, reply, payload, () =>

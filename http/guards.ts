@@ -2,11 +2,9 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
 import { refuseAmbiguous } from './fastify.ts';
-import type { Replies } from './replies.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
 
 interface Deps {
-  readonly headers: Replies['headers'];
   readonly underWay: Pick<RequestsUnderWay, 'enter'>;
   readonly isCustomDomain: (host: string) => boolean | Promise<boolean>;
 }
@@ -29,9 +27,8 @@ export const guardHooks = (deps: Deps) => {
 };
 
 const guard =
-  (url: string, { headers, underWay }: Deps): onRequestHookHandler =>
+  (url: string, { underWay }: Deps): onRequestHookHandler =>
   (request, reply, done) => {
-    reply.headers(headers);
     const ambiguous = refuseAmbiguous(request);
     if (ambiguous !== null) return void reply.send(ambiguous);
     // The router takes an empty segment for a parameter, but /v1/trackers/ is not /v1/trackers/:tracker_id.

@@ -51,7 +51,7 @@ export const setHead =
 
 export function writeHead(reply: FastifyReply, replies: Replies, noStore: boolean, answer: Answer): void {
   const { status, body, headers } = answer;
-  reply.code(status);
+  reply.code(status).headers(replies.headers);
   // In place of Fastify's own, which has a charset.
   if (body !== null) reply.header('content-type', 'application/json');
   else reply.removeHeader('content-type');

@@ -2,7 +2,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import { BackendTimeout, failureCode } from './failures.ts';
-import type { Replies } from './replies.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route } from './route.ts';
 
@@ -37,7 +36,7 @@ function publicErrorCode(code: ErrorCode, { unavailable }: Route): ErrorCode {
 
 /** For `setErrorHandler`. */
 export const createErrorHandler =
-  (failed: Failed, { leave }: Pick<RequestsUnderWay, 'leave'>, headers: Replies['headers']) =>
+  (failed: Failed, { leave }: Pick<RequestsUnderWay, 'leave'>) =>
   (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Answer | undefined => {
     if (isAborted(error, request)) {
       leave(request.raw);
@@ -48,7 +47,7 @@ export const createErrorHandler =
     for (const name of Object.keys(reply.getHeaders())) {
       // Fastify says close with a body that is too large, but `transmit` drains it. An empty list leaves the header to Node.
       if (name === 'connection') reply.header(name, []);
-      else if (!(name in headers)) reply.removeHeader(name);
+      else reply.removeHeader(name);
     }
     if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return refusal(request, 'body_too_large');
     const { route } = request.routeOptions.config;

@@ -48,10 +48,10 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const inTime = timeLimit(timeouts.handlerMs, failed);
   decorateRequests(app);
   addBodyParser(app);
-  app.setErrorHandler(createErrorHandler(failed, underWay, headers));
+  app.setErrorHandler(createErrorHandler(failed, underWay));
   app.setReplySerializer((answer) => (answer as Answer).body as string);
 
-  const guards = guardHooks({ headers, underWay, isCustomDomain: deps.isCustomDomain ?? (() => false) });
+  const guards = guardHooks({ underWay, isCustomDomain: deps.isCustomDomain ?? (() => false) });
 
   /** Registers methods that are refused on a path, whatever comes with them: before the body is looked at. */
   const addRefusal = (url: string, method: string[], refuseRequest: Refuse): void => {
