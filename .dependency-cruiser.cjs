@@ -2,7 +2,9 @@
 
 const CONTEXTS = 'lookup|usage|trackers|sessions|reveals|billing|webhooks|partners|signals|domains';
 /** Files of one context in any layer: the group is the context's name. */
-const OF_A_CONTEXT = `^(?:domain|commands|projections|processors|read-api|write-api)/(${CONTEXTS})(?:/|\\.ts$)`;
+const OF_A_CONTEXT = `^(?:domain|commands|projections|processors|read-api|write-api)/(${CONTEXTS})/`;
+/** What answers look like, by context. */
+const SCHEMAS = '^read-api/[^/]+/[^/]*schemas\\.ts$';
 const PACKAGES = '^node_modules/';
 const PORT = '^event-store/port\\.ts$';
 const TAIL = '^event-store/tail\\.ts$';
@@ -50,6 +52,12 @@ module.exports = {
       'A processor follows events and acts through commands; it is not part of a read model or a route.',
     ),
     only(
+      'queries-know-tables',
+      'queries',
+      ['^domain/', '^platform/', '^http/(failures|route|on-behalf-of)\\.ts$', SCHEMAS],
+      'What more than one layer asks of the read models; it changes nothing.',
+    ),
+    only(
       'analytics-knows-sql-alone',
       'analytics',
       [],
@@ -68,10 +76,16 @@ module.exports = {
       'What a write decides on is its stream.',
     ),
     never(
+      'write-api-shares-answers-alone',
+      { path: '^write-api/' },
+      { path: '^read-api/', pathNot: '^read-api/[^/]+/([^/]*(answer|schemas|operations?)|counting)\\.ts$' },
+      'A POST answers what a GET shows; it reads no tables.',
+    ),
+    never(
       'contexts-share-events-alone',
       { path: OF_A_CONTEXT },
-      { path: OF_A_CONTEXT, pathNot: [`^[^/]+/$1(?:/|\\.ts$)`, '^domain/[^/]+/events\\.ts$'] },
-      "A context imports another's events.ts and nothing else of it.",
+      { path: OF_A_CONTEXT, pathNot: ['^[^/]+/$1/', '^domain/[^/]+/events\\.ts$', SCHEMAS] },
+      "A context imports another's events and schemas, and nothing else of it.",
     ),
     never(
       'adapters-are-plugged-in-at-the-root',
@@ -103,7 +117,7 @@ module.exports = {
     only(
       'pages-know-http-alone',
       'dashboard',
-      ['^http/'],
+      ['^http/', SCHEMAS],
       "A page calls the API's routes and what bin/ hands it: no second way to change or to read.",
     ),
     never(

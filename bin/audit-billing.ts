@@ -22,8 +22,14 @@ import {
 import { checkReceipts } from '../domain/billing/audit-receipts.ts';
 import { revealUnits } from '../projections/billing/reveal-units.ts';
 import { reveals } from '../projections/reveals/reveals.ts';
-import { countUnits, monthEnd, monthStart, readRevealHours, readUnitRows } from '../read-api/billing-rows.ts';
-import { readExpiringReveals, readReceiptRows } from '../read-api/reveal-rows.ts';
+import {
+  countUnits,
+  monthEnd,
+  monthStart,
+  readRevealHours,
+  readUnitRows,
+} from '../queries/billing/reveal-units.ts';
+import { readExpiringReveals, readReceiptRows } from '../queries/reveals/reveals.ts';
 import { anchorSigner, type ChainDeps, readChain } from './audit-chain.ts';
 import type { Runtime } from './runtime.ts';
 

@@ -1,10 +1,10 @@
 import type { BillingDeps } from '../dashboard/pages/billing.ts';
 import type { OverviewDeps } from '../dashboard/pages/overview.ts';
 import type { SessionDeps } from '../dashboard/pages/sessions.ts';
-import { listDays, listMonths } from '../read-api/billing-rows.ts';
-import { listRevealsOf } from '../read-api/reveal-rows.ts';
-import { readRecent, toSessionBodies } from '../read-api/session-rows.ts';
-import { readDays } from '../read-api/usage-rows.ts';
+import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
+import { listRevealsOf } from '../queries/reveals/reveals.ts';
+import { readRecent, toSessionBodies } from '../queries/sessions/sessions.ts';
+import { readDays } from '../read-api/usage/rows.ts';
 import { dashboardAudits } from './dashboard-audits.ts';
 import type { Runtime } from './runtime.ts';
 

@@ -1,11 +1,11 @@
 import { retryDelivery } from '../commands/webhooks/retry-delivery.ts';
 import type { DeliveryDeps, RetriedAll } from '../dashboard/pages/deliveries.ts';
 import { refusal } from '../http/error-catalog.ts';
-import { asUuid } from '../http/tracker-answer.ts';
-import { listDeliveries } from '../read-api/webhook-delivery-rows.ts';
-import { findEndpoint } from '../read-api/webhook-rows.ts';
+import { asUuid } from '../http/params.ts';
+import { findEndpoint } from '../queries/webhooks/endpoints.ts';
+import { listDeliveries } from '../read-api/webhooks/delivery-rows.ts';
 import { visitContext } from './dashboard-context.ts';
-import { retryDeps } from './deliveries.ts';
+import { retryDeps } from './modules/deliveries.ts';
 import type { Runtime } from './runtime.ts';
 
 const PAGE = 50;

@@ -30,7 +30,7 @@ import {
 import { weaknessOf } from '../platform/password-strength.ts';
 import { hashPassword, isPassword } from '../platform/passwords.ts';
 import type { RateLimiter, Verdict } from '../platform/rate-limit.ts';
-import { listDomainsOfPartner } from '../read-api/domain-rows.ts';
+import { listDomainsOfPartner } from '../queries/domains/domains.ts';
 import { visitContext } from './dashboard-context.ts';
 import { dashboardKeys } from './dashboard-keys.ts';
 import { dashboardBilling, dashboardOverview, dashboardSessions } from './dashboard-reads.ts';

@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { createKey, createPartner, newApiKey, partnerIdOf } from '../commands/partners/manage-partner.ts';
-import { listPartners } from '../read-api/partner-rows.ts';
+import { listPartners } from '../queries/partners/partners.ts';
 import { DEFAULT_LIMITS } from './key-limits.ts';
 import type { Runtime } from './runtime.ts';
 

@@ -5,7 +5,7 @@ import { openText, sealText } from '../platform/master-key.ts';
 import { beginKeyChange, endKeyChange } from '../platform/master-key-file.ts';
 import { AnotherRuns, onlyOne } from '../platform/only-one.ts';
 import { webhooks } from '../projections/webhooks/endpoints.ts';
-import { endpointsSealedOtherwise } from '../read-api/webhook-secrets.ts';
+import { endpointsSealedOtherwise } from '../queries/webhooks/secrets.ts';
 import type { Runtime } from './runtime.ts';
 
 export type RotationDeps = Pick<

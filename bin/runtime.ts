@@ -20,11 +20,11 @@ import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
 import { MigrationError, migrate } from '../platform/migrate.ts';
 import { endsWithin } from '../platform/pause.ts';
 import { createSlonik } from '../platform/slonik.ts';
+import { createLookupUses, type LookupUses } from '../processors/lookup/lookup-uses.ts';
+import { createWebhookQueue, type WebhookQueue } from '../processors/webhooks/queue-admission.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
+import { fairPool } from '../queries/fair-pool.ts';
 import { type Cursors, createCursors } from '../read-api/cursor.ts';
-import { fairPool } from '../read-api/fair-pool.ts';
-import { createLookupUses, type LookupUses } from '../read-api/lookup-uses.ts';
-import { createWebhookQueue, type WebhookQueue } from '../read-api/webhook-queue.ts';
 import { tracedStore } from './tracing.ts';
 import { Unreachable } from './unreachable.ts';
 

@@ -23,15 +23,15 @@ import { closeUsageStreams, expireUsageStreams } from '../processors/usage/close
 import { projectionGroups } from '../projections/all.ts';
 import { forgetReservationsBefore } from '../projections/lookup/lookups.ts';
 import { forgetUsageBefore } from '../projections/usage/lookup-counts.ts';
-import { createRevealableSessions } from '../read-api/revealable-sessions.ts';
-import { enrichmentCapacity } from './capacity.ts';
-import { startDelivering } from './deliveries.ts';
-import { startDomains } from './domains.ts';
+import { createRevealableSessions } from '../queries/sessions/revealable-sessions.ts';
 import { leadGroups, UPKEEP } from './groups.ts';
+import { enrichmentCapacity } from './modules/capacity.ts';
+import { startDelivering } from './modules/deliveries.ts';
+import { startDomains } from './modules/domains.ts';
+import { buildWebhookNotifications } from './modules/webhook-notifications.ts';
 import { periodically } from './periodically.ts';
 import { forgetOldResults, retentionJobs } from './retention.ts';
 import type { Runtime } from './runtime.ts';
-import { buildWebhookNotifications } from './webhook-notifications.ts';
 
 const CAUGHT_UP_MS = 4_000;
 const PART_MS = 5_000;

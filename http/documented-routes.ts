@@ -1,19 +1,16 @@
-import type { DocumentedRoute } from './openapi.ts';
 import {
   createDomainOperation,
   deleteDomainOperation,
   getDomainOperation,
   listDomainsOperation,
-} from './operations/domains.ts';
-import { healthOperation } from './operations/health.ts';
-import { getLookupOperation, postLookupOperation } from './operations/lookup.ts';
-import { pixelOperation } from './operations/pixel.ts';
-import { getRevealOperation, revealSessionOperation } from './operations/reveals.ts';
+} from '../read-api/domains/operations.ts';
+import { getLookupOperation, postLookupOperation } from '../read-api/lookup/operations.ts';
+import { getRevealOperation, revealSessionOperation } from '../read-api/reveals/operations.ts';
 import {
   captureVisitOperation,
   listSessionsOperation,
   previewSessionOperation,
-} from './operations/sessions.ts';
+} from '../read-api/sessions/operations.ts';
 import {
   createTrackerOperation,
   deleteTrackerOperation,
@@ -21,14 +18,14 @@ import {
   enableTrackerOperation,
   listTrackersOperation,
   trackerUsageOperation,
-} from './operations/trackers.ts';
-import { getUsageOperation } from './operations/usage.ts';
+} from '../read-api/trackers/operations.ts';
+import { pixelOperation } from '../read-api/trackers/pixel-operation.ts';
+import { getUsageOperation } from '../read-api/usage/operations.ts';
 import {
   getDeliveryOperation,
   listDeliveriesOperation,
   retryDeliveryOperation,
-} from './operations/webhook-deliveries.ts';
-import { testWebhookOperation } from './operations/webhook-test.ts';
+} from '../read-api/webhooks/delivery-operations.ts';
 import {
   createWebhookOperation,
   deleteWebhookOperation,
@@ -36,7 +33,10 @@ import {
   listWebhooksOperation,
   rotateWebhookSecretOperation,
   updateWebhookOperation,
-} from './operations/webhooks.ts';
+} from '../read-api/webhooks/operations.ts';
+import { testWebhookOperation } from '../read-api/webhooks/test-operation.ts';
+import { healthOperation } from './health-operation.ts';
+import type { DocumentedRoute } from './openapi.ts';
 
 /**
  * Every operation of the document with its place, so that the document can be printed without a database.

@@ -9,6 +9,9 @@ export class BackendTimeout extends Error {}
 /** What tracking had to write down is not known to be written. The same request may be sent again. */
 export class TrackingUnavailable extends Error {}
 
+/** Returns whether nobody knows if the command was carried out. */
+export const isUnknownOutcome = (failure: unknown): boolean => failure instanceof OutcomeUnknown;
+
 const CONNECTION_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

@@ -1,5 +1,5 @@
 import { refusal } from './error-catalog.ts';
-import { healthOperation } from './operations/health.ts';
+import { healthOperation } from './health-operation.ts';
 import type { Answer, Route } from './route.ts';
 
 const ok: Answer = { status: 200, body: '{"status":"ok"}', headers: { 'cache-control': 'no-store' } };

@@ -1,12 +1,12 @@
 /** The OpenAPI document, made from the schemas and operations that the routes carry (contract, Requests 13). */
 import { createDocument, type ZodOpenApiOverride, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { sentEvents } from '../read-api/webhooks/event-operations.ts';
 import {
   doorplateErrorCodes,
   lookupErrorCodes,
   trackingErrorCodes,
   webhookErrorCodes,
 } from './error-catalog.ts';
-import { sentEvents } from './operations/webhook-events.ts';
 import type { Route } from './route.ts';
 import { staticRoute } from './static-route.ts';
 

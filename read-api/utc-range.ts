@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import 'zod-openapi';
 import { DAY, utcDay } from '../domain/kernel/time.ts';
 
 /** Spec, Limits: usage range. */
@@ -37,3 +39,12 @@ const midnight = (date: string): number | null => {
   const at = Date.parse(`${date}T00:00:00Z`);
   return !Number.isNaN(at) && utcDay(at) === date ? at : null;
 };
+
+/** A day of the query: inclusive as `from`, exclusive as `to`. */
+const day = z.iso.date().meta({ example: '2026-03-14' });
+
+/** The range of a usage query. */
+export const rangeQuery = z.object({
+  from: day.optional().meta({ description: 'First day, inclusive, UTC. Alone it runs to the end of today.' }),
+  to: day.optional().meta({ description: 'Last day, exclusive, UTC. Needs `from`.' }),
+});

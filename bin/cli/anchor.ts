@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Anchor, anchorSchema } from '../../domain/billing/anchor.ts';
 import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
-import { listPartners } from '../../read-api/partner-rows.ts';
+import { listPartners } from '../../queries/partners/partners.ts';
 import { makeAnchor } from '../audit-chain.ts';
 import type { Runtime } from '../runtime.ts';
 import { partnerOf } from './partner.ts';

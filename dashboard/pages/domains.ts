@@ -1,6 +1,6 @@
 import type { Answer } from '../../http/route.ts';
-import type { DomainBody } from '../../http/schemas/domains.ts';
-import type { TrackerBody } from '../../http/schemas/trackers.ts';
+import type { DomainBody } from '../../read-api/domains/schemas.ts';
+import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import {
   badge,

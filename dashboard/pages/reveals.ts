@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Answer } from '../../http/route.ts';
-import type { RevealBody } from '../../http/schemas/reveals.ts';
+import type { RevealBody } from '../../read-api/reveals/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { badge, confirmation, facts, time } from '../components.ts';
 import { type Content, html } from '../html.ts';

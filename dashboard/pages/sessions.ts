@@ -1,6 +1,6 @@
 import type { Answer } from '../../http/route.ts';
-import type { SessionBody } from '../../http/schemas/sessions.ts';
-import type { TrackerBody } from '../../http/schemas/trackers.ts';
+import type { SessionBody } from '../../read-api/sessions/schemas.ts';
+import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import { badge, facts, nothingYet, select, table, time } from '../components.ts';
 import { type Content, html } from '../html.ts';
 import { show } from '../layout.ts';

@@ -1,5 +1,5 @@
 import type { Answer } from '../../http/route.ts';
-import type { TrackerBody, TrackerUsageBody } from '../../http/schemas/trackers.ts';
+import type { TrackerBody, TrackerUsageBody } from '../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import type { ErrorAnswer } from '../api.ts';
 import { barChart } from '../charts.ts';

@@ -1,5 +1,5 @@
 import type { Answer } from '../../http/route.ts';
-import type { TrackerBody } from '../../http/schemas/trackers.ts';
+import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { badge, field, form, nothingYet, table, time } from '../components.ts';
 import { html } from '../html.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { count, timestamp } from './common.ts';
-import { company } from './company.ts';
+import { company, type ShownCompany } from './company.ts';
 
 /** Spec, "CompanyCandidate". */
 const companyCandidate = z
@@ -48,3 +48,9 @@ export const UNAVAILABLE_SIGNALS: CompanySignals = {
   truncated: false,
   candidates: [],
 };
+
+/**
+ * The clues about an address as the caller spelled it (null: it told none). `found`: the company that the lookup found.
+ * Soon and without an exception, `unavailable` if need be.
+ */
+export type CluesOf = (ip: string | null, found: ShownCompany | null) => Promise<CompanySignals>;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createCaptureRates } from '../../bin/capture-rates.ts';
+import { createCaptureRates } from '../../bin/modules/capture-rates.ts';
 import { createLocalLimiter } from '../../platform/rate-limit.ts';
 
 const RATES = { CAPTURES_PER_SECOND: 20, CAPTURES_PER_SECOND_PER_TRACKER: 10 };

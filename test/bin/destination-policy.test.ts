@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { destinationPolicy } from '../../bin/destination-policy.ts';
+import { destinationPolicy } from '../../bin/modules/destination-policy.ts';
 import { loadConfig } from '../../platform/config.ts';
 
 describe('the destination policy of webhooks', () => {

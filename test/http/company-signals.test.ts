@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { signalsIntake } from '../../bin/signals.ts';
+import { signalsIntake } from '../../bin/modules/signals.ts';
 import { DAY, HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { type EventStore, OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { companySignals } from '../../http/schemas/company-signals.ts';

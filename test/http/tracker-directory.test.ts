@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { describe, expect, it } from 'vitest';
-import { createTrackerDirectory, type ListedTracker } from '../../read-api/tracker-directory.ts';
+import { createTrackerDirectory, type ListedTracker } from '../../queries/trackers/directory.ts';
 
 const id = randomUUID();
 const tracker = (disabled: boolean): ListedTracker => ({

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { withoutVisitor } from '../../http/crawlers.ts';
 import { createOwnHost } from '../../http/own-host.ts';
 import { createVisitorAddress, networkOf } from '../../http/visitor.ts';
+import { withoutVisitor } from '../../write-api/sessions/crawlers.ts';
 
 const headers = (of: Readonly<Record<string, string>>) => ({ header: (name: string) => of[name] });
 const visitorOf = createVisitorAddress(['127.0.0.0/8', '::1/128', '10.0.0.0/8', 'fd00::/8']);

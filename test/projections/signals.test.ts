@@ -10,7 +10,7 @@ import type { RecordedEvent } from '../../event-store/port.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { profiles } from '../../projections/signals/profiles.ts';
 import { forgetSignalsOf, signals } from '../../projections/signals/signals.ts';
-import { MOST_CLUES, readProfiles, readSeenDomains } from '../../read-api/signal-rows.ts';
+import { MOST_CLUES, readProfiles, readSeenDomains } from '../../queries/signals/signals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;

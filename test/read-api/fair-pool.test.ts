@@ -2,7 +2,7 @@ import type { DatabasePool, sql } from 'slonik';
 import { expect, it } from 'vitest';
 import { BackendTimeout } from '../../http/failures.ts';
 import { onBehalfOf } from '../../http/on-behalf-of.ts';
-import { fairPool } from '../../read-api/fair-pool.ts';
+import { fairPool } from '../../queries/fair-pool.ts';
 
 const ANNA = 'partner anna';
 const BEN = 'partner ben';

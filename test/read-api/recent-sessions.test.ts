@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Runtime } from '../../bin/runtime.ts';
-import { readRecent } from '../../read-api/session-rows.ts';
+import { readRecent } from '../../queries/sessions/sessions.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;

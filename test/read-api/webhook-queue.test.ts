@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createWebhookQueue } from '../../read-api/webhook-queue.ts';
+import { createWebhookQueue } from '../../processors/webhooks/queue-admission.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

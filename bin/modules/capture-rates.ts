@@ -1,0 +1,30 @@
+import { MINUTE } from '../../domain/kernel/time.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Config } from '../../platform/config.ts';
+import { createFairRate } from '../../platform/fair-rate.ts';
+import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
+import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
+import type { ListedTracker } from '../../queries/trackers/directory.ts';
+
+type Rates = Pick<Config, 'CAPTURES_PER_SECOND' | 'CAPTURES_PER_SECOND_PER_TRACKER'>;
+
+/**
+ * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
+ * rejected within the last minute, each partner is limited to an equal share of the latter, over all of its trackers and
+ * visitors.
+ */
+export const createCaptureRates = (
+  config: Rates,
+  limiter: RateLimiter,
+  clock: Clock,
+  shared: SharedNotes | null,
+): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>) => Promise<Verdict>) => {
+  const admitPartner = createFairRate({
+    ceiling: config.CAPTURES_PER_SECOND,
+    keptOut: createKeptOut({ windowMs: MINUTE, now: clock.now, shared }),
+    admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
+  });
+  return async ({ tracker_id, partner_id }) =>
+    (await limiter.admit(`captures of ${tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER)) ??
+    admitPartner(partner_id);
+};

@@ -1,0 +1,138 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout } from 'node:timers/promises';
+import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-delivery.ts';
+import type { Position } from '../../event-store/port.ts';
+import type { Route } from '../../http/route.ts';
+import { createBriefCache } from '../../platform/brief-cache.ts';
+import { createListener } from '../../platform/listener.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import { sweepDeliveryClaims } from '../../processors/webhooks/claims.ts';
+import { startDeliveries } from '../../processors/webhooks/deliver.ts';
+import { createHandshakeDebts } from '../../processors/webhooks/handshake-debts.ts';
+import { createSender } from '../../processors/webhooks/sender.ts';
+import { signatureHeaders } from '../../processors/webhooks/signature.ts';
+import { reveals } from '../../projections/reveals/reveals.ts';
+import { sessions } from '../../projections/sessions/sessions.ts';
+import { trackers } from '../../projections/trackers/trackers.ts';
+import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
+import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { payloads } from '../../projections/webhooks/payloads.ts';
+import { findDomainOwner } from '../../queries/domains/directory.ts';
+import { createBodies, createStoredBodies } from '../../queries/webhooks/payloads.ts';
+import { createTargets } from '../../queries/webhooks/targets.ts';
+import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
+import { retryDeliveryRoute } from '../../write-api/webhooks/retry-delivery.ts';
+import type { Job } from '../periodically.ts';
+import type { Runtime } from '../runtime.ts';
+import { destinationPolicy } from './destination-policy.ts';
+import { slotForDelivery } from './queue-slots.ts';
+
+/**
+ * Read models that a receiver may query when it gets an event: the session or receipt, its tracker, the endpoint and the
+ * delivery. Other read models, such as usage, may be late or stopped without delaying a first attempt.
+ */
+const READ_BACK = [trackers, sessions, reveals, webhooks, deliveries, payloads];
+const PROJECTED_MS = 10_000;
+/** Time limit for closing connections after the workers have stopped. */
+const SENDER_END_MS = 500;
+
+export interface DeliveryRoutesDeps {
+  readonly runtime: Runtime;
+  /** Waits until these read models have the store's current head, with a time limit. */
+  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
+  /** Waits briefly until these read models have a caller's own write. */
+  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+}
+
+/** Builds the routes of deliveries and their retry. */
+export const deliveryRoutes = ({ runtime, caughtUp, ownWrite }: DeliveryRoutesDeps): Route[] => {
+  const { db, pool, clock, dayKeys, cursors } = runtime;
+  const retrying = retryDeps(runtime);
+  const reads = { db, caughtUp: caughtUp([webhooks.name, deliveries.name, payloads.name]) };
+  const bodyOf = createBodies(pool, dayKeys, clock.now);
+  return [
+    ...deliveryReadRoutes({ ...reads, bodyOf, cursors }),
+    retryDeliveryRoute({
+      find: (...which) => findShownDelivery(reads, ...which),
+      retry: (delivery, context) => retryDelivery(retrying, delivery, context),
+      projected: ownWrite([deliveries.name]),
+      bodyOf,
+    }),
+  ];
+};
+
+export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Runtime): RetryDeps => {
+  const bodyOf = createBodies(pool, dayKeys, clock.now);
+  return {
+    store,
+    endpoints,
+    isKept: async (eventId) => (await bodyOf(eventId)) !== null,
+    enterQueue: slotForDelivery(queue),
+  };
+};
+
+export interface Delivering {
+  readonly jobs: readonly Job[];
+  stop(): Promise<void>;
+}
+
+/** Starts sending due deliveries; any number of processes may do so. */
+export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<Delivering> => {
+  const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = runtime;
+  const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
+  const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
+  const debts = createHandshakeDebts();
+  const sender = createSender({
+    policy: destinationPolicy(config),
+    clock,
+    extraCa: caFile === undefined ? null : await readFile(caFile, 'utf8'),
+    isOwnDomain: async (hostname, partnerId) => {
+      try {
+        return (await owners.find(hostname)) === partnerId;
+      } catch {
+        // An unavailable database must not count as the receiver's failure.
+        return false;
+      }
+    },
+    onFailedHandshake: debts.charge,
+  });
+  const projected = async (position: Position | null): Promise<boolean> =>
+    progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');
+  const worker = startDeliveries({
+    store,
+    pool,
+    clock,
+    log,
+    projections: READ_BACK.map(({ name }) => name),
+    projected,
+    targetsOf: createTargets(runtime),
+    bodyOf: createStoredBodies(pool, dayKeys, clock.now),
+    sign: signatureHeaders,
+    send: sender.send,
+    roomOfPartner: debts.roomOf,
+    concurrency: config.WEBHOOK_CONCURRENCY,
+    startsPerSecond: config.WEBHOOK_STARTS_PER_SECOND,
+    retryBaseMs: config.RETRY_BASE_SECONDS * 1_000,
+    random: Math.random,
+    onStart: metrics.deliveries.started,
+    onOutcome: metrics.deliveries.ended,
+    onWatched: metrics.deliveries.watched,
+  });
+  const listener = createListener({
+    url,
+    name: 'doorplate deliveries',
+    channels: [DELIVERIES_CHANNEL],
+    onNotification: (_channel, payload) => worker.onNotification(payload),
+    // Polls once connected, because earlier notifications were missed.
+    ready: () => worker.onNotification(''),
+  });
+  listener.ensure();
+  return {
+    jobs: [['* * * * *', () => sweepDeliveryClaims(pool, clock.now())]],
+    stop: async () => {
+      await listener.close();
+      await worker.stop();
+      await Promise.race([sender.close(), setTimeout(SENDER_END_MS)]);
+    },
+  };
+};

@@ -1,0 +1,123 @@
+import { Resolver } from 'node:dns/promises';
+import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
+import type { TrackerCommands } from '../../commands/trackers/manage-trackers.ts';
+import { plainName } from '../../domain/domains/hostname.ts';
+import type { Position } from '../../event-store/port.ts';
+import { createOwnHost } from '../../http/own-host.ts';
+import type { Route } from '../../http/route.ts';
+import type { Config } from '../../platform/config.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import { type OpsHandler, sendJson } from '../../platform/ops-server.ts';
+import { startDomainChecks } from '../../processors/domains/check-domains.ts';
+import { hasToken, proofToken } from '../../processors/domains/proof.ts';
+import { domains } from '../../projections/domains/domains.ts';
+import { mayHaveCertificate } from '../../queries/domains/directory.ts';
+import { hasAllDomains, readCheckedAt } from '../../queries/domains/domains.ts';
+import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
+import { domainReadRoutes } from '../../read-api/domains/domains.ts';
+import { domainRoutes } from '../../write-api/domains/domains.ts';
+import type { Runtime } from '../runtime.ts';
+
+/** Returns the base URL for callers, pixels and the CNAMEs of custom domains. */
+export const serviceUrl = ({ PUBLIC_URL, HOST, PORT }: Config): string =>
+  PUBLIC_URL ?? `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
+
+/** Time limit of the TXT lookup in a POST of a name that is active elsewhere. */
+const PROOF_MS = 2_000;
+
+const tokens =
+  ({ digest }: Runtime) =>
+  (hostname: string, partnerId: string): string =>
+    proofToken(digest, hostname, partnerId);
+
+/** Returns the host name without a port. */
+const serviceHostOf = (url: string): string => plainName(new URL(url).hostname);
+
+export interface DomainsDeps {
+  readonly runtime: Runtime;
+  readonly publicUrl: string;
+  readonly trackers: Pick<TrackerDirectory, 'find'>;
+  /** Returns why a partner's tracker cannot be changed; null if it can. */
+  readonly trackerAbsence: TrackerCommands['absence'];
+  readonly changed: (hostname: string) => void;
+  /** Waits until these read models have the store's current head, with a time limit. */
+  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
+  /** Waits briefly until these read models have a caller's own write. */
+  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+}
+
+/** Builds the routes with which partners manage custom domains. */
+export const buildDomains = ({ runtime, publicUrl, trackerAbsence, ...parts }: DomainsDeps): Route[] => {
+  const { config, db, store } = runtime;
+  const tokenOf = tokens(runtime);
+  const serviceHost = serviceHostOf(publicUrl);
+  const commands = createDomainCommands({
+    store,
+    serviceHost,
+    trackerRefusal: ({ partner_id, tracker_id }) => trackerAbsence(partner_id, tracker_id),
+    isFull: (partnerId) => hasAllDomains(db, partnerId),
+    isProven: (hostname, partnerId) =>
+      hasToken(
+        newResolver(config.DNS_SERVERS),
+        hostname,
+        tokenOf(hostname, partnerId),
+        AbortSignal.timeout(PROOF_MS),
+      ),
+  });
+  return [
+    ...domainReadRoutes({
+      db,
+      trackers: parts.trackers,
+      serviceHost,
+      tokenOf,
+      caughtUp: parts.caughtUp([domains.name]),
+    }),
+    ...domainRoutes({
+      commands,
+      serviceHost,
+      tokenOf,
+      caughtUp: parts.caughtUp([domains.name]),
+      projected: parts.ownWrite([domains.name]),
+      changed: parts.changed,
+      checkedAt: (domainId) => readCheckedAt(db, domainId),
+    }),
+  ];
+};
+
+/** Starts the DNS checks of custom domains. */
+export const startDomains = (runtime: Runtime, metrics: Metrics): ReturnType<typeof startDomainChecks> => {
+  const { config, store, pool, clock, log } = runtime;
+  return startDomainChecks({
+    store,
+    pool,
+    clock,
+    log,
+    serviceHost: serviceHostOf(serviceUrl(config)),
+    newResolver: () => newResolver(config.DNS_SERVERS),
+    tokenOf: tokens(runtime),
+    onCheck: (outcome) => metrics.domainChecks.inc({ outcome }),
+  });
+};
+
+const newResolver = (servers: readonly string[]): Resolver => {
+  const resolver = new Resolver({ timeout: 1_500, tries: 2 });
+  if (servers.length > 0) resolver.setServers(servers);
+  return resolver;
+};
+
+/**
+ * Handles GET /tls-allowed?domain=: tells the edge, on a name's first visit, whether to request a certificate: 200 for the
+ * service's own name and active custom domains, otherwise 404, and 503 if that is unknown. Makes no DNS query.
+ */
+export const tlsAllowed = ({ config, pool }: Runtime): OpsHandler => {
+  const isOwn = createOwnHost(serviceUrl(config));
+  return async (_request, response, { searchParams }) => {
+    const [domain = '', ...more] = searchParams.getAll('domain').map((name) => name.toLowerCase());
+    try {
+      const allowed = more.length === 0 && (isOwn(domain) || (await mayHaveCertificate(pool, domain)));
+      sendJson(response, allowed ? 200 : 404, { allowed });
+    } catch {
+      sendJson(response, 503, { error: 'unavailable' });
+    }
+  };
+};

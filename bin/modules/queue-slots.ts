@@ -1,0 +1,39 @@
+import { revealEventId, sessionEventId } from '../../domain/webhooks/envelope.ts';
+import type { QueueSlots, WebhookQueue } from '../../processors/webhooks/queue-admission.ts';
+
+interface Happening {
+  readonly partner_id: string;
+  readonly tracker_id: string;
+}
+
+interface Queued {
+  readonly partner_id: string;
+  readonly webhook_id: string;
+  readonly event_id: string;
+}
+
+/** Reserves slots in the queues of endpoints that subscribe to new sessions. */
+export const slotsForSession =
+  ({ enter }: Pick<WebhookQueue, 'enter'>) =>
+  ({
+    partner_id,
+    tracker_id,
+    session_id,
+  }: Happening & { readonly session_id: string }): Promise<QueueSlots | null> =>
+    enter({ partner_id, event_id: sessionEventId(session_id), to: { type: 'session.created', tracker_id } });
+
+/** Reserves slots in the queues of endpoints that subscribe to completed reveals. */
+export const slotsForReveal =
+  ({ enter }: Pick<WebhookQueue, 'enter'>) =>
+  ({
+    partner_id,
+    tracker_id,
+    reveal_id,
+  }: Happening & { readonly reveal_id: string }): Promise<QueueSlots | null> =>
+    enter({ partner_id, event_id: revealEventId(reveal_id), to: { type: 'reveal.completed', tracker_id } });
+
+/** Reserves a slot in the queue of one endpoint. */
+export const slotForDelivery =
+  ({ enter }: Pick<WebhookQueue, 'enter'>) =>
+  ({ partner_id, webhook_id, event_id }: Queued): Promise<QueueSlots | null> =>
+    enter({ partner_id, event_id, to: { webhook_id } });

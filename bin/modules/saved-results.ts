@@ -1,0 +1,12 @@
+import { savedForReveal } from '../../commands/lookup/saved-for-reveal.ts';
+import type { RevealResult } from '../../domain/reveals/events.ts';
+import type { Runtime } from '../runtime.ts';
+
+/** Returns the saved result of an address for a reveal, and records its use. */
+export const savedResults =
+  ({ store, digest, lookupUses }: Pick<Runtime, 'store' | 'digest' | 'lookupUses'>) =>
+  async (ip: string, partnerId: string, at: number): Promise<RevealResult | null> => {
+    const saved = await savedForReveal({ store, digest }, ip, partnerId, at);
+    if (saved !== null) lookupUses.note(ip);
+    return saved;
+  };

@@ -1,0 +1,76 @@
+import { createEndpointCommands } from '../../commands/webhooks/manage-endpoints.ts';
+import { createSendTest } from '../../commands/webhooks/send-test.ts';
+import { DAY } from '../../domain/kernel/time.ts';
+import { CYCLE_ATTEMPTS, CYCLE_MS } from '../../domain/webhooks/schedule.ts';
+import type { Position } from '../../event-store/port.ts';
+import type { Route } from '../../http/route.ts';
+import { sealText } from '../../platform/master-key.ts';
+import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { payloads } from '../../projections/webhooks/payloads.ts';
+import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
+import { countDeliveries, countDue } from '../../read-api/webhooks/counts.ts';
+import { webhookReadRoutes } from '../../read-api/webhooks/endpoints.ts';
+import type { WebhookLimits } from '../../read-api/webhooks/schemas.ts';
+import { webhookRoutes } from '../../write-api/webhooks/endpoints.ts';
+import { webhookTestRoute } from '../../write-api/webhooks/send-test.ts';
+import type { Runtime } from '../runtime.ts';
+import { deliveryRoutes } from './deliveries.ts';
+import { destinationPolicy } from './destination-policy.ts';
+import { slotForDelivery } from './queue-slots.ts';
+
+export interface WebhooksDeps {
+  readonly runtime: Runtime;
+  /** Returns whether the partner has that tracker, not deleted. */
+  readonly trackerKnown: (partnerId: string, trackerId: string) => Promise<boolean>;
+  /** Waits until these read models have the store's current head, with a time limit. */
+  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
+  /** Waits briefly until these read models have a caller's own write. */
+  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+}
+
+/** Builds the routes of webhook endpoints and their deliveries. */
+export const buildWebhooks = ({ runtime, ...parts }: WebhooksDeps): Route[] => {
+  const { config, clock, db, store, endpoints, master, dayKeys, queue } = runtime;
+  const commands = createEndpointCommands({
+    batcher: endpoints,
+    limit: config.WEBHOOKS_PER_PARTNER,
+    destinations: destinationPolicy(config),
+    seal: (secret, webhookId) => sealText(master, secret, webhookId),
+    trackerKnown: parts.trackerKnown,
+  });
+  const totalsOf: TotalsOf = (webhookIds) => countDeliveries(db, webhookIds, clock.now());
+  return [
+    ...webhookReadRoutes({
+      db,
+      caughtUp: parts.caughtUp([webhooks.name]),
+      limits: limitsOf(config),
+      totalsOf,
+      queueState: (partnerId, now) => countDue(db, partnerId, now),
+    }),
+    ...webhookRoutes({
+      commands,
+      projected: parts.ownWrite([webhooks.name, deliveries.name]),
+      changed: queue.forget,
+      totalsOf,
+    }),
+    webhookTestRoute({
+      sendTest: createSendTest({ store, endpoints, dayKeys, enterQueue: slotForDelivery(queue) }),
+      projected: parts.ownWrite([deliveries.name, payloads.name]),
+    }),
+    ...deliveryRoutes({ runtime, ...parts }),
+  ];
+};
+
+/** Spec, Limits, which also fixes the limits that are not configured. */
+const limitsOf = (config: Runtime['config']): WebhookLimits => ({
+  endpoints: config.WEBHOOKS_PER_PARTNER,
+  management_per_minute: config.WEBHOOK_MANAGEMENT_PER_MINUTE,
+  pending_deliveries: config.WEBHOOK_QUEUE_PER_PARTNER,
+  concurrent_per_endpoint: config.WEBHOOK_CONCURRENCY,
+  starts_per_second_per_endpoint: config.WEBHOOK_STARTS_PER_SECOND,
+  event_bytes: 1_048_576,
+  timeout_seconds: 10,
+  attempts: CYCLE_ATTEMPTS,
+  retry_days: CYCLE_MS / DAY,
+});

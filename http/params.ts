@@ -1,0 +1,14 @@
+/** Ids in paths and bodies. */
+import type { ApiRequest } from './route.ts';
+
+/** Bytes of a tracker, domain or webhook management body (contract, Requests 4). */
+export const MANAGEMENT_BODY_LIMIT = 16_384;
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** A UUID in canonical form; null for anything else. */
+export const asUuid = (value: unknown): string | null =>
+  typeof value === 'string' && UUID.test(value) ? value.toLowerCase() : null;
+
+/** The path's id in canonical form; null when it is no UUID. */
+export const uuidParam = (request: ApiRequest, name: string): string | null => asUuid(request.params[name]);

@@ -1,0 +1,44 @@
+import { LRUCache } from 'lru-cache';
+
+export interface BriefCache<T> {
+  find(key: string): T | Promise<T>;
+  /** To be called once a change is in the read model. */
+  forget(key: string): void;
+}
+
+/** With the projection's delay on top, a change holds everywhere within a second (architecture, rule 12). */
+const TRUSTED_MS = 400;
+const CACHED = 10_000;
+
+/** Caches an answer for less than half a second; concurrent callers share one question. */
+export const createBriefCache = <T>(ask: (key: string) => Promise<T>): BriefCache<T> => {
+  const answers = new LRUCache<string, { readonly answer: T; readonly askedAt: number }>({ max: CACHED });
+  const asking = new Map<string, Promise<T>>();
+
+  const askNow = (key: string): Promise<T> => {
+    const askedAt = performance.now();
+    const asked = ask(key)
+      .then((answer) => {
+        // What was forgotten meanwhile may have been asked before it changed.
+        if (asking.get(key) === asked) answers.set(key, { answer, askedAt });
+        return answer;
+      })
+      .finally(() => {
+        if (asking.get(key) === asked) asking.delete(key);
+      });
+    asking.set(key, asked);
+    return asked;
+  };
+
+  return {
+    find: (key: string): T | Promise<T> => {
+      const known = answers.get(key);
+      if (known && performance.now() - known.askedAt < TRUSTED_MS) return known.answer;
+      return asking.get(key) ?? askNow(key);
+    },
+    forget: (key: string): void => {
+      answers.delete(key);
+      asking.delete(key);
+    },
+  };
+};

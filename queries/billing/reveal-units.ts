@@ -1,0 +1,121 @@
+import { type DatabasePool, sql } from 'slonik';
+import { z } from 'zod';
+import type { UnitRow } from '../../domain/billing/audit-read-model.ts';
+
+/** Whose completed reveals are meant. */
+export type RevealsOf =
+  | { readonly key_id: string }
+  | { readonly user_id: string }
+  | { readonly tracker_id: string };
+
+const hourRow = z.object({ hour: z.string(), billable_reveals: z.number(), completed_reveals: z.number() });
+export type RevealHour = z.output<typeof hourRow>;
+
+const whose = (of: RevealsOf) => {
+  if ('key_id' in of) return sql.fragment`key_id = ${of.key_id}`;
+  if ('user_id' in of) return sql.fragment`user_id = ${of.user_id}`;
+  return sql.fragment`tracker_id = ${of.tracker_id}`;
+};
+
+/** An audit leaves out what has completed since it began. `position` of the log. */
+const until = (position: bigint | undefined) =>
+  position === undefined ? sql.fragment`true` : sql.fragment`position <= ${String(position)}::bigint`;
+
+/**
+ * Completed reveals by UTC hour of completion, hours without any left out, from `from` (inclusive) to `to` (exclusive),
+ * both ISO 8601. Receipts that have expired are still counted.
+ */
+export const readRevealHours = (
+  db: DatabasePool,
+  of: RevealsOf,
+  from: string,
+  to: string,
+  upTo?: bigint,
+): Promise<readonly RevealHour[]> =>
+  db.any(sql.type(hourRow)`
+    select date_trunc('hour', completed_at, 'UTC') as hour, sum(units)::int as billable_reveals,
+           count(*)::int as completed_reveals
+    from read.reveal_unit
+    where ${whose(of)} and completed_at >= ${from}::timestamptz and completed_at < ${to}::timestamptz
+      and ${until(upTo)}
+    group by hour
+    order by hour`);
+
+const unitsRow = z.object({ units: z.number(), completed: z.number() });
+
+/** A partner's completed reveals and their units, in a UTC month (`YYYY-MM`) or ever. */
+export const countUnits = (
+  db: DatabasePool,
+  partnerId: string,
+  month?: string,
+  upTo?: bigint,
+): Promise<z.output<typeof unitsRow>> => {
+  const during =
+    month === undefined
+      ? sql.fragment`true`
+      : sql.fragment`completed_at >= ${monthStart(month)}::timestamptz
+                     and completed_at < ${monthEnd(month)}::timestamptz`;
+  return db.one(sql.type(unitsRow)`
+    select coalesce(sum(units), 0)::int as units, count(*)::int as completed
+    from read.reveal_unit where partner_id = ${partnerId} and ${during} and ${until(upTo)}`);
+};
+
+const monthRow = z.object({ month: z.string(), completed: z.number(), units: z.number() });
+export type UnitsOfMonth = z.output<typeof monthRow>;
+
+/** A partner's completed reveals and their units by UTC month (`YYYY-MM`), the newest first. */
+export const listMonths = (db: DatabasePool, partnerId: string): Promise<readonly UnitsOfMonth[]> =>
+  db.any(sql.type(monthRow)`
+    select to_char(completed_at at time zone 'UTC', 'YYYY-MM') as month, count(*)::int as completed,
+           sum(units)::int as units
+    from read.reveal_unit where partner_id = ${partnerId}
+    group by month order by month desc`);
+
+const dayRow = z.object({ day: z.string(), completed: z.number(), units: z.number() });
+
+/** The same by UTC day (`YYYY-MM-DD`) since an instant (ISO 8601), days without any left out. */
+export const listDays = (
+  db: DatabasePool,
+  partnerId: string,
+  since: string,
+): Promise<readonly z.output<typeof dayRow>[]> =>
+  db.any(sql.type(dayRow)`
+    select to_char(completed_at at time zone 'UTC', 'YYYY-MM-DD') as day, count(*)::int as completed,
+           sum(units)::int as units
+    from read.reveal_unit where partner_id = ${partnerId} and completed_at >= ${since}::timestamptz
+    group by day order by day`);
+
+/** The first instant of a UTC month `YYYY-MM`, and that of the next. */
+export const monthStart = (month: string): string => `${month}-01T00:00:00.000Z`;
+export const monthEnd = (month: string): string => {
+  const start = new Date(monthStart(month));
+  return new Date(start.setUTCMonth(start.getUTCMonth() + 1)).toISOString();
+};
+
+const unitRow = z.object({
+  reveal_id: z.string(),
+  tracker_id: z.string(),
+  key_id: z.string().nullable(),
+  user_id: z.string().nullable(),
+  completed_at: z.string(),
+  units: z.number(),
+  cursor: z.string(),
+  ledger_number: z.number().nullable(),
+});
+
+const PAGE = 10_000;
+
+/** All rows of a partner's completed reveals up to a position of the log, in the log's order. */
+export const readUnitRows = async (db: DatabasePool, partnerId: string, upTo: bigint): Promise<UnitRow[]> => {
+  const rows: UnitRow[] = [];
+  for (;;) {
+    const after = rows.at(-1)?.position ?? -1n;
+    const page = await db.any(sql.type(unitRow)`
+      select reveal_id, tracker_id, key_id, user_id, completed_at, units, position::text as cursor, ledger_number
+      from read.reveal_unit
+      where partner_id = ${partnerId} and position > ${String(after)}::bigint and ${until(upTo)}
+      order by position limit ${PAGE}`);
+    for (const { cursor, ...row } of page) rows.push({ ...row, position: BigInt(cursor) });
+    if (page.length < PAGE) return rows;
+  }
+};

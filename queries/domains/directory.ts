@@ -1,0 +1,65 @@
+import type pg from 'pg';
+import { isHostname } from '../../domain/domains/hostname.ts';
+import { createBriefCache } from '../../platform/brief-cache.ts';
+
+/** Finds out whom a host name collects for. */
+export interface DomainDirectory {
+  /** As `findActiveDomain`, a moment ago. */
+  trackerOf(hostname: string): string | null | Promise<string | null>;
+  /** To be called once a change of the name is in the read model. */
+  forget(hostname: string): void;
+}
+
+/** The tracker whose active domain a name is, in lower case; null: it is none's. One indexed read, or none. */
+export const findActiveDomain = async (pool: pg.Pool, hostname: string): Promise<string | null> => {
+  if (!isHostname(hostname)) return null;
+  const { rows } = await pool.query<{ tracker_id: string }>({
+    name: 'active_domain',
+    text: `select d.tracker_id from read.domain d
+           join read.tracker t on t.tracker_id = d.tracker_id and t.deleted_at is null
+           where d.hostname = $1 and d.status = 'active'`,
+    values: [hostname],
+  });
+  return rows[0]?.tracker_id ?? null;
+};
+
+/** The partner for which a host name in lower case is active; null: it is nobody's. */
+export const findDomainOwner = async (pool: pg.Pool, hostname: string): Promise<string | null> => {
+  if (!isHostname(hostname)) return null;
+  const { rows } = await pool.query<{ partner_id: string }>({
+    name: 'domain_owner',
+    text: `select partner_id from read.domain where hostname = $1 and status = 'active'`,
+    values: [hostname],
+  });
+  return rows[0]?.partner_id ?? null;
+};
+
+/**
+ * Whether a certificate may be fetched for a name in lower case: it is active, and among as many of its partner's, the
+ * longest active first, as the partner may have.
+ */
+export const mayHaveCertificate = async (pool: pg.Pool, hostname: string): Promise<boolean> => {
+  if (!isHostname(hostname)) return false;
+  const { rowCount } = await pool.query({
+    name: 'certificate_domain',
+    text: `select from read.domain d
+           join read.tracker t on t.tracker_id = d.tracker_id and t.deleted_at is null
+           join read.partner p on p.partner_id = d.partner_id
+           where d.hostname = $1 and d.status = 'active' and p.domains > (
+             select count(*) from read.domain o
+             where o.partner_id = d.partner_id and o.status = 'active'
+               and (o.activated_at, o.domain_id) < (d.activated_at, d.domain_id))`,
+    values: [hostname],
+  });
+  return rowCount === 1;
+};
+
+/** What is not found is not waited for: a name that was activated a moment ago has been pending for longer. */
+export const createDomainDirectory = (pool: pg.Pool): DomainDirectory => {
+  const domains = createBriefCache((hostname) => findActiveDomain(pool, hostname));
+  return {
+    // Most Hosts that are not the service's own are addresses: nothing to ask about.
+    trackerOf: (hostname) => (isHostname(hostname) ? domains.find(hostname) : null),
+    forget: domains.forget,
+  };
+};

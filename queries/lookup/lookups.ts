@@ -1,0 +1,91 @@
+import type pg from 'pg';
+import { DAY, utcDay } from '../../domain/kernel/time.ts';
+import type { WorkKind } from '../../domain/lookup/events.ts';
+import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
+import { RESULT_KEPT_DAYS, type SavedResult } from '../../domain/lookup/result.ts';
+
+/** What the read model knows of an address, and of one partner's latest reservation for it. */
+export interface LookupView {
+  readonly saved: SavedResult | null;
+  readonly reservation: null | {
+    readonly state: 'reserved' | 'submitted' | 'completed' | 'gave_up' | 'settled';
+    readonly kind: WorkKind;
+    readonly madeAt: string;
+    readonly endedAt: string | null;
+  };
+  /** The round under way, seen by those who have a reservation in it. */
+  readonly work: null | { readonly attempts: number; readonly nextAttemptAt: string };
+}
+
+const VIEW = `
+  select s.ip as saved_ip, s.match_type, s.network, s.company, s.sources, s.enriched_at, s.fresh_until,
+         s.needs_company_enrichment, r.state, r.kind, r.made_at, r.ended_at, w.attempts, w.next_attempt_at
+  from (select $1::text as ip) q
+  left join read.saved_lookup s on s.ip = q.ip
+    and (s.enriched_at >= ($3::date + 1)::timestamp at time zone 'UTC'
+         or exists (select from work.lookup_use u where u.ip = s.ip and u.asked_on > $3::date))
+  left join lateral (
+    select * from read.reservation o
+    where o.partner_id = $2 and o.ip = q.ip and (o.ended_at is null or o.ended_at >= $4::date::timestamp at time zone 'UTC')
+    order by o.made_at desc, o.reservation_id desc limit 1) r on true
+  left join read.enrichment_work w on w.ip = q.ip and r.state = 'submitted'`;
+
+/** What is kept at `now`, whatever is deleted yet. `ip` in canonical form; `now` in milliseconds. */
+export const readLookup = async (
+  pool: pg.Pool,
+  ip: string,
+  partnerId: string,
+  now: number,
+): Promise<LookupView> => {
+  const { rows } = await pool.query({
+    name: 'lookup_view',
+    text: VIEW,
+    values: [ip, partnerId, utcDay(now - RESULT_KEPT_DAYS * DAY), utcDay(now - INTAKE_KEPT_DAYS * DAY)],
+  });
+  const row = rows[0];
+  return {
+    saved: row.saved_ip === null ? null : toSavedResult(row),
+    reservation:
+      row.state === null
+        ? null
+        : {
+            state: row.state,
+            kind: row.kind,
+            madeAt: row.made_at.toISOString(),
+            endedAt: row.ended_at?.toISOString() ?? null,
+          },
+    work:
+      row.attempts === null
+        ? null
+        : { attempts: row.attempts, nextAttemptAt: row.next_attempt_at.toISOString() },
+  };
+};
+
+const toSavedResult = (row: pg.QueryResultRow): SavedResult => ({
+  ip: row.saved_ip,
+  match_type: row.match_type,
+  network: row.network,
+  company: row.company,
+  sources: row.sources,
+  enriched_at: row.enriched_at.toISOString(),
+  fresh_until: row.fresh_until.toISOString(),
+  needs_company_enrichment: row.needs_company_enrichment,
+});
+
+/** What is saved of an address, whoever asked for it. */
+export const readSaved = async (pool: pg.Pool, ip: string): Promise<SavedResult | null> => {
+  const { rows } = await pool.query('select *, ip as saved_ip from read.saved_lookup where ip = $1', [ip]);
+  return rows[0] ? toSavedResult(rows[0]) : null;
+};
+
+/** Enrichments under way, other than those of the addresses given: what the shared ceiling is held against. */
+export const countOutstanding = async (pool: pg.Pool, except: readonly string[]): Promise<number> => {
+  const { rows } = await pool.query({
+    name: 'count_outstanding',
+    // Found by their key, and not looked for at each of all the others.
+    text: `select ((select count(*) from read.enrichment_work)
+                 - (select count(*) from read.enrichment_work where ip = any ($1)))::int as n`,
+    values: [except],
+  });
+  return rows[0].n;
+};

@@ -1,0 +1,98 @@
+import { type DatabasePool, sql } from 'slonik';
+import { z } from 'zod';
+import type { ReceiptRow } from '../../domain/billing/audit-missing.ts';
+import { findUnexpired } from '../unexpired.ts';
+
+const revealRow = z.object({
+  reveal_id: z.string(),
+  session_id: z.string(),
+  tracker_id: z.string(),
+  partner_id: z.string(),
+  created_at: z.string(),
+  expires_at: z.string(),
+  completed_at: z.string().nullable(),
+  billable: z.boolean().nullable(),
+  result: z.record(z.string(), z.unknown()).nullable(),
+});
+export type RevealRow = z.output<typeof revealRow>;
+
+const readReveal = (db: DatabasePool, partnerId: string, revealId: string): Promise<RevealRow | null> =>
+  db.maybeOne(sql.type(revealRow)`
+    select reveal_id, session_id, tracker_id, partner_id, created_at, expires_at, completed_at, billable, result
+    from read.reveal where reveal_id = ${revealId} and partner_id = ${partnerId}`);
+
+const readExpiredAt = (db: DatabasePool, partnerId: string, revealId: string): Promise<string | null> =>
+  db.maybeOneFirst(sql.type(z.object({ expired_at: z.string() }))`
+    select expired_at from read.expired_reveal where reveal_id = ${revealId} and partner_id = ${partnerId}`);
+
+/** A receipt of the partner's that has not expired, or why there is none. `now` in milliseconds. */
+export const findReveal = async (
+  { db, caughtUp }: { readonly db: DatabasePool; readonly caughtUp: () => Promise<boolean> },
+  partnerId: string,
+  revealId: string,
+  now: number,
+): Promise<RevealRow | 'reveal_not_found' | 'reveal_expired'> => {
+  const reads = {
+    row: () => readReveal(db, partnerId, revealId),
+    expiredAt: () => readExpiredAt(db, partnerId, revealId),
+    caughtUp,
+  };
+  const found = await findUnexpired(reads, now);
+  return found === 'gone' ? 'reveal_expired' : found === 'unknown' ? 'reveal_not_found' : found;
+};
+
+const revealOfSession = z.object({
+  reveal_id: z.string(),
+  session_id: z.string(),
+  created_at: z.string(),
+  completed_at: z.string().nullable(),
+  billable: z.boolean().nullable(),
+  company: z.string().nullable(),
+});
+export type RevealOfSession = z.output<typeof revealOfSession>;
+
+/** What has been revealed of these sessions of the partner's, the oldest first. */
+export const listRevealsOf = (
+  db: DatabasePool,
+  partnerId: string,
+  sessionIds: readonly string[],
+): Promise<readonly RevealOfSession[]> =>
+  db.any(sql.type(revealOfSession)`
+    select reveal_id, session_id, created_at, completed_at, billable, result -> 'company' ->> 'name' as company
+    from read.reveal
+    where session_id = any(${sql.array([...sessionIds], 'uuid')}) and partner_id = ${partnerId}
+    order by created_at, reveal_id`);
+
+const receiptRow = z.object({
+  reveal_id: z.string(),
+  pending: z.boolean(),
+  expires_at: z.string(),
+  cursor: z.string(),
+});
+
+const PAGE = 10_000;
+const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
+
+/** Reads the ids of a partner's reveals that a sweep is deleting, or was when it was cut off. */
+export const readExpiringReveals = (db: DatabasePool, partnerId: string): Promise<readonly string[]> =>
+  db.anyFirst(sql.type(z.object({ id: z.string() }))`
+    select id from work.expiring where kind = 'reveals' and partner_id = ${partnerId}`);
+
+/** Reads all of a partner's reveals that have not been swept, by id. */
+export const readReceiptRows = async (
+  db: DatabasePool,
+  partnerId: string,
+): Promise<ReadonlyMap<string, ReceiptRow>> => {
+  const rows = new Map<string, ReceiptRow>();
+  for (let after = BEFORE_ALL; ; ) {
+    const page = await db.any(sql.type(receiptRow)`
+      select reveal_id, completed_at is null as pending, expires_at, last_position::text as cursor
+      from read.reveal where partner_id = ${partnerId} and reveal_id > ${after}::uuid
+      order by reveal_id limit ${PAGE}`);
+    for (const { cursor, ...row } of page) {
+      rows.set(row.reveal_id, { ...row, last_position: BigInt(cursor) });
+      after = row.reveal_id;
+    }
+    if (page.length < PAGE) return rows;
+  }
+};

@@ -1,0 +1,130 @@
+import { type DatabasePool, sql } from 'slonik';
+import { z } from 'zod';
+import { type SessionSecrets, sessionSecretsSchema } from '../../domain/sessions/events.ts';
+import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
+import type { SessionBody } from '../../read-api/sessions/schemas.ts';
+import { findUnexpired } from '../unexpired.ts';
+
+const sessionRow = z.object({
+  session_id: z.string(),
+  tracker_id: z.string(),
+  customer_reference: z.string().nullable(),
+  visitor_country: z.string().nullable(),
+  sealed: z.string(),
+  first_seen_at: z.string(),
+  last_seen_at: z.string(),
+  expires_at: z.string(),
+  /** bigint as text. */
+  position: z.string(),
+});
+export type SessionRow = z.output<typeof sessionRow>;
+
+const COLUMNS = sql.fragment`
+  s.session_id, s.tracker_id, t.customer_reference, s.visitor_country, s.sealed, s.first_seen_at, s.last_seen_at,
+  s.expires_at, s.position::text as position`;
+/** A session stays in its place though its tracker's row should be missing: the feed passes it once. */
+const FROM = sql.fragment`from read.session s left join read.tracker t on t.tracker_id = s.tracker_id`;
+
+export interface FeedQuery {
+  readonly partnerId: string;
+  /** Of this partner; null: all of them. */
+  readonly trackerId: string | null;
+  readonly after: bigint;
+  readonly limit: number;
+  readonly now: number;
+}
+
+/** The sessions after a place, oldest first, without those that have expired. */
+export const readFeed = (
+  db: DatabasePool,
+  { partnerId, trackerId, after, limit, now }: FeedQuery,
+): Promise<readonly SessionRow[]> => {
+  // One or the other alone: together they would keep the planner from either index.
+  const whose =
+    trackerId === null
+      ? sql.fragment`s.partner_id = ${partnerId}`
+      : sql.fragment`s.tracker_id = ${trackerId}`;
+  return db.any(sql.type(sessionRow)`
+    select ${COLUMNS} ${FROM}
+    where ${whose} and s.position > ${after.toString()}::bigint
+      and s.expires_at > ${new Date(now).toISOString()}::timestamptz
+    order by s.position limit ${limit}`);
+};
+
+/** The sessions before a place (null: the end), newest first, without those that have expired: what a person looks at. */
+export const readRecent = (
+  db: DatabasePool,
+  { partnerId, trackerId, before, limit, now }: Omit<FeedQuery, 'after'> & { readonly before: bigint | null },
+): Promise<readonly SessionRow[]> => {
+  const cursor =
+    before === null ? sql.fragment`true` : sql.fragment`s.position < ${before.toString()}::bigint`;
+  // Trackers' ids stand on public pages. Of another partner's tracker no row is read: to find none among them that is the
+  // partner's own would take longer the more there are.
+  const whose =
+    trackerId === null
+      ? sql.fragment`s.partner_id = ${partnerId}`
+      : sql.fragment`s.tracker_id = ${trackerId} and exists (
+          select from read.tracker own where own.tracker_id = ${trackerId} and own.partner_id = ${partnerId})`;
+  return db.any(sql.type(sessionRow)`
+    select ${COLUMNS} ${FROM}
+    where ${whose} and ${cursor} and s.expires_at > ${new Date(now).toISOString()}::timestamptz
+    order by s.position desc limit ${limit}`);
+};
+
+/** One session of the partner's, expired or not. */
+const readSession = (db: DatabasePool, partnerId: string, sessionId: string): Promise<SessionRow | null> =>
+  db.maybeOne(sql.type(sessionRow)`
+    select ${COLUMNS} ${FROM} where s.session_id = ${sessionId} and s.partner_id = ${partnerId}`);
+
+/** When a session of the partner's expired that is not kept any more; null: there was none. */
+const readExpiredAt = (db: DatabasePool, partnerId: string, sessionId: string): Promise<string | null> =>
+  db.maybeOneFirst(sql.type(z.object({ expired_at: z.string() }))`
+    select expired_at from read.expired_session where session_id = ${sessionId} and partner_id = ${partnerId}`);
+
+/** A session of the partner's that has not expired, or why there is none. `now` in milliseconds. */
+export const findSession = async (
+  { db, caughtUp }: { readonly db: DatabasePool; readonly caughtUp: () => Promise<boolean> },
+  partnerId: string,
+  sessionId: string,
+  now: number,
+): Promise<SessionRow | 'session_not_found' | 'session_expired'> => {
+  const reads = {
+    row: () => readSession(db, partnerId, sessionId),
+    expiredAt: () => readExpiredAt(db, partnerId, sessionId),
+    caughtUp,
+  };
+  const found = await findUnexpired(reads, now);
+  return found === 'gone' ? 'session_expired' : found === 'unknown' ? 'session_not_found' : found;
+};
+
+/** Sessions as the API shows them, their labels unsealed. One whose labels were destroyed counts as expired: it is left out. */
+export const toSessionBodies = async (
+  rows: readonly SessionRow[],
+  dayKeys: DayKeys,
+): Promise<SessionBody[]> => {
+  const secrets = await openSecrets(rows, dayKeys);
+  return rows.flatMap((row, index) => {
+    const custom = secrets[index]?.custom;
+    if (custom === undefined) return [];
+    const { sealed: _, position: __, session_id, tracker_id, customer_reference, ...rest } = row;
+    return [{ session_id, tracker_id, customer_reference, custom, ...rest }];
+  });
+};
+
+/**
+ * What is sealed of each session. null: the key of its day was destroyed, by age, or before by a clock that was ahead.
+ */
+export const openSecrets = async (
+  rows: readonly Pick<SessionRow, 'session_id' | 'first_seen_at' | 'sealed'>[],
+  dayKeys: DayKeys,
+): Promise<(SessionSecrets | null)[]> => {
+  const days = [...new Set(rows.map(dayOf))];
+  const keys = new Map(await Promise.all(days.map(async (day) => [day, await dayKeys.of(day)] as const)));
+  return rows.map((row) => {
+    const key = keys.get(dayOf(row));
+    const plain = key && tryToOpen(key, Buffer.from(row.sealed, 'base64'), row.session_id);
+    return plain ? sessionSecretsSchema.parse(JSON.parse(plain.toString('utf8'))) : null;
+  });
+};
+
+const dayOf = ({ first_seen_at }: Pick<SessionRow, 'first_seen_at'>): string => first_seen_at.slice(0, 10);

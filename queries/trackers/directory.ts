@@ -1,0 +1,70 @@
+import type pg from 'pg';
+import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
+import { BackendTimeout } from '../../http/failures.ts';
+import { createBriefCache } from '../../platform/brief-cache.ts';
+
+/** A tracker as a pixel meets it. */
+export interface ListedTracker {
+  readonly tracker_id: string;
+  readonly partner_id: string;
+  readonly origins: readonly string[];
+  readonly customer_reference: string | null;
+  readonly disabled: boolean;
+  readonly deleted: boolean;
+}
+
+/** Finds trackers by their public id; deleted ones too. */
+export interface TrackerDirectory {
+  /** `id` in lower case. null: there is none. @throws BackendTimeout when the read models are too far behind to say so */
+  find(id: string): ListedTracker | null | Promise<ListedTracker | null>;
+  /** Whether a page of this origin is one of the tracker's. */
+  allows(tracker: ListedTracker, origin: string): boolean;
+  /** Whether a page of this origin is one of any enabled tracker's. */
+  anyAllows(origin: string): boolean | Promise<boolean>;
+  /** To be called once a change of the tracker is in the read model. */
+  forget(id: string): void;
+}
+
+export interface TrackerDirectoryDeps {
+  readonly pool: pg.Pool;
+  /** Waits until the read models have all that the store has now; false after the time limit. */
+  readonly caughtUp: () => Promise<boolean>;
+}
+
+export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps): TrackerDirectory => {
+  const readTracker = async (id: string): Promise<ListedTracker | null> => {
+    const { rows } = await pool.query<ListedTracker>({
+      name: 'listed_tracker',
+      text: `select tracker_id, partner_id, origins, customer_reference,
+                    disabled_at is not null as disabled, deleted_at is not null as deleted
+             from read.tracker where tracker_id = $1`,
+      values: [id],
+    });
+    return rows[0] ?? null;
+  };
+
+  const trackers = createBriefCache(async (id) => {
+    const found = await readTracker(id);
+    if (found !== null) return found;
+    if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
+    return readTracker(id);
+  });
+
+  const pages = createBriefCache(async (origin) => {
+    const { rows } = await pool.query<{ known: boolean }>({
+      name: 'known_origin',
+      text: `select exists (select from read.tracker
+                            where origins && $1 and disabled_at is null and deleted_at is null) as known`,
+      values: [originsMatching(origin)],
+    });
+    return rows[0]?.known ?? false;
+  });
+
+  return {
+    find: trackers.find,
+    allows: ({ origins }, origin) => originMatches(origins, origin),
+    // Anything else would fill the cache: a header has up to 16 KiB.
+    anyAllows: (origin) => isOrigin(origin) && pages.find(origin),
+    forget: trackers.forget,
+  };
+};

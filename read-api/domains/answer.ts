@@ -1,0 +1,63 @@
+import { MANAGEMENT_BODY_LIMIT } from '../../http/params.ts';
+import type { Answer, ApiRequest, Route } from '../../http/route.ts';
+import { snippetOf } from '../snippet.ts';
+import type { DomainBody } from './schemas.ts';
+
+/** What all routes under /v1/trackers/{tracker_id}/domains share. */
+export const DOMAIN_ROUTE = {
+  access: 'key',
+  bodyLimit: MANAGEMENT_BODY_LIMIT,
+} as const satisfies Partial<Route>;
+
+/** A domain, from the stream that it stands on or from the read model. */
+export interface ShownDomain {
+  readonly domain_id: string;
+  readonly tracker_id: string;
+  readonly partner_id: string;
+  readonly hostname: string;
+  readonly status: DomainBody['status'];
+  readonly created_at: string;
+  readonly activated_at: string | null;
+  readonly last_error: string | null;
+}
+
+/** The token that a name's TXT record holds where it is a partner's. */
+export type TokenOf = (hostname: string, partnerId: string) => string;
+
+export interface DomainSetup {
+  /** What domains must point at. */
+  readonly serviceHost: string;
+  readonly tokenOf: TokenOf;
+  /** Whether the CNAME alone does not make it active. */
+  readonly needsProof: boolean;
+}
+
+/** The TXT record that shows that a name is a partner's. */
+export const verificationOf = (hostname: string, partnerId: string, tokenOf: TokenOf) =>
+  ({ type: 'TXT', name: `_doorplate.${hostname}`, value: tokenOf(hostname, partnerId) }) as const;
+
+/** A domain as the API shows it. */
+export const domainFields = (
+  domain: ShownDomain,
+  checked_at: string | null,
+  { serviceHost, tokenOf, needsProof }: DomainSetup,
+): Omit<DomainBody, 'request_id'> => ({
+  id: domain.domain_id,
+  tracker_id: domain.tracker_id,
+  hostname: domain.hostname,
+  cname_target: serviceHost,
+  verification: needsProof ? verificationOf(domain.hostname, domain.partner_id, tokenOf) : null,
+  status: domain.status,
+  created_at: domain.created_at,
+  activated_at: domain.activated_at,
+  checked_at,
+  last_error: domain.last_error,
+  // TLS for it is the edge's, so it is https whatever the service itself is.
+  snippet: domain.status === 'active' ? snippetOf(`https://${domain.hostname}`, domain.tracker_id) : null,
+});
+
+export const domainAnswer = (
+  request: ApiRequest,
+  status: 200 | 201,
+  fields: Omit<DomainBody, 'request_id'>,
+): Answer => ({ status, body: JSON.stringify({ ...fields, request_id: request.id }) });

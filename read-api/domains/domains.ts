@@ -1,0 +1,67 @@
+import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
+import { uuidParam } from '../../http/params.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import { type DomainReads, type DomainRow, findDomain, listDomains } from '../../queries/domains/domains.ts';
+import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
+import { DOMAIN_ROUTE, domainAnswer, domainFields, type TokenOf } from './answer.ts';
+import { getDomainOperation, listDomainsOperation } from './operations.ts';
+
+export interface DomainReadDeps extends DomainReads {
+  readonly trackers: Pick<TrackerDirectory, 'find'>;
+  readonly serviceHost: string;
+  /** The token of a partner for a name. */
+  readonly tokenOf: TokenOf;
+}
+
+/** GET of one tracker's domains, and of one of them. */
+export const domainReadRoutes = (deps: DomainReadDeps): Route[] => [
+  {
+    ...DOMAIN_ROUTE,
+    method: 'GET',
+    path: '/v1/trackers/:tracker_id/domains',
+    body: 'none',
+    operation: listDomainsOperation,
+    handle: (request) => list(deps, request),
+  },
+  {
+    ...DOMAIN_ROUTE,
+    method: 'GET',
+    path: '/v1/trackers/:tracker_id/domains/:domain_id',
+    body: 'none',
+    operation: getDomainOperation,
+    handle: (request) => get(deps, request),
+  },
+];
+
+const list = async (deps: DomainReadDeps, request: ApiRequest): Promise<Answer> => {
+  const tracker = await trackerOf(deps, request);
+  if (typeof tracker === 'string') return refusal(request, tracker);
+  const rows = await listDomains(deps.db, tracker.tracker_id);
+  const domains = rows.map((row) => fields(row, deps));
+  return { status: 200, body: JSON.stringify({ domains, request_id: request.id }) };
+};
+
+const get = async (deps: DomainReadDeps, request: ApiRequest): Promise<Answer> => {
+  const tracker = await trackerOf(deps, request);
+  if (typeof tracker === 'string') return refusal(request, tracker);
+  const domainId = uuidParam(request, 'domain_id');
+  const row = domainId && (await findDomain(deps, tracker.tracker_id, domainId));
+  return row ? domainAnswer(request, 200, fields(row, deps)) : refusal(request, 'domain_not_found');
+};
+
+const fields = (row: DomainRow, deps: DomainReadDeps) =>
+  domainFields(row, row.checked_at, { ...deps, needsProof: row.needs_proof });
+
+/** The path's tracker, or why it shows no domains. */
+const trackerOf = async (
+  { trackers }: DomainReadDeps,
+  request: ApiRequest,
+): Promise<{ readonly tracker_id: string } | ErrorCode> => {
+  if (request.query !== '') return 'invalid_query';
+  const trackerId = uuidParam(request, 'tracker_id');
+  if (trackerId === null) return 'invalid_tracker';
+  const tracker = await trackers.find(trackerId);
+  const { partner_id } = request.key as CallingKey;
+  if (tracker === null || tracker.partner_id !== partner_id) return 'tracker_not_found';
+  return tracker.deleted ? 'tracker_deleted' : tracker;
+};

@@ -1,0 +1,107 @@
+import type { SavedResult } from '../../domain/lookup/result.ts';
+import { isStale } from '../../domain/lookup/result.ts';
+import type { Outcome } from '../../domain/usage/events.ts';
+import type { Answer, ApiRequest } from '../../http/route.ts';
+import { POLL_SECONDS } from '../polling.ts';
+import type { RefreshError, RefreshStatus } from './schemas.ts';
+
+/** An answer to a lookup, with what it counts as in usage. */
+export interface LookupAnswer extends Answer {
+  readonly outcome: Outcome;
+  readonly cacheHit: boolean;
+  /** What must have happened before the answer is sent, besides its being counted. */
+  readonly ready?: Promise<unknown>;
+}
+
+export interface Refresh {
+  readonly status: RefreshStatus;
+  readonly error: RefreshError;
+  /** Sent as Retry-After when pending or deferred. */
+  readonly retryAfterSeconds?: number;
+}
+
+export const NOT_NEEDED: Refresh = { status: 'not_needed', error: null };
+export const REFRESH_PENDING: Refresh = { status: 'pending', error: null, retryAfterSeconds: POLL_SECONDS };
+
+const CACHEABLE = { 'cache-control': 'private, max-age=60' } as const;
+
+/** The fields of a Lookup body that are the same for every caller and request. */
+export const lookupFragment = (saved: SavedResult, refresh: Refresh, at: number): string =>
+  JSON.stringify({
+    matched_ip: saved.ip,
+    status: 'complete',
+    match_type: saved.match_type,
+    company_found: saved.match_type === 'company',
+    enriched_at: saved.enriched_at,
+    stale: isStale(saved, at),
+    fresh_until: saved.fresh_until,
+    refresh_status: refresh.status,
+    refresh_error: refresh.error,
+    network: saved.network,
+    company: saved.company,
+  }).slice(1, -1);
+
+/** 200 from a fragment. `ip` as the caller spelled it. */
+export const lookupAnswer = (
+  request: ApiRequest,
+  ip: string,
+  fragment: string,
+  matchType: SavedResult['match_type'],
+  refresh: Refresh,
+): LookupAnswer => ({
+  status: 200,
+  body: `{"ip":${JSON.stringify(ip)},${fragment},"request_id":"${request.id}"}`,
+  headers:
+    refresh.status === 'not_needed'
+      ? CACHEABLE
+      : refresh.retryAfterSeconds === undefined
+        ? {}
+        : { 'retry-after': String(refresh.retryAfterSeconds) },
+  outcome: matchType,
+  cacheHit: true,
+});
+
+export interface PendingLookup {
+  readonly lookupIp: string;
+  readonly submittedAt: string;
+  /** Attempts that failed so far. */
+  readonly attempts: number;
+  readonly nextAttemptAt: string | null;
+  /** Whether this very request reserved the work. */
+  readonly enqueued: boolean;
+}
+
+/** 202, for work under way (contract, Lookup 1). */
+export const pendingAnswer = (request: ApiRequest, ip: string, pending: PendingLookup): LookupAnswer => {
+  const { lookupIp, submittedAt, attempts, nextAttemptAt, enqueued } = pending;
+  const status_url = `/v1/lookup?ip=${encodeURIComponent(lookupIp)}`;
+  const status = attempts === 0 ? 'pending' : 'retrying';
+  const fields = JSON.stringify({
+    ip,
+    lookup_ip: lookupIp,
+    status,
+    company_found: null,
+    company: null,
+    submitted_at: submittedAt,
+    attempts,
+    next_retry_at: attempts === 0 ? null : nextAttemptAt,
+    last_error: attempts === 0 ? null : 'lookup_failed',
+    status_url,
+    poll_after_seconds: POLL_SECONDS,
+  }).slice(0, -1);
+  return {
+    status: 202,
+    body: `${fields},"request_id":"${request.id}"}`,
+    headers: { location: status_url, 'retry-after': String(POLL_SECONDS) },
+    outcome: enqueued ? 'enqueued' : status,
+    cacheHit: false,
+  };
+};
+
+/** What an answer to a lookup counts as (contract, Lookup 9). */
+export const outcomeOf = (answer: Answer | LookupAnswer): { outcome: Outcome; cacheHit: boolean } => {
+  if ('outcome' in answer) return answer;
+  if (answer.status === 429) return { outcome: 'rate_limited', cacheHit: false };
+  const invalid = answer.status === 400 || answer.status === 413 || answer.status === 415;
+  return { outcome: invalid ? 'invalid_request' : 'error', cacheHit: false };
+};

@@ -1,0 +1,45 @@
+import type { Outcome } from '../../domain/usage/events.ts';
+import { refusal } from '../../http/error-catalog.ts';
+import type { Answer, ApiRequest, Route } from '../../http/route.ts';
+import type { CluesOf } from '../../http/schemas/company-signals.ts';
+import { outcomeOf } from './answer.ts';
+import { withClues } from './with-clues.ts';
+
+export type CountLookup = (lookup: {
+  readonly keyId: string;
+  readonly outcome: Outcome;
+  readonly cacheHit: boolean;
+  readonly durationMs: number;
+}) => Promise<void>;
+
+/**
+ * Counts every answer to an authenticated lookup durably before it is sent (contract, Lookup 9), and waits for
+ * `ready`; gives those of enabled keys their clues.
+ */
+export const countingAnswers = (count: CountLookup, cluesOf: CluesOf): NonNullable<Route['answered']> => {
+  const counted = counting(count);
+  return (request, answer) =>
+    request.key?.company_signals
+      ? withClues(request, answer, counted(request, answer), cluesOf)
+      : counted(request, answer);
+};
+
+const counting =
+  (count: CountLookup) =>
+  async (request: ApiRequest, answer: Answer): Promise<Answer> => {
+    if (request.key === null) return answer;
+    const durationMs = performance.now() - request.startedAt;
+    try {
+      const counted = count({ keyId: request.key.key_id, ...pick(answer), durationMs });
+      if ('ready' in answer) await Promise.all([counted, answer.ready]);
+      else await counted;
+      return answer;
+    } catch {
+      return refusal(request, 'usage_unavailable');
+    }
+  };
+
+const pick = (answer: Answer) => {
+  const { outcome, cacheHit } = outcomeOf(answer);
+  return { outcome, cacheHit };
+};

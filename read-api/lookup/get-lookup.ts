@@ -1,0 +1,214 @@
+import { LRUCache } from 'lru-cache';
+import type pg from 'pg';
+import { type PublicAddress, parsePublicAddress } from '../../domain/kernel/address.ts';
+import { HOUR } from '../../domain/kernel/time.ts';
+import { isStale, type SavedResult } from '../../domain/lookup/result.ts';
+import { refusal } from '../../http/error-catalog.ts';
+import { BackendTimeout } from '../../http/failures.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { CluesOf } from '../../http/schemas/company-signals.ts';
+import type { LookupUses } from '../../processors/lookup/lookup-uses.ts';
+import { type LookupView, readLookup } from '../../queries/lookup/lookups.ts';
+import { POLL_SECONDS } from '../polling.ts';
+import {
+  lookupAnswer,
+  lookupFragment,
+  NOT_NEEDED,
+  pendingAnswer,
+  REFRESH_PENDING,
+  type Refresh,
+} from './answer.ts';
+import { type CountLookup, countingAnswers } from './counting.ts';
+import { getLookupOperation } from './operations.ts';
+
+export interface GetLookupDeps {
+  readonly pool: pg.Pool;
+  readonly count: CountLookup;
+  readonly cluesOf: CluesOf;
+  readonly fresh: FreshLookups;
+  readonly inFlight: InFlight;
+  /** Waits until the read models have all that the store has now; false after the time limit. */
+  readonly caughtUp: () => Promise<boolean>;
+  /** The same for a poll of what is known already, which makes no read model hurry. */
+  readonly hasCaughtUp: (withinMs: number) => Promise<boolean>;
+}
+
+/**
+ * Fresh results that need no more work: what no command can change until `fresh_until`, with nothing of a
+ * partner's own in it (architecture, rule 12). By the caller's spelling, so that a hit parses nothing.
+ */
+export interface FreshLookups {
+  answer(request: ApiRequest, ip: string): Answer | null;
+  /** To be called with each saved result that is shown. */
+  keep(ip: string, saved: SavedResult, at: number): void;
+}
+
+const CACHED = 10_000;
+/** The times of a saved result are cut to days one day; an answer kept for longer would still show them in full. */
+const CACHED_MS = HOUR;
+/** A poll waits so long for the end of work that it finds unfinished, milliseconds. */
+const UNFINISHED_MS = 4_000;
+/** And where a saved result serves anyway. */
+const SAVED_MS = 1_000;
+
+export const createFreshLookups = ({ note }: Pick<LookupUses, 'note'>): FreshLookups => {
+  const entries = new LRUCache<
+    string,
+    { address: string; fragment: string; until: number; matchType: SavedResult['match_type'] }
+  >({ max: CACHED });
+  return {
+    answer: (request, ip) => {
+      const entry = entries.get(ip);
+      if (!entry || entry.until <= request.receivedAt) return null;
+      note(entry.address);
+      return lookupAnswer(request, ip, entry.fragment, entry.matchType, NOT_NEEDED);
+    },
+    keep: (ip, saved, at) => {
+      note(saved.ip);
+      if (saved.needs_company_enrichment || isStale(saved, at)) return;
+      entries.set(ip, {
+        address: saved.ip,
+        fragment: lookupFragment(saved, NOT_NEEDED, at),
+        until: Math.min(Date.parse(saved.fresh_until), at + CACHED_MS),
+        matchType: saved.match_type,
+      });
+    },
+  };
+};
+
+/** The distinct addresses being looked up in this process. */
+export interface InFlight {
+  /** null where the ceiling is reached; else what to call when the lookup has ended. */
+  enter(ip: string): (() => void) | null;
+}
+
+export const createInFlight = (ceiling: number): InFlight => {
+  const counts = new Map<string, number>();
+  return {
+    enter: (ip) => {
+      const before = counts.get(ip) ?? 0;
+      if (before === 0 && counts.size >= ceiling) return null;
+      counts.set(ip, before + 1);
+      return () => {
+        const left = (counts.get(ip) ?? 1) - 1;
+        if (left === 0) counts.delete(ip);
+        else counts.set(ip, left);
+      };
+    },
+  };
+};
+
+/** GET /v1/lookup: reads a saved result or polls a submission. Never starts work. */
+export const getLookupRoute = (deps: GetLookupDeps): Route => ({
+  method: 'GET',
+  path: '/v1/lookup',
+  access: 'key',
+  body: 'none',
+  bodyLimit: 1_024,
+  targetLimit: 512,
+  operation: getLookupOperation,
+  answered: countingAnswers(deps.count, deps.cluesOf),
+  handle: (request) => {
+    const text = ipOf(request.query);
+    if (text === null) return refusal(request, 'invalid_query');
+    const cached = deps.fresh.answer(request, text);
+    if (cached) return cached;
+    const ip = parsePublicAddress(text);
+    if (ip === null) return refusal(request, 'invalid_ip');
+    const leave = deps.inFlight.enter(ip);
+    if (leave === null) return refusal(request, 'lookup_capacity');
+    return read(deps, request, text, ip).finally(leave);
+  },
+});
+
+/** The only parameter's value; null unless there is exactly one `ip` and nothing else. */
+const ipOf = (query: string): string | null => {
+  if (query.startsWith('ip=') && !/[&%+]/.test(query)) return query.slice(3);
+  const entries = [...new URLSearchParams(query)];
+  const [entry] = entries;
+  return entries.length === 1 && entry?.[0] === 'ip' ? entry[1] : null;
+};
+
+const read = async (
+  deps: GetLookupDeps,
+  request: ApiRequest,
+  text: string,
+  ip: PublicAddress,
+): Promise<Answer> => {
+  const { partner_id } = request.key as CallingKey;
+  const readNow = () => readLookup(deps.pool, ip, partner_id, request.receivedAt);
+  let view = await readNow();
+  if (!isFinal(view, request.receivedAt)) {
+    await catchUp(deps, view);
+    view = await readNow();
+  }
+  if (view.saved) {
+    deps.fresh.keep(text, view.saved, request.receivedAt);
+    const refresh = refreshSeenBy(view, view.saved, request.receivedAt);
+    const fragment = lookupFragment(view.saved, refresh, request.receivedAt);
+    return lookupAnswer(request, text, fragment, view.saved.match_type, refresh);
+  }
+  return withoutSaved(request, text, ip, view);
+};
+
+/** Nothing that the log may hold by now changes it before it goes stale. */
+const isFinal = ({ saved }: LookupView, at: number): boolean =>
+  saved !== null && !saved.needs_company_enrichment && !isStale(saved, at);
+
+/**
+ * Waits for the store's head where the caller may know more than the read models, from a POST that was answered by any
+ * process: of a submission that they lack, or of the end of work that they show as unfinished.
+ * @throws BackendTimeout when a miss or unfinished work would be told that may be none
+ */
+const catchUp = async (
+  { caughtUp, hasCaughtUp }: GetLookupDeps,
+  { saved, reservation }: LookupView,
+): Promise<void> => {
+  // A saved result serves, stale or not, also while the store is away.
+  if (saved) await hasCaughtUp(SAVED_MS).catch(() => false);
+  else {
+    const isMiss = !reservation || reservation.state === 'reserved';
+    const isThere = await (isMiss ? caughtUp() : hasCaughtUp(UNFINISHED_MS));
+    if (!isThere) throw new BackendTimeout('the read models are behind');
+  }
+};
+
+const withoutSaved = (
+  request: ApiRequest,
+  text: string,
+  lookupIp: string,
+  { reservation, work }: LookupView,
+): Answer => {
+  if (!reservation || reservation.state === 'gave_up') return refusal(request, 'not_requested');
+  switch (reservation.state) {
+    case 'reserved':
+      return refusal(request, 'submission_unconfirmed', { retryAfter: POLL_SECONDS });
+    case 'submitted':
+      if (!work) return refusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
+      return pendingAnswer(request, text, {
+        lookupIp,
+        submittedAt: reservation.madeAt,
+        attempts: work.attempts,
+        nextAttemptAt: work.nextAttemptAt,
+        enqueued: false,
+      });
+    case 'completed':
+    case 'settled':
+      return refusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
+  }
+};
+
+/** What a GET shows of the refresh (contract, Lookup): it starts none, and is told of no refused admission. */
+const refreshSeenBy = ({ reservation, work }: LookupView, saved: SavedResult, at: number): Refresh => {
+  if (!saved.needs_company_enrichment && !isStale(saved, at)) return NOT_NEEDED;
+  if (work) return REFRESH_PENDING;
+  const unconfirmed = reservation?.state === 'reserved';
+  if (unconfirmed)
+    return { status: 'deferred', error: 'submission_unconfirmed', retryAfterSeconds: POLL_SECONDS };
+  const gaveUp =
+    reservation?.state === 'gave_up' &&
+    reservation.kind !== 'completion' &&
+    (reservation.endedAt ?? '') > saved.enriched_at;
+  if (gaveUp) return { status: 'deferred', error: 'lookup_failed', retryAfterSeconds: POLL_SECONDS };
+  return { status: 'not_requested', error: null };
+};

@@ -1,0 +1,59 @@
+import type { DatabasePool } from 'slonik';
+import type { CommandContext } from '../../commands/handle.ts';
+import type { CustomParameters } from '../../domain/sessions/events.ts';
+import { commandContext } from '../../http/command-context.ts';
+import { refusal } from '../../http/error-catalog.ts';
+import { uuidParam } from '../../http/params.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import { findReveal, type RevealRow } from '../../queries/reveals/reveals.ts';
+import { callOf, confirmed, type Receipt, receiptAnswer } from './answer.ts';
+import { getRevealOperation } from './operations.ts';
+
+export interface GetRevealDeps {
+  readonly db: DatabasePool;
+  /** Waits until the read models have all that the store has now, or a time limit is over. */
+  readonly caughtUp: () => Promise<boolean>;
+  /** Completes a pending reveal where its result is there (architecture, rule 14); null: it is gone. */
+  readonly complete: (revealId: string, context: CommandContext) => Promise<Receipt | null>;
+  readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
+  readonly countCall: (
+    request: ApiRequest,
+    trackerId: string,
+    call: { completed: boolean; company: boolean },
+  ) => Promise<void>;
+}
+
+/** GET /v1/reveals/{reveal_id}: the receipt, completed first if it can be. */
+export const getRevealRoute = (deps: GetRevealDeps): Route => ({
+  method: 'GET',
+  path: '/v1/reveals/:reveal_id',
+  access: 'key',
+  body: 'none',
+  bodyLimit: 0,
+  operation: getRevealOperation,
+  handle: (request) => confirmed(request, () => read(deps, request)),
+});
+
+const read = async (deps: GetRevealDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const revealId = uuidParam(request, 'reveal_id');
+  if (revealId === null) return refusal(request, 'reveal_not_found');
+  const { partner_id } = request.key as CallingKey;
+  const row = await findReveal(deps, partner_id, revealId, request.receivedAt);
+  if (typeof row === 'string') return refusal(request, row);
+  const kept = receiptOf(row);
+  const receipt = kept.completed ? kept : await deps.complete(revealId, commandContext(request));
+  if (receipt === null) return refusal(request, 'reveal_expired');
+  const [custom] = await Promise.all([
+    deps.customOf(partner_id, receipt.session_id),
+    deps.countCall(request, receipt.tracker_id, callOf(receipt)),
+  ]);
+  return receiptAnswer(request, receipt, custom);
+};
+
+const receiptOf = (row: RevealRow): Receipt => {
+  const { completed_at, billable, result } = row;
+  const completed =
+    completed_at !== null && result !== null ? { completed_at, billable: billable ?? false, result } : null;
+  return { ...row, completed };
+};

@@ -1,0 +1,107 @@
+import type { DatabasePool } from 'slonik';
+import { refusal } from '../../http/error-catalog.ts';
+import { asUuid, uuidParam } from '../../http/params.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { DayKeys } from '../../platform/day-keys.ts';
+import { findSession, readFeed, toSessionBodies } from '../../queries/sessions/sessions.ts';
+import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
+import type { Cursors } from '../cursor.ts';
+import { listSessionsOperation, previewSessionOperation } from './operations.ts';
+
+export interface SessionRouteDeps {
+  readonly db: DatabasePool;
+  readonly dayKeys: DayKeys;
+  readonly cursors: Cursors;
+  readonly trackers: Pick<TrackerDirectory, 'find'>;
+  /** Waits until the read models have all that the store has now, or a time limit is over. */
+  readonly caughtUp: () => Promise<boolean>;
+  /** Counts a successful call that concerned one tracker, durably. */
+  readonly countCall: (request: ApiRequest, trackerId: string) => Promise<void>;
+}
+
+const MOST = 100;
+const USUAL = 50;
+
+const common = { method: 'GET', access: 'key', body: 'none', bodyLimit: 0 } as const;
+
+/** GET /v1/sessions and GET /v1/sessions/{session_id}. */
+export const sessionRoutes = (deps: SessionRouteDeps): Route[] => [
+  {
+    ...common,
+    path: '/v1/sessions',
+    operation: listSessionsOperation,
+    handle: (request) => feed(deps, request),
+  },
+  {
+    ...common,
+    path: '/v1/sessions/:session_id',
+    operation: previewSessionOperation,
+    handle: (request) => preview(deps, request),
+  },
+];
+
+/** Oldest first by creation, so that polling with the last cursor misses nothing and repeats nothing. */
+const feed = async (deps: SessionRouteDeps, request: ApiRequest): Promise<Answer> => {
+  const { db, dayKeys, cursors, trackers } = deps;
+  const asked = parseQuery(request.query);
+  if (asked === null) return refusal(request, 'invalid_query');
+  const partnerId = (request.key as CallingKey).partner_id;
+  const trackerId = asked.tracker_id === undefined ? null : asUuid(asked.tracker_id);
+  if (asked.tracker_id !== undefined && trackerId === null) return refusal(request, 'invalid_tracker');
+  const list = `sessions ${partnerId} ${trackerId ?? '*'}`;
+  const after = asked.cursor === undefined ? 0n : await cursors.resume(asked.cursor, list);
+  if (after === null) return refusal(request, 'invalid_cursor');
+  if (trackerId !== null && (await trackers.find(trackerId))?.partner_id !== partnerId) {
+    return refusal(request, 'tracker_not_found');
+  }
+
+  await deps.caughtUp();
+  const { limit } = asked;
+  const found = await readFeed(db, {
+    partnerId,
+    trackerId,
+    after,
+    limit: limit + 1,
+    now: request.receivedAt,
+  });
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  const body = {
+    sessions: await toSessionBodies(page, dayKeys),
+    next_cursor: await cursors.seal(last === undefined ? after : BigInt(last.position), list),
+    has_more: found.length > limit,
+    request_id: request.id,
+  };
+  if (trackerId !== null) await deps.countCall(request, trackerId);
+  return { status: 200, body: JSON.stringify(body) };
+};
+
+interface FeedParameters {
+  readonly tracker_id: string | undefined;
+  readonly cursor: string | undefined;
+  readonly limit: number;
+}
+
+/** null: a parameter that there is not, or one of them twice, or a limit out of range. */
+const parseQuery = (query: string): FeedParameters | null => {
+  const entries = [...new URLSearchParams(query)];
+  const { limit = String(USUAL), tracker_id, cursor, ...others } = Object.fromEntries(entries);
+  if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
+    return null;
+  }
+  if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > MOST) return null;
+  return { limit: Number(limit), tracker_id, cursor };
+};
+
+const preview = async (deps: SessionRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const sessionId = uuidParam(request, 'session_id');
+  if (sessionId === null) return refusal(request, 'session_not_found');
+  const partnerId = (request.key as CallingKey).partner_id;
+  const row = await findSession(deps, partnerId, sessionId, request.receivedAt);
+  if (typeof row === 'string') return refusal(request, row);
+  const [body] = await toSessionBodies([row], deps.dayKeys);
+  if (body === undefined) return refusal(request, 'session_expired');
+  await deps.countCall(request, row.tracker_id);
+  return { status: 200, body: JSON.stringify({ ...body, request_id: request.id }) };
+};

@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
+import type { ServedHosts } from '../../http/own-host.ts';
+import { asUuid } from '../../http/params.ts';
+import type { Answer, ApiRequest, Route } from '../../http/route.ts';
+import { staticAnswers } from '../../http/static-route.ts';
+import type { ListedTracker, TrackerDirectory } from '../../queries/trackers/directory.ts';
+import { pixelOperation } from './pixel-operation.ts';
+
+/** Built from `pixel/*.ts` and committed. */
+const SCRIPT = new URL('../../pixel/dist/a.js', import.meta.url);
+/** Short: what is mended in the script is on every page soon after. */
+const FRESH_SECONDS = 300;
+
+/**
+ * GET /tracking/a.js: the pixel, the same for every tracker that there is, disabled ones included: collecting is what a
+ * disabled one does not do, and its page's cache should not be what finds out.
+ */
+export const pixelRoute = (
+  trackers: Pick<TrackerDirectory, 'find' | 'allows'>,
+  collectsOn: ServedHosts['collectsOn'],
+): Route => {
+  const script = staticAnswers(
+    {
+      body: readFileSync(SCRIPT),
+      headers: {
+        'content-type': 'text/javascript; charset=utf-8',
+        'cross-origin-resource-policy': 'cross-origin',
+        'x-content-type-options': 'nosniff',
+      },
+    },
+    FRESH_SECONDS,
+  );
+  return {
+    method: 'GET',
+    path: '/tracking/a.js',
+    access: 'public',
+    body: 'none',
+    bodyLimit: 0,
+    operation: pixelOperation,
+    handle: async (request) => {
+      const given = trackerIdOf(request.query);
+      if (given === null) return refused(request, 'invalid_query');
+      const id = asUuid(given);
+      if (id === null) return refused(request, 'invalid_tracker');
+      const tracker = await trackers.find(id);
+      if (tracker === null) return refused(request, 'tracker_not_found');
+      if (tracker.deleted) return refused(request, 'tracker_deleted');
+      // Where it would not be heard it is not served either.
+      if (!(await collectsOn(request.header('host') ?? '', id)))
+        return refused(request, 'untrusted_collector');
+      return sharedWith(request, tracker, trackers, script(request));
+    },
+  };
+};
+
+/** The only parameter's value; null unless there is exactly one `tracker_id` and nothing else. */
+const trackerIdOf = (query: string): string | null => {
+  const [entry, ...more] = new URLSearchParams(query);
+  return entry?.[0] === 'tracker_id' && more.length === 0 ? entry[1] : null;
+};
+
+/** A 404 or a 410 may be kept by a cache for as long as it likes (RFC 9111 section 4.2.2), unless it is told. */
+const refused = (request: ApiRequest, code: ErrorCode): Answer =>
+  refusal(request, code, { headers: { 'cache-control': 'no-store' } });
+
+/** A page that pins the script to a digest has to be let read it: the tracker's own pages may. */
+const sharedWith = (
+  request: ApiRequest,
+  tracker: ListedTracker,
+  { allows }: Pick<TrackerDirectory, 'allows'>,
+  answer: Answer,
+): Answer => {
+  const origin = request.header('origin');
+  const named = origin !== undefined && allows(tracker, origin);
+  return {
+    ...answer,
+    headers: {
+      ...answer.headers,
+      vary: 'accept-encoding, origin',
+      ...(named ? { 'access-control-allow-origin': origin } : {}),
+    },
+  };
+};

@@ -1,0 +1,71 @@
+import { type DatabasePool, sql } from 'slonik';
+import { z } from 'zod';
+import { isoTime, utcDay } from '../../domain/kernel/time.ts';
+import { HELD_AFTER } from '../../domain/webhooks/events.ts';
+import { NO_DELIVERIES } from './answer.ts';
+import { DELIVERIES_KEPT_MS } from './delivery-rows.ts';
+import { deliveryState } from './delivery-schemas.ts';
+import type { DeliveryTotals } from './schemas.ts';
+
+const totalRow = z.object({ webhook_id: z.string(), state: deliveryState, deliveries: z.number() });
+
+/**
+ * How many deliveries of the last 90 UTC days these endpoints have in each state: sums of counts, and of rows only what
+ * has expired and is not swept yet. `now` in milliseconds.
+ */
+export const countDeliveries = async (
+  db: DatabasePool,
+  webhookIds: readonly string[],
+  now: number,
+): Promise<ReadonlyMap<string, DeliveryTotals>> => {
+  const ids = sql.fragment`any (${sql.array(webhookIds, 'uuid')})`;
+  const oldest = utcDay(now - DELIVERIES_KEPT_MS);
+  const notSwept = sql.fragment`
+    from read.webhook_delivery
+    where payload_expires_at <= ${isoTime(now)}::timestamptz and state <> 'expired' and webhook_id = ${ids}
+      and created_at >= ${oldest}::date::timestamp at time zone 'UTC'
+    group by webhook_id`;
+  const rows = await db.any(sql.type(totalRow)`
+    select n.webhook_id,
+           case when n.state = 'pending' and h.deleted_at is not null then 'cancelled' else n.state end as state,
+           sum(n.deliveries)::bigint as deliveries
+    from (select webhook_id, state, deliveries from read.webhook_total
+          where webhook_id = ${ids} and day >= ${oldest}::date
+          union all
+          select webhook_id, state, -count(*) ${notSwept}, state
+          union all
+          select webhook_id, 'expired', count(*) ${notSwept}) n
+    left join read.webhook_health h on h.webhook_id = n.webhook_id
+    group by 1, 2`);
+  const totals = new Map<string, DeliveryTotals>();
+  for (const { webhook_id, state, deliveries } of rows) {
+    totals.set(webhook_id, { ...(totals.get(webhook_id) ?? NO_DELIVERIES), [state]: deliveries });
+  }
+  return totals;
+};
+
+const dueRow = z.object({ due: z.number(), oldest_due_at: z.string().nullable() });
+
+/** Of one endpoint no more are counted: a backlog of millions must not be read to say that it is there. */
+const MOST_COUNTED = 10_000;
+
+/**
+ * A partner's deliveries that are due, those apart that a pause or a breaker holds back; at most 10,000 of each endpoint.
+ * `now` in milliseconds.
+ */
+export const countDue = (
+  db: DatabasePool,
+  partnerId: string,
+  now: number,
+): Promise<z.output<typeof dueRow>> =>
+  db.one(sql.type(dueRow)`
+    select coalesce(sum(n.due), 0)::int as due, min(n.oldest) as oldest_due_at
+    from read.webhook_health h
+    cross join lateral (
+      select count(*) as due, min(d.next_attempt_at) as oldest
+      from (select next_attempt_at from read.webhook_delivery
+            where webhook_id = h.webhook_id and state = 'pending' and next_attempt_at <= ${isoTime(now)}::timestamptz
+              and payload_expires_at > ${isoTime(now)}::timestamptz
+            order by next_attempt_at limit ${MOST_COUNTED}) d) n
+    where h.partner_id = ${partnerId} and h.pending > 0 and h.paused_at is null and h.deleted_at is null
+      and h.failures_in_row < ${HELD_AFTER}`);

@@ -1,0 +1,117 @@
+import { refusal } from '../../http/error-catalog.ts';
+import { uuidParam } from '../../http/params.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import { findEndpoint } from '../../queries/webhooks/endpoints.ts';
+import type { BodyOf } from '../../queries/webhooks/payloads.ts';
+import type { Cursors } from '../cursor.ts';
+import { WEBHOOK_ROUTE } from './answer.ts';
+import { deliveryAnswer, deliveryFields } from './delivery-answer.ts';
+import { getDeliveryOperation, listDeliveriesOperation } from './delivery-operations.ts';
+import { type DeliveryReads, type DeliveryRow, findDelivery, listDeliveries } from './delivery-rows.ts';
+import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
+
+export interface DeliveryReadDeps extends DeliveryReads {
+  readonly cursors: Cursors;
+  readonly bodyOf: BodyOf;
+}
+
+/** Spec, Limits. */
+const PAGE = 50;
+
+/** GET /v1/webhooks/{webhook_id}/deliveries and GET …/deliveries/{delivery_id}. */
+export const deliveryReadRoutes = (deps: DeliveryReadDeps): Route[] => [
+  {
+    ...WEBHOOK_ROUTE,
+    method: 'GET',
+    path: '/v1/webhooks/:webhook_id/deliveries',
+    body: 'none',
+    operation: listDeliveriesOperation,
+    handle: (request) => history(deps, request),
+  },
+  {
+    ...WEBHOOK_ROUTE,
+    method: 'GET',
+    path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id',
+    body: 'none',
+    operation: getDeliveryOperation,
+    handle: (request) => one(deps, request),
+  },
+];
+
+/** Newest first by their place in the log, so that what comes meanwhile moves nothing. */
+const history = async (deps: DeliveryReadDeps, request: ApiRequest): Promise<Answer> => {
+  const asked = parseQuery(request.query);
+  if (asked === null) return refusal(request, 'invalid_webhook_query');
+  const webhookId = uuidParam(request, 'webhook_id');
+  if (webhookId === null) return refusal(request, 'webhook_not_found');
+  const { partner_id } = request.key as CallingKey;
+  const list = `deliveries ${partner_id} ${webhookId} ${asked.status ?? '*'}`;
+  const before = asked.cursor === null ? null : await deps.cursors.open(asked.cursor, list);
+  if (asked.cursor !== null && before === null) return refusal(request, 'invalid_webhook_query');
+  const endpoint = await findEndpoint(deps, partner_id, webhookId, request.receivedAt);
+  if (endpoint === null) return refusal(request, 'webhook_not_found');
+
+  await deps.caughtUp();
+  const found = await listDeliveries(deps.db, {
+    webhookId,
+    deleted: endpoint.deleted_at !== null,
+    status: asked.status,
+    before,
+    limit: PAGE + 1,
+    now: request.receivedAt,
+  });
+  const page = found.slice(0, PAGE);
+  const last = page.at(-1);
+  const hasMore = found.length > PAGE;
+  const body = {
+    deliveries: page.map(deliveryFields),
+    has_more: hasMore,
+    next_cursor: hasMore && last ? await deps.cursors.seal(BigInt(last.position), list) : '',
+    request_id: request.id,
+  };
+  return { status: 200, body: JSON.stringify(body) };
+};
+
+interface HistoryParameters {
+  readonly cursor: string | null;
+  readonly status: DeliveryState | null;
+}
+
+/** null: a parameter that there is not, or one of them twice, or a state that there is not. */
+const parseQuery = (query: string): HistoryParameters | null => {
+  const entries = [...new URLSearchParams(query)];
+  const { cursor = null, status = null, ...others } = Object.fromEntries(entries);
+  if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
+    return null;
+  }
+  if (status === null) return { cursor, status };
+  const state = deliveryState.safeParse(status);
+  return state.success ? { cursor, status: state.data } : null;
+};
+
+const one = async (deps: DeliveryReadDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_webhook_query');
+  const webhookId = uuidParam(request, 'webhook_id');
+  if (webhookId === null) return refusal(request, 'webhook_not_found');
+  const deliveryId = uuidParam(request, 'delivery_id');
+  if (deliveryId === null) return refusal(request, 'webhook_delivery_not_found');
+  const { partner_id } = request.key as CallingKey;
+  const found = await findShownDelivery(deps, partner_id, webhookId, deliveryId, request.receivedAt);
+  if (typeof found === 'string') return refusal(request, found);
+  return deliveryAnswer(request, found, await deps.bodyOf(found.event_id));
+};
+
+/** A delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */
+export const findShownDelivery = async (
+  parts: DeliveryReads,
+  partnerId: string,
+  webhookId: string,
+  deliveryId: string,
+  now: number,
+): Promise<DeliveryRow | 'webhook_not_found' | 'webhook_delivery_not_found'> => {
+  const endpoint = await findEndpoint(parts, partnerId, webhookId, now);
+  if (endpoint === null) return 'webhook_not_found';
+  const deleted = endpoint.deleted_at !== null;
+  const row = await findDelivery(parts, { webhookId, deleted }, deliveryId, now);
+  return row ?? 'webhook_delivery_not_found';
+};

@@ -1,0 +1,121 @@
+import { type DatabasePool, sql } from 'slonik';
+import { z } from 'zod';
+import { DAY, isoTime } from '../../domain/kernel/time.ts';
+import { deliveredTypeSchema, deliveryErrorSchema } from '../../domain/webhooks/events.ts';
+import { BackendTimeout } from '../../http/failures.ts';
+import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
+
+/** Spec, Limits: metadata of a delivery are shown for so long. */
+export const DELIVERIES_KEPT_MS = 90 * DAY;
+
+const deliveryRow = z.object({
+  delivery_id: z.string(),
+  partner_id: z.string(),
+  webhook_id: z.string(),
+  event_id: z.string(),
+  type: deliveredTypeSchema,
+  state: deliveryState,
+  cycle: z.number(),
+  attempts: z.number(),
+  created_at: z.string(),
+  last_attempt_at: z.string().nullable(),
+  delivered_at: z.string().nullable(),
+  next_attempt_at: z.string().nullable(),
+  http_status: z.number().nullable(),
+  error: deliveryErrorSchema.nullable(),
+  /** bigint as text. */
+  position: z.string(),
+});
+export type DeliveryRow = z.output<typeof deliveryRow>;
+
+/** `state` as it is now: by the clock and by the endpoint, which change no row. */
+const columns = (now: string, cancelled: boolean) => sql.fragment`
+  delivery_id, partner_id, webhook_id, event_id, type, cycle, attempts, created_at, last_attempt_at, delivered_at,
+  next_attempt_at, http_status, error, position::text as position,
+  case when payload_expires_at <= ${now}::timestamptz then 'expired'
+       when state = 'pending' and ${cancelled} then 'cancelled' else state end as state`;
+
+export interface PageQuery {
+  readonly webhookId: string;
+  /** Whether the endpoint is deleted: what was pending is cancelled. */
+  readonly deleted: boolean;
+  /** null: all of them. */
+  readonly status: DeliveryState | null;
+  /** Those queued before this place of the log; null: from the newest on. */
+  readonly before: bigint | null;
+  readonly limit: number;
+  /** Milliseconds. */
+  readonly now: number;
+}
+
+/** States as rows have them. */
+const STORED = ['pending', 'delivered', 'failed', 'expired'] as const;
+const LAST = 2n ** 63n - 1n;
+
+/**
+ * The query of a page of an endpoint's history, newest first: a walk along the index of each state that it needs, which
+ * ends with the page. Besides, for `expired`, what is not swept yet.
+ */
+export const pageQuery = ({ webhookId, deleted, status, before, limit, now }: PageQuery) => {
+  const at = isoTime(now);
+  const from = sql.fragment`
+    select ${columns(at, deleted)} from read.webhook_delivery
+    where webhook_id = ${webhookId} and position < ${String(before ?? LAST)}::bigint
+      and created_at > ${isoTime(now - DELIVERIES_KEPT_MS)}::timestamptz`;
+  const end = sql.fragment`order by webhook_delivery.position desc limit ${limit}`;
+  const ofState = (state: string) => sql.fragment`(${from} and state = ${state} ${end})`;
+  const notExpired = (state: string) =>
+    sql.fragment`(${from} and state = ${state} and payload_expires_at > ${at}::timestamptz ${end})`;
+  const notSwept = sql.fragment`
+    (${from} and state <> 'expired' and payload_expires_at <= ${at}::timestamptz ${end})`;
+  const parts =
+    status === null
+      ? STORED.map(ofState)
+      : status === 'expired'
+        ? [ofState('expired'), notSwept]
+        : storedAs(status, deleted).map(notExpired);
+  if (parts.length === 0) return null;
+  return sql.fragment`
+    select * from (${sql.join(parts, sql.fragment` union all `)}) page
+    order by page.position::bigint desc limit ${limit}`;
+};
+
+/** The state of rows that are told as `status`; none: no row can be. */
+const storedAs = (status: Exclude<DeliveryState, 'expired'>, deleted: boolean): string[] => {
+  if (status === 'pending') return deleted ? [] : ['pending'];
+  if (status === 'cancelled') return deleted ? ['pending'] : [];
+  return [status];
+};
+
+/** A page of an endpoint's history. */
+export const listDeliveries = async (db: DatabasePool, query: PageQuery): Promise<readonly DeliveryRow[]> => {
+  const page = pageQuery(query);
+  return page === null ? [] : db.any(sql.type(deliveryRow)`${page}`);
+};
+
+export interface DeliveryReads {
+  readonly db: DatabasePool;
+  /** Waits until the read models have all that the store has now; false after the time limit. */
+  readonly caughtUp: () => Promise<boolean>;
+}
+
+/**
+ * One delivery of an endpoint's. `now` in milliseconds.
+ * @throws BackendTimeout rather than call unknown what may be there
+ */
+export const findDelivery = async (
+  { db, caughtUp }: DeliveryReads,
+  { webhookId, deleted }: { readonly webhookId: string; readonly deleted: boolean },
+  deliveryId: string,
+  now: number,
+): Promise<DeliveryRow | null> => {
+  const read = () =>
+    db.maybeOne(sql.type(deliveryRow)`
+      select ${columns(isoTime(now), deleted)} from read.webhook_delivery
+      where delivery_id = ${deliveryId} and webhook_id = ${webhookId}
+        and created_at > ${isoTime(now - DELIVERIES_KEPT_MS)}::timestamptz`);
+  const row = await read();
+  if (row !== null) return row;
+  if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
+  return read();
+};

@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import type { ClaimRefusal, DomainCommands, TrackerName } from '../../commands/domains/manage-domains.ts';
+import type { Position } from '../../event-store/port.ts';
+import { commandContext } from '../../http/command-context.ts';
+import { refusal } from '../../http/error-catalog.ts';
+import { uuidParam } from '../../http/params.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import {
+  DOMAIN_ROUTE,
+  domainAnswer,
+  domainFields,
+  type TokenOf,
+  verificationOf,
+} from '../../read-api/domains/answer.ts';
+import { createDomainOperation, deleteDomainOperation } from '../../read-api/domains/operations.ts';
+
+export interface DomainRouteDeps {
+  readonly commands: DomainCommands;
+  /** What domains must point at. */
+  readonly serviceHost: string;
+  /** The token of a partner for a name. */
+  readonly tokenOf: TokenOf;
+  /** Waits until the read models have all that the store has now, or a time limit is over. */
+  readonly caughtUp: () => Promise<boolean>;
+  /** Resolves when the read models have the position, or a short time is over. */
+  readonly projected: (position: Position | null) => Promise<unknown>;
+  /** Told of a name that was given up, once the read models know. */
+  readonly changed: (hostname: string) => void;
+  /** When somebody last looked where a domain points (ISO 8601). */
+  readonly checkedAt: (domainId: string) => Promise<string | null>;
+}
+
+/** POST and DELETE: all that changes a custom domain. */
+export const domainRoutes = (deps: DomainRouteDeps): Route[] => [
+  {
+    ...DOMAIN_ROUTE,
+    method: 'POST',
+    path: '/v1/trackers/:tracker_id/domains',
+    body: 'json',
+    operation: createDomainOperation,
+    handle: (request) => create(deps, request),
+  },
+  {
+    ...DOMAIN_ROUTE,
+    method: 'DELETE',
+    path: '/v1/trackers/:tracker_id/domains/:domain_id',
+    body: 'none',
+    operation: deleteDomainOperation,
+    handle: (request) => remove(deps, request),
+  },
+];
+
+/** What is no string is wrong in the field's own way (contract, Requests 7). */
+const shape = z.strictObject({ hostname: z.unknown().optional() });
+
+const create = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const body = shape.safeParse(request.body);
+  if (!body.success) return refusal(request, 'invalid_body');
+  const tracker = trackerOf(request);
+  if (tracker === null) return refusal(request, 'invalid_tracker');
+  const { hostname } = body.data;
+  if (typeof hostname !== 'string') return refusal(request, 'invalid_domain');
+  const claimed = await deps.commands.claim(tracker, hostname, commandContext(request));
+  if (!claimed.ok) return claimRefused(deps, request, claimed.refusal, hostname);
+  const { domain, needsProof, position } = claimed.value;
+  // So that the caller's next list, on whichever node, shows it; it stands whether or not that can be waited for.
+  // What is shown as active collects in every process: they all read the read model.
+  const shown = domain.status === 'active' ? deps.caughtUp() : deps.projected(position);
+  await shown.catch(() => undefined);
+  const checkedAt = await deps.checkedAt(domain.domain_id).catch(() => null);
+  // 201 for a repeat too: who did not get the first answer gets the same one.
+  return domainAnswer(request, 201, domainFields(domain, checkedAt, { ...deps, needsProof }));
+};
+
+const claimRefused = (
+  { tokenOf }: DomainRouteDeps,
+  request: ApiRequest,
+  code: ClaimRefusal,
+  hostname: string,
+): Answer => {
+  if (code !== 'domain_active_elsewhere') return refusal(request, code);
+  const { partner_id } = request.key as CallingKey;
+  const { name, value } = verificationOf(hostname, partner_id, tokenOf);
+  return refusal(request, 'domain_taken', {
+    message: `The host name is active for another account. If it is yours, make the TXT record ${name} with the value ${value}, and repeat the request.`,
+  });
+};
+
+const remove = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const tracker = trackerOf(request);
+  if (tracker === null) return refusal(request, 'invalid_tracker');
+  const id = uuidParam(request, 'domain_id');
+  if (id === null) return refusal(request, 'domain_not_found');
+  const released = await deps.commands.release(tracker, id, commandContext(request));
+  if (!released.ok) return refusal(request, released.refusal);
+  const { hostname, deleted_at, position } = released.value;
+  // null: another process has given the name up, once it saw that the place was freed.
+  const gone = position === null ? deps.caughtUp() : deps.projected(position);
+  await gone.catch(() => undefined);
+  deps.changed(hostname);
+  return { status: 200, body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }) };
+};
+
+const trackerOf = (request: ApiRequest): TrackerName | null => {
+  const tracker_id = uuidParam(request, 'tracker_id');
+  if (tracker_id === null) return null;
+  return { tracker_id, partner_id: (request.key as CallingKey).partner_id };
+};

@@ -1,0 +1,58 @@
+import type { CommandContext } from '../../commands/handle.ts';
+import type { NotRevealed, RevealRequest } from '../../commands/reveals/reveal-session.ts';
+import type { Result } from '../../domain/kernel/decider.ts';
+import type { CustomParameters } from '../../domain/sessions/events.ts';
+import { commandContext } from '../../http/command-context.ts';
+import { refusal } from '../../http/error-catalog.ts';
+import { uuidParam } from '../../http/params.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import { callOf, confirmed, type Receipt, receiptAnswer } from '../../read-api/reveals/answer.ts';
+import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
+
+export interface RevealRouteDeps {
+  readonly reveal: (request: RevealRequest, context: CommandContext) => Promise<Result<Receipt, NotRevealed>>;
+  /** The labels of a session of the partner's. */
+  readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
+  /** Counts a successful call that concerned one tracker, durably. */
+  readonly countCall: (
+    request: ApiRequest,
+    trackerId: string,
+    call: { completed: boolean; company: boolean },
+  ) => Promise<void>;
+}
+
+/** RFC 9562, version 4. */
+const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
+
+/** POST /v1/sessions/{session_id}/reveal: reveals the company behind a session, once for each Idempotency-Key. */
+export const revealRoute = (deps: RevealRouteDeps): Route => ({
+  method: 'POST',
+  path: '/v1/sessions/:session_id/reveal',
+  access: 'key',
+  body: 'optional',
+  bodyLimit: 1_024,
+  operation: revealSessionOperation,
+  handle: (request) => confirmed(request, () => reveal(deps, request)),
+});
+
+const reveal = async (deps: RevealRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const sessionId = uuidParam(request, 'session_id');
+  const key = request.header('idempotency-key') ?? '';
+  if (!UUID_V4.test(key)) return refusal(request, 'invalid_idempotency_key');
+  if (sessionId === null) return refusal(request, 'session_not_found');
+  const { partner_id, key_id } = request.key as CallingKey;
+  const { userId = null } = request;
+  const asker = { partnerId: partner_id, keyId: userId === null ? key_id : null, userId };
+  const result = await deps.reveal(
+    { ...asker, sessionId, idempotencyKey: key.toLowerCase() },
+    commandContext(request),
+  );
+  if (!result.ok) return refusal(request, result.refusal);
+  const receipt = result.value;
+  const [custom] = await Promise.all([
+    deps.customOf(partner_id, sessionId),
+    deps.countCall(request, receipt.tracker_id, callOf(receipt)),
+  ]);
+  return receiptAnswer(request, receipt, custom);
+};

@@ -1,0 +1,190 @@
+import type { CommandContext } from '../../commands/handle.ts';
+import type { Captured, CaptureVisit } from '../../commands/sessions/capture-visit.ts';
+import { OutcomeUnknown, WrongExpectedRevision } from '../../event-store/port.ts';
+import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
+import { TrackingUnavailable } from '../../http/failures.ts';
+import type { Answer, ApiRequest, Route } from '../../http/route.ts';
+import { captureVisitOperation } from '../../read-api/sessions/operations.ts';
+import { type Capture, corsHeaders, parseCapture, trackerNamedBy } from './capture-body.ts';
+import { withoutVisitor } from './crawlers.ts';
+
+/** A tracker as a pixel meets it. */
+interface CollectingTracker {
+  readonly partner_id: string;
+  readonly disabled: boolean;
+  readonly deleted: boolean;
+}
+
+type Verdict = null | { readonly retryMs: number };
+
+export interface CollectDeps<Tracker extends CollectingTracker> {
+  readonly trackers: {
+    find(id: string): Tracker | null | Promise<Tracker | null>;
+    allows(tracker: Tracker, origin: string): boolean;
+    anyAllows(origin: string): boolean | Promise<boolean>;
+  };
+  readonly capture: CaptureVisit;
+  /** Whether a Host is one that collects for the tracker. */
+  readonly collectsOn: (host: string, trackerId: string) => boolean | Promise<boolean>;
+  readonly visitorAddress: (request: ApiRequest) => string;
+  readonly countryOf: (ip: string) => string | null;
+  /** Spends the rate of a visitor's address; before anything is known of the request. */
+  readonly admitVisitor: (ip: string) => Verdict | Promise<Verdict>;
+  /** Spends the rates of the tracker, then of its partner and of all. */
+  readonly admitCapture: (tracker: Tracker) => Verdict | Promise<Verdict>;
+  /** Counts an accepted capture request durably. */
+  readonly countCapture: (trackerId: string) => Promise<void>;
+  readonly onCapture: (outcome: CaptureOutcome) => void;
+}
+
+export type CaptureOutcome = Exclude<Captured, 'full'> | 'prefetch' | 'crawler' | 'refused';
+
+const PATH = '/tracking/collect';
+/** Decisions, "Requests in general". */
+const BODY_LIMIT = 8_192;
+/** Browsers ask again after at most two hours, whatever they are told. */
+const PREFLIGHT_SECONDS = 7_200;
+
+/** POST /tracking/collect, and the preflight of those who send it as JSON. */
+export const collectRoutes = <Tracker extends CollectingTracker>(deps: CollectDeps<Tracker>): Route[] => [
+  {
+    method: 'POST',
+    path: PATH,
+    access: 'public',
+    body: 'text',
+    bodyLimit: BODY_LIMIT,
+    operation: captureVisitOperation,
+    admit: (request) => visitorAdmission(deps, request),
+    handle: (request) => collect(deps, request),
+    answered: (request, answer) => (answer.code === undefined ? answer : refused(deps, request, answer)),
+  },
+  {
+    method: 'OPTIONS',
+    path: PATH,
+    access: 'public',
+    body: 'none',
+    bodyLimit: 0,
+    handle: (request) => preflight(deps, request),
+  },
+];
+
+const visitorAdmission = <Tracker extends CollectingTracker>(
+  { admitVisitor, visitorAddress }: CollectDeps<Tracker>,
+  request: ApiRequest,
+): Answer | null | Promise<Answer | null> => {
+  const verdict = admitVisitor(visitorAddress(request));
+  return verdict instanceof Promise
+    ? verdict.then((later) => overCapacity(request, later))
+    : overCapacity(request, verdict);
+};
+
+const overCapacity = (request: ApiRequest, verdict: Verdict): Answer | null =>
+  verdict && refusal(request, 'tracking_capacity', { retryAfter: verdict.retryMs / 1_000 });
+
+const collect = async <Tracker extends CollectingTracker>(
+  deps: CollectDeps<Tracker>,
+  request: ApiRequest,
+): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const sent = parseCapture(request.body);
+  if (typeof sent === 'string') return refusal(request, sent);
+  const tracker = await deps.trackers.find(sent.tracker_id);
+  if (tracker === null) return refusal(request, 'tracker_not_found');
+  const origin = request.header('origin') ?? '';
+  const ofPage = deps.trackers.allows(tracker, origin);
+  const code = await refusalOf(deps, request, sent, tracker, ofPage);
+  if (code !== null) return refusal(request, code);
+  const over = overCapacity(request, await deps.admitCapture(tracker));
+  if (over !== null) return over;
+  deps.onCapture(await write(deps, request, sent, tracker));
+  return { status: 204, body: null, headers: corsHeaders(origin) };
+};
+
+const refusalOf = async <Tracker extends CollectingTracker>(
+  { collectsOn }: CollectDeps<Tracker>,
+  request: ApiRequest,
+  { tracker_id }: Capture,
+  { deleted, disabled }: Tracker,
+  ofPage: boolean,
+): Promise<ErrorCode | null> => {
+  if (deleted) return 'tracker_deleted';
+  if (!(await collectsOn(request.header('host') ?? '', tracker_id))) return 'untrusted_collector';
+  return ofPage && !disabled ? null : 'tracker_origin_denied';
+};
+
+/** The visit and its count at once: the answer waits for both. What finds the queue of deliveries full is not counted. */
+const write = async <Tracker extends CollectingTracker>(
+  { capture, countCapture, countryOf, visitorAddress }: CollectDeps<Tracker>,
+  request: ApiRequest,
+  sent: Capture,
+  { partner_id }: Tracker,
+): Promise<CaptureOutcome> => {
+  const { id, receivedAt: at } = request;
+  const context: CommandContext = { correlationId: id, causationId: id, at, partnerId: partner_id };
+  let counting: Promise<void> | null = null;
+  const count = (): void => {
+    counting ??= countCapture(sent.tracker_id);
+    // Looked at below, unless the visit itself fails first.
+    counting.catch(() => undefined);
+  };
+  const captured = async (): Promise<CaptureOutcome> => {
+    const ip = visitorAddress(request);
+    const visit = { ...sent, partner_id, ip, visitor_country: countryOf(ip) };
+    const outcome = await capture(visit, context, count).catch(asUnavailable);
+    if (outcome === 'full') throw new TrackingUnavailable('the queue of deliveries is full');
+    return outcome;
+  };
+  const without = withoutVisitor(request);
+  if (without !== null) count();
+  const outcome = without ?? (await captured());
+  try {
+    await counting;
+  } catch (cause) {
+    throw new TrackingUnavailable('a capture was not counted', { cause });
+  }
+  return outcome;
+};
+
+/** The visit may be there or not, or others were quicker too often: sending it again does no harm. */
+const asUnavailable = (cause: unknown): never => {
+  const unsure = cause instanceof OutcomeUnknown || cause instanceof WrongExpectedRevision;
+  throw unsure ? new TrackingUnavailable(cause.message, { cause }) : cause;
+};
+
+/** Refusals too can be read by a page of the tracker, those of the shared rules included. */
+const refused = async <Tracker extends CollectingTracker>(
+  { trackers, onCapture }: CollectDeps<Tracker>,
+  request: ApiRequest,
+  answer: Answer,
+): Promise<Answer> => {
+  onCapture('refused');
+  const origin = request.header('origin');
+  const id = trackerNamedBy(request.body);
+  if (origin === undefined || id === null) return answer;
+  try {
+    const tracker = await trackers.find(id);
+    if (tracker === null || !trackers.allows(tracker, origin)) return answer;
+  } catch {
+    // The refusal itself is what matters.
+    return answer;
+  }
+  return { ...answer, headers: { ...answer.headers, ...corsHeaders(origin) } };
+};
+
+/** It names no tracker: any enabled one's page may go on, and is judged when it does. */
+const preflight = async <Tracker extends CollectingTracker>(
+  { trackers }: CollectDeps<Tracker>,
+  request: ApiRequest,
+): Promise<Answer> => {
+  const origin = request.header('origin');
+  const vary = { vary: 'origin' };
+  if (origin === undefined || !(await trackers.anyAllows(origin))) {
+    return { status: 204, body: null, headers: vary };
+  }
+  const allowed = {
+    'access-control-allow-methods': 'POST',
+    'access-control-allow-headers': 'content-type',
+    'access-control-max-age': String(PREFLIGHT_SECONDS),
+  };
+  return { status: 204, body: null, headers: { ...allowed, ...corsHeaders(origin) } };
+};

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import type { TrackerCommands } from '../../commands/trackers/manage-trackers.ts';
+import type { Result } from '../../domain/kernel/decider.ts';
+import type { TrackerRefusal } from '../../domain/trackers/trackers.ts';
+import type { Position } from '../../event-store/port.ts';
+import { commandContext } from '../../http/command-context.ts';
+import { refusal } from '../../http/error-catalog.ts';
+import { MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/params.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import { trackerAnswer } from '../../read-api/trackers/answer.ts';
+import {
+  createTrackerOperation,
+  deleteTrackerOperation,
+  disableTrackerOperation,
+  enableTrackerOperation,
+} from '../../read-api/trackers/operations.ts';
+
+export interface TrackerRouteDeps {
+  readonly commands: TrackerCommands;
+  readonly publicUrl: string;
+  /** Resolves when the read models have the position, or a short time is over. */
+  readonly projected: (position: Position | null) => Promise<unknown>;
+  /** Told of a tracker that was changed, once the read models know. */
+  readonly changed: (trackerId: string) => void;
+}
+
+/** What is not a string or a list of strings is wrong in the field's own way (contract, Requests 7). */
+const shape = z.strictObject({
+  name: z.unknown().optional(),
+  origins: z.unknown().optional(),
+  customer_reference: z.unknown().optional(),
+});
+const strings = z.array(z.string());
+
+/** POST, DELETE …: all that changes a tracker. */
+export const trackerRoutes = (deps: TrackerRouteDeps): Route[] => [
+  {
+    ...common,
+    method: 'POST',
+    path: '/v1/trackers',
+    body: 'json',
+    operation: createTrackerOperation,
+    handle: (request) => create(deps, request),
+  },
+  {
+    ...common,
+    method: 'DELETE',
+    path: '/v1/trackers/:tracker_id',
+    body: 'none',
+    operation: disableTrackerOperation,
+    handle: (request) => changeStatus(deps, request, 'Disable'),
+  },
+  {
+    ...common,
+    method: 'POST',
+    path: '/v1/trackers/:tracker_id/enable',
+    body: 'optional',
+    operation: enableTrackerOperation,
+    handle: (request) => changeStatus(deps, request, 'Enable'),
+  },
+  {
+    ...common,
+    method: 'POST',
+    path: '/v1/trackers/:tracker_id/delete',
+    body: 'optional',
+    operation: deleteTrackerOperation,
+    handle: (request) => remove(deps, request),
+  },
+];
+
+const common = { access: 'key', bodyLimit: MANAGEMENT_BODY_LIMIT } as const;
+
+const create = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const body = shape.safeParse(request.body);
+  if (!body.success) return refusal(request, 'invalid_body');
+  const { name, origins, customer_reference = null } = body.data;
+  if (typeof name !== 'string') return refusal(request, 'invalid_tracker');
+  if (customer_reference !== null && typeof customer_reference !== 'string') {
+    return refusal(request, 'invalid_tracker');
+  }
+  const list = strings.safeParse(origins);
+  if (!list.success) return refusal(request, 'invalid_origin');
+  const tracker = { name, origins: list.data, customer_reference };
+  const { partner_id } = request.key as CallingKey;
+  return answer(
+    deps,
+    request,
+    await deps.commands.create(partner_id, tracker, commandContext(request)),
+    ({ tracker }) => trackerAnswer(request, 201, tracker, deps.publicUrl),
+  );
+};
+
+const changeStatus = async (
+  deps: TrackerRouteDeps,
+  request: ApiRequest,
+  type: 'Disable' | 'Enable',
+): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const trackerId = uuidParam(request, 'tracker_id');
+  if (trackerId === null) return refusal(request, 'invalid_tracker');
+  const { partner_id } = request.key as CallingKey;
+  const result = await deps.commands.changeStatus(type, partner_id, trackerId, commandContext(request));
+  return answer(deps, request, result, ({ tracker }) => trackerAnswer(request, 200, tracker, deps.publicUrl));
+};
+
+const remove = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const id = uuidParam(request, 'tracker_id');
+  if (id === null) return refusal(request, 'invalid_tracker');
+  const { partner_id } = request.key as CallingKey;
+  const result = await deps.commands.delete(partner_id, id, commandContext(request));
+  return answer(deps, request, result, ({ deleted_at }) => ({
+    status: 200,
+    body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }),
+  }));
+};
+
+const answer = async <T extends { readonly tracker_id: string; readonly position: Position | null }>(
+  { projected, changed }: TrackerRouteDeps,
+  request: ApiRequest,
+  result: Result<T, TrackerRefusal>,
+  success: (done: T) => Answer,
+): Promise<Answer> => {
+  if (!result.ok) return refusal(request, result.refusal);
+  // So that the caller's next list, on whichever node, shows it.
+  await projected(result.value.position);
+  changed(result.value.tracker_id);
+  return success(result.value);
+};

@@ -1,0 +1,175 @@
+import { z } from 'zod';
+import type {
+  ChangedEndpoint,
+  EndpointCommands,
+  WithSecret,
+} from '../../commands/webhooks/manage-endpoints.ts';
+import type { Result } from '../../domain/kernel/decider.ts';
+import type { EndpointRefusal } from '../../domain/webhooks/endpoints.ts';
+import type { Position } from '../../event-store/port.ts';
+import { commandContext } from '../../http/command-context.ts';
+import { refusal } from '../../http/error-catalog.ts';
+import { asUuid, uuidParam } from '../../http/params.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import {
+  NO_DELIVERIES,
+  type TotalsOf,
+  WEBHOOK_ROUTE,
+  webhookFields,
+} from '../../read-api/webhooks/answer.ts';
+import {
+  createWebhookOperation,
+  deleteWebhookOperation,
+  rotateWebhookSecretOperation,
+  updateWebhookOperation,
+} from '../../read-api/webhooks/operations.ts';
+import type { DeliveryTotals } from '../../read-api/webhooks/schemas.ts';
+
+export interface WebhookRouteDeps {
+  readonly commands: EndpointCommands;
+  /** Resolves when the read models have the position, or a short time is over. */
+  readonly projected: (position: Position | null) => Promise<unknown>;
+  /** Told once the read models say it too. */
+  readonly changed: (partnerId: string) => void;
+  readonly totalsOf: TotalsOf;
+}
+
+/** POST, PATCH, DELETE: all that changes an endpoint. */
+export const webhookRoutes = (deps: WebhookRouteDeps): Route[] => [
+  {
+    ...WEBHOOK_ROUTE,
+    method: 'POST',
+    path: '/v1/webhooks',
+    body: 'json',
+    operation: createWebhookOperation,
+    handle: (request) => create(deps, request),
+  },
+  {
+    ...WEBHOOK_ROUTE,
+    method: 'PATCH',
+    path: '/v1/webhooks/:webhook_id',
+    body: 'json',
+    operation: updateWebhookOperation,
+    handle: (request) => update(deps, request),
+  },
+  {
+    ...WEBHOOK_ROUTE,
+    method: 'DELETE',
+    path: '/v1/webhooks/:webhook_id',
+    body: 'none',
+    operation: deleteWebhookOperation,
+    handle: (request) => remove(deps, request),
+  },
+  {
+    ...WEBHOOK_ROUTE,
+    method: 'POST',
+    path: '/v1/webhooks/:webhook_id/rotate-secret',
+    body: 'optional',
+    operation: rotateWebhookSecretOperation,
+    handle: (request) => rotate(deps, request),
+  },
+];
+
+/** What is not of its type is wrong in the field's own way (contract, Requests 7). */
+const newShape = z.strictObject({
+  name: z.unknown().optional(),
+  url: z.unknown().optional(),
+  events: z.unknown().optional(),
+  tracker_id: z.unknown().optional(),
+});
+const newFields = z.object({
+  name: z.string(),
+  events: z.array(z.string()),
+  tracker_id: z.preprocess((id) => (id === null ? null : (asUuid(id) ?? undefined)), z.string().nullable()),
+});
+
+const create = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_webhook_query');
+  const body = newShape.safeParse(request.body);
+  if (!body.success) return refusal(request, 'invalid_body');
+  const { url, tracker_id = null } = body.data;
+  const fields = newFields.safeParse({ ...body.data, tracker_id });
+  if (!fields.success) return refusal(request, 'invalid_webhook');
+  if (typeof url !== 'string') return refusal(request, 'invalid_webhook_url');
+  const { partner_id } = request.key as CallingKey;
+  const made = await deps.commands.create(partner_id, { ...fields.data, url }, commandContext(request));
+  return answer(deps, request, made, (it) => shown(request, 201, it, NO_DELIVERIES));
+};
+
+const changeShape = z.strictObject({
+  name: z.unknown().optional(),
+  events: z.unknown().optional(),
+  enabled: z.unknown().optional(),
+});
+const changeFields = z.object({
+  name: z.string().optional(),
+  events: z.array(z.string()).optional(),
+  enabled: z.boolean().optional(),
+});
+
+const update = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_webhook_query');
+  const body = changeShape.safeParse(request.body);
+  if (!body.success) return refusal(request, 'invalid_body');
+  const fields = changeFields.safeParse(body.data);
+  if (!fields.success) return refusal(request, 'invalid_webhook');
+  const { name = null, events = null, enabled = null } = fields.data;
+  const webhookId = uuidParam(request, 'webhook_id');
+  if (webhookId === null) return refusal(request, 'webhook_not_found');
+  const { partner_id } = request.key as CallingKey;
+  const change = { name, events, enabled };
+  const changed = await deps.commands.update(partner_id, webhookId, change, commandContext(request));
+  return answer(deps, request, changed, async (it) =>
+    shown(request, 200, it, await deliveriesOf(deps, webhookId)),
+  );
+};
+
+const remove = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_webhook_query');
+  const id = uuidParam(request, 'webhook_id');
+  if (id === null) return refusal(request, 'webhook_not_found');
+  const { partner_id } = request.key as CallingKey;
+  const deleted = await deps.commands.delete(partner_id, id, commandContext(request));
+  return answer(deps, request, deleted, ({ endpoint: { deleted_at } }) => ({
+    status: 200,
+    body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }),
+  }));
+};
+
+const rotate = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_webhook_query');
+  const webhookId = uuidParam(request, 'webhook_id');
+  if (webhookId === null) return refusal(request, 'webhook_not_found');
+  // First what can fail: a secret that is made and not told cannot be replaced for a day.
+  const deliveries = await deliveriesOf(deps, webhookId);
+  const { partner_id } = request.key as CallingKey;
+  const rotated = await deps.commands.rotate(partner_id, webhookId, commandContext(request));
+  return answer(deps, request, rotated, (it) => shown(request, 200, it, deliveries));
+};
+
+const deliveriesOf = async ({ totalsOf }: WebhookRouteDeps, webhookId: string): Promise<DeliveryTotals> =>
+  (await totalsOf([webhookId])).get(webhookId) ?? NO_DELIVERIES;
+
+const shown = (
+  request: ApiRequest,
+  status: 200 | 201,
+  { endpoint, ...rest }: ChangedEndpoint | WithSecret,
+  deliveries: DeliveryTotals,
+): Answer => {
+  const secret = 'signing_secret' in rest ? { signing_secret: rest.signing_secret } : {};
+  const fields = webhookFields(endpoint, deliveries, request);
+  return { status, body: JSON.stringify({ ...fields, ...secret, request_id: request.id }) };
+};
+
+const answer = async <T extends ChangedEndpoint>(
+  { projected, changed }: WebhookRouteDeps,
+  request: ApiRequest,
+  result: Result<T, EndpointRefusal>,
+  success: (changed: T) => Answer | Promise<Answer>,
+): Promise<Answer> => {
+  if (!result.ok) return refusal(request, result.refusal);
+  // So that the caller's next list, on whichever node, shows it; it stands whether or not that can be waited for.
+  await projected(result.value.position).catch(() => undefined);
+  changed((request.key as CallingKey).partner_id);
+  return success(result.value);
+};

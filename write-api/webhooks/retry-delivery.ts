@@ -1,0 +1,75 @@
+import type { CommandContext } from '../../commands/handle.ts';
+import type { RetriableDelivery, RetryRefusal } from '../../commands/webhooks/retry-delivery.ts';
+import type { Result } from '../../domain/kernel/decider.ts';
+import { isoTime } from '../../domain/kernel/time.ts';
+import type { Position } from '../../event-store/port.ts';
+import { commandContext } from '../../http/command-context.ts';
+import { refusal } from '../../http/error-catalog.ts';
+import { uuidParam } from '../../http/params.ts';
+import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
+import { deliveryAnswer, type ShownDelivery } from '../../read-api/webhooks/delivery-answer.ts';
+import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-operations.ts';
+
+type Known = ShownDelivery & RetriableDelivery;
+
+export interface RetryRouteDeps {
+  /** A delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */
+  readonly find: (
+    partnerId: string,
+    webhookId: string,
+    deliveryId: string,
+    now: number,
+  ) => Promise<Known | 'webhook_not_found' | 'webhook_delivery_not_found'>;
+  readonly retry: (
+    delivery: RetriableDelivery,
+    context: CommandContext,
+  ) => Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>>;
+  /** Resolves when the read models have the position, or a short time is over. */
+  readonly projected: (position: Position | null) => Promise<unknown>;
+  /** The body of an event; null: it is gone. */
+  readonly bodyOf: (eventId: string) => Promise<Buffer | null>;
+}
+
+/** POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry */
+export const retryDeliveryRoute = (deps: RetryRouteDeps): Route => ({
+  ...WEBHOOK_ROUTE,
+  method: 'POST',
+  path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id/retry',
+  body: 'optional',
+  operation: retryDeliveryOperation,
+  handle: (request) => retry(deps, request),
+});
+
+const retry = async (deps: RetryRouteDeps, request: ApiRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_webhook_query');
+  const webhookId = uuidParam(request, 'webhook_id');
+  if (webhookId === null) return refusal(request, 'webhook_not_found');
+  const deliveryId = uuidParam(request, 'delivery_id');
+  if (deliveryId === null) return refusal(request, 'webhook_delivery_not_found');
+  const { partner_id } = request.key as CallingKey;
+  const find = () => deps.find(partner_id, webhookId, deliveryId, request.receivedAt);
+  const known = await find();
+  if (typeof known === 'string') return refusal(request, known);
+  const retried = await deps.retry(known, commandContext(request));
+  if (!retried.ok) return refusal(request, retried.refusal);
+  if (retried.value === 'unchanged') return answer(deps, request, known);
+  // It is begun, whether or not the read models can be waited for.
+  await deps.projected(retried.value.position).catch(() => undefined);
+  const now = await find().catch(() => known);
+  const isThere = typeof now !== 'string' && now.cycle > known.cycle;
+  return answer(deps, request, isThere ? now : { ...known, ...begun(request) });
+};
+
+/** As the read models will have it. */
+const begun = ({ receivedAt }: ApiRequest) => ({
+  state: 'pending' as const,
+  delivered_at: null,
+  next_attempt_at: isoTime(receivedAt),
+});
+
+const answer = async (
+  { bodyOf }: RetryRouteDeps,
+  request: ApiRequest,
+  delivery: ShownDelivery,
+): Promise<Answer> => deliveryAnswer(request, delivery, await bodyOf(delivery.event_id));
