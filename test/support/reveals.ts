@@ -8,7 +8,7 @@ export type Completed = Extract<EventOf<typeof revealEvents>, { type: 'reveals.R
 
 const DAY_MS = 86_400_000;
 
-const revealResult = (hasData: boolean): RevealResult => ({
+export const revealResult = (hasData: boolean): RevealResult => ({
   status: 'complete',
   match_type: hasData ? 'company' : 'unclassified',
   company_found: hasData,

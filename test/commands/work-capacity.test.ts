@@ -1,0 +1,80 @@
+import { expect, it } from 'vitest';
+import { createWorkCapacity } from '../../commands/lookup/work-capacity.ts';
+import type { Position } from '../../event-store/port.ts';
+
+const AT = 7n as Position;
+
+/** The capacity of one process; `outstanding` is the read model's set of unfinished addresses. */
+const aCapacity = (limit: number, outstanding = new Set<string>()) => {
+  const state = { counts: 0, intake: [] as string[], intakeFull: false };
+  const applied = Promise.withResolvers<void>();
+  const capacity = createWorkCapacity({
+    admitIntake: async (asker) => {
+      state.intake.push(asker);
+      return state.intakeFull ? { retryMs: 1_500 } : null;
+    },
+    countOutstanding: async (except) => {
+      state.counts += 1;
+      return [...outstanding].filter((ip) => !except.includes(ip)).length;
+    },
+    outstandingLimit: limit,
+    projected: () => applied.promise,
+  });
+  return { capacity, state, outstanding, applied };
+};
+
+it('admits exactly the limit of a hundred concurrent addresses', async () => {
+  const { capacity } = aCapacity(10);
+  const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => capacity.admit(`ip ${n}`, 'anna')));
+  expect(answers.filter(({ ok }) => ok)).toHaveLength(10);
+  expect(answers.filter(({ ok }) => !ok)).toEqual(Array(90).fill({ ok: false, retryAfterSeconds: 15 }));
+});
+
+it('counts work that other processes have outstanding, and each address once', async () => {
+  const { capacity } = aCapacity(10, new Set(['ip 0', 'ip 1', 'other 1', 'other 2', 'other 3']));
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => capacity.admit(`ip ${n}`, 'anna')));
+  expect(answers.filter(({ ok }) => ok)).toHaveLength(7);
+});
+
+it('concurrent requests for one address share one slot and one turn of the intake', async () => {
+  const { capacity, state } = aCapacity(1);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => capacity.admit('ip', 'anna')));
+  expect(answers.every(({ ok }) => ok)).toBe(true);
+  expect(state.intake).toEqual(['anna']);
+});
+
+it('a slot is free again when the submission failed, or once the read model has it', async () => {
+  const { capacity, outstanding, applied } = aCapacity(1);
+  const failed = await capacity.admit('one', 'anna');
+  expect(await capacity.admit('two', 'anna')).toMatchObject({ ok: false });
+  if (failed.ok) failed.finished(null);
+  const submitted = await capacity.admit('two', 'anna');
+  expect(submitted.ok).toBe(true);
+  if (submitted.ok) submitted.finished(AT);
+  // Not projected yet: only this process knows of it.
+  expect(await capacity.admit('three', 'anna')).toMatchObject({ ok: false });
+  outstanding.add('two');
+  applied.resolve();
+  await applied.promise;
+  expect(await capacity.admit('three', 'anna')).toMatchObject({ ok: false });
+  outstanding.clear();
+  expect(await capacity.admit('three', 'anna')).toMatchObject({ ok: true });
+});
+
+it('a full intake is reported in whole seconds and takes no slot', async () => {
+  const { capacity, state } = aCapacity(1);
+  state.intakeFull = true;
+  expect(await capacity.admit('one', 'anna')).toEqual({ ok: false, retryAfterSeconds: 2 });
+  state.intakeFull = false;
+  expect(await capacity.admit('two', 'ben')).toMatchObject({ ok: true });
+  expect(state.intake).toEqual(['anna', 'ben']);
+});
+
+it('far below the limit a burst shares one count, and near it each request counts again', async () => {
+  const far = aCapacity(100_000);
+  await Promise.all(Array.from({ length: 50 }, (_, n) => far.capacity.admit(`ip ${n}`, 'anna')));
+  expect(far.state.counts).toBe(1);
+  const near = aCapacity(60);
+  await Promise.all(Array.from({ length: 50 }, (_, n) => near.capacity.admit(`ip ${n}`, 'anna')));
+  expect(near.state.counts).toBe(50);
+});
