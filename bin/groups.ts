@@ -27,13 +27,16 @@ type Deps = Pick<Runtime, 'tail' | 'databaseUrl' | 'pool' | 'progress' | 'proces
 
 const RESTART_MS = 500;
 
-/** Leads each group that this process gets a lease for. A failed part restarts by itself. */
+/**
+ * Leads each group that this process gets a lease for. A failed part restarts by itself.
+ * @returns saves the checkpoints of the processors at once
+ */
 export const leadGroups = (
   leases: Pick<Leases, 'lead'>,
   groups: readonly Group[],
   { tail, databaseUrl: url, pool, progress, processed, log }: Deps,
   { onApplied, onStopped, onRunning }: Hooks = {},
-): void => {
+): (() => Promise<void>) => {
   const checkpoints = createProcessorCheckpoints(pool);
   const following: FollowOptions = {
     tail,
@@ -71,6 +74,7 @@ export const leadGroups = (
       for (const processor of processors) onRunning?.(`processor ${processor.name}`);
     });
   }
+  return checkpoints.flush;
 };
 
 /** Restarts a failed part without ending the others of its group. */

@@ -2,7 +2,7 @@ import type { CommandContext } from '../commands/handle.ts';
 import { requestForReveal } from '../commands/lookup/request-for-reveal.ts';
 import { DAY, utcDay } from '../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS } from '../domain/lookup/intake.ts';
-import { DUE_CHANNEL } from '../platform/channels.ts';
+import { CHECKPOINTS_CHANNEL, DUE_CHANNEL } from '../platform/channels.ts';
 import type { Leases } from '../platform/leases.ts';
 import { createListener } from '../platform/listener.ts';
 import { LOGIN_RATES, LOGIN_WINDOW } from '../platform/logins.ts';
@@ -83,7 +83,7 @@ export const startWorkers = async (
       requestForReveal({ store, digest, capacity }, ip, partnerId, context),
   };
   const { lookups, visits, webhooks, signals } = projectionGroups;
-  leadGroups(
+  const saveCheckpoints = leadGroups(
     leases,
     [
       {
@@ -138,8 +138,13 @@ export const startWorkers = async (
   const due = createListener({
     url,
     name: 'doorplate due',
-    channels: [DUE_CHANNEL],
-    onNotification: nudge,
+    channels: [DUE_CHANNEL, CHECKPOINTS_CHANNEL],
+    onNotification: (channel) => {
+      if (channel === DUE_CHANNEL) return nudge();
+      // A failed save is retried.
+      void saveCheckpoints().catch(() => undefined);
+      progress.hurry([]);
+    },
     ready: nudge,
   });
   due.ensure();

@@ -8,3 +8,5 @@ export const notifyIfRoom = (channel: string, payload: string): string =>
 
 /** Notified when an enrichment attempt or a domain check was scheduled. */
 export const DUE_CHANNEL = 'doorplate_due';
+/** Notified by a process that waits for the saved checkpoints of all consumers. */
+export const CHECKPOINTS_CHANNEL = 'doorplate_checkpoints';

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
+import { CHECKPOINTS_CHANNEL, notifyIfRoom } from '../platform/channels.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 
 /** The names of the running consumers; checkpoints of removed consumers are ignored. */
@@ -8,9 +9,11 @@ export interface Consumers {
   readonly processors: readonly string[];
 }
 
-const POLL_MS = 200;
+const FIRST_POLL_MS = 25;
+const MAX_POLL_MS = 200;
 const MAX_WAIT_MS = 5_000;
 const BEFORE_FIRST = -1n;
+const WANT = `select ${notifyIfRoom(`'${CHECKPOINTS_CHANNEL}'`, "''")}`;
 
 /** Reads the progress of all consumers, which decides which events may be deleted (architecture, rule 9). */
 export const createConsumerProgress = (pool: pg.Pool, { projections, processors }: Consumers) => {
@@ -44,14 +47,18 @@ export const createConsumerProgress = (pool: pg.Pool, { projections, processors 
     /** Returns the names of the consumers that are behind a position. */
     before: async (target: bigint): Promise<string[]> =>
       (await loadPositions()).filter(({ position }) => position < target).map(({ name }) => name),
-    /** Waits until all consumers reach a position; false after 5 seconds or when `signal` aborts. */
+    /**
+     * Asks all processes to save their checkpoints, and waits until all consumers reach a position; false after 5 seconds or
+     * when `signal` aborts.
+     */
     waitFor: async (target: Position | null, signal: AbortSignal): Promise<boolean> => {
       const deadline = performance.now() + MAX_WAIT_MS;
       const wakeup = createWakeup();
-      for (;;) {
+      for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(2 * pollMs, MAX_POLL_MS)) {
         if (target === null || ((await passed()) ?? BEFORE_FIRST) >= target) return true;
         if (signal.aborted || performance.now() > deadline) return false;
-        await wakeup.wait(POLL_MS, signal);
+        await pool.query({ name: 'want_checkpoints', text: WANT });
+        await wakeup.wait(pollMs, signal);
       }
     },
   };

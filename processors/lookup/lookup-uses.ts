@@ -6,6 +6,8 @@ import type { Clock } from '../../platform/clock.ts';
 export interface LookupUses {
   /** Notes that the saved result of this canonical address was asked for today. */
   note(ip: string): void;
+  /** Writes at once what was noted since the last write. */
+  flush(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -50,6 +52,7 @@ export const createLookupUses = ({
       noted.set(ip, today);
       waiting.add(ip);
     },
+    flush,
     close: async () => {
       clearInterval(timer);
       await flush();

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CONSUMERS, forgetOldEndpoints } from '../../bin/retention.ts';
+import { forgetOldEndpoints } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
-import { createConsumerProgress } from '../../processors/consumers.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
+import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
 import { collect, makeTracker } from '../support/tracking.ts';
 import { until } from '../support/until.ts';
 
@@ -30,13 +30,6 @@ const events = async () => {
   const stored = await Array.fromAsync(api.runtime.store.readStream(endpointsStream(key.partner_id)));
   return stored.map(({ type }) => type);
 };
-const passed = async () => {
-  const { pool, store } = api.runtime;
-  const consumerProgress = createConsumerProgress(pool, CONSUMERS);
-  await until('every consumer has caught up', async () =>
-    consumerProgress.waitFor(await store.head(), new AbortController().signal),
-  );
-};
 const deliveriesTo = async (id: string) =>
   (await api.sql.query('select from read.webhook_delivery where webhook_id = $1', [id])).rows.length;
 
@@ -51,9 +44,9 @@ it('deleted endpoints leave the log and the tables after 90 days, and the other 
   expect((await call('GET', `/${gone}`)).status).toBe(200);
   const before = [await call('GET', `/${paused}`), await call('GET', `/${active}`)];
   clock.advance(2 * DAY);
-  await passed();
+  await consumersCaughtUp(api);
   await forgetOldEndpoints(api.runtime);
-  await passed();
+  await consumersCaughtUp(api);
   await forgetOldEndpoints(api.runtime);
   expect(await events()).toEqual(['webhooks.EndpointsSnapshotted.v1']);
   await api.caughtUp();

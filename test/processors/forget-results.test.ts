@@ -1,13 +1,13 @@
 /** Saved results through the API, on a clock that moves by years. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CONSUMERS, forgetOldResults, snapshotOldEnrichments } from '../../bin/retention.ts';
+import { forgetOldResults, snapshotOldEnrichments } from '../../bin/retention.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
-import { createConsumerProgress } from '../../processors/consumers.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
+import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
 import { until } from '../support/until.ts';
@@ -24,17 +24,9 @@ describe('a saved result', () => {
   });
   afterAll(() => api.close());
 
-  /** Waits until every consumer has saved its checkpoint. */
-  const passed = async () => {
-    const { pool, store } = api.runtime;
-    const consumerProgress = createConsumerProgress(pool, CONSUMERS);
-    await until('every consumer has caught up', async () =>
-      consumerProgress.waitFor(await store.head(), new AbortController().signal),
-    );
-  };
   const forget = async () => {
     for (const _ of ['what is due', 'its streams']) {
-      await passed();
+      await consumersCaughtUp(api);
       await forgetOldResults(api.runtime, new AbortController().signal);
     }
     await api.caughtUp();
@@ -44,10 +36,10 @@ describe('a saved result', () => {
     await rebuild({ store, url, projections: allProjections });
     await api.caughtUp();
   };
-  /** The batch writer flushes within seconds of real time. */
   const noted = async (ip: string) => {
     const day = new Date(clock.now()).toISOString().slice(0, 10);
     await until('the use is written down', async () => {
+      await api.runtime.lookupUses.flush();
       const { rows } = await api.sql.query('select from work.lookup_use where ip = $1 and asked_on = $2', [
         ip,
         day,
@@ -160,7 +152,7 @@ describe('a saved result', () => {
         const last = (await generation(ip, 0).events()).at(-1);
         return (last?.revision ?? 0) > before && /Completed|GaveUp/.test(last?.type ?? '');
       });
-      await passed();
+      await consumersCaughtUp(api);
       clock.advance(DAY);
       await snapshotOldEnrichments(api.runtime, {
         signal: new AbortController().signal,

@@ -95,8 +95,9 @@ export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = 
       await send('POST', `/v1/sessions/${session}/reveal`, { headers });
     }
     await send('DELETE', `/v1/webhooks/${id}`);
-    // A use is written some moments later, with the clock of that moment.
+    // The first flush may find one on its way.
     await until('the uses of this day are written', async () => {
+      await api.runtime.lookupUses.flush();
       const uses = 'select from work.lookup_use where asked_on = $1::date';
       return ((await api.sql.query(uses, [utcDay(clock.now())])).rowCount ?? 0) >= lookups;
     });
