@@ -1,11 +1,11 @@
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { servesCluster, until } from '../../platform/embedded/processes.ts';
+import { makeTemporaryFolder } from './temporary-folder.ts';
 
 /** A new, empty `DATA_DIR` that PostgreSQL's user can enter, also when root runs the tests. */
 export const makeDataFolder = (): string => {
-  const folder = mkdtempSync(join(tmpdir(), 'doorplate-e2e-'));
+  const folder = makeTemporaryFolder('doorplate-e2e-');
   chmodSync(folder, 0o755);
   return folder;
 };

@@ -24,7 +24,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Creates an empty, migrated database in some 0.2 s: call it in `beforeAll` and drop it in `afterAll`. */
+/** Creates an empty, migrated database in some 20 ms: call it in `beforeAll` and drop it in `afterAll`. */
 export async function testDatabase(): Promise<TestDatabase> {
   const { adminUrl, template, prefix } = inject('testServer');
   const name = `${prefix}${randomUUID().replaceAll('-', '')}`;

@@ -1,6 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { chmodSync, rmSync } from 'node:fs';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
@@ -8,6 +6,7 @@ import { createLogger } from '../../platform/log.ts';
 import { migrate } from '../../platform/migrate.ts';
 import { administer, withDatabase } from './database.ts';
 import { removeLeftovers, TEMPORARY_PREFIX } from './leftovers.ts';
+import { makeTemporaryFolder } from './temporary-folder.ts';
 
 /**
  * Starts one PostgreSQL for the whole run: the one that `DATABASE_URL` names, otherwise an embedded one in a
@@ -40,7 +39,7 @@ async function startServer(): Promise<Server> {
   const { DATABASE_URL } = process.env;
   if (DATABASE_URL !== undefined) return { adminUrl: DATABASE_URL, stop: async () => {} };
   await removeLeftovers();
-  const dataDir = mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX));
+  const dataDir = makeTemporaryFolder(TEMPORARY_PREFIX);
   // When root runs the tests, PostgreSQL runs as another user and must be able to enter.
   chmodSync(dataDir, 0o755);
   const log = createLogger({ level: 'warn', destination: 'stderr' });

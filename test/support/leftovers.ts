@@ -1,23 +1,26 @@
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { isAlive, type ProcessIdentity } from '../../platform/embedded/processes.ts';
 import { createLogger } from '../../platform/log.ts';
+import { TEMPORARY_FOLDERS } from './temporary-folder.ts';
 
 /** The prefix of the folders of the runs' own PostgreSQL. */
 export const TEMPORARY_PREFIX = 'doorplate-test-run-';
 
 /** Ends and removes what killed runs have left: their PostgreSQL survives a `kill -9` by design. */
 export async function removeLeftovers(): Promise<void> {
-  for (const name of readdirSync(tmpdir())) {
-    if (!name.startsWith(TEMPORARY_PREFIX)) continue;
-    const dataDir = join(tmpdir(), name);
+  for (const dataDir of TEMPORARY_FOLDERS.filter(existsSync).flatMap(runsIn)) {
     if (isInUse(dataDir)) continue;
     await endPostgres(dataDir);
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
+
+const runsIn = (folder: string): string[] =>
+  readdirSync(folder)
+    .filter((name) => name.startsWith(TEMPORARY_PREFIX))
+    .map((name) => join(folder, name));
 
 function isInUse(dataDir: string): boolean {
   try {

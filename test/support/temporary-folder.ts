@@ -1,0 +1,26 @@
+import { mkdtempSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const MEMORY = '/dev/shm';
+/** More than all databases of a run use at once. */
+const ROOM_BYTES = 4 * 2 ** 30;
+
+/** The folders in which `makeTemporaryFolder` may have made some. */
+export const TEMPORARY_FOLDERS: readonly string[] = [MEMORY, tmpdir()];
+
+/**
+ * Makes a folder for the data of PostgreSQL: in memory where there is room, because a copy of a database is 600 files, which
+ * take 0.3 s on a disk and 15 ms in memory.
+ */
+export const makeTemporaryFolder = (prefix: string): string =>
+  mkdtempSync(join(hasRoomInMemory() ? MEMORY : tmpdir(), prefix));
+
+const hasRoomInMemory = (): boolean => {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY);
+    return bavail * bsize > ROOM_BYTES;
+  } catch {
+    return false;
+  }
+};
