@@ -29,7 +29,7 @@ export const emptyRecord = (): CallerRecord => ({
 export const oneMore = (counts: Map<string, number>, key: string): void =>
   void counts.set(key, (counts.get(key) ?? 0) + 1);
 
-const PER_KEY = 3;
+const PER_KEY = 2;
 const AGAIN_MS = 20;
 
 /**

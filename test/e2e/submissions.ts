@@ -1,7 +1,7 @@
 /** Reservations and their submissions in the event log. */
 import type { EventStore, RecordedEvent } from '../../event-store/port.ts';
 
-interface ReservationRow {
+export interface ReservationRow {
   readonly partner_id: string;
   readonly ip: string;
   readonly made: number;
