@@ -22,8 +22,8 @@ it('waits for consumers by asking their processes to save their checkpoints', as
     url: stack.url,
     name: 'test checkpoints',
     channels: [CHECKPOINTS_CHANNEL],
-    onNotification: heard.resolve,
-    ready: listening.resolve,
+    onNotification: () => heard.resolve(),
+    ready: () => listening.resolve(),
   });
   listener.ensure();
   await listening.promise;
