@@ -15,7 +15,6 @@ import { webhookPages } from '../dashboard/pages/webhook.ts';
 import { webhookListPages } from '../dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../dashboard/routes.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
-import type { Position } from '../event-store/port.ts';
 import type { Route } from '../http/route.ts';
 import { createVisitorAddress, networkOf } from '../http/visitor.ts';
 import {
@@ -31,20 +30,12 @@ import { weaknessOf } from '../platform/password-strength.ts';
 import { hashPassword, isPassword } from '../platform/passwords.ts';
 import type { RateLimiter, Verdict } from '../platform/rate-limit.ts';
 import { listDomainsOfPartner } from '../queries/domains/domains.ts';
+import type { ApiContext } from './api-context.ts';
 import { visitContext } from './dashboard-context.ts';
 import { dashboardKeys } from './dashboard-keys.ts';
 import { dashboardBilling, dashboardOverview, dashboardSessions } from './dashboard-reads.ts';
 import { dashboardRetries } from './dashboard-retries.ts';
 import type { Runtime } from './runtime.ts';
-
-export interface DashboardWiring extends ApiDeps {
-  readonly runtime: Runtime;
-  readonly limiter: RateLimiter;
-  /** Waits briefly until these read models have a caller's own write. */
-  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
-  /** Waits until these read models have the store's current head, with a time limit. */
-  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
-}
 
 export interface Dashboard {
   readonly routes: readonly Route[];
@@ -52,8 +43,10 @@ export interface Dashboard {
 }
 
 /** Builds the dashboard: pages on the API's own routes, with separate logins. */
-export const buildDashboard = (wiring: DashboardWiring): Dashboard => {
-  const { runtime, limiter, ownWrite, caughtUp, ...api } = wiring;
+export const buildDashboard = (
+  { runtime, limiter, ownWrite, caughtUp }: ApiContext,
+  api: ApiDeps,
+): Dashboard => {
   const logins = createLogins(runtime);
   const login = loginDeps(runtime, limiter, logins);
   const sessions = dashboardSessions(runtime, caughtUp(['sessions', 'reveals']));

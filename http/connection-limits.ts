@@ -6,7 +6,7 @@ export interface ConnectionLimits {
   readonly inAll: number;
   /** Of these, from one address, or from one network where the caller of this function groups them. */
   readonly perAddress: number;
-  /** What an address is counted as; null: not at all, as with a proxy that everybody comes through. */
+  /** Returns the group of an address; null: not counted, such as a proxy that all callers share. */
   readonly groupOf: (address: string) => string | null;
 }
 

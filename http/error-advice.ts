@@ -48,7 +48,7 @@ export const errorAdvice: Readonly<Record<ErrorCode, Advice>> = {
     'Wait for the next UTC day, or ask for a higher allowance.',
   ],
   enrichment_capacity: [
-    'The service takes no new enrichments at this moment, from anybody.',
+    'The service takes no new enrichments at this moment, from any partner.',
     `${WAIT} Sending it more often does not help.`,
   ],
   api_busy: ['More work waits than the service finishes in two seconds. Nothing was done.', WAIT],

@@ -1,4 +1,4 @@
-/** What becomes of an exception at the border: one of the 503 codes, never a negative answer. */
+/** Maps exceptions to error codes: one of the 503 codes, never a negative answer. */
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../event-store/port.ts';
 import { WorkRefused } from '../platform/gate.ts';
 import type { ErrorCode } from './error-catalog.ts';
@@ -6,10 +6,10 @@ import type { ErrorCode } from './error-catalog.ts';
 /** A read or a command took longer than a caller should wait. The work may have been done. */
 export class BackendTimeout extends Error {}
 
-/** What tracking had to write down is not known to be written. The same request may be sent again. */
+/** Tracking could not confirm its append. The same request may be sent again. */
 export class TrackingUnavailable extends Error {}
 
-/** Returns whether nobody knows if the command was carried out. */
+/** Returns whether it is unknown if the command succeeded. */
 export const isUnknownOutcome = (failure: unknown): boolean => failure instanceof OutcomeUnknown;
 
 const CONNECTION_CODES = new Set([
@@ -31,7 +31,7 @@ const QUERY_CANCELED = '57014';
 /** Wrappers such as slonik's keep the driver's error as their cause. */
 const LONGEST_CAUSE_CHAIN = 5;
 
-/** The code that tells a caller about this exception; `service_unavailable` for what nobody foresaw. */
+/** Returns the error code of an exception; `service_unavailable` for an unexpected one. */
 export function failureCode(failure: unknown): ErrorCode {
   let error = failure;
   for (let depth = 0; depth < LONGEST_CAUSE_CHAIN && error instanceof Error; depth += 1) {

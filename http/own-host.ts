@@ -19,7 +19,7 @@ export const createOwnHost = (publicUrl: string): ((host: string) => boolean) =>
 };
 
 export interface ServedHosts {
-  /** Whether pixels of a tracker are served and heard under a Host: the service's own, or its own active domain. */
+  /** Returns whether a tracker's pixel works under a Host: the service's own, or an active domain of the tracker. */
   collectsOn(host: string, trackerId: string): boolean | Promise<boolean>;
   /** Whether a Host is an active custom domain, under which there is nothing but `/tracking/`. */
   isCustomDomain(host: string): boolean | Promise<boolean>;

@@ -54,7 +54,7 @@ export const createErrorHandler =
     return route ? failed(request, error, route) : refusal(request, 'service_unavailable');
   };
 
-/** Whether the caller left while its body was read: there is nobody to answer, and nothing to count. */
+/** Returns whether the caller left while its body was read: there is no answer, and nothing to count. */
 const isAborted = (error: FastifyError, { raw }: FastifyRequest): boolean =>
   error.statusCode === 400 && raw.destroyed && !raw.complete;
 

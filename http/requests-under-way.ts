@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 export interface RequestLimit {
   /** Requests of one caller that may be under way at once. */
   readonly perCaller: number;
-  /** Who sends a request; null: nobody who is counted, as with a proxy that everybody comes through. */
+  /** Returns the caller of a request; null: not counted, such as a proxy that all callers share. */
   readonly callerOf: (request: IncomingMessage) => string | null;
 }
 

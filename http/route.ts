@@ -22,7 +22,7 @@ export interface ApiRequest {
   readonly startedAt: number;
   /** null on public routes alone. */
   readonly key: CallingKey | null;
-  /** A user of the dashboard, who calls as if with a key: what `key` says then holds, and it is nobody's key. */
+  /** A user of the dashboard. `key` then holds the partner's rights, and is not a stored key. */
   readonly userId?: string;
   /** Path parameters by name, decoded. */
   readonly params: Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ export interface Route {
   readonly targetLimit?: number;
   /** A budget of the partner's that a call with a key spends besides the key's own rate. */
   readonly budget?: 'webhooks';
-  /** How it is told that a backend is away or too slow, in place of `backend_unavailable` and `backend_timeout`. */
+  /** Replaces `backend_unavailable` and `backend_timeout`. */
   readonly unavailable?: 'webhooks_unavailable';
   /** On public routes: spends the rates that the request needs before its body is looked at; null, or the refusal. */
   admit?(request: ApiRequest): Answer | null | Promise<Answer | null>;

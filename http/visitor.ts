@@ -8,7 +8,7 @@ import type { ApiRequest } from './route.ts';
 type Address = ReturnType<typeof parseAddress>;
 
 /** What a peer without an address counts as: a socket that is gone by now. Not public. */
-const NOBODY = '::';
+const UNKNOWN_ADDRESS = '::';
 
 /**
  * The address of the client in canonical text: the peer's, or where the peer is a trusted proxy the rightmost of
@@ -26,7 +26,7 @@ export const createVisitorAddress = (
   const clientOf = (request: Pick<ApiRequest, 'peer' | 'header'>): string => {
     // An interface's name, where the peer is on the same link, is no part of the address.
     const peer = parseAddress(request.peer.split('%', 1)[0] ?? '');
-    if (peer === null) return NOBODY;
+    if (peer === null) return UNKNOWN_ADDRESS;
     const forwarded = request.header('x-forwarded-for');
     if (forwarded === undefined || !isTrusted(peer)) return canonicalText(peer);
     let client = peer;
@@ -53,7 +53,7 @@ const membershipIn = (cidrs: readonly string[]): ((address: ipaddr.IPv4 | ipaddr
 };
 
 /**
- * What a peer's connections are counted as: its IPv4 address or IPv6 /64; null: not at all, since everybody comes
+ * Returns what a peer's connections are counted as: its IPv4 address or IPv6 /64; null: not counted, since all callers come
  * through a trusted proxy.
  */
 export const createConnectionGroup = (
@@ -62,7 +62,7 @@ export const createConnectionGroup = (
   const isTrusted = membershipIn(trustedProxies);
   return (address) => {
     const peer = parseAddress(address.split('%', 1)[0] ?? '');
-    if (peer === null) return NOBODY;
+    if (peer === null) return UNKNOWN_ADDRESS;
     return isTrusted(peer) ? null : networkOf(canonicalText(peer));
   };
 };
@@ -94,7 +94,7 @@ const parseEntry = (entry: string): Address => {
   return parseAddress(bare);
 };
 
-/** What stands for whoever is at an address in canonical text: an IPv6 host has 2^64 of its own, so their network. */
+/** Returns the network that counts as one visitor: an IPv4 address, or an IPv6 /64, because a host has 2^64 addresses. */
 export const networkOf = (address: string): string => {
   const parsed = ipaddr.parse(address);
   if (parsed.kind() === 'ipv4') return address;

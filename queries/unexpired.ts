@@ -1,7 +1,7 @@
 import { DAY } from '../domain/kernel/time.ts';
 import { BackendTimeout } from '../http/failures.ts';
 
-/** Decisions, "Sessions and reveals": so long what expired is told as gone; then it is unknown. */
+/** Until then an expired item answers 410, then 404 (contract, Sessions). */
 const TOLD_AS_GONE = 60 * DAY;
 
 export interface KeptReads<Row> {

@@ -36,7 +36,7 @@ interface Opened {
 
 export const createCursors = (key: Buffer, epochs: EpochsOfLog): Cursors => {
   const padKey = createHmac('sha256', key).update('positions in cursors').digest();
-  /** Hides a position, and shows it again: how far the log has come in a time is nobody's business. */
+  /** Encrypts and decrypts a position, so that callers cannot see how fast the log grows. */
   const masked = (body: Buffer, mac: Buffer): Buffer => {
     const pad = createHmac('sha256', padKey).update(mac).digest();
     return Buffer.from(body.map((byte, at) => byte ^ (pad[at] as number)));
@@ -47,7 +47,7 @@ export const createCursors = (key: Buffer, epochs: EpochsOfLog): Cursors => {
   const opened = (text: string, of: string): Opened | null => {
     const bytes = Buffer.from(text, 'base64url');
     const size = bytes.length - MAC_BYTES;
-    // Decoding skips what is no base64: only the one spelling that was handed out is a cursor.
+    // Decoding ignores invalid characters, so compare with the canonical spelling.
     if (bytes.toString('base64url') !== text) return null;
     if (size !== POSITION_BYTES && size !== POSITION_BYTES + EPOCH_BYTES) return null;
     const mac = bytes.subarray(size);

@@ -22,6 +22,7 @@ import { createBodies, createStoredBodies } from '../../queries/webhooks/payload
 import { createTargets } from '../../queries/webhooks/targets.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
 import { retryDeliveryRoute } from '../../write-api/webhooks/retry-delivery.ts';
+import type { ApiContext } from '../api-context.ts';
 import type { Job } from '../periodically.ts';
 import type { Runtime } from '../runtime.ts';
 import { destinationPolicy } from './destination-policy.ts';
@@ -36,16 +37,8 @@ const PROJECTED_MS = 10_000;
 /** Time limit for closing connections after the workers have stopped. */
 const SENDER_END_MS = 500;
 
-export interface DeliveryRoutesDeps {
-  readonly runtime: Runtime;
-  /** Waits until these read models have the store's current head, with a time limit. */
-  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
-  /** Waits briefly until these read models have a caller's own write. */
-  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
-}
-
 /** Builds the routes of deliveries and their retry. */
-export const deliveryRoutes = ({ runtime, caughtUp, ownWrite }: DeliveryRoutesDeps): Route[] => {
+export const deliveryRoutes = ({ runtime, caughtUp, ownWrite }: ApiContext): Route[] => {
   const { db, pool, clock, dayKeys, cursors } = runtime;
   const retrying = retryDeps(runtime);
   const reads = { db, caughtUp: caughtUp([webhooks.name, deliveries.name, payloads.name]) };

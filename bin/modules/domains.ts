@@ -1,8 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
-import type { TrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import { plainName } from '../../domain/domains/hostname.ts';
-import type { Position } from '../../event-store/port.ts';
 import { createOwnHost } from '../../http/own-host.ts';
 import type { Route } from '../../http/route.ts';
 import type { Config } from '../../platform/config.ts';
@@ -13,9 +11,9 @@ import { hasToken, proofToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
 import { mayHaveCertificate } from '../../queries/domains/directory.ts';
 import { hasAllDomains, readCheckedAt } from '../../queries/domains/domains.ts';
-import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { domainReadRoutes } from '../../read-api/domains/domains.ts';
-import { domainRoutes } from '../../write-api/domains/domains.ts';
+import { domainRoutes as changingRoutes } from '../../write-api/domains/domains.ts';
+import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 
 /** Returns the base URL for callers, pixels and the CNAMEs of custom domains. */
@@ -33,28 +31,16 @@ const tokens =
 /** Returns the host name without a port. */
 const serviceHostOf = (url: string): string => plainName(new URL(url).hostname);
 
-export interface DomainsDeps {
-  readonly runtime: Runtime;
-  readonly publicUrl: string;
-  readonly trackers: Pick<TrackerDirectory, 'find'>;
-  /** Returns why a partner's tracker cannot be changed; null if it can. */
-  readonly trackerAbsence: TrackerCommands['absence'];
-  readonly changed: (hostname: string) => void;
-  /** Waits until these read models have the store's current head, with a time limit. */
-  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
-  /** Waits briefly until these read models have a caller's own write. */
-  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
-}
-
 /** Builds the routes with which partners manage custom domains. */
-export const buildDomains = ({ runtime, publicUrl, trackerAbsence, ...parts }: DomainsDeps): Route[] => {
+export const domainRoutes = (context: ApiContext): Route[] => {
+  const { runtime, publicUrl, trackerCommands } = context;
   const { config, db, store } = runtime;
   const tokenOf = tokens(runtime);
   const serviceHost = serviceHostOf(publicUrl);
   const commands = createDomainCommands({
     store,
     serviceHost,
-    trackerRefusal: ({ partner_id, tracker_id }) => trackerAbsence(partner_id, tracker_id),
+    trackerRefusal: ({ partner_id, tracker_id }) => trackerCommands.absence(partner_id, tracker_id),
     isFull: (partnerId) => hasAllDomains(db, partnerId),
     isProven: (hostname, partnerId) =>
       hasToken(
@@ -67,18 +53,18 @@ export const buildDomains = ({ runtime, publicUrl, trackerAbsence, ...parts }: D
   return [
     ...domainReadRoutes({
       db,
-      trackers: parts.trackers,
+      trackers: context.trackers,
       serviceHost,
       tokenOf,
-      caughtUp: parts.caughtUp([domains.name]),
+      caughtUp: context.caughtUp([domains.name]),
     }),
-    ...domainRoutes({
+    ...changingRoutes({
       commands,
       serviceHost,
       tokenOf,
-      caughtUp: parts.caughtUp([domains.name]),
-      projected: parts.ownWrite([domains.name]),
-      changed: parts.changed,
+      caughtUp: context.caughtUp([domains.name]),
+      projected: context.ownWrite([domains.name]),
+      changed: context.domainNames.forget,
       checkedAt: (domainId) => readCheckedAt(db, domainId),
     }),
   ];

@@ -1,100 +1,43 @@
-import {
-  completeReveal,
-  createRevealSession,
-  type RevealDeps,
-} from '../../commands/reveals/reveal-session.ts';
 import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
-import { accept } from '../../domain/kernel/decider.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
-import type { Reveal } from '../../domain/reveals/reveal.ts';
-import type { ServedHosts } from '../../http/own-host.ts';
-import type { ApiRequest, Route } from '../../http/route.ts';
+import type { Route } from '../../http/route.ts';
 import { createVisitorAddress, networkOf } from '../../http/visitor.ts';
-import { createCountries } from '../../platform/country.ts';
 import { sharedNotes } from '../../platform/kept-out.ts';
-import type { Metrics } from '../../platform/metrics.ts';
-import { type RateLimiter, VISITOR_RATES } from '../../platform/rate-limit.ts';
-import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
-import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
-import type { Receipt } from '../../read-api/reveals/answer.ts';
-import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
-import { sessionRoutes } from '../../read-api/sessions/sessions.ts';
-import { revealRoute } from '../../write-api/reveals/reveal-session.ts';
+import { VISITOR_RATES } from '../../platform/rate-limit.ts';
+import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
 import { collectRoutes } from '../../write-api/sessions/collect.ts';
-import type { Runtime } from '../runtime.ts';
+import type { ApiContext } from '../api-context.ts';
 import { createCaptureRates } from './capture-rates.ts';
-import { slotsForReveal, slotsForSession } from './queue-slots.ts';
-import { savedResults } from './saved-results.ts';
+import { slotsForSession } from './queue-slots.ts';
 
-export interface TrackingDeps {
-  readonly runtime: Runtime;
-  readonly limiter: RateLimiter;
-  readonly trackers: TrackerDirectory;
-  readonly trackerRefusal: RevealDeps['trackerRefusal'];
-  readonly collectsOn: ServedHosts['collectsOn'];
-  /** Waits for the read models of sessions and reveals, with the time limit of a page. */
-  readonly caughtUp: () => Promise<boolean>;
-  readonly countCapture: (trackerId: string) => Promise<void>;
-  readonly countCall: (
-    request: ApiRequest,
-    trackerId: string,
-    call?: { readonly completed: boolean; readonly company: boolean },
-  ) => Promise<void>;
-  readonly metrics: Metrics | undefined;
-}
+/** Time limit of the feed's wait; after it the feed returns what it has, and its cursor still misses nothing later. */
+export const FEED_MS = 1_000;
 
-/** Builds the routes of the pixel, and those with which partners read sessions and reveals. */
-export const buildTracking = async ({ runtime, limiter, ...parts }: TrackingDeps): Promise<Route[]> => {
+export const sessionRoutes = (context: ApiContext): Route[] => {
+  const { runtime, limiter, metrics } = context;
   const { config, clock, pool, db, store, digest, dayKeys, cursors, queue } = runtime;
-  const { trackers, collectsOn, caughtUp, countCapture, countCall, metrics } = parts;
-  const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
-  const revealing: RevealDeps = {
-    store,
-    findSession: sessions.find,
-    trackerRefusal: parts.trackerRefusal,
-    admit: async (partnerId) =>
-      (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
-    savedResult: savedResults(runtime),
-    enterQueue: slotsForReveal(queue),
-  };
-  const reveal = createRevealSession(revealing);
+  const { trackers, served, countries, calls, countCall, caughtUp } = context;
   return [
     ...collectRoutes({
       trackers,
       capture: createVisitCapture(store, dayKeys, slotsForSession(queue)),
-      collectsOn,
+      collectsOn: served.collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
-      countryOf: await createCountries(config.COUNTRY_MMDB),
+      countryOf: countries,
       // A digest, because rate names may be stored.
       admitVisitor: (ip) =>
         limiter.admit(`${VISITOR_RATES}${digest(networkOf(ip))}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
       admitCapture: createCaptureRates(config, limiter, clock, sharedNotes(pool, 'captures', MINUTE)),
-      countCapture,
+      countCapture: calls.capture,
       onCapture: (outcome) => metrics?.captures.inc({ outcome }),
     }),
-    ...sessionRoutes({ db, dayKeys, cursors, trackers, caughtUp, countCall }),
-    revealRoute({
-      reveal: async (request, context) => {
-        const revealed = await reveal(request, context);
-        return revealed.ok ? accept(receiptOf(revealed.value)) : revealed;
-      },
-      customOf: sessions.customOf,
-      countCall,
-    }),
-    getRevealRoute({
+    ...readingRoutes({
       db,
-      caughtUp,
-      complete: async (revealId, context) => {
-        const revealed = await completeReveal(revealing, revealId, context);
-        return revealed && receiptOf(revealed);
-      },
-      customOf: sessions.customOf,
+      dayKeys,
+      cursors,
+      trackers,
+      caughtUp: caughtUp(['sessions', 'reveals'], FEED_MS),
       countCall,
     }),
   ];
-};
-
-const receiptOf = ({ requested, completed }: Reveal): Receipt => {
-  if (!requested) throw new TypeError('a reveal without a request has no receipt');
-  return { ...requested, completed };
 };

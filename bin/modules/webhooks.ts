@@ -2,7 +2,6 @@ import { createEndpointCommands } from '../../commands/webhooks/manage-endpoints
 import { createSendTest } from '../../commands/webhooks/send-test.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { CYCLE_ATTEMPTS, CYCLE_MS } from '../../domain/webhooks/schedule.ts';
-import type { Position } from '../../event-store/port.ts';
 import type { Route } from '../../http/route.ts';
 import { sealText } from '../../platform/master-key.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
@@ -12,53 +11,46 @@ import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
 import { countDeliveries, countDue } from '../../read-api/webhooks/counts.ts';
 import { webhookReadRoutes } from '../../read-api/webhooks/endpoints.ts';
 import type { WebhookLimits } from '../../read-api/webhooks/schemas.ts';
-import { webhookRoutes } from '../../write-api/webhooks/endpoints.ts';
+import { webhookRoutes as changingRoutes } from '../../write-api/webhooks/endpoints.ts';
 import { webhookTestRoute } from '../../write-api/webhooks/send-test.ts';
+import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { destinationPolicy } from './destination-policy.ts';
 import { slotForDelivery } from './queue-slots.ts';
 
-export interface WebhooksDeps {
-  readonly runtime: Runtime;
-  /** Returns whether the partner has that tracker, not deleted. */
-  readonly trackerKnown: (partnerId: string, trackerId: string) => Promise<boolean>;
-  /** Waits until these read models have the store's current head, with a time limit. */
-  readonly caughtUp: (names: readonly string[]) => () => Promise<boolean>;
-  /** Waits briefly until these read models have a caller's own write. */
-  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
-}
-
 /** Builds the routes of webhook endpoints and their deliveries. */
-export const buildWebhooks = ({ runtime, ...parts }: WebhooksDeps): Route[] => {
+export const webhookRoutes = (context: ApiContext): Route[] => {
+  const { runtime, trackerCommands, caughtUp, ownWrite } = context;
   const { config, clock, db, store, endpoints, master, dayKeys, queue } = runtime;
   const commands = createEndpointCommands({
     batcher: endpoints,
     limit: config.WEBHOOKS_PER_PARTNER,
     destinations: destinationPolicy(config),
     seal: (secret, webhookId) => sealText(master, secret, webhookId),
-    trackerKnown: parts.trackerKnown,
+    trackerKnown: async (partnerId, trackerId) =>
+      (await trackerCommands.refusal(partnerId, trackerId)) !== 'tracker_deleted',
   });
   const totalsOf: TotalsOf = (webhookIds) => countDeliveries(db, webhookIds, clock.now());
   return [
     ...webhookReadRoutes({
       db,
-      caughtUp: parts.caughtUp([webhooks.name]),
+      caughtUp: caughtUp([webhooks.name]),
       limits: limitsOf(config),
       totalsOf,
       queueState: (partnerId, now) => countDue(db, partnerId, now),
     }),
-    ...webhookRoutes({
+    ...changingRoutes({
       commands,
-      projected: parts.ownWrite([webhooks.name, deliveries.name]),
+      projected: ownWrite([webhooks.name, deliveries.name]),
       changed: queue.forget,
       totalsOf,
     }),
     webhookTestRoute({
       sendTest: createSendTest({ store, endpoints, dayKeys, enterQueue: slotForDelivery(queue) }),
-      projected: parts.ownWrite([deliveries.name, payloads.name]),
+      projected: ownWrite([deliveries.name, payloads.name]),
     }),
-    ...deliveryRoutes({ runtime, ...parts }),
+    ...deliveryRoutes(context),
   ];
 };
 

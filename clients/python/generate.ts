@@ -4,7 +4,7 @@
  * `NotRequired` came with 3.11.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { documentedRoutes } from '../../http/documented-routes.ts';
+import { documentedRoutes } from '../../bin/documented-routes.ts';
 import { openApiDocument } from '../../http/openapi.ts';
 
 interface Schema {
@@ -91,7 +91,7 @@ const camel = (name: string): string =>
   name.replaceAll(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 const generate = (): string => {
-  const document = openApiDocument(documentedRoutes, { publicUrl: 'https://doorplate.example' }) as {
+  const document = openApiDocument(documentedRoutes(), { publicUrl: 'https://doorplate.example' }) as {
     components: { schemas: Record<string, Schema> };
   };
   const aliases: string[] = [];

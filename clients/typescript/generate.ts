@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString } from 'openapi-typescript';
-import { documentedRoutes } from '../../http/documented-routes.ts';
+import { documentedRoutes } from '../../bin/documented-routes.ts';
 import { openApiDocument } from '../../http/openapi.ts';
 
 const FILE = new URL('src/generated.ts', import.meta.url);
@@ -28,7 +28,7 @@ interface Document {
  * pixel.
  */
 const partnersDocument = (): Document => {
-  const routes = documentedRoutes.filter(({ path }) => !path.startsWith(PIXEL));
+  const routes = documentedRoutes().filter(({ path }) => !path.startsWith(PIXEL));
   const text = JSON.stringify(openApiDocument(routes, { publicUrl: 'https://doorplate.example' }));
   // `Error` would hide JavaScript's own.
   const document: Document = JSON.parse(

@@ -50,7 +50,7 @@ export const UNAVAILABLE_SIGNALS: CompanySignals = {
 };
 
 /**
- * The clues about an address as the caller spelled it (null: it told none). `found`: the company that the lookup found.
+ * Loads the clues about an address as the caller spelled it (null: none given). `found`: the company of the lookup.
  * Soon and without an exception, `unavailable` if need be.
  */
 export type CluesOf = (ip: string | null, found: ShownCompany | null) => Promise<CompanySignals>;

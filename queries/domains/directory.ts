@@ -23,7 +23,7 @@ export const findActiveDomain = async (pool: pg.Pool, hostname: string): Promise
   return rows[0]?.tracker_id ?? null;
 };
 
-/** The partner for which a host name in lower case is active; null: it is nobody's. */
+/** Returns the partner for which a host name in lower case is active; null: none. */
 export const findDomainOwner = async (pool: pg.Pool, hostname: string): Promise<string | null> => {
   if (!isHostname(hostname)) return null;
   const { rows } = await pool.query<{ partner_id: string }>({

@@ -64,7 +64,7 @@ export const findDomain = async (
   return read();
 };
 
-/** When somebody last looked where a domain points (ISO 8601). */
+/** Returns the time of a domain's last DNS check (ISO 8601). */
 export const readCheckedAt = (db: DatabasePool, domainId: string): Promise<string | null> =>
   db
     .maybeOne(sql.type(z.object({ looked_at: z.string().nullable() }))`

@@ -13,7 +13,7 @@ export interface LookupView {
     readonly madeAt: string;
     readonly endedAt: string | null;
   };
-  /** The round under way, seen by those who have a reservation in it. */
+  /** The current round, visible to partners with a reservation in it. */
   readonly work: null | { readonly attempts: number; readonly nextAttemptAt: string };
 }
 
@@ -72,7 +72,7 @@ const toSavedResult = (row: pg.QueryResultRow): SavedResult => ({
   needs_company_enrichment: row.needs_company_enrichment,
 });
 
-/** What is saved of an address, whoever asked for it. */
+/** Loads the saved result of an address, which all partners share. */
 export const readSaved = async (pool: pg.Pool, ip: string): Promise<SavedResult | null> => {
   const { rows } = await pool.query('select *, ip as saved_ip from read.saved_lookup where ip = $1', [ip]);
   return rows[0] ? toSavedResult(rows[0]) : null;

@@ -22,7 +22,7 @@ export type SessionRow = z.output<typeof sessionRow>;
 const COLUMNS = sql.fragment`
   s.session_id, s.tracker_id, t.customer_reference, s.visitor_country, s.sealed, s.first_seen_at, s.last_seen_at,
   s.expires_at, s.position::text as position`;
-/** A session stays in its place though its tracker's row should be missing: the feed passes it once. */
+/** Left join: a session must not be missing because its tracker's row is, since the feed passes it only once. */
 const FROM = sql.fragment`from read.session s left join read.tracker t on t.tracker_id = s.tracker_id`;
 
 export interface FeedQuery {
@@ -51,7 +51,7 @@ export const readFeed = (
     order by s.position limit ${limit}`);
 };
 
-/** The sessions before a place (null: the end), newest first, without those that have expired: what a person looks at. */
+/** Lists the unexpired sessions before a position (null: the end), newest first, for the dashboard. */
 export const readRecent = (
   db: DatabasePool,
   { partnerId, trackerId, before, limit, now }: Omit<FeedQuery, 'after'> & { readonly before: bigint | null },

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** Of these names of clues, how many an earlier event than `batch` has told of. */
+/** Counts the clues of these names that an event before `batch` already contained. */
 export const countRepeated = async (
   pool: pg.Pool,
   eventIds: readonly string[],

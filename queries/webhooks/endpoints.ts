@@ -34,7 +34,7 @@ export interface EndpointReads {
 }
 
 /**
- * One of them, a deleted one too for as long as it is told of. `now` in milliseconds.
+ * Finds one endpoint; a deleted one while its deliveries are shown. `now` in milliseconds.
  * @throws BackendTimeout rather than call unknown what may be there
  */
 export const findEndpoint = async (

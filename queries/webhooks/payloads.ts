@@ -21,7 +21,7 @@ export const createBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => number)
   };
 };
 
-/** Those who ask at the same time share a query: deliveries are attempted many at once, and of one event. */
+/** Concurrent calls share a query, because an event is often delivered to several endpoints at once. */
 export const createStoredBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => number): StoredBodyOf => {
   let gathering: { readonly ids: Set<string>; readonly rows: Promise<Map<string, SealedBody>> } | null = null;
 

@@ -158,7 +158,7 @@ const isFinal = ({ saved }: LookupView, at: number): boolean =>
 /**
  * Waits for the store's head where the caller may know more than the read models, from a POST that was answered by any
  * process: of a submission that they lack, or of the end of work that they show as unfinished.
- * @throws BackendTimeout when a miss or unfinished work would be told that may be none
+ * @throws BackendTimeout if a miss or unfinished work cannot be confirmed in time
  */
 const catchUp = async (
   { caughtUp, hasCaughtUp }: GetLookupDeps,
@@ -198,7 +198,7 @@ const withoutSaved = (
   }
 };
 
-/** What a GET shows of the refresh (contract, Lookup): it starts none, and is told of no refused admission. */
+/** Returns the refresh that a GET shows (contract, Lookup). A GET starts none and has no refused admission. */
 const refreshSeenBy = ({ reservation, work }: LookupView, saved: SavedResult, at: number): Refresh => {
   if (!saved.needs_company_enrichment && !isStale(saved, at)) return NOT_NEEDED;
   if (work) return REFRESH_PENDING;

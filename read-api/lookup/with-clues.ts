@@ -7,7 +7,7 @@ const CARRYING: ReadonlySet<number> = new Set([200, 202, 404, 503]);
 
 /**
  * Adds clues to the answer of an enabled key. They are read while it is being counted.
- * @param counted the answer once it is counted, or the refusal in its place
+ * @param counted the answer once it is counted, or the refusal that replaces it
  */
 export const withClues = async (
   request: ApiRequest,

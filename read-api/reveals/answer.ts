@@ -49,7 +49,7 @@ export const callOf = ({ completed }: Receipt): { completed: boolean; company: b
   company: (completed?.result as { company_found?: boolean } | undefined)?.company_found === true,
 });
 
-/** Runs what may make or complete a reveal: where nobody knows whether it has, a repeat will tell. */
+/** Runs work that may create or complete a reveal. An unknown outcome is refused with `reveal_unconfirmed`. */
 export const confirmed = async (request: ApiRequest, work: () => Promise<Answer>): Promise<Answer> => {
   try {
     return await work();

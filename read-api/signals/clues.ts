@@ -21,9 +21,9 @@ export interface CluesDeps {
   readonly pool: pg.Pool;
   readonly dayKeys: DayKeys;
   readonly clock: Clock;
-  /** After so many milliseconds the answer goes without them. */
+  /** Time limit, milliseconds; then the answer has no clues. */
   readonly limitMs: number;
-  /** Told of each answer that had to go without. */
+  /** Called for each answer without clues. */
   readonly onUnavailable: () => void;
 }
 

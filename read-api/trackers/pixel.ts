@@ -46,7 +46,7 @@ export const pixelRoute = (
       const tracker = await trackers.find(id);
       if (tracker === null) return refused(request, 'tracker_not_found');
       if (tracker.deleted) return refused(request, 'tracker_deleted');
-      // Where it would not be heard it is not served either.
+      // A host that refuses captures does not serve the pixel either.
       if (!(await collectsOn(request.header('host') ?? '', id)))
         return refused(request, 'untrusted_collector');
       return sharedWith(request, tracker, trackers, script(request));
@@ -60,7 +60,7 @@ const trackerIdOf = (query: string): string | null => {
   return entry?.[0] === 'tracker_id' && more.length === 0 ? entry[1] : null;
 };
 
-/** A 404 or a 410 may be kept by a cache for as long as it likes (RFC 9111 section 4.2.2), unless it is told. */
+/** Without this, caches may keep a 404 or 410 for any time (RFC 9111 section 4.2.2). */
 const refused = (request: ApiRequest, code: ErrorCode): Answer =>
   refusal(request, code, { headers: { 'cache-control': 'no-store' } });
 

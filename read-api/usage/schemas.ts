@@ -3,7 +3,7 @@ import 'zod-openapi';
 import { outcomeSchema } from '../../domain/usage/events.ts';
 import { count, timestamp } from '../../http/schemas/common.ts';
 
-/** Spec, Usage `outcomes`: what became of a counted lookup. */
+/** Outcomes of counted lookups (contract, Usage). */
 const usageOutcome = z.enum(outcomeSchema.options).meta({ id: 'UsageOutcome' });
 
 /** Spec, "EnrichmentStatus". */

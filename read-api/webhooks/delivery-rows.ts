@@ -5,7 +5,7 @@ import { deliveredTypeSchema, deliveryErrorSchema } from '../../domain/webhooks/
 import { BackendTimeout } from '../../http/failures.ts';
 import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
 
-/** Spec, Limits: metadata of a delivery are shown for so long. */
+/** Retention of delivery metadata (contract, Limits). */
 export const DELIVERIES_KEPT_MS = 90 * DAY;
 
 const deliveryRow = z.object({
@@ -80,7 +80,7 @@ export const pageQuery = ({ webhookId, deleted, status, before, limit, now }: Pa
     order by page.position::bigint desc limit ${limit}`;
 };
 
-/** The state of rows that are told as `status`; none: no row can be. */
+/** Returns the stored states that appear as `status`; none: no row has that status. */
 const storedAs = (status: Exclude<DeliveryState, 'expired'>, deleted: boolean): string[] => {
   if (status === 'pending') return deleted ? [] : ['pending'];
   if (status === 'cancelled') return deleted ? ['pending'] : [];

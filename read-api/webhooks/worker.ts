@@ -10,9 +10,9 @@ export type QueueState = (
   now: number,
 ) => Promise<{ readonly due: number; readonly oldest_due_at: string | null }>;
 
-/** A process that has not beaten for so long is gone. */
+/** A process without a heartbeat for this long has ended. */
 const GONE_MS = 5_000;
-/** What is due for longer shows that nobody takes it. */
+/** A delivery that is due for longer shows that no process delivers. */
 const STALLED_MS = MINUTE;
 
 const seen = z.object({ seen_at: z.string().nullable() });

@@ -1,13 +1,13 @@
 /** What users have written down of the product: its document, the names of its metrics, the command's help. */
 import { expect, it, onTestFinished } from 'vitest';
+import { documentedRoutes } from '../../bin/documented-routes.ts';
 import { allCommands, commandLine } from '../../bin/main.ts';
-import { documentedRoutes } from '../../http/documented-routes.ts';
 import { openApiDocument } from '../../http/openapi.ts';
 import { testDatabase } from '../support/database.ts';
 import { startService } from '../support/service.ts';
 
 it('has the same OpenAPI document as ever', async () => {
-  const document = openApiDocument(documentedRoutes, { publicUrl: 'https://doorplate.example' });
+  const document = openApiDocument(documentedRoutes(), { publicUrl: 'https://doorplate.example' });
   await expect(`${JSON.stringify(document, null, 1)}\n`).toMatchFileSnapshot('openapi.txt');
 });
 

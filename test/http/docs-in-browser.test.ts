@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
+import { documentedRoutes } from '../../bin/documented-routes.ts';
 import { docsRoutes } from '../../http/docs-page.ts';
-import { documentedRoutes } from '../../http/documented-routes.ts';
 import { openApiDocument, openApiRoute } from '../../http/openapi.ts';
 import { describeInBrowser, startBrowser } from '../support/browser.ts';
 import { aServer } from './shell.ts';
@@ -9,7 +9,7 @@ import { aServer } from './shell.ts';
 describeInBrowser('the documentation page in a browser', () => {
   it('shows every operation and webhook, within its own policy and from its own server', async () => {
     const document = openApiRoute(
-      openApiDocument(documentedRoutes, { publicUrl: 'https://doorplate.example' }),
+      openApiDocument(documentedRoutes(), { publicUrl: 'https://doorplate.example' }),
     );
     const app = aServer({ routes: [...docsRoutes(), document] });
     await app.listen({ host: '127.0.0.1', port: 0 });

@@ -29,13 +29,15 @@ let api: TestApi;
 let key: Key;
 let clock: ManualClock;
 let status = 204;
+/** Resolves when the receiver may answer. */
+let answerable: Promise<void> = Promise.resolve();
 const received: Received[] = [];
 const receiver = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     received.push({ id: String(request.headers['webhook-id']), body: Buffer.concat(chunks).toString() });
-    response.writeHead(status).end();
+    void answerable.then(() => response.writeHead(status).end());
   });
 });
 let url: string;
@@ -268,7 +270,11 @@ describe('a retry', () => {
     const endpoint = await newEndpoint();
     const { delivery_id, event_id } = await sendTest(endpoint);
     await inState(endpoint, delivery_id, 'delivered');
+    // Otherwise the second request may come after the delivery, and is a retry of its own.
+    const { promise, resolve: release } = Promise.withResolvers<void>();
+    answerable = promise;
     const answers = await Promise.all([retry(endpoint, delivery_id), retry(endpoint, delivery_id)]);
+    release();
     for (const answer of answers) {
       expect(answer.statusCode, answer.body).toBe(200);
       expect(answer.json()).toMatchObject({ id: delivery_id, event_id, event: { id: event_id } });

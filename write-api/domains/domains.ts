@@ -24,9 +24,9 @@ export interface DomainRouteDeps {
   readonly caughtUp: () => Promise<boolean>;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
-  /** Told of a name that was given up, once the read models know. */
+  /** Called with a released name, once the read models have it. */
   readonly changed: (hostname: string) => void;
-  /** When somebody last looked where a domain points (ISO 8601). */
+  /** Returns the time of a domain's last DNS check (ISO 8601). */
   readonly checkedAt: (domainId: string) => Promise<string | null>;
 }
 
@@ -50,7 +50,7 @@ export const domainRoutes = (deps: DomainRouteDeps): Route[] => [
   },
 ];
 
-/** What is no string is wrong in the field's own way (contract, Requests 7). */
+/** A value that is not a string gets its field's own error code (contract, Requests 7). */
 const shape = z.strictObject({ hostname: z.unknown().optional() });
 
 const create = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answer> => {

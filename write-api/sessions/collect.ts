@@ -42,10 +42,10 @@ export type CaptureOutcome = Exclude<Captured, 'full'> | 'prefetch' | 'crawler' 
 const PATH = '/tracking/collect';
 /** Decisions, "Requests in general". */
 const BODY_LIMIT = 8_192;
-/** Browsers ask again after at most two hours, whatever they are told. */
+/** The maximum that browsers honour. */
 const PREFLIGHT_SECONDS = 7_200;
 
-/** POST /tracking/collect, and the preflight of those who send it as JSON. */
+/** POST /tracking/collect, and its preflight for JSON. */
 export const collectRoutes = <Tracker extends CollectingTracker>(deps: CollectDeps<Tracker>): Route[] => [
   {
     method: 'POST',

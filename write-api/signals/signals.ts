@@ -13,12 +13,12 @@ export interface SignalsDeps {
   readonly observe: (observations: readonly Observation[], context: CommandContext) => Promise<Observed>;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
-  /** Of these names, how many an earlier batch has told of. */
+  /** Counts the names that an earlier batch already contained. */
   readonly countRepeated: (eventIds: readonly string[], batch: string) => Promise<number>;
   readonly onSignals: (counts: Taken) => void;
 }
 
-/** What became of a batch (contract, Company signals 1). */
+/** Counts of a batch's new and repeated clues (contract, Company signals 1). */
 interface Taken {
   readonly accepted: number;
   readonly duplicates: number;
@@ -66,7 +66,7 @@ const take = async (
   }
 };
 
-/** Which clues are new is seen in the read model: there the first of each name counts, whoever wrote it. */
+/** Counts the new clues by the read model, where the first of each name counts. */
 const observe = async (
   { clock, observe: write, projected, countRepeated }: SignalsDeps,
   observations: readonly Observation[],
@@ -88,7 +88,7 @@ const wrong = (index: number | null, field: string | null): object =>
     ? { error: 'invalid_body' }
     : { error: 'invalid_signal', index, ...(field === null ? {} : { field }) };
 
-/** A browser sends this type to another origin only after asking, which nobody here answers. */
+/** A browser sends this type to another origin only after a preflight, which this listener refuses. */
 const refuseByHeaders = ({ headers }: IncomingMessage): string | null => {
   if (headers['content-encoding'] !== undefined) return 'unsupported_encoding';
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();

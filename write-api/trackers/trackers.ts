@@ -20,7 +20,7 @@ export interface TrackerRouteDeps {
   readonly publicUrl: string;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
-  /** Told of a tracker that was changed, once the read models know. */
+  /** Called with a changed tracker, once the read models have it. */
   readonly changed: (trackerId: string) => void;
 }
 

@@ -29,7 +29,7 @@ export interface WebhookRouteDeps {
   readonly commands: EndpointCommands;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
-  /** Told once the read models say it too. */
+  /** Called once the read models have the change. */
   readonly changed: (partnerId: string) => void;
   readonly totalsOf: TotalsOf;
 }
@@ -140,7 +140,7 @@ const rotate = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answ
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
-  // First what can fail: a secret that is made and not told cannot be replaced for a day.
+  // Before the rotation, because a lost new secret cannot be replaced for a day.
   const deliveries = await deliveriesOf(deps, webhookId);
   const { partner_id } = request.key as CallingKey;
   const rotated = await deps.commands.rotate(partner_id, webhookId, commandContext(request));

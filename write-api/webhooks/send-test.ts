@@ -31,7 +31,7 @@ const test = async ({ sendTest, projected }: WebhookTestDeps, request: ApiReques
   const sent = await sendTest(partner_id, webhookId, commandContext(request));
   if (!sent.ok) return refusal(request, sent.refusal);
   const { delivery_id, event_id, position } = sent.value;
-  // So that the caller's next look at the history shows it.
+  // So that the caller's next read of the history shows it.
   await projected(position).catch(() => undefined);
   const body = { delivery_id, event_id, status: 'pending', request_id: request.id };
   return { status: 202, body: JSON.stringify(body) };

@@ -19,13 +19,13 @@ export const endpoints = {
   previewSession: ['GET', '/v1/sessions/{session_id}'],
   revealSession: ['POST', '/v1/sessions/{session_id}/reveal'],
   getReveal: ['GET', '/v1/reveals/{reveal_id}'],
-  testWebhook: ['POST', '/v1/webhooks/{webhook_id}/test'],
   listWebhooks: ['GET', '/v1/webhooks'],
   createWebhook: ['POST', '/v1/webhooks'],
   getWebhook: ['GET', '/v1/webhooks/{webhook_id}'],
   updateWebhook: ['PATCH', '/v1/webhooks/{webhook_id}'],
   deleteWebhook: ['DELETE', '/v1/webhooks/{webhook_id}'],
   rotateWebhookSecret: ['POST', '/v1/webhooks/{webhook_id}/rotate-secret'],
+  testWebhook: ['POST', '/v1/webhooks/{webhook_id}/test'],
   listWebhookDeliveries: ['GET', '/v1/webhooks/{webhook_id}/deliveries'],
   getWebhookDelivery: ['GET', '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}'],
   retryWebhookDelivery: ['POST', '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry'],
@@ -436,26 +436,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/webhooks/{webhook_id}/test": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Send a test event
-         * @description Queues a `webhook.test` for the endpoint. The answer says that it is accepted, not that it is delivered: the delivery says that.
-         */
-        post: operations["testWebhook"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/webhooks": {
         parameters: {
             query?: never;
@@ -522,6 +502,26 @@ export interface paths {
          * @description For 24 hours the secret before signs as well, and the secret cannot be rotated again.
          */
         post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{webhook_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test event
+         * @description Queues a `webhook.test` for the endpoint. The answer says that it is accepted, not that it is delivered: the delivery says that.
+         */
+        post: operations["testWebhook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1349,20 +1349,6 @@ export interface components {
              */
             request_id: string;
         };
-        /** @description A test that is queued. */
-        WebhookTest: {
-            /** Format: uuid */
-            delivery_id: string;
-            event_id: string;
-            /** @constant */
-            status: "pending";
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id: string;
-        };
         WebhookList: {
             webhooks: components["schemas"]["Webhook"][];
             limits: components["schemas"]["WebhookLimits"];
@@ -1530,6 +1516,20 @@ export interface components {
              */
             request_id: string;
         };
+        /** @description A test that is queued. */
+        WebhookTest: {
+            /** Format: uuid */
+            delivery_id: string;
+            event_id: string;
+            /** @constant */
+            status: "pending";
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
+        };
         WebhookDeliveryList: {
             deliveries: components["schemas"]["WebhookDelivery"][];
             has_more: boolean;
@@ -1671,7 +1671,6 @@ export type CustomDomain = components['schemas']['CustomDomain'];
 export type CustomDomainDeleted = components['schemas']['CustomDomainDeleted'];
 export type SessionFeed = components['schemas']['SessionFeed'];
 export type Reveal = components['schemas']['Reveal'];
-export type WebhookTest = components['schemas']['WebhookTest'];
 export type WebhookList = components['schemas']['WebhookList'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookDeliveryTotals = components['schemas']['WebhookDeliveryTotals'];
@@ -1679,6 +1678,7 @@ export type WebhookLimits = components['schemas']['WebhookLimits'];
 export type WebhookWorker = components['schemas']['WebhookWorker'];
 export type WebhookSecret = components['schemas']['WebhookSecret'];
 export type WebhookDeleted = components['schemas']['WebhookDeleted'];
+export type WebhookTest = components['schemas']['WebhookTest'];
 export type WebhookDeliveryList = components['schemas']['WebhookDeliveryList'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 export type WebhookDeliveryDetail = components['schemas']['WebhookDeliveryDetail'];
@@ -2147,33 +2147,6 @@ export interface operations {
             };
         };
     };
-    testWebhook: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The endpoint. */
-                webhook_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": Record<string, never>;
-            };
-        };
-        responses: {
-            /** @description The test is queued. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookTest"];
-                };
-            };
-        };
-    };
     listWebhooks: {
         parameters: {
             query?: never;
@@ -2314,6 +2287,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookSecret"];
+                };
+            };
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The test is queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookTest"];
                 };
             };
         };

@@ -20,6 +20,16 @@ class CustomDomainCreate(TypedDict):
     hostname: str
 
 
+class _CaptureRequired(TypedDict):
+    tracker_id: str
+    token: str
+    visit_id: str
+
+
+class Capture(_CaptureRequired, total=False):
+    custom: "CustomParameters"
+
+
 class _WebhookCreateRequired(TypedDict):
     name: str
     url: str
@@ -34,16 +44,6 @@ class WebhookUpdate(TypedDict, total=False):
     name: str
     events: list[Literal["session.created", "reveal.completed"]]
     enabled: bool
-
-
-class _CaptureRequired(TypedDict):
-    tracker_id: str
-    token: str
-    visit_id: str
-
-
-class Capture(_CaptureRequired, total=False):
-    custom: "CustomParameters"
 
 
 class SessionCreatedEvent(TypedDict):
@@ -415,13 +415,6 @@ class Reveal(_RevealRequired, total=False):
     custom: "CustomParameters"
 
 
-class WebhookTest(TypedDict):
-    delivery_id: str
-    event_id: str
-    status: Literal["pending"]
-    request_id: str
-
-
 class WebhookList(TypedDict):
     webhooks: list["Webhook"]
     limits: "WebhookLimits"
@@ -497,6 +490,13 @@ class WebhookDeleted(TypedDict):
     id: str
     deleted: Literal[True]
     deleted_at: str
+    request_id: str
+
+
+class WebhookTest(TypedDict):
+    delivery_id: str
+    event_id: str
+    status: Literal["pending"]
     request_id: str
 
 

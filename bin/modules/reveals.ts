@@ -1,0 +1,58 @@
+import {
+  completeReveal,
+  createRevealSession,
+  type RevealDeps,
+} from '../../commands/reveals/reveal-session.ts';
+import { accept } from '../../domain/kernel/decider.ts';
+import type { Reveal } from '../../domain/reveals/reveal.ts';
+import type { Route } from '../../http/route.ts';
+import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
+import type { Receipt } from '../../read-api/reveals/answer.ts';
+import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
+import { revealRoute } from '../../write-api/reveals/reveal-session.ts';
+import type { ApiContext } from '../api-context.ts';
+import { slotsForReveal } from './queue-slots.ts';
+import { savedResults } from './saved-results.ts';
+import { FEED_MS } from './sessions.ts';
+
+export const revealRoutes = (context: ApiContext): Route[] => {
+  const { runtime, limiter, trackerCommands, countCall } = context;
+  const { config, clock, db, store, dayKeys, queue } = runtime;
+  const caughtUp = context.caughtUp(['sessions', 'reveals'], FEED_MS);
+  const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
+  const revealing: RevealDeps = {
+    store,
+    findSession: sessions.find,
+    trackerRefusal: trackerCommands.refusal,
+    admit: async (partnerId) =>
+      (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
+    savedResult: savedResults(runtime),
+    enterQueue: slotsForReveal(queue),
+  };
+  const reveal = createRevealSession(revealing);
+  return [
+    revealRoute({
+      reveal: async (request, context) => {
+        const revealed = await reveal(request, context);
+        return revealed.ok ? accept(receiptOf(revealed.value)) : revealed;
+      },
+      customOf: sessions.customOf,
+      countCall,
+    }),
+    getRevealRoute({
+      db,
+      caughtUp,
+      complete: async (revealId, context) => {
+        const revealed = await completeReveal(revealing, revealId, context);
+        return revealed && receiptOf(revealed);
+      },
+      customOf: sessions.customOf,
+      countCall,
+    }),
+  ];
+};
+
+const receiptOf = ({ requested, completed }: Reveal): Receipt => {
+  if (!requested) throw new TypeError('a reveal without a request has no receipt');
+  return { ...requested, completed };
+};
