@@ -3,7 +3,7 @@ import type { DashboardKey, KeyDeps, KeyLimitValues } from '../dashboard/pages/k
 import { keyLimitsSchema } from '../domain/partners/events.ts';
 import type { PartnerRefusal } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
-import { findPartner, listKeys, listKeyUses } from '../queries/partners/partners.ts';
+import { findKey, findPartner, type KeyRow, listKeyUses, listLatestKeys } from '../queries/partners/partners.ts';
 import { visitContext } from './dashboard-context.ts';
 import { DEFAULT_LIMITS } from './key-limits.ts';
 import type { Runtime } from './runtime.ts';
@@ -31,6 +31,17 @@ const refused = (code: PartnerRefusal | 'invalid_limits') => {
   return { ok: false, status, code, message: MESSAGES[code] } as const;
 };
 
+/** A page with ten thousand keys would block the event loop for a third of a second. */
+const REVOKED_SHOWN = 50;
+
+const withUses = async (db: Runtime['db'], keys: readonly KeyRow[]): Promise<DashboardKey[]> => {
+  const uses = await listKeyUses(
+    db,
+    keys.map(({ key_id }) => key_id),
+  );
+  return keys.map((key) => ({ ...key, used_at: uses.get(key.key_id) ?? null }));
+};
+
 /** Manages keys for the dashboard with the same commands as the command line. */
 export const dashboardKeys = (
   { store, db }: Runtime,
@@ -43,9 +54,12 @@ export const dashboardKeys = (
   },
   usualLimits: DEFAULT_LIMITS,
 
-  list: async (partnerId): Promise<DashboardKey[]> => {
-    const [keys, uses] = await Promise.all([listKeys(db, partnerId), listKeyUses(db, partnerId)]);
-    return keys.map((key) => ({ ...key, used_at: uses.get(key.key_id) ?? null }));
+  list: async (partnerId): Promise<DashboardKey[]> =>
+    withUses(db, await listLatestKeys(db, partnerId, REVOKED_SHOWN)),
+
+  find: async (partnerId, keyId): Promise<DashboardKey | null> => {
+    const key = await findKey(db, keyId);
+    return key?.partner_id === partnerId ? ((await withUses(db, [key]))[0] ?? null) : null;
   },
 
   create: async (visit, { name, limits }) => {

@@ -26,7 +26,7 @@ const aggregate: SnapshottedAggregate<Partner, PartnerCommand, PartnerEvent, Par
   schemas: partnerEvents,
   decider: partner,
   snapshot: snapshotPartner,
-  sizeOf: ({ keys, revoked }) => keys.size + revoked.size,
+  sizeOf: ({ keys, revoked, revokedBefore }) => keys.size + revoked.size + revokedBefore.size,
 };
 
 /** Namespace of partner ids: the id derives from the name, which makes names unique. */

@@ -36,7 +36,9 @@ export interface DashboardKey extends KeyLimitValues {
 }
 
 export interface KeyDeps {
+  /** The keys that are not revoked, and those that were revoked last. */
   readonly list: (partnerId: string) => Promise<readonly DashboardKey[]>;
+  readonly find: (partnerId: string, keyId: string) => Promise<DashboardKey | null>;
   readonly create: (
     visit: Visit,
     key: { readonly name: string; readonly limits: KeyLimitValues },
@@ -174,8 +176,8 @@ const create = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
   });
 };
 
-const find = async ({ list }: KeyDeps, { user, request }: Visit): Promise<DashboardKey | null> =>
-  (await list(user.partner_id)).find(({ key_id }) => key_id === request.params.key_id) ?? null;
+const find = ({ find }: KeyDeps, { user, request }: Visit): Promise<DashboardKey | null> =>
+  find(user.partner_id, request.params.key_id ?? '');
 
 const missing = (deps: KeyDeps, visit: Visit): Promise<Answer> =>
   list(deps, visit, { ok: false, status: 404, code: 'key_not_found', message: 'There is no such key.' });

@@ -10,8 +10,11 @@ export type CeilingRefusal =
 
 interface Capped {
   readonly ceilings: Ceilings;
-  readonly keys: { values(): Iterable<{ readonly limits: KeyLimits }> };
+  readonly keys: { readonly size: number; values(): Iterable<{ readonly limits: KeyLimits }> };
 }
+
+/** Keys that users may leave unrevoked, expired ones included, as a multiple of the ceiling: each takes part in every snapshot. */
+const MAX_KEYS_TIMES = 10;
 
 interface KeyChange {
   /** null: the key is new. */
@@ -47,6 +50,7 @@ export const exceededCeiling = (
   if (changes('company_signals') && to.company_signals && !ceilings.company_signals) {
     return 'ceiling_company_signals';
   }
+  if (from === null && keys.size >= MAX_KEYS_TIMES * ceilings.keys) return 'ceiling_keys';
   const isOneMore = isLive(to, at) && !(from !== null && isLive(from, at));
   const live = () => [...keys.values()].filter(({ limits }) => isLive(limits, at)).length;
   return isOneMore && live() >= ceilings.keys ? 'ceiling_keys' : null;

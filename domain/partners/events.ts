@@ -68,7 +68,7 @@ export const partnerEvents = {
     ceilings: ceilingsSchema,
     name: z.string(),
     keys: z.array(keyLimitsSchema.extend({ key_id: z.string(), name: z.string() })),
-    /** Ids of revoked keys. */
+    /** Ids of the keys that were revoked last. */
     revoked: z.array(z.string()),
   }),
 } as const;

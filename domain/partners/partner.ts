@@ -22,9 +22,19 @@ export interface Partner {
   /** By id, without revoked ones. */
   readonly keys: PersistentMap<string, Key>;
   readonly keyNames: PersistentSet<string>;
-  /** Ids of revoked keys. */
+  /** Ids of recently revoked keys: the latest, and those before them. */
   readonly revoked: PersistentSet<string>;
+  readonly revokedBefore: PersistentSet<string>;
 }
+
+/**
+ * Minimum number of remembered revocations; the maximum is twice that. Bounded, because a script that creates and revokes keys
+ * would otherwise make the snapshot too large for an append.
+ */
+const REVOKED_REMEMBERED = 2_500;
+
+const isRevoked = ({ revoked, revokedBefore }: Partner, keyId: string): boolean =>
+  revoked.has(keyId) || revokedBefore.has(keyId);
 
 /** The creator of a change; ceilings apply only to users. */
 export type KeyManager = 'operator' | 'user';
@@ -107,7 +117,7 @@ const createPartner = (
 const createKey = (command: Extract<PartnerCommand, { type: 'CreateKey' }>, state: Partner) => {
   const { partner_id, key_id, name, hash, limits, by, at } = command;
   if (!nameIsValid(name)) return refuse<PartnerRefusal>('invalid_name');
-  if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
+  if (isRevoked(state, key_id)) return refuse<PartnerRefusal>('key_revoked');
   if (state.keys.has(key_id)) return accept<PartnerEvent[]>([]);
   if (state.keyNames.has(name)) return refuse<PartnerRefusal>('key_name_taken');
   const exceeded = by === 'user' ? exceededCeiling(state, { from: null, to: limits, at }) : null;
@@ -118,7 +128,7 @@ const createKey = (command: Extract<PartnerCommand, { type: 'CreateKey' }>, stat
 
 const updateKey = (command: Extract<PartnerCommand, { type: 'UpdateKey' }>, state: Partner) => {
   const { partner_id, key_id, limits, at } = command;
-  if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
+  if (isRevoked(state, key_id)) return refuse<PartnerRefusal>('key_revoked');
   const key = state.keys.get(key_id);
   if (!key) return refuse<PartnerRefusal>('key_not_found');
   const next = { ...key.limits, ...limits };
@@ -137,6 +147,7 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
     keys: PersistentMap(),
     keyNames: PersistentSet(),
     revoked: PersistentSet(),
+    revokedBefore: PersistentSet(),
   },
 
   decide(command, state) {
@@ -155,7 +166,7 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
         return updateKey(command, state);
       case 'RevokeKey': {
         const { key_id } = command;
-        if (state.revoked.has(key_id)) return accept([]);
+        if (isRevoked(state, key_id)) return accept([]);
         if (!state.keys.has(key_id)) return refuse('key_not_found');
         return accept([
           { type: 'partners.KeyRevoked.v1', data: { partner_id, key_id, revoked_at: isoTime(at) } },
@@ -187,11 +198,14 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
         };
       case 'partners.KeyRevoked.v1': {
         const key = state.keys.get(data.key_id);
+        const revoked = state.revoked.add(data.key_id);
+        const isFull = revoked.size >= REVOKED_REMEMBERED;
         return {
           ...state,
           keys: state.keys.delete(data.key_id),
           keyNames: key ? state.keyNames.delete(key.name) : state.keyNames,
-          revoked: state.revoked.add(data.key_id),
+          revoked: isFull ? PersistentSet() : revoked,
+          revokedBefore: isFull ? revoked : state.revokedBefore,
         };
       }
       case 'partners.PartnerSnapshotted.v1':
@@ -202,12 +216,22 @@ export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefu
             data.keys.map((key) => [key.key_id, { name: key.name, limits: limitsOf(key) }]),
           ),
           keyNames: PersistentSet(data.keys.map(({ name }) => name)),
-          revoked: PersistentSet(data.revoked),
+          ...remembered(data.revoked),
         };
       default:
         return unreachable(type);
     }
   },
+};
+
+/** Splits revocations as the state had them; of an earlier version's snapshot, which held all, only the latest. */
+const remembered = (revoked: readonly string[]) => {
+  const lately = revoked.slice(1 - 2 * REVOKED_REMEMBERED);
+  const inBefore = lately.length < REVOKED_REMEMBERED ? 0 : REVOKED_REMEMBERED;
+  return {
+    revoked: PersistentSet(lately.slice(inBefore)),
+    revokedBefore: PersistentSet(lately.slice(0, inBefore)),
+  };
 };
 
 const limitsOf = (data: KeyLimits): KeyLimits => ({
@@ -225,7 +249,7 @@ export const snapshotPartner = (state: Partner): PartnerEvent => ({
     name: state.name ?? '',
     ceilings: state.ceilings,
     keys: [...state.keys].map(([key_id, { name, limits }]) => ({ ...limits, key_id, name })),
-    revoked: [...state.revoked],
+    revoked: [...state.revokedBefore, ...state.revoked],
   },
 });
 

@@ -38,10 +38,12 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
       ]);
       return;
     case 'partners.KeyCreated.v1':
+      // A key whose revocation the partner no longer remembers stays revoked.
       await db.query(
         `insert into api_key (${KEY_LIMITS}, key_id, partner_id, name, hash, created_at)
          select ${KEY_LIMITS}, key_id, partner_id, name, hash, created_at
-         from json_populate_record(null::api_key, $1)`,
+         from json_populate_record(null::api_key, $1)
+         on conflict (key_id) do nothing`,
         [JSON.stringify(data)],
       );
       return;

@@ -40,17 +40,29 @@ export const findPartner = (db: DatabasePool, idOrName: string): Promise<Partner
     select ${PARTNER} from read.partner
     where partner_id::text = ${idOrName} or name = ${idOrName}`);
 
+const KEY = sql.fragment`key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
+  company_signals, expires_at, created_at, revoked_at`;
+
 export const listKeys = (db: DatabasePool, partnerId: string): Promise<readonly KeyRow[]> =>
   db.any(sql.type(keyRow)`
-    select key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
-           company_signals, expires_at, created_at, revoked_at
-    from read.api_key where partner_id = ${partnerId} order by created_at`);
+    select ${KEY} from read.api_key where partner_id = ${partnerId} order by created_at`);
+
+/** The keys that are not revoked, and of the others the last: a script may have made and revoked any number. */
+export const listLatestKeys = (
+  db: DatabasePool,
+  partnerId: string,
+  mostRevoked: number,
+): Promise<readonly KeyRow[]> =>
+  db.any(sql.type(keyRow)`
+    select * from (
+      select ${KEY} from read.api_key where partner_id = ${partnerId} and revoked_at is null
+      union all
+      (select ${KEY} from read.api_key where partner_id = ${partnerId} and revoked_at is not null
+       order by revoked_at desc limit ${mostRevoked})) k
+    order by created_at`);
 
 export const findKey = (db: DatabasePool, keyId: string): Promise<KeyRow | null> =>
-  db.maybeOne(sql.type(keyRow)`
-    select key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
-           company_signals, expires_at, created_at, revoked_at
-    from read.api_key where key_id = ${keyId}`);
+  db.maybeOne(sql.type(keyRow)`select ${KEY} from read.api_key where key_id = ${keyId}`);
 
 const userRow = z.object({
   user_id: z.string(),
@@ -70,13 +82,12 @@ export const listUsers = (db: DatabasePool, partnerId: string | null): Promise<r
 
 const useRow = z.object({ key_id: z.string(), used_at: z.string() });
 
-/** When each key of a partner was last seen on a request. */
+/** When each of these keys was last seen on a request. */
 export const listKeyUses = async (
   db: DatabasePool,
-  partnerId: string,
+  keyIds: readonly string[],
 ): Promise<ReadonlyMap<string, string>> => {
   const rows = await db.any(sql.type(useRow)`
-    select u.key_id, u.used_at from work.key_use u join read.api_key k using (key_id)
-    where k.partner_id = ${partnerId}`);
+    select key_id, used_at from work.key_use where key_id = any(${sql.array([...keyIds], 'text')})`);
   return new Map(rows.map(({ key_id, used_at }) => [key_id, used_at]));
 };

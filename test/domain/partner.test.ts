@@ -5,7 +5,7 @@ import {
   type KeyLimits,
   type PartnerEvent,
 } from '../../domain/partners/events.ts';
-import { type PartnerRefusal, partner } from '../../domain/partners/partner.ts';
+import { type PartnerRefusal, partner, snapshotPartner } from '../../domain/partners/partner.ts';
 import { given } from './deciding.ts';
 import { ANNA, AT } from './lookup-events.ts';
 
@@ -101,6 +101,16 @@ describe('a key', () => {
       .thenRefused('key_revoked');
     given(partner, [created]).when(revoke).thenRefused('key_not_found');
   });
+  it('that was revoked is remembered among the last 2,500, so that a snapshot fits into an append', () => {
+    const state = Array.from({ length: 40_000 }, (_, nth) => `key_${String(nth).padStart(24, '0')}`)
+      .flatMap((id) => [keyMade(id, id), revoked(id)])
+      .reduce(partner.evolve, partner.evolve(partner.initial, created));
+    const snapshot = snapshotPartner(state);
+    expect(Buffer.byteLength(JSON.stringify(snapshot))).toBeLessThan(512 * 1_024);
+    expect(partner.evolve(partner.initial, snapshot)).toEqual(state);
+    const last = { type: 'RevokeKey', partner_id: ANNA, key_id: `key_${'37501'.padStart(24, '0')}`, at: AT } as const;
+    expect(partner.decide(last, state)).toEqual({ ok: true, value: [] });
+  });
 });
 
 describe('a ceiling', () => {
@@ -182,6 +192,9 @@ describe('a ceiling', () => {
     given(partner, [...two, revoked('k3'), strong('k1', expired)])
       .when(byUser({}))
       .thenEvents([keyMade('k9', 'k9')]);
+    // Users may not leave any number of expired keys either.
+    const many = Array.from({ length: 20 }, (_, nth) => strong(`e${nth}`, expired));
+    given(partner, [created, set({ keys: 2 }), ...many]).when(byUser({})).thenRefused('ceiling_keys');
     // An expired key that gets more time counts again.
     given(partner, [...two, strong('k1', expired)])
       .when(updateByUser({ expires_at: null }))
