@@ -51,17 +51,23 @@ const revealOfSession = z.object({
 });
 export type RevealOfSession = z.output<typeof revealOfSession>;
 
-/** What has been revealed of these sessions of the partner's, the oldest first. */
+/** A session may have been revealed any number of times, each with an Idempotency-Key of its own. */
+const MOST_OF_SESSION = 50;
+
+/** The first reveals of each of these sessions of the partner's, the oldest first. */
 export const listRevealsOf = (
   db: DatabasePool,
   partnerId: string,
   sessionIds: readonly string[],
 ): Promise<readonly RevealOfSession[]> =>
   db.any(sql.type(revealOfSession)`
-    select reveal_id, session_id, created_at, completed_at, billable, result -> 'company' ->> 'name' as company
-    from read.reveal
-    where session_id = any(${sql.array([...sessionIds], 'uuid')}) and partner_id = ${partnerId}
-    order by created_at, reveal_id`);
+    select r.reveal_id, r.session_id, r.created_at, r.completed_at, r.billable, r.result -> 'company' ->> 'name' as company
+    from unnest(${sql.array([...sessionIds], 'uuid')}) as s (session_id)
+    cross join lateral (
+      select * from read.reveal o
+      where o.session_id = s.session_id and o.partner_id = ${partnerId}
+      order by o.created_at, o.reveal_id limit ${MOST_OF_SESSION}) r
+    order by r.created_at, r.reveal_id`);
 
 const receiptRow = z.object({
   reveal_id: z.string(),

@@ -128,6 +128,25 @@ describe('keys', () => {
     },
   );
 
+  it('are listed without all that were ever revoked, each of which still has its page', async () => {
+    const mine = await api.key();
+    const listing = await loggedIn(api, await makeUser(api, mine.partner_id));
+    await api.sql.query(
+      `insert into read.api_key (key_id, partner_id, name, hash, requests_per_second, pending_enrichments, company_signals,
+                                 created_at, revoked_at)
+       select 'key_of_' || n, partner_id, 'old ' || n, 'h' || n, 1, 1, false, created_at, created_at + n * interval '1 s'
+       from read.api_key, generate_series(1, 60) n where key_id = $1`,
+      [mine.key_id],
+    );
+    const list = (await listing.get('/keys')).body;
+    expect(list).toContain(mine.key_id);
+    expect(list.match(/>revoked</g)).toHaveLength(50);
+    expect(list).toContain('>old 60<');
+    expect(list).not.toContain('>old 1<');
+    expect((await listing.get('/keys/key_of_1')).body).toContain('Revoked');
+    expect((await page.get('/keys/key_of_1')).body).toContain('There is no such key.');
+  });
+
   it('expire at a minute that is chosen, or keep their second when other limits are changed', async () => {
     const expires_at = '2027-01-01T23:59:59.500Z';
     const mine = await api.key({ expires_at }, key.partner_id);
@@ -196,6 +215,25 @@ describe('a session', () => {
       [tracker],
     );
     expect(rows).toEqual([{ key_id: null, user_id: user.user_id, units: 1 }]);
+  });
+
+  it('shows its first 50 reveals, however many there are', async () => {
+    const mine = await api.key();
+    const tracker = await makeTracker(api, mine);
+    await collect(api, tracker);
+    const session = (await feed(api, mine)).sessions[0]?.session_id;
+    const showing = await loggedIn(api, await makeUser(api, mine.partner_id));
+    const { rowCount } = await api.sql.query(
+      `insert into read.reveal (reveal_id, session_id, tracker_id, partner_id, created_at, expires_at, completed_at, billable,
+                                result, last_revision, last_position)
+       select gen_random_uuid(), session_id, tracker_id, partner_id, first_seen_at, expires_at, first_seen_at, false, '{}', 0, 0
+       from read.session, generate_series(1, 60) where session_id = $1`,
+      [session],
+    );
+    expect(rowCount).toBe(60);
+    const receipts = (await showing.get(`/sessions/${session}`)).body.match(/dashboard\/reveals\//g);
+    expect(receipts).toHaveLength(50);
+    expect((await showing.get('/sessions')).body).toContain('no company found');
   });
 
   it('whose reveal nobody knows the outcome of keeps its form, which tells when it is sent again', async () => {
