@@ -3,9 +3,9 @@ import type { Position } from '../../event-store/port.ts';
 import type { FollowingProcessor } from '../../processors/follow.ts';
 import {
   type CompleteRevealsDeps,
-  completeReady,
   completeReveals,
   completeRevealsOf,
+  createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
 import { queueWebhookEvents } from '../../processors/webhooks/queue-events.ts';
 import type { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
@@ -62,7 +62,7 @@ export const buildWebhookNotifications = (
       const saved = await revealing.savedResult(ip, '', clock.now());
       if (saved !== null) await completeRevealsOf(completing, digestOfIp);
     },
-    jobs: [['*/5 * * * * *', () => completeReady(completing, null)]],
+    jobs: [['*/5 * * * * *', createCompletionRuns(completing)]],
     queueing,
     completing: completeReveals(completing),
   };

@@ -21,12 +21,19 @@ export interface CompleteRevealsDeps {
 
 export const COMPLETING_PROCESSOR = 'complete-reveals';
 
-const BATCH = 200;
 const NEEDED = ['webhooks', 'reveals'];
+/** Reveals that one event, or a partner's turn in a run, completes at most: about half a second's work. */
+const MAX_PER_TURN = 50;
+/** Waiting reveals that a turn reads to find those with a subscriber. */
+const MAX_READ = 5_000;
+const MARKED_AT_ONCE = 5_000;
+/** A run ends before the next one is due. */
+const RUN_MS = 4_000;
 
 /**
  * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives
- * and when endpoints change. Other reveals are completed when they are read.
+ * and when endpoints change. Other reveals are completed when they are read. An event completes only the first ones, because
+ * a partner may have any number of reveals waiting and events of other partners follow; runs complete the rest.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
   name: COMPLETING_PROCESSOR,
@@ -38,8 +45,8 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
     if (!(await deps.applied(NEEDED, stored.position))) {
       throw new StoreUnavailable('the read models are behind the log');
     }
-    if (enriched) await completeRevealsOf(deps, digestOfEnrichment(stored.stream));
-    else await completeReady(deps, partner);
+    if (partner === null) await completeRevealsOf(deps, digestOfEnrichment(stored.stream));
+    else await takeTurn(deps, partner, null);
   },
 });
 
@@ -51,59 +58,122 @@ const subscriberOf = (stored: RecordedEvent): string | null => {
     : null;
 };
 
-/** Marks the reveals that wait for an address as ready and completes those with a subscriber. `digest`: of the address. */
+/** Marks the reveals that wait for an address as ready and completes the first with a subscriber. `digest`: of the address. */
 export const completeRevealsOf = async (deps: CompleteRevealsDeps, digest: string): Promise<void> => {
-  const { rows } = await deps.pool.query<{ reveal_id: string }>({
-    name: 'result_is_there',
-    text: `update work.awaited_result set ready = true from ${DURABLY} where address_digest = $1
-           returning reveal_id`,
-    values: [digest],
-  });
-  const reveals = rows.map(({ reveal_id }) => reveal_id);
-  if (reveals.length > 0) await completeReady(deps, null, reveals);
-};
-
-/**
- * Completes ready reveals that have a subscriber, of one partner or of all, oldest first. When a partner's delivery queue
- * is full, its other reveals wait for the next run; other partners are not affected.
- */
-export const completeReady = async (
-  { pool, clock, complete }: CompleteRevealsDeps,
-  partner: string | null,
-  reveals: readonly string[] | null = null,
-): Promise<void> => {
-  const full = new Set<string>();
-  for (let after = FIRST; ; ) {
-    const { rows } = await pool.query<{ reveal_id: string; partner_id: string; cursor: string }>({
-      name: 'ready_reveals',
-      text: READY,
-      values: [new Date(clock.now()), partner, reveals, [...full], after.cursor, after.reveal_id],
+  for (let marked = MARKED_AT_ONCE; marked === MARKED_AT_ONCE; ) {
+    const { rowCount } = await deps.pool.query({
+      name: 'result_is_there',
+      text: `update work.awaited_result set ready = true from ${DURABLY} where reveal_id in (
+               select reveal_id from work.awaited_result where address_digest = $1 and not ready limit ${MARKED_AT_ONCE})`,
+      values: [digest],
     });
-    for (const { reveal_id, partner_id } of rows) {
-      if (full.has(partner_id)) continue;
-      const id = uuid();
-      const context = { correlationId: id, causationId: id, at: clock.now() };
-      // A new trace, because no trace may lead from an enrichment to a reveal (architecture, rule 13).
-      if (await withoutTrace(() => complete(reveal_id, context))) {
-        await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [reveal_id]);
-      } else full.add(partner_id);
-    }
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < BATCH) return;
-    after = last;
+    marked = rowCount ?? 0;
+  }
+  const { rows } = await deps.pool.query<{ reveal_id: string; partner_id: string }>({
+    name: 'ready_of_address',
+    text: READY_OF_ADDRESS,
+    values: [digest, new Date(deps.clock.now())],
+  });
+  const full = new Set<string>();
+  for (const { reveal_id, partner_id } of rows) {
+    if (!full.has(partner_id) && !(await completeOne(deps, reveal_id))) full.add(partner_id);
   }
 };
 
-const FIRST = { cursor: '-infinity', reveal_id: '00000000-0000-0000-0000-000000000000' };
+/**
+ * Creates the run over ready reveals with a subscriber: partners take turns until nothing is left or the time is over. A
+ * partner whose delivery queue is full waits for the next run.
+ */
+export const createCompletionRuns = (deps: CompleteRevealsDeps): (() => Promise<void>) => {
+  /** Where each partner's next turn begins; partners that are not here begin at the first. */
+  const cursors = new Map<string, string>();
+  return async () => {
+    const deadline = performance.now() + RUN_MS;
+    const { rows } = await deps.pool.query<{ partner_id: string }>({
+      name: 'partners_with_ready',
+      text: PARTNERS,
+    });
+    let partners = rows.map(({ partner_id }) => partner_id);
+    while (partners.length > 0) {
+      const again: string[] = [];
+      for (const partner of partners) {
+        if (performance.now() > deadline) return;
+        const turn = await takeTurn(deps, partner, cursors.get(partner) ?? null);
+        if (turn.next === null) cursors.delete(partner);
+        else cursors.set(partner, turn.next);
+        if (turn.completed > 0 && turn.next !== null) again.push(partner);
+      }
+      partners = again;
+    }
+  };
+};
 
-const READY = `
-  select a.reveal_id, a.partner_id, r.created_at::text as cursor
-  from work.awaited_result a join read.reveal r on r.reveal_id = a.reveal_id
-  where a.ready and a.expires_at > $1 and r.completed_at is null
-    and ($2::uuid is null or a.partner_id = $2) and ($3::uuid[] is null or a.reveal_id = any ($3))
-    and a.partner_id <> all ($4::uuid[]) and (r.created_at, a.reveal_id) > ($5::timestamptz, $6::uuid)
-    and exists (
-      select from read.webhook_subscription s
-      where s.partner_id = a.partner_id and s.to_position is null
-        and (s.tracker_id is null or s.tracker_id = r.tracker_id) and 'reveal.completed' = any (s.events))
-  order by r.created_at, a.reveal_id limit ${BATCH}`;
+/** Completes the next ready reveals of a partner. `next`: where the following turn begins; null: at the first. */
+const takeTurn = async (
+  deps: CompleteRevealsDeps,
+  partner: string,
+  after: string | null,
+): Promise<{ readonly completed: number; readonly next: string | null }> => {
+  const { rows } = await deps.pool.query<{ reveals: string[]; last: string | null; is_last: boolean }>({
+    name: 'ready_of_partner',
+    text: READY_OF_PARTNER,
+    values: [partner, new Date(deps.clock.now()), after ?? FIRST],
+  });
+  const { reveals = [], last = null, is_last = true } = rows[0] ?? {};
+  for (const reveal of reveals) {
+    if (!(await completeOne(deps, reveal))) return { completed: 0, next: after };
+  }
+  const next = reveals.length === MAX_PER_TURN ? (reveals.toSorted().at(-1) ?? null) : is_last ? null : last;
+  return { completed: reveals.length, next };
+};
+
+/** @returns false if the partner's delivery queue is full */
+const completeOne = async (
+  { pool, clock, complete }: CompleteRevealsDeps,
+  revealId: string,
+): Promise<boolean> => {
+  const id = uuid();
+  const context = { correlationId: id, causationId: id, at: clock.now() };
+  // A new trace, because no trace may lead from an enrichment to a reveal (architecture, rule 13).
+  if (!(await withoutTrace(() => complete(revealId, context)))) return false;
+  await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [revealId]);
+  return true;
+};
+
+const FIRST = '00000000-0000-0000-0000-000000000000';
+
+/** Joins `a` with the receipts that are pending and that an endpoint subscribes to. */
+const WITH_SUBSCRIBER = `
+  join read.reveal r on r.reveal_id = a.reveal_id and r.completed_at is null
+  where exists (
+    select from read.webhook_subscription s
+    where s.partner_id = a.partner_id and s.to_position is null
+      and (s.tracker_id is null or s.tracker_id = r.tracker_id) and 'reveal.completed' = any (s.events))`;
+
+const READY_OF_ADDRESS = `
+  select a.reveal_id, a.partner_id
+  from (select * from work.awaited_result w
+        where w.address_digest = $1 and w.ready and w.expires_at > $2 limit ${MAX_READ}) a
+  ${WITH_SUBSCRIBER} order by r.created_at, a.reveal_id limit ${MAX_PER_TURN}`;
+
+const READY_OF_PARTNER = `
+  with page as materialized (
+    select reveal_id, partner_id from work.awaited_result
+    where partner_id = $1 and ready and expires_at > $2 and reveal_id > $3::uuid
+    order by reveal_id limit ${MAX_READ})
+  select array(select reveal_id from (
+           select a.reveal_id, r.created_at from page a ${WITH_SUBSCRIBER} order by a.reveal_id limit ${MAX_PER_TURN}) turn
+         order by created_at, reveal_id) as reveals,
+         (select reveal_id from page order by reveal_id desc limit 1) as last,
+         (select count(*) from page) < ${MAX_READ} as is_last`;
+
+const PARTNERS = `
+  with recursive waiting as (
+    (select partner_id from work.awaited_result where ready order by partner_id limit 1)
+    union all
+    select (select a.partner_id from work.awaited_result a
+            where a.ready and a.partner_id > w.partner_id order by a.partner_id limit 1)
+    from waiting w where w.partner_id is not null)
+  select partner_id from waiting w where exists (
+    select from read.webhook_subscription s
+    where s.partner_id = w.partner_id and s.to_position is null and 'reveal.completed' = any (s.events))`;

@@ -5,9 +5,9 @@ import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import {
   type CompleteRevealsDeps,
-  completeReady,
   completeReveals,
   completeRevealsOf,
+  createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
@@ -182,7 +182,7 @@ it("goes on with other partners when one partner's queue is full, and finishes i
   await completeRevealsOf(deps, digest);
   expect(completed).toEqual([ids[0], ids[2]]);
   full.clear();
-  await completeReady(deps, null);
+  await createCompletionRuns(deps)();
   expect(completed.slice(2)).toEqual([ids[0], ids[1]]);
   expect(await readyOnes()).toEqual([]);
 });
