@@ -3,7 +3,13 @@ import type { DashboardKey, KeyDeps, KeyLimitValues } from '../dashboard/pages/k
 import { keyLimitsSchema } from '../domain/partners/events.ts';
 import type { PartnerRefusal } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
-import { findKey, findPartner, type KeyRow, listKeyUses, listLatestKeys } from '../queries/partners/partners.ts';
+import {
+  findKey,
+  findPartner,
+  type KeyRow,
+  listKeyUses,
+  listLatestKeys,
+} from '../queries/partners/partners.ts';
 import { visitContext } from './dashboard-context.ts';
 import { DEFAULT_LIMITS } from './key-limits.ts';
 import type { Runtime } from './runtime.ts';

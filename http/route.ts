@@ -62,7 +62,7 @@ export interface Route {
   /** Characters of the request target; more is 414 (lookup and usage: 512). */
   readonly targetLimit?: number;
   /** A budget of the partner's that a call with a key spends besides the key's own rate. */
-  readonly budget?: 'webhooks';
+  readonly budget?: 'webhooks' | 'changes';
   /** Replaces `backend_unavailable` and `backend_timeout`. */
   readonly unavailable?: 'webhooks_unavailable';
   /** On public routes: spends the rates that the request needs before its body is looked at; null, or the refusal. */

@@ -15,6 +15,8 @@ interface Endpoint {
   readonly tracker_id: string | null;
   /** Enabled periods with their subscribed events, by log position; `to` null: still open. */
   readonly spans: Map<bigint, { readonly events: readonly string[]; to: bigint | null }>;
+  /** Log position of its deletion. */
+  deletedAt: bigint | null;
 }
 
 interface Row {
@@ -32,8 +34,10 @@ export interface Subscriptions {
     what: { readonly partner_id: string; readonly tracker_id: string; readonly type: Subscribable },
     position: Position,
   ): string[];
-  /** Drops what only earlier positions need. */
+  /** Drops what only earlier positions need: a script may create and delete endpoints all day. */
   forgetBefore(position: Position): void;
+  /** Number of endpoints in memory. */
+  readonly size: number;
 }
 
 /** Loads the subscriptions as of a position that the read model has applied; later events may be applied again. */
@@ -66,8 +70,15 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
     const each = spans.map(
       ({ from, to, events }) => [BigInt(from), { events, to: to === null ? null : BigInt(to) }] as const,
     );
-    add({ ...endpoint, spans: new Map(each) });
+    add({ ...endpoint, spans: new Map(each), deletedAt: null });
   }
+
+  const remove = (endpoint: Endpoint): void => {
+    endpoints.delete(endpoint.webhook_id);
+    const mine = ofPartner.get(endpoint.partner_id);
+    mine?.delete(endpoint);
+    if (mine?.size === 0) ofPartner.delete(endpoint.partner_id);
+  };
 
   /** Sets the subscribed events from a position on; null: none. */
   const change = ({ spans }: Endpoint, position: bigint, events: readonly string[] | null): void => {
@@ -85,7 +96,7 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
   ): void => {
     if (endpoints.has(webhook_id)) return;
     const partner_id = stream.slice(WEBHOOKS_PREFIX.length);
-    const endpoint: Endpoint = { webhook_id, partner_id, tracker_id, spans: new Map() };
+    const endpoint: Endpoint = { webhook_id, partner_id, tracker_id, spans: new Map(), deletedAt: null };
     add(endpoint);
     change(endpoint, position, enabled ? events : null);
   };
@@ -101,7 +112,7 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
       }
       if (type === 'webhooks.EndpointCreated.v1' && !endpoints.has(data.webhook_id)) {
         const { webhook_id, partner_id, tracker_id } = data;
-        add({ webhook_id, partner_id, tracker_id, spans: new Map() });
+        add({ webhook_id, partner_id, tracker_id, spans: new Map(), deletedAt: null });
       }
       const endpoint = endpoints.get(data.webhook_id);
       if (endpoint === undefined) return;
@@ -109,7 +120,10 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
       if (type === 'webhooks.EndpointUpdated.v1') {
         change(endpoint, stored.position, data.enabled ? data.events : null);
       }
-      if (type === 'webhooks.EndpointDeleted.v1') change(endpoint, stored.position, null);
+      if (type === 'webhooks.EndpointDeleted.v1') {
+        change(endpoint, stored.position, null);
+        endpoint.deletedAt = stored.position;
+      }
     },
     subscribersOf: ({ partner_id, tracker_id, type }, position) =>
       [...(ofPartner.get(partner_id) ?? [])]
@@ -124,9 +138,14 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
         .map(({ webhook_id }) => webhook_id)
         .sort(),
     forgetBefore: (position) => {
-      for (const { spans } of endpoints.values()) {
+      for (const endpoint of endpoints.values()) {
+        const { spans, deletedAt } = endpoint;
         for (const [from, { to }] of spans) if (to !== null && to <= position) spans.delete(from);
+        if (deletedAt !== null && deletedAt < position) remove(endpoint);
       }
+    },
+    get size() {
+      return endpoints.size;
     },
   };
 };

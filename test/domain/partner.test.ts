@@ -108,7 +108,12 @@ describe('a key', () => {
     const snapshot = snapshotPartner(state);
     expect(Buffer.byteLength(JSON.stringify(snapshot))).toBeLessThan(512 * 1_024);
     expect(partner.evolve(partner.initial, snapshot)).toEqual(state);
-    const last = { type: 'RevokeKey', partner_id: ANNA, key_id: `key_${'37501'.padStart(24, '0')}`, at: AT } as const;
+    const last = {
+      type: 'RevokeKey',
+      partner_id: ANNA,
+      key_id: `key_${'37501'.padStart(24, '0')}`,
+      at: AT,
+    } as const;
     expect(partner.decide(last, state)).toEqual({ ok: true, value: [] });
   });
 });
@@ -194,7 +199,9 @@ describe('a ceiling', () => {
       .thenEvents([keyMade('k9', 'k9')]);
     // Users may not leave any number of expired keys either.
     const many = Array.from({ length: 20 }, (_, nth) => strong(`e${nth}`, expired));
-    given(partner, [created, set({ keys: 2 }), ...many]).when(byUser({})).thenRefused('ceiling_keys');
+    given(partner, [created, set({ keys: 2 }), ...many])
+      .when(byUser({}))
+      .thenRefused('ceiling_keys');
     // An expired key that gets more time counts again.
     given(partner, [...two, strong('k1', expired)])
       .when(updateByUser({ expires_at: null }))

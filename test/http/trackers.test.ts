@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { DAY } from '../../domain/kernel/time.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;
@@ -18,6 +19,33 @@ const call = (by: Key, method: 'DELETE' | 'POST', path: string) =>
 const list = async (by: Key) =>
   (await api.inject(by, { method: 'GET', url: '/v1/trackers' })).json().trackers as { id: string }[];
 const codeOf = (answer: { json(): { error?: { code: string } } }) => answer.json().error?.code;
+
+describe('changes of trackers and domains', () => {
+  it('have a rate a day and partner, because their events are kept for ever', async () => {
+    const by = await api.key();
+    const { id } = (await create(by)).json();
+    const now = api.runtime.clock.now();
+    await api.sql.query(`select work.take_rate('changes of ' || $1, 10000, $2, 9990, $3, 0, 0)`, [
+      by.partner_id,
+      DAY,
+      now,
+    ]);
+    const other = await api.key({}, by.partner_id);
+    const spent = await Promise.all(Array.from({ length: 12 }, () => call(other, 'DELETE', id)));
+    expect(spent.filter(({ statusCode }) => statusCode === 200).length).toBeLessThanOrEqual(10);
+    const refused = await call(by, 'DELETE', id);
+    expect([refused.statusCode, codeOf(refused)]).toEqual([429, 'rate_limit']);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(3_600);
+    const domain = {
+      method: 'POST',
+      url: `/v1/trackers/${id}/domains`,
+      payload: { hostname: 'a.example.com' },
+    };
+    expect((await api.inject(by, { ...domain, method: 'POST' })).statusCode).toBe(429);
+    expect(await list(by)).toHaveLength(1);
+    expect((await create(await api.key())).statusCode).toBe(201);
+  });
+});
 
 describe('a tracker over HTTP', () => {
   it('is created, listed with its snippet, disabled, enabled and deleted', async () => {

@@ -59,3 +59,21 @@ it('returns the subscribers at each position, from any start and after repeated 
     }
   }
 });
+
+it('forgets deleted endpoints, which a script may create and delete all day', async () => {
+  const known = await loadSubscriptions(stack.pool, null);
+  const before = known.size;
+  const one = anEndpoint();
+  for (let n = 0; n < 100; n += 1) {
+    const { partner_id } = one;
+    const endpoint = { ...anEndpoint(), partner_id };
+    const stream = `webhooks-${partner_id}`;
+    await append(stream, created(endpoint, AT));
+    await append(stream, removed(endpoint, AT));
+  }
+  const stored = await Array.fromAsync(stack.store.readStream(`webhooks-${one.partner_id}`));
+  for (const event of stored) known.apply(event);
+  expect(known.size).toBe(before + 100);
+  known.forgetBefore((await append('source', { type: 'test.Happened.v1', data: {} })) as Position);
+  expect(known.size).toBe(before);
+});

@@ -34,6 +34,7 @@ export interface DomainRouteDeps {
 export const domainRoutes = (deps: DomainRouteDeps): Route[] => [
   {
     ...DOMAIN_ROUTE,
+    budget: 'changes',
     method: 'POST',
     path: '/v1/trackers/:tracker_id/domains',
     body: 'json',
@@ -42,6 +43,7 @@ export const domainRoutes = (deps: DomainRouteDeps): Route[] => [
   },
   {
     ...DOMAIN_ROUTE,
+    budget: 'changes',
     method: 'DELETE',
     path: '/v1/trackers/:tracker_id/domains/:domain_id',
     body: 'none',

@@ -68,7 +68,7 @@ export const trackerRoutes = (deps: TrackerRouteDeps): Route[] => [
   },
 ];
 
-const common = { access: 'key', bodyLimit: MANAGEMENT_BODY_LIMIT } as const;
+const common = { access: 'key', bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' } as const;
 
 const create = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
