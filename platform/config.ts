@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
+import { isProviderName, type ProviderSettings, readProviderSettings } from './provider-settings.ts';
 
 const whole = (fallback: number, least = 1, text = /^\d{1,9}$/) =>
   z
@@ -36,7 +37,6 @@ const isDnsServer = (text: string): boolean => {
   return isIP(address) !== 0 && isPort(port);
 };
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
-const providers = ['directory', 'http'] as const;
 const httpUrl = z.url({ protocol: /^https?$/, error: 'is not an http or https URL' });
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 const SAMPLERS = [...samplers, ...samplers.map((name) => `parentbased_${name}` as const)] as const;
@@ -65,20 +65,11 @@ const environment = z.object({
     'is not a comma list of host names',
   ),
 
-  ENRICHMENT_PROVIDERS: list('directory').pipe(
-    z.array(z.enum(providers, 'names a provider that is neither directory nor http')).min(1),
-  ),
+  /** Each name has settings of its own: `provider-settings.ts`. */
+  ENRICHMENT_PROVIDERS: list('directory')
+    .refine((names) => names.length > 0, 'names no provider')
+    .refine((names) => names.every(isProviderName), 'is not a comma list of names of a-z, 0-9 and -'),
   ENRICHMENT_DIRECTORY: fileName,
-  ENRICHMENT_HTTP_URL: z
-    .string()
-    .refine(
-      (url) => URL.canParse(url.replaceAll('{ip}', '1')) && url.includes('{ip}'),
-      'is not a URL with {ip} in it',
-    )
-    .optional(),
-  ENRICHMENT_HTTP_TOKEN: z.string().min(1).optional(),
-  ENRICHMENT_HTTP_TIMEOUT_MS: whole(5_000),
-  ENRICHMENT_HTTP_MAP: fileName,
   COUNTRY_MMDB: fileName,
 
   API_REQUESTS_PER_SECOND: whole(10_000),
@@ -134,6 +125,8 @@ const environment = z.object({
 });
 
 export type Config = z.output<typeof environment> & {
+  /** The providers of `ENRICHMENT_PROVIDERS`, in its order. */
+  readonly providers: readonly ProviderSettings[];
   /** Names of the set variables that are only for development and tests. */
   readonly unsafe: readonly string[];
 };
@@ -146,12 +139,7 @@ const FOR_TESTS = [
   'WEBHOOK_ALLOW_PORTS',
   'WEBHOOK_EXTRA_CA_FILE',
 ] as const;
-const FILES = [
-  'ENRICHMENT_DIRECTORY',
-  'ENRICHMENT_HTTP_MAP',
-  'COUNTRY_MMDB',
-  'WEBHOOK_EXTRA_CA_FILE',
-] as const;
+const FILES = ['ENRICHMENT_DIRECTORY', 'COUNTRY_MMDB', 'WEBHOOK_EXTRA_CA_FILE'] as const;
 
 /** An invalid configuration; each of `lines` names a variable. */
 export class ConfigError extends Error {
@@ -166,18 +154,29 @@ export class ConfigError extends Error {
 export const loadConfig = (env: NodeJS.ProcessEnv): Config => {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const parsed = environment.safeParse(given);
+  const names = environment.shape.ENRICHMENT_PROVIDERS.safeParse(given.ENRICHMENT_PROVIDERS);
+  const { settings: providers, problems } = readProviderSettings(names.data ?? [], given, VARIABLES);
   const lines = parsed.success
     ? problemsAcross(parsed.data)
     : parsed.error.issues.map((issue) => `${issue.path[0]?.toString() ?? ''} ${issue.message}`);
-  if (!parsed.success || lines.length > 0) throw new ConfigError(lines);
-  return { ...parsed.data, unsafe: FOR_TESTS.filter((name) => given[name] !== undefined) };
+  if (!parsed.success || lines.length + problems.length > 0)
+    throw new ConfigError(inOrder([...lines, ...problems]));
+  return { ...parsed.data, providers, unsafe: FOR_TESTS.filter((name) => given[name] !== undefined) };
+};
+
+const VARIABLES = Object.keys(environment.shape);
+
+/** Sorts lines by the variables that they begin with; a provider's own come after the list of providers. */
+const inOrder = (lines: readonly string[]): string[] => {
+  const position = (line: string): number => {
+    const index = VARIABLES.indexOf(line.split(' ', 1)[0] ?? '');
+    return index === -1 ? VARIABLES.indexOf('ENRICHMENT_DIRECTORY') : index;
+  };
+  return [...lines].sort((a, b) => position(a) - position(b));
 };
 
 const problemsAcross = (config: z.output<typeof environment>): string[] => {
   const problems: string[] = [];
-  if (config.ENRICHMENT_PROVIDERS.includes('http') && !config.ENRICHMENT_HTTP_URL) {
-    problems.push('ENRICHMENT_HTTP_URL is not set, but ENRICHMENT_PROVIDERS names http');
-  }
   if (config.MASTER_KEY_PREVIOUS && !config.MASTER_KEY) {
     problems.push('MASTER_KEY_PREVIOUS is set, but MASTER_KEY is not');
   }

@@ -1,10 +1,12 @@
-import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { Config } from '../../platform/config.ts';
+import { type Config, ConfigError } from '../../platform/config.ts';
 import type { Logger } from '../../platform/log.ts';
+import type { ProviderSettings } from '../../platform/provider-settings.ts';
+import { createApiProvider, needsToken } from './api-provider.ts';
+import { createDatabaseProvider } from './database-provider.ts';
 import { createDirectoryProvider } from './directory-provider.ts';
-import { type Mapping, mappingSchema } from './http-mapping.ts';
 import { createHttpProvider } from './http-provider.ts';
+import { readPreset } from './presets.ts';
 import type { Provider } from './provider.ts';
 
 /** A few well-known public ranges, so that the first lookup of a new installation finds a company. */
@@ -18,36 +20,63 @@ export interface Chain {
   close(): Promise<void>;
 }
 
+export type ReloadOutcome = 'reloaded' | 'failed';
+
+type OpenProvider = Provider & { close(): Promise<void> | void };
+
 /** Builds the providers in the configured order. @throws Error that names the variable and the fault */
-export const buildChain = async (config: Config, log: Logger): Promise<Chain> => {
-  const providers: (Provider & { close(): Promise<void> | void })[] = [];
-  for (const name of config.ENRICHMENT_PROVIDERS) {
-    providers.push(
-      name === 'directory'
-        ? await createDirectoryProvider(config.ENRICHMENT_DIRECTORY ?? SAMPLE, log)
-        : createHttpProvider({
-            url: config.ENRICHMENT_HTTP_URL ?? '',
-            token: config.ENRICHMENT_HTTP_TOKEN,
-            timeoutMs: config.ENRICHMENT_HTTP_TIMEOUT_MS,
-            mapping: await readMapping(config.ENRICHMENT_HTTP_MAP),
-          }),
-    );
+export const buildChain = async (
+  { providers: settings }: Pick<Config, 'providers'>,
+  log: Logger,
+  onReload: (provider: string, outcome: ReloadOutcome) => void = () => undefined,
+): Promise<Chain> => {
+  const providers: OpenProvider[] = [];
+  for (const one of settings) {
+    providers.push(await openProvider(one, log, (outcome) => onReload(one.name, outcome)));
   }
-  const slow = config.ENRICHMENT_PROVIDERS.filter((name) => name === 'http').length;
+  const waits = settings.map((one) => ('timeoutMs' in one ? one.timeoutMs : 0));
   return {
     providers,
-    longestMs: slow * config.ENRICHMENT_HTTP_TIMEOUT_MS + OVERHEAD_MS,
+    longestMs: waits.reduce((sum, ms) => sum + ms, OVERHEAD_MS),
     close: async () => {
       for (const provider of providers) await provider.close();
     },
   };
 };
 
-const readMapping = async (file: string | undefined): Promise<Mapping | null> => {
-  if (file === undefined) return null;
-  try {
-    return mappingSchema.parse(JSON.parse(await readFile(file, 'utf8')));
-  } catch (error) {
-    throw new Error(`ENRICHMENT_HTTP_MAP ${file}: ${(error as Error).message}`);
+const openProvider = async (
+  settings: ProviderSettings,
+  log: Logger,
+  onReload: (outcome: ReloadOutcome) => void,
+): Promise<OpenProvider> => {
+  const { name } = settings;
+  switch (settings.kind) {
+    case 'directory':
+      return createDirectoryProvider(settings.file ?? SAMPLE, log, onReload);
+    case 'file': {
+      const { file, mapping, variables } = settings;
+      const preset = mapping === null ? null : readPreset(mapping, variables.MAP);
+      return createDatabaseProvider({ name, file, variable: variables.FILE, preset, log, onReload });
+    }
+    case 'api': {
+      const { preset: file, url, token, timeoutMs, variables } = settings;
+      const { request, ...preset } = readPreset(file, variables.MAP);
+      const described = request ?? (url === undefined ? undefined : { url, headers: {} });
+      if (described === undefined)
+        throw new Error(`${variables.MAP} ${file}: has no request, and ${variables.URL} is not set`);
+      if (token === undefined && needsToken(described)) {
+        throw new ConfigError([`${variables.TOKEN} is not set, but ENRICHMENT_PROVIDERS names ${name}`]);
+      }
+      return createApiProvider({ name, preset: { ...preset, request: described }, url, token, timeoutMs });
+    }
+    case 'http': {
+      const { url, token, timeoutMs, mapping, variables } = settings;
+      return createHttpProvider({
+        url,
+        token,
+        timeoutMs,
+        mapping: mapping === null ? null : readPreset(mapping, variables.MAP).mapping,
+      });
+    }
   }
 };

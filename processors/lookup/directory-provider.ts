@@ -1,55 +1,55 @@
-import { type Stats, unwatchFile, watchFile } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { Reader } from 'maxmind';
 import type { Logger } from 'pino';
 import { type Directory, parseDirectory } from './directory-entries.ts';
+import { fieldNames, openMmdb } from './mmdb.ts';
 import type { Provider } from './provider.ts';
 import { parseProviderRecord } from './provider-record.ts';
+import { openReloadingFile } from './reloading-file.ts';
 
-const CHECK_MS = 1_000;
+const VARIABLE = 'ENRICHMENT_DIRECTORY';
 
-const read = async (file: string): Promise<Directory> => {
-  const content = await readFile(file);
+const parseFile = (file: string, content: Buffer): Directory => {
   if (!file.endsWith('.mmdb')) return parseDirectory(content.toString('utf8'));
-  const reader = new Reader(content);
+  const { type, find, sample } = openMmdb(content);
+  const [first] = sample(1);
+  if (first !== undefined && !fieldNames(first).includes('match_type')) {
+    throw new Error(
+      `is a database of the type '${type}', whose records have no match_type: for a vendor's database, ` +
+        'ENRICHMENT_PROVIDERS takes a name of your choice, and NAME_FILE the file (docs/providers.md)',
+    );
+  }
   return {
     find: (ip) => {
-      const record = reader.get(ip);
+      const record = find(ip);
       return record === null ? null : parseProviderRecord(record);
     },
   };
 };
 
 /**
- * Creates a provider from the operator's file of address blocks, JSON Lines or MMDB (by the ending `.mmdb`). A changed
- * file is reloaded within seconds; if it cannot be read, the last good one stays in use.
+ * Creates a provider from the operator's file of address blocks, JSON Lines or MMDB (by the ending `.mmdb`), which is
+ * read again when it changes.
  * @throws Error that names the file and the fault, at startup only
  */
 export const createDirectoryProvider = async (
   file: string,
   log: Logger,
+  onReload?: (outcome: 'reloaded' | 'failed') => void,
 ): Promise<Provider & { close(): void }> => {
-  let directory = await read(file).catch((error: Error) => {
-    throw new Error(`ENRICHMENT_DIRECTORY ${file}: ${error.message}`);
+  const directory = await openReloadingFile({
+    file,
+    parse: (content) => parseFile(file, content),
+    log,
+    provider: 'directory',
+    variable: VARIABLE,
+    onReload,
   });
-  const reload = (now: Stats, before: Stats): void => {
-    if (now.mtimeMs === before.mtimeMs && now.size === before.size && now.ino === before.ino) return;
-    read(file).then(
-      (fresh) => {
-        directory = fresh;
-        log.info({ file }, 'directory file reloaded');
-      },
-      (error: Error) =>
-        log.error(
-          { file, error: error.message },
-          'changed directory file cannot be read; the last good version stays in use',
-        ),
-    );
-  };
-  watchFile(file, { interval: CHECK_MS, persistent: false }, reload);
   return {
     name: 'directory',
-    lookup: async (ip) => directory.find(ip),
-    close: () => unwatchFile(file, reload),
+    lookup: async (ip, _signal, onRaw) => {
+      const record = directory.current().find(ip);
+      onRaw?.(record);
+      return record;
+    },
+    close: directory.close,
   };
 };

@@ -1,7 +1,5 @@
-import pRetry, { AbortError } from 'p-retry';
-import { Agent } from 'undici';
-import type { ProviderRecord } from '../../domain/lookup/result.ts';
-import { applyMapping, type Mapping } from './http-mapping.ts';
+import { applyMapping, type Mapping } from './field-mapping.ts';
+import { createJsonApi } from './json-api.ts';
 import type { Provider } from './provider.ts';
 import { parseProviderRecord } from './provider-record.ts';
 
@@ -14,70 +12,30 @@ export interface HttpProviderOptions {
   readonly mapping: Mapping | null;
 }
 
-const MAX_RESPONSE_BYTES = 262_144;
-
 /**
  * Creates a provider that queries an HTTP API: 200 with a record, 404 for an unknown address. Any other status, or an
  * invalid record, is a failure whose message never contains the URL or the token.
  */
-export const createHttpProvider = (options: HttpProviderOptions): Provider & { close(): Promise<void> } => {
-  const agent = new Agent({
-    allowH2: false,
-    connect: { timeout: options.timeoutMs },
-    maxResponseSize: MAX_RESPONSE_BYTES,
+export const createHttpProvider = ({
+  url,
+  token,
+  timeoutMs,
+  mapping,
+}: HttpProviderOptions): Provider & { close(): Promise<void> } => {
+  const api = createJsonApi({
+    url,
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    timeoutMs,
+    unknownStatus: 404,
   });
-
-  const ask = async (ip: string, signal: AbortSignal): Promise<ProviderRecord | null> => {
-    const target = new URL(options.url.replaceAll('{ip}', encodeURIComponent(ip)));
-    const { statusCode, body } = await agent
-      .request({
-        origin: target.origin,
-        path: target.pathname + target.search,
-        method: 'GET',
-        headers: {
-          accept: 'application/json',
-          ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
-        },
-        signal,
-      })
-      .catch((error: Error & { code?: string }) => {
-        throw new Error(signal.aborted ? 'timed out' : `no answer: ${error.code ?? error.name}`);
-      });
-    if (statusCode !== 200) {
-      await body.dump();
-      if (statusCode === 404) return null;
-      throw new AbortError(`answered ${statusCode}`);
-    }
-    const answer = await body.json().catch((error: Error) => {
-      throw new AbortError(signal.aborted ? 'timed out' : `unreadable answer: ${error.name}`);
-    });
-    try {
-      return parseProviderRecord(options.mapping ? applyMapping(options.mapping, answer) : answer);
-    } catch (error) {
-      throw new AbortError((error as Error).message);
-    }
-  };
-
   return {
     name: 'http',
-    // This retry covers a kept-alive connection that the server has closed; other failures wait for the next attempt.
-    lookup: (ip, stopping) => {
-      const signal = AbortSignal.any([stopping, AbortSignal.timeout(options.timeoutMs)]);
-      return withDeadline(
-        pRetry(() => ask(ip, signal), { retries: 1, minTimeout: 100, factor: 1, signal }),
-        signal,
-      );
+    lookup: async (ip, signal, onRaw) => {
+      const answer = await api.get(ip, signal);
+      onRaw?.(answer ?? null);
+      if (answer === undefined) return null;
+      return parseProviderRecord(mapping ? applyMapping(mapping, answer) : answer);
     },
-    close: () => agent.destroy(),
+    close: api.close,
   };
 };
-
-/** Needed because undici ignores its own signal while a request waits for a connection. */
-const withDeadline = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const late = (): void => reject(new Error('timed out'));
-    signal.addEventListener('abort', late, { once: true });
-    work
-      .then(resolve, (error: Error) => reject(signal.aborted ? new Error('timed out') : error))
-      .finally(() => signal.removeEventListener('abort', late));
-  });

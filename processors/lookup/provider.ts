@@ -3,8 +3,12 @@ import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/result.
 /** A source of company data. */
 export interface Provider {
   readonly name: string;
-  /** Returns the record of a canonical public address; null if it is unknown. @throws if the lookup failed or timed out */
-  lookup(ip: string, signal: AbortSignal): Promise<ProviderRecord | null>;
+  /**
+   * Returns the record of a canonical public address; null if it is unknown.
+   * @param onRaw called with the source's own answer before it is mapped
+   * @throws if the lookup failed or timed out
+   */
+  lookup(ip: string, signal: AbortSignal, onRaw?: (raw: unknown) => void): Promise<ProviderRecord | null>;
 }
 
 const UNKNOWN: ProviderRecord = {

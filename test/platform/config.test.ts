@@ -74,6 +74,63 @@ describe('the configuration', () => {
     expect(linesOf({ ENRICHMENT_PROVIDERS: 'http' })[0]).toMatch(/^ENRICHMENT_HTTP_URL /);
   });
 
+  it('gives each named provider the variables that begin with its name', () => {
+    const { providers } = loadConfig({
+      ENRICHMENT_PROVIDERS: 'directory, ipinfo,maxmind-isp,own',
+      IPINFO_TOKEN: 'secret',
+      IPINFO_REQUESTS_PER_DAY: '1000',
+      IPINFO_REQUESTS_PER_SECOND: '5',
+      MAXMIND_ISP_FILE: 'package.json',
+      OWN_MAP: 'package.json',
+      OWN_URL: 'https://vendor.example/{ip}',
+      OWN_TIMEOUT_MS: '100',
+    });
+    expect(providers).toMatchObject([
+      { name: 'directory', kind: 'directory', file: null },
+      {
+        name: 'ipinfo',
+        kind: 'api',
+        token: 'secret',
+        timeoutMs: 5_000,
+        requestsPerSecond: 5,
+        requestsPerDay: 1_000,
+      },
+      { name: 'maxmind-isp', kind: 'file', file: 'package.json', mapping: null },
+      { name: 'own', kind: 'api', preset: 'package.json', timeoutMs: 100, requestsPerDay: null },
+    ]);
+  });
+
+  test.each([
+    [
+      { ENRICHMENT_PROVIDERS: 'oracle' },
+      /^ENRICHMENT_PROVIDERS names oracle, .*ipinfo.*ORACLE_FILE.*ORACLE_MAP/,
+    ],
+    [{ ENRICHMENT_PROVIDERS: 'directory,directory' }, /^ENRICHMENT_PROVIDERS names directory twice/],
+    [{ ENRICHMENT_PROVIDERS: 'Maxmind' }, /^ENRICHMENT_PROVIDERS is not a comma list of names/],
+    [
+      { ENRICHMENT_PROVIDERS: 'database' },
+      /^ENRICHMENT_PROVIDERS names database, but DATABASE_URL is a variable/,
+    ],
+    [
+      { ENRICHMENT_PROVIDERS: 'a', A_FILE: '/nowhere' },
+      /^A_FILE names a file that cannot be read: \/nowhere/,
+    ],
+    [
+      { ENRICHMENT_PROVIDERS: 'a', A_FILE: 'package.json', A_TOKEN: 'x' },
+      /^A_TOKEN is for an API, but A_FILE is set/,
+    ],
+    [
+      { ENRICHMENT_PROVIDERS: 'ipinfo', IPINFO_URL: 'https://x.example/' },
+      /^IPINFO_URL is not a URL with {ip}/,
+    ],
+    [
+      { ENRICHMENT_PROVIDERS: 'ipinfo', IPINFO_REQUESTS_PER_DAY: '0' },
+      /^IPINFO_REQUESTS_PER_DAY is not a whole number/,
+    ],
+  ])('refuses the providers of %j', (env, line) => {
+    expect(linesOf(env)).toEqual([expect.stringMatching(line)]);
+  });
+
   it('lists the settings for tests alone', () => {
     expect(loadConfig({ RETRY_BASE_SECONDS: '0.05' }).unsafe).toEqual(['RETRY_BASE_SECONDS']);
     const dns = loadConfig({ DNS_SERVERS: '127.0.0.1:5353, 9.9.9.9,::1,[2620:fe::fe]:53' });

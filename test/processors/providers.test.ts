@@ -7,7 +7,7 @@ import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { parseDirectory } from '../../processors/lookup/directory-entries.ts';
 import { createDirectoryProvider } from '../../processors/lookup/directory-provider.ts';
-import { applyMapping, mappingSchema } from '../../processors/lookup/http-mapping.ts';
+import { applyMapping, mappingSchema } from '../../processors/lookup/field-mapping.ts';
 import { createHttpProvider } from '../../processors/lookup/http-provider.ts';
 import { askChain, type Provider } from '../../processors/lookup/provider.ts';
 import { until } from '../support/until.ts';

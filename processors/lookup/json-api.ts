@@ -1,0 +1,77 @@
+import pRetry, { AbortError } from 'p-retry';
+import { Agent } from 'undici';
+
+export interface JsonApiOptions {
+  /** URL with `{ip}` for the address. It may hold a token. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Time limit of the whole call, including the retry after a lost connection. */
+  readonly timeoutMs: number;
+  /** The status that says that the address is unknown; null: none. */
+  readonly unknownStatus: number | null;
+}
+
+export interface JsonApi {
+  /**
+   * Returns the JSON of a 200; undefined if the address is unknown.
+   * @throws Error whose message never contains the URL or a header
+   */
+  get(ip: string, stopping: AbortSignal): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+const MAX_RESPONSE_BYTES = 262_144;
+
+/** Creates a client of a vendor's HTTP API. Any status other than 200 and `unknownStatus`, redirects included, fails. */
+export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions): JsonApi => {
+  const agent = new Agent({
+    allowH2: false,
+    connect: { timeout: timeoutMs },
+    maxResponseSize: MAX_RESPONSE_BYTES,
+  });
+
+  const ask = async (ip: string, signal: AbortSignal): Promise<unknown> => {
+    const target = new URL(url.replaceAll('{ip}', encodeURIComponent(ip)));
+    const { statusCode, body } = await agent
+      .request({
+        origin: target.origin,
+        path: target.pathname + target.search,
+        method: 'GET',
+        headers: { accept: 'application/json', ...headers },
+        signal,
+      })
+      .catch((error: Error & { code?: string }) => {
+        throw new Error(signal.aborted ? 'timed out' : `no answer: ${error.code ?? error.name}`);
+      });
+    if (statusCode !== 200) {
+      await body.dump();
+      if (statusCode === unknownStatus) return undefined;
+      throw new AbortError(`answered ${statusCode}`);
+    }
+    return body.json().catch((error: Error) => {
+      throw new AbortError(signal.aborted ? 'timed out' : `unreadable answer: ${error.name}`);
+    });
+  };
+
+  return {
+    // This retry covers a kept-alive connection that the server has closed; other failures wait for the next attempt.
+    get: (ip, stopping) => {
+      const signal = AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]);
+      return withDeadline(
+        pRetry(() => ask(ip, signal), { retries: 1, minTimeout: 100, factor: 1, signal }),
+        signal,
+      );
+    },
+    close: () => agent.destroy(),
+  };
+};
+
+/** Needed because undici ignores its own signal while a request waits for a connection. */
+const withDeadline = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const late = (): void => reject(new Error('timed out'));
+    signal.addEventListener('abort', late, { once: true });
+    work
+      .then(resolve, (error: Error) => reject(signal.aborted ? new Error('timed out') : error))
+      .finally(() => signal.removeEventListener('abort', late));
+  });

@@ -1,0 +1,75 @@
+import type { Stats } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import type { Logger } from 'pino';
+
+export interface ReloadingFile<T> {
+  /** Returns the last good content. */
+  current(): T;
+  close(): void;
+}
+
+export interface ReloadingFileOptions<T> {
+  readonly file: string;
+  readonly parse: (content: Buffer) => T;
+  readonly log: Logger;
+  /** Names the provider in log lines and errors. */
+  readonly provider: string;
+  /** Begins the error at startup: the variable that names the file. */
+  readonly variable: string;
+  readonly onReload?: ((outcome: 'reloaded' | 'failed') => void) | undefined;
+}
+
+const CHECK_MS = 1_000;
+
+/**
+ * Keeps a file's content in memory and reads it again within seconds when it changes. Lookups go on with the old content
+ * until the new one is complete; if that cannot be read, the old one stays in use.
+ * @throws Error that names the variable, the file and the fault, at startup only
+ */
+export const openReloadingFile = async <T>({
+  file,
+  parse,
+  log,
+  provider,
+  variable,
+  onReload = () => undefined,
+}: ReloadingFileOptions<T>): Promise<ReloadingFile<T>> => {
+  const look = (): Promise<Stats | null> => stat(file).catch(() => null);
+  const read = (): Promise<T> => readFile(file).then(parse);
+  // Before the read, so that a change during it is noticed.
+  let seen = await look();
+  let content: T;
+  try {
+    content = await read();
+  } catch (error) {
+    throw new Error(`${variable} ${file}: ${(error as Error).message}`);
+  }
+
+  const reload = async (): Promise<void> => {
+    const now = await look();
+    if (isSame(now, seen)) return;
+    seen = now;
+    try {
+      content = await read();
+      onReload('reloaded');
+      log.info({ provider, file }, `${variable}: changed file reloaded`);
+    } catch (error) {
+      onReload('failed');
+      log.error(
+        { provider, file, error: (error as Error).message },
+        `${variable}: changed file cannot be read; the last good version stays in use`,
+      );
+    }
+  };
+  let reloading: Promise<void> | null = null;
+  const timer = setInterval(() => {
+    reloading ??= reload().finally(() => {
+      reloading = null;
+    });
+  }, CHECK_MS);
+  timer.unref();
+  return { current: () => content, close: () => clearInterval(timer) };
+};
+
+const isSame = (a: Stats | null, b: Stats | null): boolean =>
+  a?.mtimeMs === b?.mtimeMs && a?.size === b?.size && a?.ino === b?.ino;

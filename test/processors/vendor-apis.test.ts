@@ -1,0 +1,223 @@
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import pino from 'pino';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { loadConfig } from '../../platform/config.ts';
+import { PROVIDERS_FOLDER, presetNames } from '../../platform/provider-settings.ts';
+import { type ApiProviderOptions, createApiProvider } from '../../processors/lookup/api-provider.ts';
+import { buildChain } from '../../processors/lookup/chain.ts';
+import { parsePreset, readPreset } from '../../processors/lookup/presets.ts';
+
+const never = new AbortController().signal;
+let server: Server;
+let base: string;
+let answer: (response: ServerResponse) => void;
+const asked: { path: string | undefined; authorization: string | undefined }[] = [];
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    asked.push({ path: request.url, authorization: request.headers.authorization });
+    answer(response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+const json = (status: number, value: unknown) => (response: ServerResponse) =>
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+
+const presetOf = (name: string) =>
+  readPreset(join(PROVIDERS_FOLDER, 'apis', `${name}.json`), name) as ApiProviderOptions['preset'];
+/** The preset's provider with its path at the test's server. */
+const open = (name: string, preset = presetOf(name)) =>
+  createApiProvider({
+    name,
+    preset,
+    url: preset.request.url.replace(/^https:\/\/[^/]+/, base),
+    token: 's&cret',
+    timeoutMs: 500,
+  });
+const known = (fields: object | null | undefined) =>
+  Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== null));
+const said = async (name: string, body: object) => {
+  answer = json(200, body);
+  const provider = open(name);
+  const found = await provider.lookup('8.8.8.8', never);
+  await provider.close();
+  return { match_type: found?.match_type, network: known(found?.network), company: known(found?.company) };
+};
+const BUSINESS = {
+  connection_type: 'corporate',
+  audience_type: 'business',
+  audience_group: 'business',
+  is_isp: false,
+};
+
+describe("a vendor's API", () => {
+  it('has a preset for each packaged file, which says how to call it', () => {
+    expect(presetNames()).toEqual(['ipapi-is', 'ipdata', 'ipinfo', 'iplocate']);
+    for (const name of presetNames()) {
+      const { request } = presetOf(name);
+      expect(request).toMatchObject({ url: expect.stringMatching(/^https:.*\{ip\}/), answers_for: '/ip' });
+    }
+  });
+
+  test.each<[string, object, object]>([
+    [
+      'ipinfo',
+      {
+        ip: '8.8.8.8',
+        city: 'Oslo',
+        asn: { asn: 'AS1', name: 'Telia', domain: 'telia.com', type: 'isp' },
+        company: { name: 'Acme', domain: 'acme.example', type: 'business' },
+        privacy: { vpn: false, proxy: false, tor: false, relay: false, hosting: false, service: '' },
+      },
+      {
+        match_type: 'company',
+        network: BUSINESS,
+        company: { name: 'Acme', website: 'https://acme.example' },
+      },
+    ],
+    [
+      'ipinfo',
+      { ip: '8.8.8.8', company: { name: 'Telia', domain: 'telia.com', type: 'isp' }, privacy: { vpn: true } },
+      {
+        match_type: 'isp',
+        network: { connection_type: 'vpn', audience_group: 'isp', is_isp: true },
+        company: { name: 'Telia' },
+      },
+    ],
+    ['ipinfo', { ip: '8.8.8.8', bogon: true }, { match_type: 'unclassified', network: {}, company: {} }],
+    [
+      'ipapi-is',
+      {
+        ip: '8.8.8.8',
+        is_datacenter: true,
+        is_vpn: false,
+        company: { name: 'Cloud', domain: 'cloud.example', type: 'hosting' },
+        asn: { asn: 1, org: 'Cloud AS', type: 'hosting' },
+      },
+      {
+        match_type: 'unclassified',
+        network: { connection_type: 'data-center', audience_group: 'hosting', is_isp: false },
+        company: { name: 'Cloud' },
+      },
+    ],
+    [
+      'ipapi-is',
+      {
+        ip: '8.8.8.8',
+        is_datacenter: false,
+        company: { name: 'Bank', domain: 'bank.example', type: 'banking' },
+      },
+      {
+        match_type: 'company',
+        network: { ...BUSINESS, audience_group: 'banking' },
+        company: { name: 'Bank', website: 'https://bank.example' },
+      },
+    ],
+    [
+      'iplocate',
+      {
+        ip: '8.8.8.8',
+        country_code: 'US',
+        company: { name: 'School', domain: 'school.example', country_code: 'NO', type: 'education' },
+        privacy: { is_vpn: false, is_hosting: false },
+      },
+      {
+        match_type: 'company',
+        network: { ...BUSINESS, connection_type: 'education', audience_group: 'education' },
+        company: { name: 'School', website: 'https://school.example', country_code: 'NO' },
+      },
+    ],
+    [
+      'ipdata',
+      {
+        ip: '8.8.8.8',
+        asn: { asn: 'AS1', name: 'Acme', domain: 'acme.example', type: 'business' },
+        threat: { is_tor: false, is_datacenter: false },
+      },
+      {
+        match_type: 'company',
+        network: BUSINESS,
+        company: { name: 'Acme', website: 'https://acme.example' },
+      },
+    ],
+  ])('%s: its answer is mapped to Network and Company', async (name, body, expected) => {
+    expect(await said(name, body)).toEqual(expected);
+  });
+
+  it('is sent the address and the token where the preset has them', async () => {
+    answer = json(200, { ip: '2600:0:0::1' });
+    for (const [name, path, authorization] of [
+      ['ipinfo', '/2600%3A%3A1/json', 'Bearer s&cret'],
+      ['ipapi-is', '/?q=2600%3A%3A1&key=s%26cret', undefined],
+    ] as const) {
+      const provider = open(name);
+      await provider.lookup('2600::1', never);
+      expect(asked.at(-1)).toEqual({ path, authorization });
+      await provider.close();
+    }
+  });
+
+  test.each<[string, (response: ServerResponse) => void, RegExp]>([
+    [
+      'an error with status 200',
+      json(200, { error: 'quota' }),
+      /^wrong answer: it does not name the address/,
+    ],
+    ["another address's answer", json(200, { ip: '9.9.9.9' }), /^wrong answer/],
+    ['404', json(404, {}), /^answered 404$/],
+    ['429', json(429, {}), /^answered 429$/],
+    ['a wrong type', json(200, { ip: '8.8.8.8', company: { type: 'isp', name: {} } }), /^wrong record/],
+    ['a reset', (response) => response.destroy(), /^no answer/],
+  ])('fails on %s, and its failure holds no token', async (_what, how, message) => {
+    answer = how;
+    const provider = open('iplocate');
+    const failure = await provider.lookup('8.8.8.8', never).catch((error: Error) => error);
+    expect(failure).toBeInstanceOf(Error);
+    expect((failure as Error).message).toMatch(message);
+    expect(String((failure as Error).stack)).not.toContain('cret');
+    await provider.close();
+  });
+
+  it('has a preset of its own in the chain when the operator copies and changes one', async () => {
+    const preset = parsePreset(
+      JSON.stringify({
+        request: { url: `${base}/{ip}`, unknown_status: 404 },
+        match_type: { from: '/firm', value: 'company' },
+        'company.name': '/firm',
+      }),
+    ) as ApiProviderOptions['preset'];
+    const provider = open('own', preset);
+    answer = json(200, { firm: 'Acme' });
+    expect(await provider.lookup('8.8.8.8', never)).toMatchObject({
+      match_type: 'company',
+      company: { name: 'Acme' },
+    });
+    answer = json(404, {});
+    expect(await provider.lookup('8.8.8.8', never)).toBeNull();
+    await provider.close();
+  });
+
+  it('without its token stops the start with the name of the variable', async () => {
+    const config = loadConfig({ ENRICHMENT_PROVIDERS: 'directory,ipinfo' });
+    await expect(buildChain(config, pino({ level: 'silent' }))).rejects.toThrow(
+      'IPINFO_TOKEN is not set, but ENRICHMENT_PROVIDERS names ipinfo',
+    );
+  });
+
+  test.each([
+    ['{"company.nam": "/x"}', /company\.nam|Unrecognized|Invalid key/i],
+    ['{"company.name": "x"}', /company\.name/],
+    ['{"request": {"url": "https://x.example/"}}', /request\.url has no \{ip\}/],
+    ['{', /JSON/],
+  ])('has no preset that reads %s', (text, message) => {
+    expect(() => parsePreset(text)).toThrow(message);
+  });
+});
