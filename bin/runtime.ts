@@ -44,6 +44,8 @@ export interface Runtime {
   readonly tail: Tail;
   /** Whether other processes need notifications of commits; true until the process knows better. */
   readonly peers: { present: () => boolean };
+  /** The providers that the workers ask, in any process; none until the process knows better. */
+  readonly providers: { configured: () => readonly string[] };
   /** Number of failed and retried reads of the log. */
   readonly logStalls: () => number;
   /** One per process, because two batchers would cause conflicts on the same streams. */
@@ -79,6 +81,7 @@ export interface Substitutes {
 /** Imported lazily, because the client is slow to load and only used with EVENTSTORE_URL. */
 const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
 
+const NO_PROVIDERS: readonly string[] = [];
 /** Time limit for a running read of the log at close. */
 const TAIL_MS = 2_000;
 
@@ -146,6 +149,7 @@ export const openRuntime = async (
       store,
       tail,
       peers,
+      providers: { configured: () => NO_PROVIDERS },
       logStalls: () => stalls,
       intake: createIntakeBatcher(store),
       endpoints: createEndpointBatcher(store),

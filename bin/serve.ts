@@ -33,6 +33,7 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   const leases = await enterLeases({ url, role, clock, log });
   shutdown.register('leases', leases.stop);
   runtime.peers.present = leases.hasOthers;
+  runtime.providers.configured = leases.providers;
 
   const metrics = createMetrics();
   watchState(runtime, leases, metrics);

@@ -13,8 +13,8 @@ import { billCompletedReveals } from '../processors/billing/bill-completed-revea
 import { sweepClaims } from '../processors/claims.ts';
 import { keepDomains } from '../processors/domains/keep-domains.ts';
 import { startEnrichmentAttempts } from '../processors/lookup/attempt-enrichments.ts';
-import { buildChain } from '../processors/lookup/chain.ts';
 import { enrichReveals, retryRefusedReveals } from '../processors/lookup/enrich-reveals.ts';
+import { forgetProviderDays } from '../processors/lookup/provider-counts.ts';
 import { settleEndedWork } from '../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../processors/lookup/submit-left-reservations.ts';
 import { truncateIntakes } from '../processors/lookup/truncate-intakes.ts';
@@ -30,11 +30,16 @@ import { startDelivering } from './modules/deliveries.ts';
 import { startDomains } from './modules/domains.ts';
 import { buildWebhookNotifications } from './modules/webhook-notifications.ts';
 import { periodically } from './periodically.ts';
+import { type openChain, openProviders } from './providers.ts';
 import { forgetOldResults, retentionJobs } from './retention.ts';
 import type { Runtime } from './runtime.ts';
 
 const CAUGHT_UP_MS = 4_000;
 const PART_MS = 5_000;
+const ONLY_SAMPLE =
+  'companies come from the sample directory alone: ENRICHMENT_DIRECTORY takes a file of yours, ENRICHMENT_PROVIDERS the database or API of a vendor (docs/providers.md)';
+/** Days for which questions to providers are counted, as for usage. */
+const PROVIDER_DAYS_KEPT = 400;
 
 export interface Workers {
   /** Returns the projections and processors that a poison event has stopped. */
@@ -42,12 +47,12 @@ export interface Workers {
   close(): Promise<void>;
 }
 
-/** Starts projections, processors and scheduled jobs; any number of processes may. `makeChain`: builds the providers. */
+/** Starts projections, processors and scheduled jobs; any number of processes may. `makeChain`: opens the providers. */
 export const startWorkers = async (
   runtime: Runtime,
   leases: Leases,
   metrics: Metrics,
-  makeChain: typeof buildChain = buildChain,
+  makeChain?: typeof openChain,
 ): Promise<Workers> => {
   const {
     config,
@@ -64,6 +69,7 @@ export const startWorkers = async (
   } = runtime;
   const stopped = new Set<string>();
   const streams = { store, digest, intake };
+  const configured = () => runtime.providers.configured();
   const limiter = createRateLimiter({ pool, clock, alone: () => false });
   const capacity = enrichmentCapacity(runtime, limiter);
   const sessions = createRevealableSessions({
@@ -116,7 +122,9 @@ export const startWorkers = async (
     },
   );
 
-  const chain = await makeChain(config, log);
+  const { chain, notes, close: closeProviders } = await openProviders(runtime, limiter, metrics, makeChain);
+  if (config.providers.every((one) => one.kind === 'directory' && one.file === null)) log.info(ONLY_SAMPLE);
+  leases.announce(chain.providers.map(({ name }) => name));
   const attempts = startEnrichmentAttempts({
     ...streams,
     pool,
@@ -127,6 +135,7 @@ export const startWorkers = async (
     retryBaseMs: config.RETRY_BASE_SECONDS * 1_000,
     random: Math.random,
     onAttempt: (outcome) => metrics.attempts.inc({ outcome }),
+    notes,
   });
 
   const delivering = await startDelivering(runtime, metrics);
@@ -151,7 +160,7 @@ export const startWorkers = async (
 
   leases.lead(UPKEEP, (_lease, signal) =>
     periodically(signal, log, [
-      ['*/15 * * * * *', () => submitLeftReservations({ ...streams, pool, clock, log })],
+      ['*/15 * * * * *', () => submitLeftReservations({ ...streams, configured, pool, clock, log })],
       ['5-55/15 * * * * *', () => retryRefusedReveals(revealing)],
       ['7 * * * *', () => sweepClaims(pool, clock.now())],
       ['* * * * *', () => sweepRates(pool, VISITOR_RATES, clock.now())],
@@ -174,6 +183,7 @@ export const startWorkers = async (
       ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
       ['47 3 * * *', () => forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY))],
       ['57 * * * *', () => forgetOldResults(runtime, signal)],
+      ['53 3 * * *', () => forgetProviderDays(pool, utcDay(clock.now() - PROVIDER_DAYS_KEPT * DAY))],
       ...notifications.jobs,
       ...delivering.jobs,
       ...retentionJobs(runtime, metrics, signal),
@@ -186,7 +196,7 @@ export const startWorkers = async (
       // Concurrently, so that a hanging part does not use up the others' time.
       const parts = [due.close(), attempts.stop(), delivering.stop(), domains.stop()];
       await Promise.allSettled(parts.map((part) => endsWithin(part, PART_MS)));
-      await chain.close();
+      await closeProviders();
     },
   };
 };

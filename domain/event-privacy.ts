@@ -60,19 +60,19 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   },
   'lookup.EnrichmentJoined.v1': { shown: `round ${within('reservation', RESERVATION)}`, personal: 'ip' },
   'lookup.EnrichmentAttemptFailed.v1': {
-    shown: 'round attempt failed_at next_attempt_at failures.provider',
+    shown: 'round attempt failed_at next_attempt_at failures.provider failures.asked answered',
     personal: 'ip failures.reason',
   },
   'lookup.EnrichmentCompleted.v1': {
-    shown: `round attempt ${within('result', `${RESULT} sources needs_company_enrichment`)} ${within('settles', RESERVATION)}`,
+    shown: `round attempt ${within('result', `${RESULT} sources needs_company_enrichment asked`)} ${within('settles', RESERVATION)}`,
     personal: 'result.ip',
   },
   'lookup.EnrichmentSnapshotted.v1': {
-    shown: `round gave_up_at ${within('result', `${RESULT} sources needs_company_enrichment`)} ${within('settles', RESERVATION)}`,
+    shown: `round gave_up_at ${within('result', `${RESULT} sources needs_company_enrichment asked`)} ${within('settles', RESERVATION)}`,
     personal: 'result.ip',
   },
   'lookup.EnrichmentGaveUp.v1': {
-    shown: `round attempt kind gave_up_at failures.provider ${within('settles', RESERVATION)}`,
+    shown: `round attempt kind gave_up_at failures.provider failures.asked ${within('settles', RESERVATION)}`,
     personal: 'ip failures.reason',
   },
   'lookup.ResultForgotten.v1': { shown: 'forgotten_at', personal: 'ip' },

@@ -17,6 +17,7 @@ export const KEPT_TABLES = [
   'work.expiring',
   'work.key_use',
   'work.lookup_use',
+  'work.provider_day',
 ] as const;
 
 /** A dump cannot be made in, or loaded from, this folder or database. The message is one line for the operator. */

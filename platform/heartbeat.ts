@@ -7,6 +7,8 @@ import { RELEASE } from './release.ts';
 
 export interface ProcessRow extends Seen {
   readonly role: string;
+  /** The providers of company data that it asks; null: unknown. */
+  readonly providers: readonly string[] | null;
 }
 
 export interface LeaseRow {
@@ -22,8 +24,11 @@ export interface Heartbeat {
 }
 
 export interface Heart {
-  /** Renews this process's row and reads the others. `gone`: ids of rows to delete. */
-  beat(gone: readonly string[]): Promise<Heartbeat>;
+  /**
+   * Renews this process's row and reads the others. `gone`: ids of rows to delete. `providers`: those that this process
+   * asks; null: none, or not known yet.
+   */
+  beat(gone: readonly string[], providers: readonly string[] | null): Promise<Heartbeat>;
   /** Takes a lease if it still matches `row`. @returns its number; null if another process was faster */
   take(name: string, row: LeaseRow | null): Promise<string | null>;
   release(name: string): Promise<void>;
@@ -100,9 +105,9 @@ export const createHeart = ({ url, processId, role, clock, onReleased, onLost }:
   };
 
   return {
-    beat: async (gone) => {
+    beat: async (gone, providers) => {
       beats += 1;
-      const values = [processId, role, beats, new Date(clock.now()), gone, RELEASE];
+      const values = [processId, role, beats, new Date(clock.now()), gone, RELEASE, providers];
       const [row] = await query('beat', BEAT, values);
       return row as Heartbeat;
     },
@@ -134,12 +139,14 @@ export const createHeart = ({ url, processId, role, clock, onReleased, onLost }:
 
 const BEAT = `
   with me as (
-         insert into work.process (process_id, role, beats, seen_at, release) values ($1, $2, $3, $4, $6)
-         on conflict (process_id) do update set beats = excluded.beats, seen_at = excluded.seen_at),
+         insert into work.process (process_id, role, beats, seen_at, release, providers)
+           values ($1, $2, $3, $4, $6, $7::text[])
+         on conflict (process_id) do update
+         set beats = excluded.beats, seen_at = excluded.seen_at, providers = excluded.providers),
        gone as (delete from work.process where process_id = any ($5::uuid[]))
   select
     (select coalesce(json_agg(json_build_object(
-              'process_id', p.process_id, 'role', p.role, 'beats', p.beats::text,
+              'process_id', p.process_id, 'role', p.role, 'beats', p.beats::text, 'providers', p.providers,
               'connected', exists (select from pg_stat_activity a
                                    where a.application_name = 'doorplate heartbeat ' || p.process_id))), '[]')
      from work.process p where p.process_id <> $1 and p.process_id <> all ($5::uuid[])) as processes,

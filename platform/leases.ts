@@ -24,6 +24,13 @@ export interface Leases {
   alone(): boolean;
   /** Returns whether any other process runs, including commands. */
   hasOthers(): boolean;
+  /** Tells the other processes which providers of company data this one asks. */
+  announce(providers: readonly string[]): void;
+  /**
+   * Returns the providers that every process with workers asks; none while one of them is not known to ask any. The same
+   * array while they do not change.
+   */
+  providers(): readonly string[];
   /** Returns the lease holders as of the last heartbeat; null while heartbeats fail. */
   states(): readonly LeaseState[] | null;
   /** Runs a group in one process at a time. `run` must end soon after its signal aborts, and guard its writes by the lease. */
@@ -81,6 +88,8 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
   const stopping = new AbortController();
   const heart = createHeart({ url, processId, role, clock, onReleased: wakeup.wake, onLost: wakeup.wake });
   let last: Heartbeat = { processes: [], leases: [] };
+  let asked: readonly string[] | null = null;
+  let common: readonly string[] = [];
   let validUntil = Number.NEGATIVE_INFINITY;
   let beganAt = Number.NEGATIVE_INFINITY;
 
@@ -166,12 +175,21 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
     if (spare && isShort && held.length > Math.ceil(groups.length / (workers.length + 1))) release(spare);
   };
 
+  /** Finds the providers that all workers ask. */
+  const agree = (): void => {
+    const lists = otherWorkers().map((one) => one.providers ?? []);
+    const [first = [], ...rest] = asked === null ? lists : [asked, ...lists];
+    const now = first.filter((name) => rest.every((list) => list.includes(name)));
+    if (now.join() !== common.join()) common = now;
+  };
+
   const beat = async (): Promise<void> => {
     beganAt = performance.now();
     const gone = last.processes.map(({ process_id }) => process_id).filter(liveness.isGone);
-    last = await heart.beat(gone);
+    last = await heart.beat(gone, asked);
     validUntil = beganAt + VALID_MS;
     liveness.observe(last.processes, performance.now());
+    agree();
     if (stopping.signal.aborted) return;
     for (const group of groups) await settle(group);
     shareOut();
@@ -205,6 +223,12 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
     processId,
     alone: () => others().every((one) => one.role === 'command'),
     hasOthers: () => others().length > 0,
+    announce: (providers) => {
+      asked = providers;
+      agree();
+      wakeup.wake();
+    },
+    providers: () => common,
     states: () =>
       performance.now() > validUntil
         ? null

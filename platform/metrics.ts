@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { AHEAD_MARKS, type AheadMark } from './ahead.ts';
 import { createDeliveryMetrics, type DeliveryMetrics } from './delivery-metrics.ts';
+import { createProviderMetrics, type ProviderMetrics } from './provider-metrics.ts';
 
 export interface Metrics {
   readonly registry: Registry;
@@ -11,6 +12,7 @@ export interface Metrics {
   readonly signals: Counter<'outcome'>;
   readonly cluesUnavailable: Counter;
   readonly deliveries: DeliveryMetrics;
+  readonly providers: ProviderMetrics;
   readonly domainChecks: Counter<'outcome'>;
   readonly stopped: Gauge<'name'>;
   /** Records items that are overdue for deletion, and the age of the oldest in seconds. */
@@ -96,6 +98,7 @@ export const createMetrics = (): Metrics => {
       registers: [registry],
     }),
     deliveries: createDeliveryMetrics(registry),
+    providers: createProviderMetrics(registry),
     domainChecks: byOutcome('doorplate_domain_looks_total', 'Looks where custom domains point, by outcome.', [
       'points_here',
       'dns_timeout',

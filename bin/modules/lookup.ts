@@ -17,16 +17,18 @@ export const lookupRoutes = ({
   ownWrite,
 }: ApiContext): Route[] => {
   const { config, pool, store, intake, digest, processed } = runtime;
+  const configured = () => runtime.providers.configured();
   const shared = {
     count: counter.count,
     cluesOf: clues.of,
-    fresh: createFreshLookups(runtime.lookupUses),
+    fresh: createFreshLookups({ note: runtime.lookupUses.note, configured }),
     inFlight: createInFlight(config.LOOKUP_CAPACITY),
   };
   const submitting = {
     store,
     digest,
     intake,
+    configured,
     capacity: enrichmentCapacity(runtime, limiter),
     settlementsCaughtUp: async () => {
       await processed.reached(['settle-ended-work'], await store.head(), SETTLED_MS);
@@ -41,6 +43,7 @@ export const lookupRoutes = ({
     getLookupRoute({
       ...shared,
       pool,
+      configured,
       caughtUp: caughtUp(['lookups']),
       hasCaughtUp: polled(['lookups']),
     }),

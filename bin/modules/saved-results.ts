@@ -4,9 +4,19 @@ import type { Runtime } from '../runtime.ts';
 
 /** Returns the saved result of an address for a reveal, and records its use. */
 export const savedResults =
-  ({ store, digest, lookupUses }: Pick<Runtime, 'store' | 'digest' | 'lookupUses'>) =>
+  ({
+    store,
+    digest,
+    lookupUses,
+    providers,
+  }: Pick<Runtime, 'store' | 'digest' | 'lookupUses' | 'providers'>) =>
   async (ip: string, partnerId: string, at: number): Promise<RevealResult | null> => {
-    const saved = await savedForReveal({ store, digest }, ip, partnerId, at);
+    const saved = await savedForReveal(
+      { store, digest, configured: providers.configured },
+      ip,
+      partnerId,
+      at,
+    );
     if (saved !== null) lookupUses.note(ip);
     return saved;
   };

@@ -15,6 +15,12 @@ export interface EnrichmentStreams {
   readonly digest: (ip: string) => string;
 }
 
+/** The streams, and the providers that decide what a saved result lacks. */
+export interface EnrichmentSources extends EnrichmentStreams {
+  /** Returns the names of the providers that are asked now. */
+  readonly configured: () => readonly string[];
+}
+
 /** The current generation of an address's enrichment and its stream. */
 export interface KnownEnrichment extends Loaded<Enrichment> {
   readonly stream: string;

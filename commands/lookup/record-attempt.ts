@@ -1,4 +1,4 @@
-import type { SavedResult } from '../../domain/lookup/result.ts';
+import type { ProviderFailure, SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import { type EnrichmentStreams, handleEnrichment, type KnownEnrichment } from './generations.ts';
@@ -9,7 +9,7 @@ export interface AttemptOutcome {
   readonly attempt: number;
   readonly outcome:
     | { readonly result: SavedResult }
-    | { readonly failures: readonly { provider: string; reason: string }[] };
+    | { readonly failures: readonly ProviderFailure[]; readonly answered: readonly string[] };
   /** 0 to 1. */
   readonly jitter: number;
   /** Delay of the first retry, milliseconds. */
@@ -33,6 +33,7 @@ export const recordAttempt = async (
           round,
           attempt,
           failures: outcome.failures,
+          answered: outcome.answered,
           at: context.at,
           jitter,
           baseMs: retryBaseMs,

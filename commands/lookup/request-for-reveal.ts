@@ -21,7 +21,14 @@ export const requestForReveal = async (
   if (!slot.ok) return false;
   let position: Position | null = null;
   try {
-    const command = { type: 'Submit', ip, reservation: null, at: context.at } as const;
+    const command = {
+      type: 'Submit',
+      ip,
+      reservation: null,
+      // Nothing is saved, so no provider's answer can be missing in it.
+      configured: [],
+      at: context.at,
+    } as const;
     ({ position } = await handleEnrichment(streams, ip, command, context, known));
     return true;
   } finally {

@@ -7,7 +7,12 @@ import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import type { LookupStreams } from './aggregates.ts';
-import { handleEnrichment, type KnownEnrichment, loadEnrichment } from './generations.ts';
+import {
+  type EnrichmentSources,
+  handleEnrichment,
+  type KnownEnrichment,
+  loadEnrichment,
+} from './generations.ts';
 import { settleReservations } from './settle-reservations.ts';
 
 /** Admission of new enrichments over all partners, by rate and by number outstanding. */
@@ -22,7 +27,7 @@ export interface WorkCapacity {
   >;
 }
 
-export interface SubmitLookupDeps extends LookupStreams {
+export interface SubmitLookupDeps extends LookupStreams, EnrichmentSources {
   readonly capacity: WorkCapacity;
   /** Resolves when all ended enrichments have settled their reservations, or after a short time limit. */
   readonly settlementsCaughtUp: () => Promise<void>;
@@ -64,6 +69,12 @@ export type Submission =
 
 const RETRY_SECONDS = 15;
 
+/** What decides whether a saved result needs more work. `at`: milliseconds. */
+interface AskedAt {
+  readonly at: number;
+  readonly configured: readonly string[];
+}
+
 type Reserved =
   | { readonly reservation: Reservation; readonly made: boolean }
   | { readonly refusal: AdmissionRefusal; readonly retryAfterSeconds: number };
@@ -78,10 +89,11 @@ export const submitLookup = async (
   context: CommandContext,
 ): Promise<Submission> => {
   const loaded = await loadEnrichment(deps, request.ip);
-  const answered = answerFrom(loaded.state, request, context.at);
+  const configured = deps.configured();
+  const answered = answerFrom(loaded.state, request, { at: context.at, configured });
   if (answered) return answered;
 
-  const command = reserveCommand(loaded.state, request, context);
+  const command = reserveCommand(loaded.state, request, { at: context.at, configured });
   const takesRoom = (await previewReservation(deps, command)) === 'changes' && loaded.state.open === null;
   const slot = takesRoom ? await deps.capacity.admit(request.ip, request.partnerId) : null;
   if (slot && !slot.ok) return notStarted(loaded.state, 'enrichment_capacity', slot.retryAfterSeconds);
@@ -98,7 +110,11 @@ export const submitLookup = async (
 };
 
 /** Returns the submission if the stream alone decides it: no enrichment is needed, or the partner's own is running. */
-const answerFrom = (state: Enrichment, { partnerId }: SubmitLookup, at: number): Submission | null => {
+const answerFrom = (
+  state: Enrichment,
+  { partnerId }: SubmitLookup,
+  { at, configured }: AskedAt,
+): Submission | null => {
   const { open, saved } = state;
   const reservation = open?.reservations.find((one) => one.partner_id === partnerId);
   if (open && reservation) {
@@ -106,7 +122,7 @@ const answerFrom = (state: Enrichment, { partnerId }: SubmitLookup, at: number):
       ? { is: 'saved', saved, refresh: 'pending', position: null }
       : { is: 'pending', round: open, reservation, enqueued: false, position: null };
   }
-  return saved && wantedWork(state, at) === null
+  return saved && wantedWork(state, at, configured) === null
     ? { is: 'saved', saved, refresh: 'not_needed', position: null }
     : null;
 };
@@ -118,13 +134,13 @@ const notStarted = ({ saved }: Enrichment, reason: NotStarted, retryAfterSeconds
 
 type Reserve = Extract<IntakeCommand, { type: 'Reserve' }>;
 
-const reserveCommand = (state: Enrichment, request: SubmitLookup, { at }: CommandContext): Reserve => ({
+const reserveCommand = (state: Enrichment, request: SubmitLookup, { at, configured }: AskedAt): Reserve => ({
   type: 'Reserve',
   reservation_id: uuid(),
   partner_id: request.partnerId,
   key_id: request.keyId,
   ip: request.ip,
-  kind: wantedWork(state, at) ?? 'first',
+  kind: wantedWork(state, at, configured) ?? 'first',
   dailyAllowance: request.dailyAllowance,
   pendingLimit: request.pendingLimit,
   finished: state.settled.find((one) => one.partner_id === request.partnerId)?.reservation_id ?? null,
@@ -187,13 +203,13 @@ const submit = async (
 
 /** Adds a reservation to its enrichment stream, or settles it at once if no enrichment is needed any more. */
 export const submitReservation = async (
-  deps: LookupStreams,
+  deps: LookupStreams & EnrichmentSources,
   ip: string,
   reservation: Reservation,
   context: CommandContext,
   known?: KnownEnrichment,
 ): Promise<{ state: Enrichment; position: Position | null }> => {
-  const command = { type: 'Submit', ip, reservation, at: context.at } as const;
+  const command = { type: 'Submit', ip, reservation, configured: deps.configured(), at: context.at } as const;
   const { state, position } = await handleEnrichment(deps, ip, command, context, known);
   const waits = state.open?.reservations.some((one) => one.partner_id === reservation.partner_id);
   if (!waits) await settleReservations(deps, [reservation], context);

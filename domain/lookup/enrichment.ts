@@ -2,8 +2,15 @@ import { List } from 'immutable';
 import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
-import type { EnrichmentEvent, Reservation, WorkKind } from './events.ts';
-import { isStale, type SavedResult, toUtcDays } from './result.ts';
+import { askedIn, type EnrichmentEvent, type Reservation, type WorkKind } from './events.ts';
+import {
+  afterGivingUp,
+  isIncomplete,
+  isStale,
+  type ProviderFailure,
+  type SavedResult,
+  toUtcDays,
+} from './result.ts';
 import { REFRESH_ATTEMPTS, retryDelayMs } from './schedule.ts';
 
 /** The open round of work. */
@@ -14,6 +21,8 @@ export interface OpenRound {
   readonly attempts: number;
   readonly next_attempt_at: string;
   readonly reservations: List<Reservation>;
+  /** Providers that answered in earlier attempts that they know nothing. */
+  readonly answered: readonly string[];
 }
 
 export interface Enrichment {
@@ -39,6 +48,8 @@ export type EnrichmentCommand =
       readonly type: 'Submit';
       readonly ip: string;
       readonly reservation: Reservation | null;
+      /** The providers that are asked now. */
+      readonly configured: readonly string[];
       readonly at: number;
     }
   | {
@@ -51,7 +62,9 @@ export type EnrichmentCommand =
       readonly type: 'Fail';
       readonly round: number;
       readonly attempt: number;
-      readonly failures: readonly { provider: string; reason: string }[];
+      readonly failures: readonly ProviderFailure[];
+      /** Providers that answered that they know nothing. */
+      readonly answered: readonly string[];
       readonly at: number;
       /** 0 to 1: position of the delay within ±20 %. */
       readonly jitter: number;
@@ -62,15 +75,18 @@ export type EnrichmentCommand =
   /** Forgets a result that no partner has asked for in a long time, unless a round is open. */
   | { readonly type: 'Forget'; readonly at: number };
 
-/** Returns the work that a POST may request in this state; null: the saved result is sufficient. */
-export const wantedWork = (state: Enrichment, at: number): WorkKind | null => {
+/**
+ * Returns the work that a POST may request in this state; null: the saved result is sufficient. `configured`: the providers
+ * that are asked now.
+ */
+export const wantedWork = (state: Enrichment, at: number, configured: readonly string[]): WorkKind | null => {
   if (state.saved === null) return 'first';
   if (isStale(state.saved, at)) return 'refresh';
-  return state.saved.needs_company_enrichment ? 'completion' : null;
+  return isIncomplete(state.saved, configured) ? 'completion' : null;
 };
 
 const submit = (
-  { ip, reservation, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
+  { ip, reservation, configured, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
   state: Enrichment,
 ): EnrichmentEvent[] => {
   const { open } = state;
@@ -83,7 +99,7 @@ const submit = (
       ? []
       : [{ type: 'lookup.EnrichmentJoined.v1', data: { ip, round: open.round, reservation } }];
   }
-  const kind = wantedWork(state, at);
+  const kind = wantedWork(state, at, configured);
   if (kind === null) return [];
   return [
     {
@@ -115,9 +131,10 @@ const fail = (
     };
   }
   const next_attempt_at = isoTime(at + retryDelayMs(attempt, jitter, baseMs));
+  const answered = command.answered.length > 0 ? { answered: [...command.answered] } : {};
   return {
     type: 'lookup.EnrichmentAttemptFailed.v1',
-    data: { ip, round, attempt, failed_at: isoTime(at), next_attempt_at, failures },
+    data: { ip, round, attempt, failed_at: isoTime(at), next_attempt_at, failures, ...answered },
   };
 };
 
@@ -182,7 +199,8 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
       case 'lookup.EnrichmentRequested.v1': {
         const { ip, round, kind, requested_at, reservation } = data;
         const reservations = reservation ? List.of(reservation) : List<Reservation>();
-        const open = { round, kind, requested_at, attempts: 0, next_attempt_at: requested_at, reservations };
+        const begun = { attempts: 0, next_attempt_at: requested_at, answered: [] };
+        const open = { round, kind, requested_at, reservations, ...begun };
         return { ...state, ip, round, open };
       }
       case 'lookup.EnrichmentJoined.v1':
@@ -196,7 +214,12 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
         return state.open
           ? {
               ...state,
-              open: { ...state.open, attempts: data.attempt, next_attempt_at: data.next_attempt_at },
+              open: {
+                ...state.open,
+                attempts: data.attempt,
+                next_attempt_at: data.next_attempt_at,
+                answered: [...new Set([...state.open.answered, ...(data.answered ?? [])])],
+              },
             }
           : state;
       case 'lookup.EnrichmentCompleted.v1':
@@ -212,7 +235,7 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
         // A completion that gave up counts as complete until the result is stale (contract, Lookup 8).
         const saved =
           state.saved && data.kind === 'completion'
-            ? { ...state.saved, needs_company_enrichment: false }
+            ? afterGivingUp(state.saved, askedIn(data.failures))
             : state.saved;
         return {
           ...state,

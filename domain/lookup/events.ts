@@ -1,8 +1,12 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
-import { savedResultSchema } from './result.ts';
+import { type ProviderFailure, savedResultSchema } from './result.ts';
 
 const instant = z.iso.datetime();
+/** `asked` false: the provider was held back by its rate, budget or circuit breaker. Releases before 0.3.0 drop it. */
+const failures = z.array(
+  z.object({ provider: z.string(), reason: z.string(), asked: z.literal(false).optional() }),
+);
 
 /** Reason for the work: nothing is saved, the result is stale, or a provider failed to contribute to it. */
 export const workKindSchema = z.enum(['first', 'refresh', 'completion']);
@@ -76,7 +80,9 @@ export const enrichmentEvents = {
     attempt: z.int(),
     failed_at: instant,
     next_attempt_at: instant,
-    failures: z.array(z.object({ provider: z.string(), reason: z.string() })),
+    failures,
+    /** Providers that answered that they know nothing; later attempts of the round do not ask them again. */
+    answered: z.array(z.string()).optional(),
   }),
   'lookup.EnrichmentCompleted.v1': z.object({
     round: z.int(),
@@ -105,11 +111,15 @@ export const enrichmentEvents = {
     attempt: z.int(),
     kind: workKindSchema,
     gave_up_at: instant,
-    failures: z.array(z.object({ provider: z.string(), reason: z.string() })),
+    failures,
     settles: z.array(reservationSchema),
   }),
 } as const;
 export type EnrichmentEvent = EventOf<typeof enrichmentEvents>;
+
+/** Returns the providers that failed although they were asked. */
+export const askedIn = (failures: readonly ProviderFailure[]): string[] =>
+  failures.filter(({ asked }) => asked !== false).map(({ provider }) => provider);
 
 export const INTAKE_PREFIX = 'intake-';
 export const ENRICHMENT_PREFIX = 'enrichment-';

@@ -39,6 +39,9 @@ export type Network = z.output<typeof networkSchema>;
 export const matchTypeSchema = z.enum(['company', 'isp', 'unclassified']);
 export type MatchType = z.output<typeof matchTypeSchema>;
 
+/** The providers that releases before 0.3.0 knew. */
+const ASKED_BEFORE: readonly string[] = ['directory', 'http'];
+
 /** The result of a completed enrichment, shared by all partners. */
 export const savedResultSchema = z.object({
   ip: z.string(),
@@ -51,6 +54,11 @@ export const savedResultSchema = z.object({
   fresh_until: z.iso.datetime(),
   /** The match is not `company` and a provider failed: a POST requests the rest. */
   needs_company_enrichment: z.boolean(),
+  /**
+   * Providers that answered, in the chain's order, those that know nothing too. Results of releases before 0.3.0 lack it:
+   * these asked `directory` and `http`. A release before 0.3.0 drops it from the snapshots that it makes.
+   */
+  asked: z.array(z.string()).default([...ASKED_BEFORE]),
 });
 export type SavedResult = z.output<typeof savedResultSchema>;
 
@@ -77,8 +85,15 @@ export interface ProviderRecord {
 
 export type ProviderAnswer =
   | { readonly provider: string; readonly record: ProviderRecord }
-  /** Failed or timed out: no information about the address. */
-  | { readonly provider: string; readonly failure: string };
+  /** Failed or timed out, or was not even asked: no information about the address. */
+  | { readonly provider: string; readonly failure: string; readonly asked?: false };
+
+/** A provider that did not contribute to an attempt. `asked` false: it was held back. */
+export interface ProviderFailure {
+  readonly provider: string;
+  readonly reason: string;
+  readonly asked?: false | undefined;
+}
 
 const RANK: Record<MatchType, number> = { company: 0, isp: 1, unclassified: 2 };
 const FRESH_DAYS: Record<MatchType, number> = { company: 30, isp: 7, unclassified: 7 };
@@ -100,8 +115,18 @@ const hasFields = (fields: object | null): boolean =>
   fields !== null && Object.values(fields).some((value) => value !== null);
 
 export type Combined =
-  | { readonly outcome: 'result'; readonly result: SavedResult }
-  | { readonly outcome: 'failed'; readonly failures: readonly { provider: string; reason: string }[] };
+  | {
+      readonly outcome: 'result';
+      readonly result: SavedResult;
+      /** The provider whose company it is; null: the match is none. */
+      readonly companyOf: string | null;
+    }
+  | {
+      readonly outcome: 'failed';
+      readonly failures: readonly ProviderFailure[];
+      /** Providers that answered that they know nothing; the next attempt need not ask them. */
+      readonly answered: readonly string[];
+    };
 
 /**
  * Combines a chain's answers (contract, Providers 1): the best match leads, and the others fill its gaps in order. A
@@ -116,16 +141,18 @@ export const combineAnswers = (
   at: number,
 ): Combined => {
   const failures = answers.flatMap((a) =>
-    'failure' in a ? [{ provider: a.provider, reason: a.failure }] : [],
+    'failure' in a
+      ? [{ provider: a.provider, reason: a.failure, ...(a.asked === false && { asked: a.asked }) }]
+      : [],
   );
-  const known = answers
-    .flatMap((a) => ('record' in a ? [a] : []))
-    .sort((a, b) => RANK[a.record.match_type] - RANK[b.record.match_type]);
+  const answered = answers.flatMap((a) => ('record' in a ? [a] : []));
+  const known = answered.toSorted((a, b) => RANK[a.record.match_type] - RANK[b.record.match_type]);
   const lead = known[0];
   const match = lead?.record.match_type ?? 'unclassified';
   const anyData = known.some(({ record }) => hasData(record));
   if (failures.length > 0 && match !== 'company' && (!anyData || earlier !== null)) {
-    return { outcome: 'failed', failures };
+    const unknown = answered.filter(({ record }) => !hasData(record));
+    return { outcome: 'failed', failures, answered: unknown.map(({ provider }) => provider) };
   }
   const kept = failures.length > 0 ? earlier : null;
   const inOrder = <T>(
@@ -155,9 +182,29 @@ export const combineAnswers = (
       enriched_at: new Date(at).toISOString(),
       fresh_until: new Date(at + days * DAY_MS).toISOString(),
       needs_company_enrichment: failures.length > 0 && match !== 'company',
+      asked: answered.map(({ provider }) => provider),
     },
+    companyOf: match === 'company' ? (lead?.provider ?? null) : null,
   };
 };
+
+/**
+ * Returns whether a POST requests more: the match is not `company`, and a provider failed or is one of `configured` and was
+ * not asked (contract, Lookup 8).
+ */
+export const isIncomplete = (
+  result: Pick<SavedResult, 'match_type' | 'needs_company_enrichment' | 'asked'>,
+  configured: readonly string[],
+): boolean =>
+  result.match_type !== 'company' &&
+  (result.needs_company_enrichment || configured.some((provider) => !result.asked.includes(provider)));
+
+/** Returns the result after its completion gave up: `failed`, the providers that were asked in vain, count as asked. */
+export const afterGivingUp = (result: SavedResult, failed: readonly string[]): SavedResult => ({
+  ...result,
+  needs_company_enrichment: false,
+  asked: [...new Set([...result.asked, ...failed])],
+});
 
 /** Returns whether the result is due for a refresh. `at` in milliseconds. */
 export const isStale = (result: { readonly fresh_until: string }, at: number): boolean =>

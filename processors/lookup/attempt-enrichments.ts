@@ -14,7 +14,7 @@ import { inSpan } from '../../platform/spans.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
 import { causesIn } from '../causes.ts';
 import { claimDue, type DueAttempts, isClaimed } from '../claims.ts';
-import { askChain, type Provider } from './provider.ts';
+import { askChain, type ChainNotes, type Provider } from './provider.ts';
 
 export interface AttemptOptions extends EnrichmentStreams {
   readonly pool: pg.Pool;
@@ -27,6 +27,13 @@ export interface AttemptOptions extends EnrichmentStreams {
   /** Returns a number from 0 to 1. */
   readonly random: () => number;
   readonly onAttempt?: (outcome: 'completed' | 'failed') => void;
+  readonly notes?: ProviderNotes;
+}
+
+/** Records how providers do. */
+export interface ProviderNotes extends ChainNotes {
+  /** Called when the result's company is the provider's. */
+  taken(provider: string): void;
 }
 
 interface DueWork {
@@ -149,24 +156,24 @@ const attemptOn = async (
   known: KnownEnrichment,
   stopping: AbortSignal,
 ): Promise<'completed' | 'failed' | null> => {
-  const { clock, chain, random, retryBaseMs, attemptMs, onAttempt } = options;
+  const { clock, chain, random, retryBaseMs, attemptMs, onAttempt, notes } = options;
   const { state } = known;
   if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return null;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
-  const answers = await askChain(chain, ip, signal);
+  const { answered } = state.open;
+  const answers = await askChain(chain, ip, signal, { answered, ...(notes && { notes }) });
   // An attempt that the shutdown cut short has no result; it is due again after its lease.
   if (stopping.aborted && answers.some((answer) => 'failure' in answer)) return null;
   const at = clock.now();
   const combined = combineAnswers(ip, answers, state.saved, at);
-  const outcome =
-    combined.outcome === 'result' ? { result: combined.result } : { failures: combined.failures };
   const id = uuid();
   await recordAttempt(
     options,
-    { ip, round, attempt, outcome, jitter: random(), retryBaseMs },
+    { ip, round, attempt, outcome: combined, jitter: random(), retryBaseMs },
     { correlationId: id, causationId: id, at },
     known,
   );
+  if (combined.outcome === 'result' && combined.companyOf !== null) notes?.taken(combined.companyOf);
   const what = combined.outcome === 'result' ? 'completed' : 'failed';
   onAttempt?.(what);
   return what;

@@ -5,6 +5,7 @@ import type { ProviderSettings } from '../../platform/provider-settings.ts';
 import { createApiProvider, needsToken } from './api-provider.ts';
 import { createDatabaseProvider } from './database-provider.ts';
 import { createDirectoryProvider } from './directory-provider.ts';
+import { type Guard, guardProvider } from './guarded-provider.ts';
 import { createHttpProvider } from './http-provider.ts';
 import { readPreset } from './presets.ts';
 import type { Provider } from './provider.ts';
@@ -20,28 +21,41 @@ export interface Chain {
   close(): Promise<void>;
 }
 
-export type ReloadOutcome = 'reloaded' | 'failed';
+type ReloadOutcome = 'reloaded' | 'failed';
+
+export interface ChainDeps {
+  readonly log: Logger;
+  /** Limits the calls of providers behind HTTP. */
+  readonly guard: Omit<Guard, 'log'>;
+  readonly onReload?: (provider: string, outcome: ReloadOutcome) => void;
+}
 
 type OpenProvider = Provider & { close(): Promise<void> | void };
 
 /** Builds the providers in the configured order. @throws Error that names the variable and the fault */
 export const buildChain = async (
   { providers: settings }: Pick<Config, 'providers'>,
-  log: Logger,
-  onReload: (provider: string, outcome: ReloadOutcome) => void = () => undefined,
+  { log, guard, onReload = () => undefined }: ChainDeps,
 ): Promise<Chain> => {
   const providers: OpenProvider[] = [];
   for (const one of settings) {
-    providers.push(await openProvider(one, log, (outcome) => onReload(one.name, outcome)));
+    const provider = await openProvider(one, log, (outcome) => onReload(one.name, outcome));
+    const limits = 'timeoutMs' in one ? { ...one, maxWaitMs: one.timeoutMs } : null;
+    providers.push(limits === null ? provider : guardProvider(provider, limits, { ...guard, log }));
   }
-  const waits = settings.map((one) => ('timeoutMs' in one ? one.timeoutMs : 0));
   return {
     providers,
-    longestMs: waits.reduce((sum, ms) => sum + ms, OVERHEAD_MS),
+    longestMs: settings.reduce((sum, one) => sum + longestMs(one), OVERHEAD_MS),
     close: async () => {
       for (const provider of providers) await provider.close();
     },
   };
+};
+
+/** A call with a rate may wait as long as it may take. */
+const longestMs = (settings: ProviderSettings): number => {
+  if (!('timeoutMs' in settings)) return 0;
+  return settings.requestsPerSecond === null ? settings.timeoutMs : 2 * settings.timeoutMs;
 };
 
 const openProvider = async (

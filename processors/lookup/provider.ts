@@ -1,4 +1,5 @@
 import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/result.ts';
+import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
 
 /** A source of company data. */
 export interface Provider {
@@ -11,6 +12,9 @@ export interface Provider {
   lookup(ip: string, signal: AbortSignal, onRaw?: (raw: unknown) => void): Promise<ProviderRecord | null>;
 }
 
+/** The provider was held back, so that nothing is known of what it would have answered. */
+export class NotAsked extends Error {}
+
 const UNKNOWN: ProviderRecord = {
   match_type: 'unclassified',
   network: null,
@@ -18,23 +22,40 @@ const UNKNOWN: ProviderRecord = {
   fresh_for_days: null,
 };
 
+export interface ChainNotes {
+  /** Called for each provider that was asked or held back. `ms`: duration of the call. */
+  asked(provider: string, outcome: ProviderOutcome, ms: number): void;
+}
+
 /**
  * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is recorded as
- * an answer, which never means that there is no company.
+ * an answer, which never means that there is no company. `answered`: providers that are known to know nothing.
  */
 export const askChain = async (
   chain: readonly Provider[],
   ip: string,
   signal: AbortSignal,
+  { answered = [], notes }: { readonly answered?: readonly string[]; readonly notes?: ChainNotes } = {},
 ): Promise<ProviderAnswer[]> => {
   const answers: ProviderAnswer[] = [];
   for (const { name: provider, lookup } of chain) {
+    if (answered.includes(provider)) {
+      answers.push({ provider, record: UNKNOWN });
+      continue;
+    }
+    const started = performance.now();
+    const note = (outcome: ProviderOutcome): void =>
+      notes?.asked(provider, outcome, performance.now() - started);
     try {
-      const record = (await lookup(ip, signal)) ?? UNKNOWN;
-      answers.push({ provider, record });
-      if (record.match_type === 'company') break;
+      const found = await lookup(ip, signal);
+      note(found?.match_type ?? 'unknown');
+      answers.push({ provider, record: found ?? UNKNOWN });
+      if (found?.match_type === 'company') break;
     } catch (error) {
-      answers.push({ provider, failure: error instanceof Error ? error.message : String(error) });
+      const failure = error instanceof Error ? error.message : String(error);
+      const heldBack = error instanceof NotAsked;
+      note(heldBack ? 'not_asked' : 'failed');
+      answers.push({ provider, failure, ...(heldBack && { asked: false }) });
     }
   }
   return answers;

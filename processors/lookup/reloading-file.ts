@@ -22,7 +22,7 @@ export interface ReloadingFileOptions<T> {
 const CHECK_MS = 1_000;
 
 /**
- * Keeps a file's content in memory and reads it again within seconds when it changes. Lookups go on with the old content
+ * Keeps a file's content in memory and reads it again within seconds when it changes. Lookups use the old content
  * until the new one is complete; if that cannot be read, the old one stays in use.
  * @throws Error that names the variable, the file and the fault, at startup only
  */
@@ -61,13 +61,14 @@ export const openReloadingFile = async <T>({
       );
     }
   };
-  let reloading: Promise<void> | null = null;
-  const timer = setInterval(() => {
-    reloading ??= reload().finally(() => {
-      reloading = null;
-    });
-  }, CHECK_MS);
-  timer.unref();
+  let isReloading = false;
+  const check = async (): Promise<void> => {
+    if (isReloading) return;
+    isReloading = true;
+    await reload();
+    isReloading = false;
+  };
+  const timer = setInterval(check, CHECK_MS).unref();
   return { current: () => content, close: () => clearInterval(timer) };
 };
 

@@ -2,12 +2,13 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import type { LookupStreams } from '../../commands/lookup/aggregates.ts';
+import type { EnrichmentSources } from '../../commands/lookup/generations.ts';
 import { submitReservation } from '../../commands/lookup/submit-lookup.ts';
 import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
 import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';
 
-export interface LeftReservationOptions extends LookupStreams {
+export interface LeftReservationOptions extends LookupStreams, EnrichmentSources {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly log: Logger;

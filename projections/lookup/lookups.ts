@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import {
+  askedIn,
   type EnrichmentEvent,
   enrichmentEvents,
   type IntakeEvent,
@@ -16,6 +17,7 @@ import { forgetInBatches } from '../forget.ts';
 import type { Projection } from '../projection.ts';
 
 type Completed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentCompleted.v1' }>;
+type GaveUp = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentGaveUp.v1' }>;
 type SavedRow = Completed['data']['result'] & { readonly snapshotted: boolean };
 
 interface WorkRow {
@@ -43,6 +45,14 @@ interface ReservationRow {
   ended_at: string | null;
 }
 
+interface GivenUp {
+  readonly ip: string;
+  /** The company's details count as complete all the same. */
+  readonly is_complete: boolean;
+  /** Providers that count as asked. */
+  readonly asked: readonly string[];
+}
+
 interface ForgottenRow {
   readonly stream: string;
   readonly last_revision: number;
@@ -54,8 +64,8 @@ interface Changes {
   readonly saved: Map<string, SavedRow | null>;
   /** Streams that ended with their results, by name. */
   readonly forgotten: Map<string, ForgottenRow>;
-  /** Addresses whose last round ended without a result; true if the company's details count as complete all the same. */
-  readonly givenUp: Map<string, boolean>;
+  /** Addresses whose last round ended without a result. */
+  readonly givenUp: Map<string, GivenUp>;
   /** null: the work has ended. */
   readonly work: Map<string, WorkRow | null>;
   readonly attempts: Map<string, Pick<WorkRow, 'ip' | 'attempts' | 'next_attempt_at' | 'last_attempt_at'>>;
@@ -171,7 +181,7 @@ const foldEnrichment = (
       changes.forgotten.set(stream, { stream, last_revision: revision, last_position: String(position) });
       return;
     case 'lookup.EnrichmentGaveUp.v1':
-      giveUp(changes, data.ip, data.kind === 'completion');
+      giveUp(changes, data);
       end(changes, data.ip, 'gave_up', data.gave_up_at, data.settles);
       return;
     default:
@@ -180,12 +190,26 @@ const foldEnrichment = (
 };
 
 /** Changes the batch's own row if there is one, so that no row is written by two parts of the statement. */
-const giveUp = (changes: Changes, ip: string, isComplete: boolean): void => {
+const giveUp = (changes: Changes, { ip, kind, failures }: GaveUp['data']): void => {
+  const is_complete = kind === 'completion';
+  const asked = is_complete ? askedIn(failures) : [];
   const saved = changes.saved.get(ip);
   if (saved) {
-    const needs_company_enrichment = saved.needs_company_enrichment && !isComplete;
-    changes.saved.set(ip, { ...saved, snapshotted: false, needs_company_enrichment });
-  } else changes.givenUp.set(ip, isComplete || changes.givenUp.get(ip) === true);
+    const needs_company_enrichment = saved.needs_company_enrichment && !is_complete;
+    changes.saved.set(ip, {
+      ...saved,
+      snapshotted: false,
+      needs_company_enrichment,
+      asked: [...saved.asked, ...asked],
+    });
+    return;
+  }
+  const before = changes.givenUp.get(ip);
+  changes.givenUp.set(ip, {
+    ip,
+    is_complete: is_complete || before?.is_complete === true,
+    asked: [...(before?.asked ?? []), ...asked],
+  });
 };
 
 const end = (
@@ -238,7 +262,7 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
   const json = (rows: Iterable<unknown>): string => JSON.stringify([...rows]);
   const values = [
     json([...saved.values()].filter((one) => one !== null)),
-    [...givenUp.keys()],
+    json(givenUp.values()),
     ended,
     json(open),
     json(attempts.values()),
@@ -246,7 +270,6 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
     json(states.values()),
     [...saved].flatMap(([ip, result]) => (result === null ? [ip] : [])),
     json(forgotten.values()),
-    [...givenUp].flatMap(([ip, isComplete]) => (isComplete ? [ip] : [])),
   ];
   await db.query({ name: 'apply_lookups', text: APPLY, values });
   if (open.length > 0 || attempts.size > 0) await db.query(NOTIFY_DUE);
@@ -260,13 +283,16 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
 const APPLY = `
   with saved as (
     insert into saved_lookup as s
-      (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, snapshotted)
-    select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, snapshotted
+      (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, asked,
+       snapshotted)
+    select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, asked,
+           snapshotted
     from json_populate_recordset(null::saved_lookup, $1)
     on conflict (ip) do update
-    set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, snapshotted) =
+    set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, asked,
+         snapshotted) =
       (excluded.match_type, excluded.network, excluded.company, excluded.sources, excluded.enriched_at,
-       excluded.fresh_until, excluded.needs_company_enrichment, excluded.snapshotted)),
+       excluded.fresh_until, excluded.needs_company_enrichment, excluded.asked, excluded.snapshotted)),
   unsaved as (
     delete from saved_lookup where ip = any ($8)),
   forgotten as (
@@ -274,9 +300,10 @@ const APPLY = `
     select stream, last_revision, last_position from json_populate_recordset(null::forgotten_lookup, $9)
     on conflict (stream) do nothing),
   given_up as (
-    update saved_lookup
-    set snapshotted = false, needs_company_enrichment = needs_company_enrichment and not ip = any ($10)
-    where ip = any ($2)),
+    update saved_lookup s
+    set snapshotted = false, needs_company_enrichment = needs_company_enrichment and not g.is_complete,
+        asked = s.asked || g.asked
+    from json_to_recordset($2) as g (ip text, is_complete boolean, asked text[]) where s.ip = g.ip),
   ended as (
     delete from enrichment_work where ip = any ($3)),
   opened as (

@@ -19,7 +19,7 @@ export interface LookupView {
 
 const VIEW = `
   select s.ip as saved_ip, s.match_type, s.network, s.company, s.sources, s.enriched_at, s.fresh_until,
-         s.needs_company_enrichment, r.state, r.kind, r.made_at, r.ended_at, w.attempts, w.next_attempt_at
+         s.needs_company_enrichment, s.asked, r.state, r.kind, r.made_at, r.ended_at, w.attempts, w.next_attempt_at
   from (select $1::text as ip) q
   left join read.saved_lookup s on s.ip = q.ip
     and (s.enriched_at >= ($3::date + 1)::timestamp at time zone 'UTC'
@@ -70,6 +70,7 @@ const toSavedResult = (row: pg.QueryResultRow): SavedResult => ({
   enriched_at: row.enriched_at.toISOString(),
   fresh_until: row.fresh_until.toISOString(),
   needs_company_enrichment: row.needs_company_enrichment,
+  asked: row.asked,
 });
 
 /** Loads the saved result of an address, which all partners share. */

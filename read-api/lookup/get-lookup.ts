@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { type PublicAddress, parsePublicAddress } from '../../domain/kernel/address.ts';
 import { HOUR } from '../../domain/kernel/time.ts';
-import { isStale, type SavedResult } from '../../domain/lookup/result.ts';
+import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { BackendTimeout } from '../../http/failures.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
@@ -27,6 +27,8 @@ export interface GetLookupDeps {
   readonly cluesOf: CluesOf;
   readonly fresh: FreshLookups;
   readonly inFlight: InFlight;
+  /** Returns the names of the providers that are asked now: the same array while they do not change. */
+  readonly configured: () => readonly string[];
   /** Waits until the read models have all that the store has now; false after the time limit. */
   readonly caughtUp: () => Promise<boolean>;
   /** The same for a poll of what is known already, which makes no read model hurry. */
@@ -51,13 +53,25 @@ const UNFINISHED_MS = 4_000;
 /** And where a saved result serves anyway. */
 const SAVED_MS = 1_000;
 
-export const createFreshLookups = ({ note }: Pick<LookupUses, 'note'>): FreshLookups => {
+export const createFreshLookups = ({
+  note,
+  configured,
+}: Pick<LookupUses, 'note'> & Pick<GetLookupDeps, 'configured'>): FreshLookups => {
+  let providers = configured();
   const entries = new LRUCache<
     string,
     { address: string; fragment: string; until: number; matchType: SavedResult['match_type'] }
   >({ max: CACHED });
+  /** Another provider makes results incomplete that were complete. */
+  const forgetIfChanged = (): void => {
+    const now = configured();
+    if (now === providers) return;
+    providers = now;
+    entries.clear();
+  };
   return {
     answer: (request, ip) => {
+      forgetIfChanged();
       const entry = entries.get(ip);
       if (!entry || entry.until <= request.receivedAt) return null;
       note(entry.address);
@@ -65,7 +79,7 @@ export const createFreshLookups = ({ note }: Pick<LookupUses, 'note'>): FreshLoo
     },
     keep: (ip, saved, at) => {
       note(saved.ip);
-      if (saved.needs_company_enrichment || isStale(saved, at)) return;
+      if (isIncomplete(saved, configured()) || isStale(saved, at)) return;
       entries.set(ip, {
         address: saved.ip,
         fragment: lookupFragment(saved, NOT_NEEDED, at),
@@ -138,13 +152,14 @@ const read = async (
   const { partner_id } = request.key as CallingKey;
   const readNow = () => readLookup(deps.pool, ip, partner_id, request.receivedAt);
   let view = await readNow();
-  if (!isFinal(view, request.receivedAt)) {
+  const configured = deps.configured();
+  if (!isFinal(view, request.receivedAt, configured)) {
     await catchUp(deps, view);
     view = await readNow();
   }
   if (view.saved) {
     deps.fresh.keep(text, view.saved, request.receivedAt);
-    const refresh = refreshSeenBy(view, view.saved, request.receivedAt);
+    const refresh = refreshSeenBy(view, view.saved, request.receivedAt, configured);
     const fragment = lookupFragment(view.saved, refresh, request.receivedAt);
     return lookupAnswer(request, text, fragment, view.saved.match_type, refresh);
   }
@@ -152,8 +167,8 @@ const read = async (
 };
 
 /** Nothing that the log may hold by now changes it before it goes stale. */
-const isFinal = ({ saved }: LookupView, at: number): boolean =>
-  saved !== null && !saved.needs_company_enrichment && !isStale(saved, at);
+const isFinal = ({ saved }: LookupView, at: number, configured: readonly string[]): boolean =>
+  saved !== null && !isIncomplete(saved, configured) && !isStale(saved, at);
 
 /**
  * Waits for the store's head where the caller may know more than the read models, from a POST that was answered by any
@@ -199,8 +214,13 @@ const withoutSaved = (
 };
 
 /** Returns the refresh that a GET shows (contract, Lookup). A GET starts none and has no refused admission. */
-const refreshSeenBy = ({ reservation, work }: LookupView, saved: SavedResult, at: number): Refresh => {
-  if (!saved.needs_company_enrichment && !isStale(saved, at)) return NOT_NEEDED;
+const refreshSeenBy = (
+  { reservation, work }: LookupView,
+  saved: SavedResult,
+  at: number,
+  configured: readonly string[],
+): Refresh => {
+  if (!isIncomplete(saved, configured) && !isStale(saved, at)) return NOT_NEEDED;
   if (work) return REFRESH_PENDING;
   const unconfirmed = reservation?.state === 'reserved';
   if (unconfirmed)

@@ -19,7 +19,7 @@ const given = async (...commands: readonly EnrichmentCommand[]): Promise<void> =
   }
 };
 const seenBy = async (partner: string): Promise<unknown> => {
-  const saved = await savedForReveal({ store: stack.store, digest }, IP, partner, AT);
+  const saved = await savedForReveal({ store: stack.store, digest, configured: () => [] }, IP, partner, AT);
   return saved && [saved.refresh_status, saved.refresh_error];
 };
 const attempt = (n: number, round: number): EnrichmentCommand => ({
@@ -27,6 +27,7 @@ const attempt = (n: number, round: number): EnrichmentCommand => ({
   round,
   attempt: n,
   failures: [],
+  answered: [],
   at: AT,
   jitter: 0.5,
   baseMs: 15_000,
@@ -34,13 +35,13 @@ const attempt = (n: number, round: number): EnrichmentCommand => ({
 
 it('reports a refresh only to the partner that requested it: in progress, given up, or done', async () => {
   expect(await seenBy(ANNA)).toBeNull();
-  await given({ type: 'Submit', ip: IP, reservation: null, at: AT - 9 * DAY });
+  await given({ type: 'Submit', ip: IP, reservation: null, configured: [], at: AT - 9 * DAY });
   expect(await seenBy(ANNA)).toBeNull();
   const old = result({ fresh_until: isoTime(AT - DAY) });
   await given({ type: 'Complete', round: 1, attempt: 1, result: old });
   expect(await seenBy(ANNA)).toEqual(['not_requested', null]);
 
-  await given({ type: 'Submit', ip: IP, reservation: reservation(ANNA), at: AT });
+  await given({ type: 'Submit', ip: IP, reservation: reservation(ANNA), configured: [], at: AT });
   expect(await seenBy(ANNA)).toEqual(['pending', null]);
   expect(await seenBy(BERT)).toEqual(['not_requested', null]);
 
@@ -48,7 +49,7 @@ it('reports a refresh only to the partner that requested it: in progress, given 
   expect(await seenBy(ANNA)).toEqual(['deferred', 'lookup_failed']);
   expect(await seenBy(BERT)).toEqual(['not_requested', null]);
 
-  await given({ type: 'Submit', ip: IP, reservation: reservation(BERT), at: AT });
+  await given({ type: 'Submit', ip: IP, reservation: reservation(BERT), configured: [], at: AT });
   await given({ type: 'Complete', round: 3, attempt: 1, result: result() });
   expect(await seenBy(ANNA)).toEqual(['not_needed', null]);
 });

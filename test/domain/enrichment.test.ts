@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
 import { enrichment } from '../../domain/lookup/enrichment.ts';
 import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
+import { savedResultSchema } from '../../domain/lookup/result.ts';
 import { retryDelayMs } from '../../domain/lookup/schedule.ts';
 import { given } from './deciding.ts';
 import {
@@ -17,7 +18,8 @@ import {
   result,
 } from './lookup-events.ts';
 
-const submit = (by = reservation(), at = AT) => ({ type: 'Submit', ip: IP, reservation: by, at }) as const;
+const submit = (by = reservation(), at = AT) =>
+  ({ type: 'Submit', ip: IP, reservation: by, configured: ['directory'], at }) as const;
 const STALE = { fresh_until: new Date(AT - 1).toISOString() };
 const fail = (attempt: number, round = 1) =>
   ({
@@ -25,6 +27,7 @@ const fail = (attempt: number, round = 1) =>
     round,
     attempt,
     failures: [{ provider: 'http', reason: 'timed out' }],
+    answered: [],
     at: AT,
     jitter: 0.5,
     baseMs: 15_000,
@@ -68,10 +71,10 @@ describe('submitting an address', () => {
   });
   it('works for a reveal, which has no reservation', () => {
     given(enrichment, [])
-      .when({ type: 'Submit', ip: IP, reservation: null, at: AT })
+      .when({ type: 'Submit', ip: IP, reservation: null, configured: [], at: AT })
       .thenEvents([requested(1, 'first', null)]);
     given(enrichment, [requested()])
-      .when({ type: 'Submit', ip: IP, reservation: null, at: AT })
+      .when({ type: 'Submit', ip: IP, reservation: null, configured: [], at: AT })
       .thenEvents([]);
   });
 });
@@ -211,6 +214,61 @@ describe('an attempt', () => {
     const gaveUp = enrichment.decide(fail(5, 2), state);
     const after = gaveUp.ok ? gaveUp.value.reduce(enrichment.evolve, state) : state;
     expect(enrichment.decide(submit(reservation(ANNA, 3)), after)).toEqual({ ok: true, value: [] });
+  });
+});
+
+describe('a provider that a saved result lacks', () => {
+  const configured = ['directory', 'vendor'];
+  const asks = (over: object = {}) => ({ ...submit(reservation(ANNA, 3)), configured, ...over });
+  const isp = { match_type: 'isp' } as const;
+  it('is asked on the next POST when it is configured now and was not asked then', () => {
+    given(enrichment, [requested(), completed(isp)])
+      .when(asks())
+      .thenEvents([requested(2, 'completion', reservation(ANNA, 3))]);
+  });
+  it('is not asked when the match is a company, when it was asked, or when it is configured no more', () => {
+    given(enrichment, [requested(), completed()]).when(asks()).thenEvents([]);
+    given(enrichment, [requested(), completed({ ...isp, asked: configured })])
+      .when(asks())
+      .thenEvents([]);
+    given(enrichment, [requested(), completed({ ...isp, asked: ['directory', 'gone'] })])
+      .when(asks({ configured: ['directory'] }))
+      .thenEvents([]);
+  });
+  it('is any but directory and http in a result of a release before 0.3.0', () => {
+    const { asked: _, ...data } = result({ ...isp, sources: [] });
+    expect(savedResultSchema.parse(data).asked).toEqual(['directory', 'http']);
+  });
+
+  const gaveUpOn = (asked?: false): EnrichmentEvent => ({
+    type: 'lookup.EnrichmentGaveUp.v1',
+    data: {
+      ip: IP,
+      round: 2,
+      attempt: 5,
+      kind: 'completion',
+      gave_up_at: new Date(AT).toISOString(),
+      failures: [{ provider: 'vendor', reason: 'timed out', ...(asked === false && { asked }) }],
+      settles: [reservation(ANNA, 2)],
+    },
+  });
+  it('counts as asked after a completion in which it failed five times', () => {
+    given(enrichment, [requested(), completed(isp), requested(2, 'completion'), gaveUpOn()])
+      .when(asks())
+      .thenEvents([]);
+  });
+  it('is asked again after a completion in which it was held back', () => {
+    given(enrichment, [requested(), completed(isp), requested(2, 'completion'), gaveUpOn(false)])
+      .when(asks())
+      .thenEvents([requested(3, 'completion', reservation(ANNA, 3))]);
+  });
+  it('that knows nothing of the address is remembered for the later attempts of the round', () => {
+    const events = [requested(), { ...failed(1) }, failed(2)].map((event) =>
+      event.type === 'lookup.EnrichmentAttemptFailed.v1'
+        ? { ...event, data: { ...event.data, answered: ['directory'] } }
+        : event,
+    ) as EnrichmentEvent[];
+    expect(events.reduce(enrichment.evolve, enrichment.initial).open?.answered).toEqual(['directory']);
   });
 });
 

@@ -166,7 +166,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     run(
       enrichment,
       (nth): EnrichmentCommand[] => [
-        { type: 'Submit', ip: '8.8.8.8', reservation: reservation(id(nth), nth), at: AT },
+        { type: 'Submit', ip: '8.8.8.8', reservation: reservation(id(nth), nth), configured: [], at: AT },
       ],
       items,
     ),

@@ -39,7 +39,9 @@ describe('the answers of a provider chain', () => {
         enriched_at: inDays(0),
         fresh_until: inDays(7),
         needs_company_enrichment: false,
+        asked: ['a', 'b'],
       },
+      companyOf: null,
     });
   });
   it('put the company first and fill its gaps in order', () => {
@@ -94,8 +96,8 @@ describe('the answers of a provider chain', () => {
   });
   it('with a failure and no data are a failed attempt, never a negative match', () => {
     const failures = [{ provider: 'b', reason: 'timed out' }];
-    expect(combine([says('a', {}), fails('b')])).toEqual({ outcome: 'failed', failures });
-    expect(combine([fails('b')])).toEqual({ outcome: 'failed', failures });
+    expect(combine([says('a', {}), fails('b')])).toEqual({ outcome: 'failed', failures, answered: ['a'] });
+    expect(combine([fails('b')])).toEqual({ outcome: 'failed', failures, answered: [] });
   });
 });
 

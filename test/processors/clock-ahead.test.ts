@@ -57,6 +57,7 @@ describe.each([
         {
           ...over,
           capacity: { admit: async () => ({ ok: true, finished: () => undefined }) },
+          configured: () => [],
           settlementsCaughtUp: async () => undefined,
         },
         { ip: '8.8.8.8', partnerId: randomUUID(), keyId: 'key_a', dailyAllowance: null, pendingLimit: 9 },
@@ -124,7 +125,7 @@ describe.each([
       });
       stack.clock.set(right);
       await stack.caughtUp([lookups]);
-      expect(await submitLeftReservations({ ...streams, ...stack })).toBe(1);
+      expect(await submitLeftReservations({ ...streams, ...stack, configured: () => [] })).toBe(1);
       expect(reported).toContain('reservation');
     });
 

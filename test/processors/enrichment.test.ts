@@ -33,6 +33,7 @@ const streamsOver = (store: EventStore): LookupStreams => ({
 const parts = (over: LookupStreams = streams): SubmitLookupDeps => ({
   ...over,
   capacity: { admit: async () => ({ ok: true, finished: () => undefined }) },
+  configured: () => [],
   settlementsCaughtUp: async () => undefined,
 });
 const submit = (ip: string, partnerId: string, over?: LookupStreams) =>
@@ -170,7 +171,13 @@ describe('a reservation whose submission failed', () => {
     await submit('8.8.5.2', partner, brokenAfterReservation());
     await stack.caughtUp([lookups]);
     const sweep = () =>
-      submitLeftReservations({ ...streams, pool: stack.pool, clock: stack.clock, log: stack.log });
+      submitLeftReservations({
+        ...streams,
+        configured: () => [],
+        pool: stack.pool,
+        clock: stack.clock,
+        log: stack.log,
+      });
     expect(await sweep()).toBe(0);
     stack.clock.advance(5_000);
     expect(await sweep()).toBe(1);
@@ -199,7 +206,13 @@ describe('a reservation whose submission failed', () => {
     );
     await stack.caughtUp([lookups]);
     stack.clock.advance(5_000);
-    await submitLeftReservations({ ...streams, pool: stack.pool, clock: stack.clock, log: stack.log });
+    await submitLeftReservations({
+      ...streams,
+      configured: () => [],
+      pool: stack.pool,
+      clock: stack.clock,
+      log: stack.log,
+    });
     const types = (await Array.fromAsync(stack.store.readStream(intakeStream(anna)))).map(
       (event) => event.type,
     );

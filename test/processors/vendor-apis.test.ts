@@ -10,6 +10,12 @@ import { type ApiProviderOptions, createApiProvider } from '../../processors/loo
 import { buildChain } from '../../processors/lookup/chain.ts';
 import { parsePreset, readPreset } from '../../processors/lookup/presets.ts';
 
+const GUARD = {
+  admit: () => null,
+  takeFromBudget: async () => true,
+  breakerOpenMs: 30_000,
+  onBreaker: () => undefined,
+};
 const never = new AbortController().signal;
 let server: Server;
 let base: string;
@@ -207,7 +213,7 @@ describe("a vendor's API", () => {
 
   it('without its token stops the start with the name of the variable', async () => {
     const config = loadConfig({ ENRICHMENT_PROVIDERS: 'directory,ipinfo' });
-    await expect(buildChain(config, pino({ level: 'silent' }))).rejects.toThrow(
+    await expect(buildChain(config, { log: pino({ level: 'silent' }), guard: GUARD })).rejects.toThrow(
       'IPINFO_TOKEN is not set, but ENRICHMENT_PROVIDERS names ipinfo',
     );
   });

@@ -145,6 +145,7 @@ const saved = async (ip: string, company: Partial<SavedResult['company']> | null
     enriched_at: isoTime(at),
     fresh_until: isoTime(at),
     needs_company_enrichment: false,
+    asked: ['directory'],
   };
   const event = {
     type: 'lookup.EnrichmentCompleted.v1',

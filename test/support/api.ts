@@ -90,6 +90,7 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
   const leases = withWorkers
     ? await enterLeases({ url: runtime.databaseUrl, role: 'command', clock, log })
     : null;
+  if (leases) runtime.providers.configured = leases.providers;
   const workers: Workers | null = leases
     ? await startWorkers(runtime, leases, createMetrics(), async () => chain)
     : null;
