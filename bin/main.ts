@@ -9,6 +9,7 @@ import { addMasterKeyCommands } from './cli/keys.ts';
 import { addLookupCommand } from './cli/lookup.ts';
 import { addPartnerCommands } from './cli/partner.ts';
 import { addProjectionCommands } from './cli/projection.ts';
+import { addProviderCommands } from './cli/provider.ts';
 import { Refused } from './cli/session.ts';
 import { addStoreCommands } from './cli/store.ts';
 import { addUserCommands } from './cli/user.ts';
@@ -48,6 +49,7 @@ export const commandLine = (): Command => {
   addProjectionCommands(program);
   addAuditCommands(program);
   addLookupCommand(program);
+  addProviderCommands(program);
   addAnalyticsCommands(program);
   addExportCommand(program);
   addEventsCommands(program);

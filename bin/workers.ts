@@ -28,9 +28,9 @@ import { leadGroups, UPKEEP } from './groups.ts';
 import { enrichmentCapacity } from './modules/capacity.ts';
 import { startDelivering } from './modules/deliveries.ts';
 import { startDomains } from './modules/domains.ts';
+import { type openChain, openProviders } from './modules/providers.ts';
 import { buildWebhookNotifications } from './modules/webhook-notifications.ts';
 import { periodically } from './periodically.ts';
-import { type openChain, openProviders } from './providers.ts';
 import { forgetOldResults, retentionJobs } from './retention.ts';
 import type { Runtime } from './runtime.ts';
 

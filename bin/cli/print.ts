@@ -17,7 +17,8 @@ const lines = (record: object): string => {
     .join('\n');
 };
 
-const table = (rows: readonly Record<string, unknown>[]): string => {
+/** Formats records with the same fields as a table. */
+export const table = (rows: readonly Record<string, unknown>[]): string => {
   const [first] = rows;
   if (!first) return '(none)';
   const names = Object.keys(first);

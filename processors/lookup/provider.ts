@@ -15,7 +15,8 @@ export interface Provider {
 /** The provider was held back, so that nothing is known of what it would have answered. */
 export class NotAsked extends Error {}
 
-const UNKNOWN: ProviderRecord = {
+/** The record of an address that a provider does not know. */
+export const UNKNOWN: ProviderRecord = {
   match_type: 'unclassified',
   network: null,
   company: null,

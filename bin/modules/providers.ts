@@ -1,10 +1,10 @@
-import { utcDay } from '../domain/kernel/time.ts';
-import type { Metrics } from '../platform/metrics.ts';
-import type { RateLimiter } from '../platform/rate-limit.ts';
-import type { ProviderNotes } from '../processors/lookup/attempt-enrichments.ts';
-import { buildChain, type Chain } from '../processors/lookup/chain.ts';
-import { createProviderCounts, takeFromBudget } from '../processors/lookup/provider-counts.ts';
-import type { Runtime } from './runtime.ts';
+import { utcDay } from '../../domain/kernel/time.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import type { RateLimiter } from '../../platform/rate-limit.ts';
+import type { ProviderNotes } from '../../processors/lookup/attempt-enrichments.ts';
+import { buildChain, type Chain } from '../../processors/lookup/chain.ts';
+import { createProviderCounts, takeFromBudget } from '../../processors/lookup/provider-counts.ts';
+import type { Runtime } from '../runtime.ts';
 
 export interface Providers {
   readonly chain: Chain;
