@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { onBehalfOf } from '../http/on-behalf-of.ts';
+import { chargeAnswer, onBehalfOf } from '../http/on-behalf-of.ts';
 import type { Answer, ApiRequest, Route } from '../http/route.ts';
 import { staticRoute } from '../http/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
@@ -69,7 +69,10 @@ export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
       const admit = method === 'POST' ? deps.admitForm : deps.admitPage;
       const wait = endsLogins ? null : await admit(visit.user);
       if (wait !== null) return method === 'POST' ? tooManyForms(wait) : tooManyPages(wait);
-      return onBehalfOf(visit.user.partner_id, () => handle(visit));
+      const { partner_id } = visit.user;
+      const answer = await onBehalfOf(partner_id, () => handle(visit));
+      chargeAnswer(partner_id, answer.body?.length ?? 0);
+      return answer;
     });
 
   const open = ({ method, path, handle }: OpenRoute) =>

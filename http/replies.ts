@@ -1,18 +1,18 @@
 /** Hooks that turn an `Answer` into the reply: a route's count, then status and headers, then the payload. */
 
-import type { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import type {
   FastifyReply,
   onSendHookHandler,
   preSerializationAsyncHookHandler,
   preSerializationHookHandler,
 } from 'fastify';
+import { chargeAnswer } from './on-behalf-of.ts';
 import { noteEarlyAnswer } from './raw-refusals.ts';
 import { discardBody, hasBody } from './request-body.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route } from './route.ts';
 import type { ServedRequest } from './served-request.ts';
+import type { UntakenAnswers } from './untaken-answers.ts';
 
 /** What holds for every reply of a server. */
 export interface Replies {
@@ -20,8 +20,7 @@ export interface Replies {
   closing: boolean;
   /** On every reply. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Milliseconds in which a caller has to take a reply, before the connection is cut. */
-  readonly writeMs: number;
+  readonly untaken: UntakenAnswers;
 }
 
 /** Lets a route's `answered` see the answer once, and replace it. Does not throw: Fastify would send twice. */
@@ -64,12 +63,14 @@ export function writeHead(reply: FastifyReply, replies: Replies, noStore: boolea
 /** Sends the payload, with what Fastify does not do: unread bodies are drained, slow readers cut. */
 export const transmit =
   (
-    { writeMs }: Replies,
+    { untaken }: Replies,
     underWay: Pick<RequestsUnderWay, 'leave'>,
     sent?: (status: number, milliseconds: number) => void,
   ): onSendHookHandler =>
-  ({ raw, startedAt }, reply, _payload, done) => {
+  ({ raw, startedAt, key }, reply, payload, done) => {
     underWay.leave(raw);
+    const bytes = (payload as string | Buffer | null)?.length ?? 0;
+    if (key) chargeAnswer(key.partner_id, bytes);
     if (!raw.complete && hasBody(raw)) {
       noteEarlyAnswer(raw);
       discardBody(raw);
@@ -78,14 +79,6 @@ export const transmit =
     const response = reply.raw;
     // Without a socket it waits behind the answer to an earlier request on the connection.
     const isWaiting = response.socket === null || raw.socket.writableLength > 0;
-    if (isWaiting && !response.destroyed) cutUnlessTaken(raw.socket, response, writeMs);
+    if (isWaiting && !response.destroyed) untaken.add(raw.socket, response, bytes);
     if (startedAt !== 0) sent?.(reply.statusCode, performance.now() - startedAt);
   };
-
-/** A caller that does not read, or reads a byte now and then, would hold the answer in memory for ever. */
-function cutUnlessTaken(socket: Socket, response: ServerResponse, writeMs: number): void {
-  const timer = setTimeout(() => socket.destroy(), writeMs);
-  const taken = () => clearTimeout(timer);
-  response.once('finish', taken);
-  response.once('close', taken);
-}

@@ -14,6 +14,7 @@ import { createErrorHandler, createFailed, type Log, timeLimit } from './request
 import { countRequests, type RequestLimit } from './requests-under-way.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
 import { decorateRequests, type ServedRequest } from './served-request.ts';
+import { createUntakenAnswers } from './untaken-answers.ts';
 
 export interface ServerDeps extends AdmissionDeps {
   readonly routes: RouteTable;
@@ -34,7 +35,8 @@ export interface ServerDeps extends AdmissionDeps {
 export function buildServer(deps: ServerDeps): FastifyInstance {
   const timeouts = { ...defaultTimeouts, ...deps.requestTimeouts };
   const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
-  const replies: Replies = { closing: false, headers, writeMs: timeouts.writeMs };
+  const untaken = createUntakenAnswers({ writeMs: timeouts.writeMs, bytes: MAX_UNTAKEN_BYTES });
+  const replies: Replies = { closing: false, headers, untaken };
   const app = createFastify(timeouts, replies);
   if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits);
   const connections = watchConnections(app.server);
@@ -108,6 +110,9 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
 }
 
 type Refuse = (request: FastifyRequest, reply: FastifyReply) => void;
+
+/** Ten of the longest answers; connections alone would let one client keep gigabytes in memory for a minute. */
+const MAX_UNTAKEN_BYTES = 128 * 1_048_576;
 
 /** Browsers take an answer for what it says that it is. */
 const NO_SNIFFING = { 'x-content-type-options': 'nosniff' };

@@ -1,6 +1,7 @@
+import { setTimeout } from 'node:timers/promises';
 import type { DatabasePool } from 'slonik';
 import { BackendTimeout } from '../http/failures.ts';
-import { servedPartner } from '../http/on-behalf-of.ts';
+import { answerWaitMs, servedPartner } from '../http/on-behalf-of.ts';
 import { createGate, type Gate } from '../platform/gate.ts';
 
 export interface FairShare {
@@ -20,7 +21,7 @@ const SHARE: FairShare = { atOnce: 2, waiting: 1_000, waitMs: 4_000 };
 
 /**
  * Limits how many queries each partner has under way, so that one with a long history does not keep all connections
- * busy. Work that is for no partner is not limited. A query that waits for too long, or behind too many, is a
+ * busy, and paces a partner whose answers are long. Work that is for no partner is not limited. A query that waits for too long, or behind too many, is a
  * BackendTimeout.
  */
 export const fairPool = (
@@ -38,7 +39,11 @@ export const fairPool = (
       const gate = gates.get(partnerId) ?? createGate({ room, waiting, patienceMs, refusal });
       gates.set(partnerId, gate);
       try {
-        return await gate.enter(() => query(...args));
+        return await gate.enter(async () => {
+          const waitMs = answerWaitMs(partnerId);
+          if (waitMs > 0) await setTimeout(Math.min(waitMs, patienceMs));
+          return query(...args);
+        });
       } finally {
         if (gate.isIdle()) gates.delete(partnerId);
       }

@@ -1,3 +1,5 @@
+import { createDebts } from '../../platform/debts.ts';
+
 /** Event loop time that failed TLS handshakes of each partner's receivers have cost in this process. */
 export interface HandshakeDebts {
   /** Adds the time of one failed handshake, in milliseconds. */
@@ -18,22 +20,11 @@ const FORGIVEN_MS_PER_SECOND = 50;
  * @param now monotonic, milliseconds
  */
 export const createHandshakeDebts = (now: () => number = () => performance.now()): HandshakeDebts => {
-  const debts = new Map<string, { readonly ms: number; readonly at: number }>();
-  const debtOf = (partnerId: string): number => {
-    const debt = debts.get(partnerId);
-    if (debt === undefined) return 0;
-    const left = debt.ms - ((now() - debt.at) / 1_000) * FORGIVEN_MS_PER_SECOND;
-    if (left > 0) return left;
-    debts.delete(partnerId);
-    return 0;
-  };
+  const debts = createDebts(FORGIVEN_MS_PER_SECOND, now);
   return {
-    charge: (partnerId, ms) => {
-      const owed = debtOf(partnerId) + ms;
-      debts.set(partnerId, { ms: owed, at: now() });
-    },
+    charge: debts.charge,
     roomOf: (partnerId) => {
-      const owed = debtOf(partnerId);
+      const owed = debts.owed(partnerId);
       if (owed <= ONE_AT_A_TIME_MS) return Number.POSITIVE_INFINITY;
       return owed <= NONE_MS ? 1 : 0;
     },

@@ -1,7 +1,7 @@
 import type { DatabasePool, sql } from 'slonik';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { BackendTimeout } from '../../http/failures.ts';
-import { onBehalfOf } from '../../http/on-behalf-of.ts';
+import { answerWaitMs, chargeAnswer, onBehalfOf } from '../../http/on-behalf-of.ts';
 import { fairPool } from '../../queries/fair-pool.ts';
 
 const ANNA = 'partner anna';
@@ -64,4 +64,19 @@ it("a partner's queries are refused when too many wait, or when they have waited
   await turn();
   running[1]?.end();
   await next;
+});
+
+it('a partner whose answers are long waits before its next query, and no other partner does', async () => {
+  const { running, ask, of } = slowPool({ atOnce: 2, waiting: 10, waitMs: 10_000 });
+  const long = 'partner with long answers';
+  for (let n = 0; n < 10; n += 1) chargeAnswer(long, 1_048_576);
+  for (let n = 0; n < 10_000; n += 1) chargeAnswer(BEN, 1_000);
+  expect(answerWaitMs(long)).toBeGreaterThan(100);
+  expect(answerWaitMs(BEN)).toBe(0);
+  const asked = [ask(long), ask(BEN)];
+  await turn();
+  expect(of()).toEqual([BEN]);
+  await vi.waitUntil(() => running.length === 2, { timeout: 10_000 });
+  for (const { end } of running) end();
+  await Promise.all(asked);
 });

@@ -1,0 +1,42 @@
+import { EventEmitter } from 'node:events';
+import { expect, it, vi } from 'vitest';
+import { createUntakenAnswers } from '../../http/untaken-answers.ts';
+
+const MINUTE = 60_000;
+
+/** An answer of 60 bytes that its caller does not read. */
+const anAnswer = (untaken: ReturnType<typeof createUntakenAnswers>) => {
+  const destroy = vi.fn();
+  const response = new EventEmitter();
+  untaken.add({ destroy }, response, 60);
+  return { response, isCut: () => destroy.mock.calls.length > 0 };
+};
+
+it('cuts the callers that have waited longest when all answers together take too much memory', () => {
+  const untaken = createUntakenAnswers({ writeMs: MINUTE, bytes: 150 });
+  const answers = Array.from({ length: 4 }, () => anAnswer(untaken));
+  expect(answers.map(({ isCut }) => isCut())).toEqual([true, true, false, false]);
+  for (const { response } of answers) response.emit('close');
+});
+
+it('counts no answer that was taken', () => {
+  const untaken = createUntakenAnswers({ writeMs: MINUTE, bytes: 150 });
+  const taken = Array.from({ length: 10 }, () => {
+    const answer = anAnswer(untaken);
+    answer.response.emit('finish');
+    answer.response.emit('close');
+    return answer;
+  });
+  const [first, second] = [anAnswer(untaken), anAnswer(untaken)];
+  expect([...taken, first, second].some(({ isCut }) => isCut())).toBe(false);
+  anAnswer(untaken).response.emit('close');
+  expect([first.isCut(), second.isCut()]).toEqual([true, false]);
+  second.response.emit('close');
+});
+
+it('keeps the newest answer, however long it is', () => {
+  const untaken = createUntakenAnswers({ writeMs: MINUTE, bytes: 10 });
+  const long = anAnswer(untaken);
+  expect(long.isCut()).toBe(false);
+  long.response.emit('close');
+});
