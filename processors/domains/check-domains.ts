@@ -7,8 +7,8 @@ import { domainStream, needsProof } from '../../domain/domains/domain.ts';
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createWakeup } from '../../platform/wakeup.ts';
-import { claimDue, type DueAttempts, isClaimed } from '../claims.ts';
+import { type ClaimLoop, startClaimLoop } from '../claim-loop.ts';
+import { type Claim, type DueAttempts, isClaimed } from '../claims.ts';
 import { type CnameError, type CnameResolver, checkCname } from './cname.ts';
 import { hasToken, type TxtResolver } from './proof.ts';
 
@@ -26,13 +26,6 @@ export interface DomainCheckOptions {
   readonly onCheck: (outcome: CnameError | 'points_here') => void;
 }
 
-interface DueCheck {
-  readonly domain_id: string;
-  readonly looks: number;
-}
-
-/** Wait after a failed query, or while all slots are in use. */
-const RETRY_MS = 500;
 const MAX_CONCURRENT_CHECKS = 8;
 /** Per partner over all workers: silent DNS servers hold a slot longest, so one partner must not hold them all. */
 const MAX_CONCURRENT_CHECKS_OF_PARTNER = 2;
@@ -41,46 +34,23 @@ const CHECK_MS = 8_000;
 /** Allows for the append after the check and for clock skew between workers. */
 const LEASE_MS = CHECK_MS + 15_000;
 
-/** Checks the CNAMEs of custom domains when they are due. Workers share the load through claims. */
-export const startDomainChecks = (options: DomainCheckOptions): { nudge(): void; stop(): Promise<void> } => {
-  const running = new Set<Promise<void>>();
-  const stopping = new AbortController();
-  const wakeup = createWakeup();
-  const names = createNamesBatcher(options.store);
-
-  const start = (due: DueCheck): void => {
-    const check = makeCheck({ ...options, names }, due, stopping.signal)
-      .catch((error: unknown) => {
-        options.log.warn(
-          { error: String(error), domain: due.domain_id },
-          'domain check was not recorded; retried after its lease',
-        );
-      })
-      .finally(() => {
-        running.delete(check);
-        wakeup.wake();
-      });
-    running.add(check);
-  };
-
-  const loop = (async () => {
-    while (!stopping.signal.aborted) {
-      const room = MAX_CONCURRENT_CHECKS - running.size;
-      const none = { checks: [], waitMs: RETRY_MS };
-      const due = room > 0 ? await claimDueChecks(options, room).catch(() => none) : none;
-      for (const one of due.checks) start(one);
-      if (due.checks.length === 0 || due.checks.length < room) await wakeup.wait(due.waitMs, stopping.signal);
-    }
-  })();
-
-  return {
-    nudge: wakeup.wake,
-    stop: async (): Promise<void> => {
-      stopping.abort();
-      await loop;
-      await Promise.all(running);
-    },
-  };
+/** Checks the CNAMEs of custom domains when they are due. */
+export const startDomainChecks = (options: DomainCheckOptions): ClaimLoop => {
+  const { pool, clock, log, store } = options;
+  const names = createNamesBatcher(store);
+  return startClaimLoop({
+    pool,
+    clock,
+    due: DUE,
+    leaseMs: LEASE_MS,
+    slots: MAX_CONCURRENT_CHECKS,
+    attempt: (claim, stopping) => makeCheck({ ...options, names }, claim, stopping),
+    onFailed: (error, { item }) =>
+      log.warn(
+        { error: String(error), domain: item },
+        'domain check was not recorded; retried after its lease',
+      ),
+  });
 };
 
 const IS_CLAIMED = isClaimed('l.domain_id::text', '0', 'l.looks + 1');
@@ -106,21 +76,13 @@ const DUE: DueAttempts = {
   next: 'select min(due_at) from work.domain_look',
 };
 
-const claimDueChecks = async (
-  { pool, clock }: DomainCheckOptions,
-  limit: number,
-): Promise<{ readonly checks: readonly DueCheck[]; readonly waitMs: number }> => {
-  const { claims, waitMs } = await claimDue(pool, DUE, { now: clock.now(), leaseMs: LEASE_MS, limit });
-  return { checks: claims.map(({ item, attempt }) => ({ domain_id: item, looks: attempt - 1 })), waitMs };
-};
-
 const makeCheck = async (
   options: DomainCheckOptions & { readonly names: NamesBatcher },
-  due: DueCheck,
+  { item: domain_id, attempt }: Claim,
   stopping: AbortSignal,
 ): Promise<void> => {
   const { names, pool, clock, serviceHost, newResolver, tokenOf, onCheck } = options;
-  const { domain_id, looks } = due;
+  const looks = attempt - 1;
   const hostname = await hostnameOf(pool, domain_id);
   if (hostname === null) return;
   const at = clock.now();

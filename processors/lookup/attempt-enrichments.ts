@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
@@ -11,9 +10,9 @@ import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { combineAnswers } from '../../domain/lookup/result.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
-import { createWakeup } from '../../platform/wakeup.ts';
 import { causesIn } from '../causes.ts';
-import { claimDue, type DueAttempts, isClaimed } from '../claims.ts';
+import { type ClaimLoop, startClaimLoop } from '../claim-loop.ts';
+import { type Claim, type DueAttempts, isClaimed } from '../claims.ts';
 import { askChain, type ChainNotes, type Provider } from './provider.ts';
 
 export interface AttemptOptions extends EnrichmentStreams {
@@ -36,63 +35,25 @@ export interface ProviderNotes extends ChainNotes {
   taken(provider: string): void;
 }
 
-interface DueWork {
-  readonly ip: string;
-  readonly round: number;
-  readonly attempt: number;
-}
-
-const RETRY_MS = 500;
-/** Work that becomes due within this time shares the next poll. */
-const GATHER_MS = 20;
 /** Allows for the append after the attempt and for clock skew between workers. */
 const LEASE_MARGIN_MS = 15_000;
 
-/** Makes the enrichment attempts that are due. Workers share the load through claims, each at most `atOnce` at a time. */
-export const startEnrichmentAttempts = (options: AttemptOptions, atOnce = 16) => {
-  const running = new Set<Promise<void>>();
-  const stopping = new AbortController();
-  const wakeup = createWakeup();
-
-  const start = (work: DueWork): void => {
-    const attempt = makeAttempt(options, work, stopping.signal)
-      .catch((error: unknown) => {
-        options.log.warn(
-          { error: String(error), round: work.round },
-          'enrichment attempt was not recorded; retried after its lease',
-        );
-      })
-      .finally(() => {
-        running.delete(attempt);
-        wakeup.wake();
-      });
-    running.add(attempt);
-  };
-
-  const loop = (async () => {
-    while (!stopping.signal.aborted) {
-      const room = atOnce - running.size;
-      let waitMs = RETRY_MS;
-      if (room > 0) {
-        const due = await claimDueAttempts(options, room).catch(() => ({ work: [], waitMs: RETRY_MS }));
-        for (const work of due.work) start(work);
-        if (due.work.length === room) continue;
-        await setTimeout(GATHER_MS);
-        ({ waitMs } = due);
-      }
-      await wakeup.wait(waitMs, stopping.signal);
-    }
-  })();
-
-  return {
-    nudge: wakeup.wake,
-    /** Waits for running attempts. Claimed attempts that have not started are due again after their lease. */
-    stop: async (): Promise<void> => {
-      stopping.abort();
-      await loop;
-      await Promise.all(running);
-    },
-  };
+/** Makes the enrichment attempts that are due, at most `slots` at a time. */
+export const startEnrichmentAttempts = (options: AttemptOptions, slots = 16): ClaimLoop => {
+  const { pool, clock, log, attemptMs } = options;
+  return startClaimLoop({
+    pool,
+    clock,
+    due: DUE_ENRICHMENTS,
+    leaseMs: attemptMs + LEASE_MARGIN_MS,
+    slots,
+    attempt: (claim, stopping) => makeAttempt(options, claim, stopping),
+    onFailed: (error, { cycle: round }) =>
+      log.warn(
+        { error: String(error), round },
+        'enrichment attempt was not recorded; retried after its lease',
+      ),
+  });
 };
 
 const IS_CLAIMED = isClaimed('w.ip', 'w.round', 'w.attempts + 1');
@@ -129,22 +90,13 @@ export const DUE_ENRICHMENTS: DueAttempts = {
   next: 'select min(next_attempt_at) from read.enrichment_work',
 };
 
-const claimDueAttempts = async (
-  { pool, clock, attemptMs }: AttemptOptions,
-  limit: number,
-): Promise<{ readonly work: readonly DueWork[]; readonly waitMs: number }> => {
-  const leaseMs = attemptMs + LEASE_MARGIN_MS;
-  const { claims, waitMs } = await claimDue(pool, DUE_ENRICHMENTS, { now: clock.now(), leaseMs, limit });
-  return { work: claims.map(({ item, cycle, attempt }) => ({ ip: item, round: cycle, attempt })), waitMs };
-};
-
-const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: AbortSignal): Promise<void> => {
-  const known = await loadEnrichment(options, work.ip);
+const makeAttempt = async (options: AttemptOptions, claim: Claim, stopping: AbortSignal): Promise<void> => {
+  const known = await loadEnrichment(options, claim.item);
   const causes = await causesIn(options.store, known.stream);
   await inSpan(
-    () => ({ name: 'attempt enrichment', attributes: { 'doorplate.attempt': work.attempt }, causes }),
+    () => ({ name: 'attempt enrichment', attributes: { 'doorplate.attempt': claim.attempt }, causes }),
     async (note) => {
-      const outcome = await attemptOn(options, work, known, stopping);
+      const outcome = await attemptOn(options, claim, known, stopping);
       if (outcome !== null) note({ 'doorplate.outcome': outcome });
     },
   );
@@ -152,7 +104,7 @@ const makeAttempt = async (options: AttemptOptions, work: DueWork, stopping: Abo
 
 const attemptOn = async (
   options: AttemptOptions,
-  { ip, round, attempt }: DueWork,
+  { item: ip, cycle: round, attempt }: Claim,
   known: KnownEnrichment,
   stopping: AbortSignal,
 ): Promise<'completed' | 'failed' | null> => {

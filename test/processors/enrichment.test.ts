@@ -65,6 +65,7 @@ describe('the attempts at an enrichment', () => {
     const [anna, bert] = [randomUUID(), randomUUID()];
     await submit('8.8.1.1', anna);
     await submit('8.8.1.1', bert);
+    await stack.caughtUp([lookups]);
     const worker = attempts(async () => company);
     const settling = startProcessor(settleEndedWork(streams, stack.clock), stack);
     await until('it is saved', async () => (await enrichmentOf('8.8.1.1')).saved);
@@ -103,6 +104,8 @@ describe('the attempts at an enrichment', () => {
       return company;
     });
     await submit('8.8.3.1', randomUUID());
+    await stack.caughtUp([lookups]);
+    worker.nudge();
     const { open } = await until('the failure is written down', async () => {
       const state = await enrichmentOf('8.8.3.1');
       return state.open?.attempts === 1 ? state : null;
@@ -112,6 +115,7 @@ describe('the attempts at an enrichment', () => {
     await stack.caughtUp([lookups]);
     expect(asked).toBe(1);
     stack.clock.advance(15_000);
+    worker.nudge();
     await until('it is saved', async () => (await enrichmentOf('8.8.3.1')).saved);
     expect(asked).toBe(2);
     await worker.stop();

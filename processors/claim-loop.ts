@@ -1,0 +1,75 @@
+import { setTimeout } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Clock } from '../platform/clock.ts';
+import { createWakeup } from '../platform/wakeup.ts';
+import { type Claim, type Claimed, claimDue, type DueAttempts } from './claims.ts';
+
+export interface ClaimLoopOptions {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly due: DueAttempts;
+  /** Longer than an attempt and the append of its outcome. */
+  readonly leaseMs: number;
+  /** Number of attempts that this process makes at a time. */
+  readonly slots: number;
+  /** Makes the attempt and records its outcome. If it fails, the attempt is due again after its lease. */
+  readonly attempt: (claim: Claim, stopping: AbortSignal) => Promise<void>;
+  readonly onFailed: (error: unknown, claim: Claim) => void;
+}
+
+export interface ClaimLoop {
+  /** Polls at once. */
+  nudge(): void;
+  /** Waits for running attempts. Claimed attempts that have not started are due again after their lease. */
+  stop(): Promise<void>;
+}
+
+/** Wait after a failed query, or while all slots are in use. */
+const RETRY_MS = 500;
+/** Attempts that become due within this time share the next poll. */
+const GATHER_MS = 20;
+
+/** Makes the attempts that are due. Processes share the load through claims. */
+export const startClaimLoop = (options: ClaimLoopOptions): ClaimLoop => {
+  const { pool, clock, due, leaseMs, slots, attempt, onFailed } = options;
+  const running = new Set<Promise<void>>();
+  const stopping = new AbortController();
+  const wakeup = createWakeup();
+
+  const start = (claim: Claim): void => {
+    const attempting = attempt(claim, stopping.signal)
+      .catch((error: unknown) => onFailed(error, claim))
+      .finally(() => {
+        running.delete(attempting);
+        wakeup.wake();
+      });
+    running.add(attempting);
+  };
+
+  const claim = (limit: number): Promise<Claimed> =>
+    claimDue(pool, due, { now: clock.now(), leaseMs, limit }).catch(() => ({ claims: [], waitMs: RETRY_MS }));
+
+  const loop = (async () => {
+    while (!stopping.signal.aborted) {
+      const room = slots - running.size;
+      let waitMs = RETRY_MS;
+      if (room > 0) {
+        const claimed = await claim(room);
+        for (const one of claimed.claims) start(one);
+        if (claimed.claims.length === room) continue;
+        await setTimeout(GATHER_MS);
+        ({ waitMs } = claimed);
+      }
+      await wakeup.wait(waitMs, stopping.signal);
+    }
+  })();
+
+  return {
+    nudge: wakeup.wake,
+    stop: async () => {
+      stopping.abort();
+      await loop;
+      await Promise.all(running);
+    },
+  };
+};

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { startClaimLoop } from '../../processors/claim-loop.ts';
+import { type Claim, type DueAttempts, isClaimed } from '../../processors/claims.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
+import { until } from '../support/until.ts';
+
+let stack: TestStack;
+beforeAll(async () => {
+  stack = await startTestStack();
+  await stack.rows(
+    'create table public.job (item text primary key, attempts int not null default 0, due timestamptz)',
+  );
+});
+beforeEach(() => stack.rows('truncate public.job, work.claim'));
+afterAll(() => stack.close());
+
+const LEASE_MS = 60_000;
+const jobs = (where: string): string => `
+  select j.item, 0 as cycle, j.attempts + 1 as attempt from public.job j
+  where ${where} and not ${isClaimed('j.item', '0', 'j.attempts + 1')}`;
+const DUE: DueAttempts = {
+  name: 'claim_test_jobs',
+  select: `${jobs('j.due <= $1')} order by j.item limit $2 for update of j skip locked`,
+  selectAhead: `${jobs('j.due > $5')} limit 0 for update of j skip locked`,
+  mark: 'enrichment',
+  next: 'select min(due) from public.job',
+};
+const add = (count: number) =>
+  stack.rows(`insert into public.job (item, due) select 'job ' || n, $1 from generate_series(1, $2::int) n`, [
+    new Date(stack.clock.now()),
+    count,
+  ]);
+const done = async ({ item }: Claim): Promise<void> => {
+  await stack.rows('delete from public.job where item = $1', [item]);
+};
+const left = async () => (await stack.rows('select from public.job')).length;
+const start = (attempt: (claim: Claim, stopping: AbortSignal) => Promise<void>, slots = 4) => {
+  const failed: string[] = [];
+  const { pool, clock } = stack;
+  const onFailed = (_error: unknown, { item }: Claim) => void failed.push(item);
+  const loop = startClaimLoop({ pool, clock, due: DUE, leaseMs: LEASE_MS, slots, attempt, onFailed });
+  return { ...loop, failed };
+};
+
+it('makes each attempt once over three processes, never more than its slots at a time', async () => {
+  await add(40);
+  const made: string[] = [];
+  const running = [0, 0, 0];
+  const most = [0, 0, 0];
+  const loops = running.map((_, n) =>
+    start(async (claim) => {
+      running[n] = (running[n] ?? 0) + 1;
+      most[n] = Math.max(most[n] ?? 0, running[n]);
+      made.push(claim.item);
+      await done(claim);
+      running[n] -= 1;
+    }),
+  );
+  await until('all jobs are done', async () => (await left()) === 0);
+  for (const loop of loops) await loop.stop();
+  expect(made).toHaveLength(40);
+  expect(new Set(made).size).toBe(40);
+  for (const count of most) expect(count).toBeLessThanOrEqual(4);
+});
+
+it('fills every slot, and a free slot takes the next attempt', async () => {
+  await add(5);
+  const release = Promise.withResolvers<void>();
+  const began: string[] = [];
+  const loop = start(async (claim) => {
+    began.push(claim.item);
+    if (began.length <= 4) await release.promise;
+    await done(claim);
+  });
+  await until('four have begun', () => began.length === 4);
+  release.resolve();
+  await until('all jobs are done', async () => (await left()) === 0);
+  expect(began).toHaveLength(5);
+  await loop.stop();
+});
+
+it('repeats a failed attempt after its lease, and not before', async () => {
+  await add(1);
+  let attempts = 0;
+  const loop = start(async (claim) => {
+    attempts += 1;
+    if (attempts === 1) throw new Error('not recorded');
+    await done(claim);
+  });
+  await until('it has failed', () => loop.failed.length === 1);
+  stack.clock.advance(LEASE_MS - 1);
+  // Its first poll begins at once, and its stop waits for what that claims.
+  await start(async () => {
+    attempts += 1;
+  }).stop();
+  expect(attempts).toBe(1);
+  stack.clock.advance(2);
+  loop.nudge();
+  await until('it is done', async () => (await left()) === 0);
+  expect(attempts).toBe(2);
+  await loop.stop();
+});
+
+it('stops after the running attempts have ended, and tells them to stop', async () => {
+  await add(2);
+  const ended: string[] = [];
+  const loop = start(async ({ item }, stopping) => {
+    await new Promise((resolve) => stopping.addEventListener('abort', resolve));
+    ended.push(item);
+  });
+  await until('both are claimed', async () => (await stack.rows('select from work.claim')).length === 2);
+  await loop.stop();
+  expect(ended).toHaveLength(2);
+});
