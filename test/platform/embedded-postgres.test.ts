@@ -1,6 +1,5 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -12,6 +11,7 @@ import {
 import { EmbeddedPostgresError } from '../../platform/embedded/error.ts';
 import { identify } from '../../platform/embedded/processes.ts';
 import { startHelper } from '../support/processes.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const SERVER = new URL('../support/embedded-postgres-process.ts', import.meta.url);
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
@@ -22,7 +22,7 @@ let longFolder: string;
 let started: EmbeddedPostgres[] = [];
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'doorplate-pg-'));
+  folder = makeTemporaryFolder('doorplate-pg-');
   longFolder = join(folder, 'long'.repeat(30));
   // PostgreSQL's user must be able to enter it when root runs the tests.
   chmodSync(folder, 0o755);

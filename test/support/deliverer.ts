@@ -19,18 +19,19 @@ export const TIMED_OUT: Sent = { http_status: null, error: 'timeout', retry_afte
 /** The receiver's result for an event; by default it accepts it. */
 export type Receive = (eventId: string, webhookId: string) => Sent | Promise<Sent>;
 
-/** Runs in real time and can be advanced. */
+/** Runs in real time and can be advanced; the workers poll at once then. */
 export interface RunningClock extends Clock {
   skip(ms: number): void;
 }
 
-const runningClock = (from: number): RunningClock => {
+const runningClock = (from: number, onSkip: () => void): RunningClock => {
   const begun = performance.now();
   let ahead = 0;
   return {
     now: () => Math.round(from + ahead + performance.now() - begun),
     skip: (ms) => {
       ahead += ms;
+      onSkip();
     },
   };
 };
@@ -83,7 +84,10 @@ const context = (clock: Clock) => ({ correlationId: 'c', causationId: 'c', at: c
 
 /** Creates the workers' clock; the stack must project `deliveries`. */
 export const openDeliverer = (stack: TestStack, store: EventStore = stack.store): Deliverer => {
-  const clock = runningClock(stack.clock.now());
+  const running = new Set<ReturnType<typeof startDeliveries>>();
+  const clock = runningClock(stack.clock.now(), () => {
+    for (const worker of running) worker.onNotification('');
+  });
   const polls: Poll[] = [];
   const pool = recordingPolls(stack.pool, polls);
   const append = async (...events: { type: string; data: object }[]): Promise<void> => {
@@ -125,6 +129,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
         onWatched: () => undefined,
         ...over,
       });
+      running.add(worker);
       const listener = createListener({
         url: stack.url,
         name: 'test deliveries',
@@ -136,6 +141,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
       listener.ensure();
       return {
         stop: async () => {
+          running.delete(worker);
           await listener.close();
           await worker.stop();
         },
