@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { createCallRates } from '../http/call-rates.ts';
 import { docsRoutes } from '../http/docs-page.ts';
 import { healthRoute } from '../http/health.ts';
 import { openApiDocument, openApiRoute } from '../http/openapi.ts';
@@ -9,7 +10,6 @@ import type { Metrics } from '../platform/metrics.ts';
 import { createRateLimiter } from '../platform/rate-limit.ts';
 import { createKeyUses } from '../processors/partners/key-uses.ts';
 import { createAuthenticate } from '../queries/partners/calling-keys.ts';
-import { admission } from './admission.ts';
 import { openApiContext } from './api-context.ts';
 import { apiRoutes } from './api-routes.ts';
 import { buildDashboard } from './dashboard.ts';
@@ -32,9 +32,9 @@ export const buildApi = async (
   const limiter = createRateLimiter({ pool, clock, alone: leases.alone });
   const context = await openApiContext(runtime, limiter, publicUrl, metrics);
   const routes = [...apiRoutes(context), healthRoute(healthy)];
-  const admit = admission(limiter.admit, config);
+  const rates = createCallRates(limiter, config);
   const keyUses = createKeyUses(runtime);
-  const dashboard = buildDashboard(context, { routes, admit });
+  const dashboard = buildDashboard(context, { routes, admit: rates.admit });
   const app = buildServer({
     routes: [
       ...routes,
@@ -45,8 +45,9 @@ export const buildApi = async (
     authenticate: createAuthenticate(pool, clock),
     admit: (key, route) => {
       keyUses.note(key);
-      return admit(key, route);
+      return rates.admit(key, route);
     },
+    quotaHeaders: rates.quotaHeaders,
     isCustomDomain: context.served.isCustomDomain,
     isHttps: publicUrl.startsWith('https:'),
     connectionLimits: {

@@ -25,6 +25,8 @@ export interface AdmissionDeps {
   authenticate(token: string): CallingKey | null | Promise<CallingKey | null>;
   /** Spends the rates that the call needs; null when all allow it. */
   admit(key: CallingKey, route: Route): Inadmissible | null | Promise<Inadmissible | null>;
+  /** Returns the headers that tell what is left of these rates (contract, Requests 14). */
+  quotaHeaders(key: CallingKey, route: Route): Readonly<Record<string, string>>;
 }
 
 interface Deps extends AdmissionDeps {

@@ -1,5 +1,12 @@
 /** The OpenAPI document, made from the schemas and operations that the routes carry (contract, Requests 13). */
-import { createDocument, type ZodOpenApiOverride, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { z } from 'zod';
+import {
+  createDocument,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiOverride,
+  type ZodOpenApiPathsObject,
+  type ZodOpenApiResponsesObject,
+} from 'zod-openapi';
 import { sentEvents } from '../read-api/webhooks/event-operations.ts';
 import {
   doorplateErrorCodes,
@@ -7,6 +14,7 @@ import {
   trackingErrorCodes,
   webhookErrorCodes,
 } from './error-catalog.ts';
+import { quotaHeaders } from './responses.ts';
 import type { Route } from './route.ts';
 import { staticRoute } from './static-route.ts';
 
@@ -86,11 +94,28 @@ function pathsOf(routes: readonly DocumentedRoute[]): ZodOpenApiPathsObject {
   for (const { method, path, access, operation } of routes) {
     if (operation === undefined) continue;
     const templated = path.replaceAll(/:(\w+)/g, '{$1}');
-    const secured = access === 'public' ? { ...operation, security: [] } : operation;
+    const secured =
+      access === 'public'
+        ? { ...operation, security: [] }
+        : { ...operation, responses: withQuota(operation) };
     paths[templated] = { ...paths[templated], [method.toLowerCase()]: secured };
   }
   return paths;
 }
+
+/** Returns the responses of an operation with a key; refusals may come before the key is known. */
+function withQuota({ responses }: ZodOpenApiOperationObject): ZodOpenApiResponsesObject {
+  const quotaOf = (status: string) => (status.startsWith('2') ? quotaHeaders : quotaHeaders.partial());
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => {
+      const { headers } = response as { headers?: unknown };
+      if (BEFORE_THE_KEY.has(status) || !(headers instanceof z.ZodObject)) return [status, response];
+      return [status, { ...response, headers: headers.extend(quotaOf(status).shape) }];
+    }),
+  );
+}
+
+const BEFORE_THE_KEY: ReadonlySet<string> = new Set(['401', '405', '414']);
 
 /**
  * Leaves out what zod adds beside a format or to every integer, which tells a reader nothing, and leaves

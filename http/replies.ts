@@ -10,7 +10,7 @@ import { chargeAnswer } from './on-behalf-of.ts';
 import { noteEarlyAnswer } from './raw-refusals.ts';
 import { discardBody, hasBody } from './request-body.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
-import type { Answer, Route } from './route.ts';
+import type { Answer, CallingKey, Route } from './route.ts';
 import type { ServedRequest } from './served-request.ts';
 import type { UntakenAnswers } from './untaken-answers.ts';
 
@@ -40,11 +40,19 @@ export const countAnswer =
     }
   };
 
-/** Sets status and headers; `noStore`: `cache-control` is `no-store` unless the answer says otherwise. */
+/**
+ * Sets status and headers; `noStore`: `cache-control` is `no-store` unless the answer says otherwise. `quotaHeaders`: for
+ * answers to a call with a key.
+ */
 export const setHead =
-  (replies: Replies, noStore: boolean): preSerializationHookHandler =>
-  (_request, reply, answer, done) => {
+  (
+    replies: Replies,
+    noStore: boolean,
+    quotaHeaders?: (key: CallingKey) => Readonly<Record<string, string>>,
+  ): preSerializationHookHandler =>
+  ({ key }, reply, answer, done) => {
     writeHead(reply, replies, noStore, answer as Answer);
+    if (quotaHeaders && key !== null) reply.headers(quotaHeaders(key));
     done();
   };
 

@@ -29,8 +29,27 @@ export const responseHeaders = {
   'WWW-Authenticate': z
     .string()
     .meta({ description: '`Bearer realm="partner"`.', header: { id: 'WWW-Authenticate' } }),
+  RateLimit: z.string().meta({
+    description:
+      'What is left of the rates that apply, as the IETF draft has it: `r` calls, and `t` seconds until there are more. ' +
+      'Other processes and callers with the same key may use them first.',
+    example: '"key";r=49;t=1',
+    header: { id: 'RateLimit' },
+  }),
+  'RateLimit-Policy': z.string().meta({
+    description:
+      'The rates that apply: `q` calls in any `w` seconds. `webhooks`: all keys of the partner together.',
+    example: '"key";q=50;w=1',
+    header: { id: 'RateLimit-Policy' },
+  }),
   Allow: z.string().meta({ description: 'The methods that the path accepts.', header: { id: 'Allow' } }),
 } as const;
+
+/** On answers to a call with a key. */
+export const quotaHeaders = z.object({
+  RateLimit: responseHeaders.RateLimit,
+  'RateLimit-Policy': responseHeaders['RateLimit-Policy'],
+});
 
 export type HeaderName = keyof typeof responseHeaders;
 

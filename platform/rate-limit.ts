@@ -7,15 +7,28 @@ import type { Clock } from './clock.ts';
 /** null: admitted. Otherwise the milliseconds until a retry may succeed. */
 export type Verdict = null | { readonly retryMs: number };
 
+/** What is left of a rate. */
+export interface Quota {
+  /** Calls that would still be admitted now. Other processes may use them first. */
+  readonly left: number;
+  /** Milliseconds until there is more: the window, or the rest of a refusal's time. */
+  readonly resetMs: number;
+}
+
 export interface RateLimiter {
   /** Admits at most `ceiling` calls of `name` in any window of `windowMs`. */
   admit(name: string, ceiling: number, windowMs?: number): Verdict | Promise<Verdict>;
+  /** Returns what the last `admit` of this name left. */
+  quota(name: string, ceiling: number, windowMs?: number): Quota;
 }
 
 interface Window {
   /** Ring buffer of the last `ceiling` admissions' times; 0: none yet. */
   times: Float64Array;
   next: number;
+  /** Index of the oldest admission that is in the window, and how many are. */
+  first: number;
+  used: number;
 }
 
 interface Lease {
@@ -26,6 +39,9 @@ interface Lease {
   /** Size of the next block: grows when blocks are used up early, otherwise shrinks. */
   block: number;
   granted: number;
+  /** What the ceiling left when the block was granted, beside the block. */
+  others: number;
+  retryAt: number;
   asking: Promise<Verdict> | null;
 }
 
@@ -37,13 +53,24 @@ const SECOND = 1_000;
 /** Creates an exact in-memory limiter, for a single process and for limits per process. */
 export const createLocalLimiter = (
   clock: Clock,
-): { admit(name: string, ceiling: number, windowMs?: number): Verdict } => {
+): { admit(name: string, ceiling: number, windowMs?: number): Verdict } & Pick<RateLimiter, 'quota'> => {
   const windows = new LRUCache<string, Window>({ max: NAMES });
   return {
+    quota: (name, ceiling, windowMs = SECOND) => {
+      const window = windows.get(name);
+      if (window?.times.length !== ceiling) return { left: ceiling, resetMs: windowMs };
+      const now = clock.now();
+      const age = (): number => now - (window.times[window.first] as number);
+      while (window.used > 0 && !(age() >= 0 && age() < windowMs)) {
+        window.first = window.first + 1 === ceiling ? 0 : window.first + 1;
+        window.used -= 1;
+      }
+      return { left: ceiling - window.used, resetMs: window.used < ceiling ? windowMs : windowMs - age() };
+    },
     admit: (name, ceiling, windowMs = SECOND) => {
       let window = windows.get(name);
       if (window?.times.length !== ceiling) {
-        window = { times: new Float64Array(ceiling), next: 0 };
+        window = { times: new Float64Array(ceiling), next: 0, first: 0, used: 0 };
         windows.set(name, window);
       }
       const now = clock.now();
@@ -53,6 +80,9 @@ export const createLocalLimiter = (
       }
       window.times[window.next] = now;
       window.next = window.next + 1 === ceiling ? 0 : window.next + 1;
+      // A full ring has just lost its oldest.
+      if (window.used === ceiling) window.first = window.next;
+      else window.used += 1;
       return null;
     },
   };
@@ -92,6 +122,10 @@ export const createRateLimiter = ({
   const local = createLocalLimiter(clock);
   const leases = new LRUCache<string, Lease>({ max: NAMES });
 
+  /** A longer window must survive a restart of the process. */
+  const isLocal = (ceiling: number, windowMs: number): boolean =>
+    alone() && ceiling <= LARGEST_RING && windowMs <= SECOND;
+
   const takeBlock = async (
     name: string,
     ceiling: number,
@@ -100,21 +134,24 @@ export const createRateLimiter = ({
   ): Promise<Verdict> => {
     const largest = Math.max(1, Math.floor(ceiling / (windowMs > SECOND ? 1_000 : 20)));
     const usedUp = lease.left < 1;
+    const returned = lease.left;
     lease.block = Math.min(largest, usedUp ? lease.block * 2 : Math.max(1, lease.granted - lease.left));
     const { rows } = await pool.query({
       name: 'take_rate',
-      text: 'select granted, granted_slot, retry_ms, was_ahead from work.take_rate($1, $2, $3, $4, $5, $6, $7)',
-      values: [name, ceiling, windowMs, lease.block, clock.now(), lease.left, lease.slot],
+      // The join reads the row as it was before.
+      text: `select granted, granted_slot, retry_ms, was_ahead, slot, used
+             from work.take_rate($1, $2, $3, $4, $5, $6, $7) left join work.rate on name = $1`,
+      values: [name, ceiling, windowMs, lease.block, clock.now(), returned, lease.slot],
     });
-    const { granted, granted_slot, retry_ms, was_ahead } = rows[0] as Record<
-      'granted_slot' | 'retry_ms',
-      string
-    > & { granted: number; was_ahead: boolean };
+    const taken = rows[0] as TakenBlock;
+    const { granted, granted_slot, retry_ms, was_ahead } = taken;
     if (was_ahead) reportAhead('rate');
     lease.left = granted;
     lease.granted = granted;
     lease.slot = granted_slot;
     lease.until = clock.now() + windowMs / 10;
+    lease.others = Math.max(0, ceiling - usedBefore(taken, windowMs) + returned - granted);
+    lease.retryAt = clock.now() + Number(retry_ms);
     return granted > 0 ? null : { retryMs: Math.max(1, Number(retry_ms)) };
   };
 
@@ -131,13 +168,19 @@ export const createRateLimiter = ({
   };
 
   return {
+    quota: (name, ceiling, windowMs = SECOND) => {
+      if (isLocal(ceiling, windowMs)) return local.quota(name, ceiling, windowMs);
+      const lease = leases.get(name);
+      if (!lease) return { left: ceiling, resetMs: windowMs };
+      const left = lease.left + lease.others;
+      const refusedMs = lease.retryAt - clock.now();
+      return { left, resetMs: left === 0 && refusedMs > 0 ? refusedMs : windowMs };
+    },
     admit: (name, ceiling, windowMs = SECOND) => {
-      // A longer window must survive a restart of the process.
-      if (alone() && ceiling <= LARGEST_RING && windowMs <= SECOND)
-        return local.admit(name, ceiling, windowMs);
+      if (isLocal(ceiling, windowMs)) return local.admit(name, ceiling, windowMs);
       let lease = leases.get(name);
       if (!lease) {
-        lease = { left: 0, until: 0, slot: '0', block: 1, granted: 0, asking: null };
+        lease = { ...NO_LEASE };
         leases.set(name, lease);
       }
       if (lease.left >= 1 && clock.now() < lease.until) {
@@ -147,4 +190,33 @@ export const createRateLimiter = ({
       return spend(name, ceiling, windowMs, lease);
     },
   };
+};
+
+const NO_LEASE: Lease = {
+  left: 0,
+  until: 0,
+  slot: '0',
+  block: 1,
+  granted: 0,
+  others: 0,
+  retryAt: 0,
+  asking: null,
+};
+
+interface TakenBlock {
+  readonly granted: number;
+  readonly granted_slot: string;
+  readonly retry_ms: string;
+  readonly was_ahead: boolean;
+  /** The counts before, by tenths of the window up to `slot`; null: there were none. */
+  readonly slot: string | null;
+  readonly used: readonly number[] | null;
+}
+
+/** Returns what the window already held, as `work.take_rate` counts it. */
+const usedBefore = ({ granted_slot, was_ahead, slot, used }: TakenBlock, windowMs: number): number => {
+  if (slot === null || used === null) return 0;
+  const shift = was_ahead ? 0 : Number(BigInt(granted_slot) - BigInt(slot));
+  const first = shift + (windowMs > SECOND ? 1 : 0);
+  return used.slice(first).reduce((sum, count) => sum + count, 0);
 };

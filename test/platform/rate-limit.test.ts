@@ -54,6 +54,29 @@ describe('a limit in one process', () => {
     );
   });
 
+  it('tells what is left, and until when', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 8 }),
+        fc.array(fc.integer({ min: 0, max: 400 })),
+        (ceiling, steps) => {
+          const clock = manualClock();
+          const limiter = createLocalLimiter(clock);
+          for (const step of steps) {
+            clock.advance(step);
+            limiter.admit('k', ceiling);
+            const { left, resetMs } = limiter.quota('k', ceiling);
+            if (left === 0) expect(limiter.admit('k', ceiling)).toEqual({ retryMs: resetMs });
+            else {
+              const more = Array.from({ length: ceiling + 1 }, () => limiter.admit('k', ceiling));
+              expect(more.filter((verdict) => verdict === null)).toHaveLength(left);
+            }
+          }
+        },
+      ),
+    );
+  });
+
   it('limits names separately and applies a changed ceiling', () => {
     const limiter = createLocalLimiter(manualClock());
     expect([limiter.admit('a', 1), limiter.admit('b', 1)]).toEqual([null, null]);
@@ -117,6 +140,24 @@ describe('a limit over several processes', () => {
     const admit = () => createRateLimiter({ pool, clock, alone: () => true }).admit('intake', 2, 60_000);
     expect([await admit(), await admit()]).toEqual([null, null]);
     expect(await admit()).not.toBeNull();
+  });
+
+  it('tells what is left over all processes', async () => {
+    const clock = manualClock();
+    const [one, other] = two(clock).both;
+    const left: number[] = [];
+    for (let call = 0; call < 10; call += 1) {
+      const limiter = call % 2 === 0 ? one : other;
+      await limiter.admit('shared quota', 10);
+      left.push(limiter.quota('shared quota', 10).left);
+      // A block lasts a tenth of the window, and its rest goes back.
+      clock.advance(99);
+    }
+    expect(left).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    expect(await one.admit('shared quota', 10)).toEqual({ retryMs: one.quota('shared quota', 10).resetMs });
+    clock.advance(2_000);
+    await one.admit('shared quota', 10);
+    expect(one.quota('shared quota', 10).left).toBe(9);
   });
 
   it('reports how long to wait', async () => {
