@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { createCallRates } from '../http/call-rates.ts';
+import { collectionRoute } from '../http/collection.ts';
 import { docsRoutes } from '../http/docs-page.ts';
 import { healthRoute } from '../http/health.ts';
 import { openApiDocument, openApiRoute } from '../http/openapi.ts';
@@ -34,11 +35,13 @@ export const buildApi = async (
   const routes = [...apiRoutes(context), healthRoute(healthy)];
   const rates = createCallRates(limiter, config);
   const keyUses = createKeyUses(runtime);
+  const document = openApiDocument(routes, { publicUrl });
   const dashboard = buildDashboard(context, { routes, admit: rates.admit });
   const app = buildServer({
     routes: [
       ...routes,
-      openApiRoute(openApiDocument(routes, { publicUrl })),
+      openApiRoute(document),
+      collectionRoute(document),
       ...docsRoutes(),
       ...dashboard.routes,
     ],

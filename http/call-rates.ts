@@ -1,13 +1,26 @@
-import { MINUTE } from '../domain/kernel/time.ts';
+import { DAY, MINUTE } from '../domain/kernel/time.ts';
 import type { Quota, RateLimiter, Verdict } from '../platform/rate-limit.ts';
 import type { AdmissionDeps, Inadmissible } from './admission.ts';
 import type { ErrorCode } from './error-catalog.ts';
-import type { CallingKey } from './route.ts';
+import type { CallingKey, Route } from './route.ts';
 
 interface Ceilings {
   readonly API_REQUESTS_PER_SECOND: number;
   readonly WEBHOOK_MANAGEMENT_PER_MINUTE: number;
 }
+
+/** A rate of all keys of a partner together. */
+interface Budget {
+  readonly ceiling: number;
+  readonly windowMs: number;
+  readonly code: ErrorCode;
+}
+
+/**
+ * Changes of a partner's trackers and domains, whose events are kept for ever: at a key's usual rate they would take 50 GB a
+ * day.
+ */
+const CHANGES_PER_DAY = 10_000;
 
 /**
  * Creates the rates of calls with a key: the key's own, then the partner's budget, then the service's, so that a greedy
@@ -17,34 +30,36 @@ export const createCallRates = (
   { admit, quota }: RateLimiter,
   { API_REQUESTS_PER_SECOND, WEBHOOK_MANAGEMENT_PER_MINUTE }: Ceilings,
 ): Pick<AdmissionDeps, 'admit' | 'quotaHeaders'> => {
-  const api = () => spend('api_rate_limit', admit('api', API_REQUESTS_PER_SECOND), admitted);
-  const webhooks = (partnerId: string) => () =>
-    spend(
-      'webhook_management_limit',
-      admit(ofWebhooks(partnerId), WEBHOOK_MANAGEMENT_PER_MINUTE, MINUTE),
-      api,
-    );
-  const webhookPolicy = `, "webhooks";q=${WEBHOOK_MANAGEMENT_PER_MINUTE};w=60`;
+  const budgets: Record<NonNullable<Route['budget']>, Budget> = {
+    webhooks: {
+      ceiling: WEBHOOK_MANAGEMENT_PER_MINUTE,
+      windowMs: MINUTE,
+      code: 'webhook_management_limit',
+    },
+    changes: { ceiling: CHANGES_PER_DAY, windowMs: DAY, code: 'rate_limit' },
+  };
+  const spendApi = () => spend('api_rate_limit', admit('api', API_REQUESTS_PER_SECOND), admitted);
   return {
     admit: (key, { budget }) =>
-      spend(
-        'rate_limit',
-        admit(ofKey(key), key.requests_per_second),
-        budget === 'webhooks' ? webhooks(key.partner_id) : api,
-      ),
+      spend('rate_limit', admit(`key ${key.key_id}`, key.requests_per_second), () => {
+        if (budget === undefined) return spendApi();
+        const { ceiling, windowMs, code } = budgets[budget];
+        return spend(code, admit(`${budget} of ${key.partner_id}`, ceiling, windowMs), spendApi);
+      }),
     quotaHeaders: (key, { budget }) => {
       const rate = key.requests_per_second;
       const policy = `"key";q=${rate};w=1`;
-      const limit = `"key"${shown(quota(ofKey(key), rate))}`;
-      if (budget !== 'webhooks') return { 'ratelimit-policy': policy, ratelimit: limit };
-      const left = quota(ofWebhooks(key.partner_id), WEBHOOK_MANAGEMENT_PER_MINUTE, MINUTE);
-      return { 'ratelimit-policy': policy + webhookPolicy, ratelimit: `${limit}, "webhooks"${shown(left)}` };
+      const limit = `"key"${shown(quota(`key ${key.key_id}`, rate))}`;
+      if (budget === undefined) return { 'ratelimit-policy': policy, ratelimit: limit };
+      const { ceiling, windowMs } = budgets[budget];
+      const left = quota(`${budget} of ${key.partner_id}`, ceiling, windowMs);
+      return {
+        'ratelimit-policy': `${policy}, "${budget}";q=${ceiling};w=${windowMs / 1_000}`,
+        ratelimit: `${limit}, "${budget}"${shown(left)}`,
+      };
     },
   };
 };
-
-const ofKey = ({ key_id }: CallingKey): string => `key ${key_id}`;
-const ofWebhooks = (partnerId: string): string => `webhooks of ${partnerId}`;
 
 const shown = ({ left, resetMs }: Quota): string => `;r=${left};t=${Math.ceil(resetMs / 1_000)}`;
 

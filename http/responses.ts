@@ -38,7 +38,7 @@ export const responseHeaders = {
   }),
   'RateLimit-Policy': z.string().meta({
     description:
-      'The rates that apply: `q` calls in any `w` seconds. `webhooks`: all keys of the partner together.',
+      'The rates that apply: `q` calls in any `w` seconds. `webhooks` and `changes`: all keys of the partner together.',
     example: '"key";q=50;w=1',
     header: { id: 'RateLimit-Policy' },
   }),
