@@ -2,7 +2,7 @@ import { DAY, MINUTE } from '../domain/kernel/time.ts';
 import type { Quota, RateLimiter, Verdict } from '../platform/rate-limit.ts';
 import type { AdmissionDeps, Inadmissible } from './admission.ts';
 import type { ErrorCode } from './error-catalog.ts';
-import type { CallingKey, Route } from './route.ts';
+import type { Route } from './route.ts';
 
 interface Ceilings {
   readonly API_REQUESTS_PER_SECOND: number;
