@@ -4,6 +4,7 @@ import { MINUTE } from '../domain/kernel/time.ts';
 import type { EventStore } from '../event-store/port.ts';
 import { iso } from '../platform/clock.ts';
 import { createGate } from '../platform/gate.ts';
+import { endsWithin } from '../platform/pause.ts';
 import { auditBilling } from './audit-billing.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -77,14 +78,11 @@ export const dashboardAudits = (
         )
         .finally(() => running.delete(partnerId));
       running.set(partnerId, run);
-      await Promise.race([run, setTimeout(MOMENT_MS, undefined, { ref: false })]);
+      await endsWithin(run, MOMENT_MS);
       return true;
     },
     close: async () => {
-      await Promise.race([
-        Promise.allSettled(running.values()),
-        setTimeout(MOMENT_MS, undefined, { ref: false }),
-      ]);
+      await endsWithin(Promise.allSettled(running.values()), MOMENT_MS);
     },
   };
 };

@@ -1,3 +1,4 @@
+import pTimeout from 'p-timeout';
 import { Counter } from 'prom-client';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
@@ -70,13 +71,8 @@ const leadsOf = ({ processId, states }: MeasuredLeases): StateOfThings['leads'] 
 };
 
 /** Returns undefined after a failure or a time limit. */
-const inTime = async <T>(asked: Promise<T>): Promise<T | undefined> => {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), MEASURE_MS);
-  return Promise.race([asked, late])
-    .catch(() => undefined)
-    .finally(() => clearTimeout(timer));
-};
+const inTime = <T>(asked: Promise<T>): Promise<T | undefined> =>
+  pTimeout(asked, { milliseconds: MEASURE_MS }).catch(() => undefined);
 
 const POSITIONS = `
   select 'projection ' || n.name as name, c.position

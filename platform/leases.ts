@@ -3,6 +3,7 @@ import { v7 as uuid } from 'uuid';
 import type { Clock } from './clock.ts';
 import { createHeart, type Heartbeat, type LeaseRow } from './heartbeat.ts';
 import { createLiveness } from './liveness.ts';
+import { endsWithin } from './pause.ts';
 import { createWakeup } from './wakeup.ts';
 
 /** The right to run a group. `number` is the fencing token that guards its writes. */
@@ -244,9 +245,7 @@ export const enterLeases = async ({ url, role, clock, log }: LeasesOptions): Pro
       await looping;
       clearInterval(expire);
       for (const { running } of groups) running?.ending.abort();
-      const ended = new AbortController();
-      const all = Promise.all(groups.map(({ running }) => running?.done)).then(() => ended.abort());
-      await Promise.race([all, createWakeup().wait(STOP_MS, ended.signal)]);
+      await endsWithin(Promise.all(groups.map(({ running }) => running?.done)), STOP_MS);
       await heart.leave();
     },
   };

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
+import pTimeout from 'p-timeout';
 import type { Registry } from 'prom-client';
 import type { Logger } from './log.ts';
 
@@ -111,15 +112,11 @@ function builtIn({ registry, readiness }: OpsServerOptions): Record<string, OpsH
 }
 
 async function askReadiness(readiness: OpsServerOptions['readiness']): Promise<Readiness> {
-  const { promise: tooLong, resolve } = Promise.withResolvers<Readiness>();
-  const problem = `the readiness check took over ${READINESS_LIMIT_MS / 1000} s`;
-  const timer = setTimeout(() => resolve({ ready: false, problems: [problem] }), READINESS_LIMIT_MS);
+  const message = `the readiness check took over ${READINESS_LIMIT_MS / 1000} s`;
   try {
-    return await Promise.race([readiness(), tooLong]);
+    return await pTimeout(Promise.resolve(readiness()), { milliseconds: READINESS_LIMIT_MS, message });
   } catch (error) {
     return { ready: false, problems: [error instanceof Error ? error.message : String(error)] };
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -1,3 +1,5 @@
+import pTimeout from 'p-timeout';
+
 /** Resolves after `ms` milliseconds, or when the signal aborts. */
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
@@ -15,11 +17,8 @@ export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   });
 
 /** Waits at most `ms` milliseconds for the work. @returns whether it has ended. @throws what the work throws */
-export const endsWithin = async (work: Promise<unknown>, ms: number): Promise<boolean> => {
-  const late = new AbortController();
-  try {
-    return await Promise.race([work.then(() => true), pause(ms, late.signal).then(() => false)]);
-  } finally {
-    late.abort();
-  }
-};
+export const endsWithin = (work: Promise<unknown>, ms: number): Promise<boolean> =>
+  pTimeout(
+    work.then(() => true),
+    { milliseconds: Math.max(ms, 1), fallback: () => false },
+  );

@@ -32,6 +32,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Config } from './config.ts';
 import type { Logger } from './log.ts';
+import { endsWithin } from './pause.ts';
 import type { SpanOf, Tracing } from './spans.ts';
 
 export interface Telemetry extends Tracing {
@@ -116,10 +117,7 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
       return `00-${active.traceId}-${active.spanId}-01`;
     },
     close: async () => {
-      const late = Promise.withResolvers<void>();
-      const timer = setTimeout(late.resolve, FLUSH_MS);
-      await Promise.race([provider.shutdown().catch(() => undefined), late.promise]);
-      clearTimeout(timer);
+      await endsWithin(provider.shutdown(), FLUSH_MS).catch(() => undefined);
       context.disable();
       diag.disable();
     },

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { setTimeout } from 'node:timers/promises';
 import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-delivery.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { Route } from '../../http/route.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
 import { createListener } from '../../platform/listener.ts';
 import type { Metrics } from '../../platform/metrics.ts';
+import { endsWithin } from '../../platform/pause.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/claims.ts';
 import { startDeliveries } from '../../processors/webhooks/deliver.ts';
 import { createHandshakeDebts } from '../../processors/webhooks/handshake-debts.ts';
@@ -125,7 +125,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
     stop: async () => {
       await listener.close();
       await worker.stop();
-      await Promise.race([sender.close(), setTimeout(SENDER_END_MS)]);
+      await endsWithin(sender.close(), SENDER_END_MS);
     },
   };
 };

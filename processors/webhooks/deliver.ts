@@ -5,6 +5,7 @@ import { v7 as uuid } from 'uuid';
 import type { DeliveryError } from '../../domain/webhooks/events.ts';
 import { probeEveryMs } from '../../domain/webhooks/schedule.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
+import { endsWithin } from '../../platform/pause.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
 import { type AttemptDeps, makeAttempt, type Target } from './attempt.ts';
 import { inAttemptSpan } from './attempt-span.ts';
@@ -175,12 +176,7 @@ export const startDeliveries = (options: DeliverOptions): Deliveries => {
     stop: async () => {
       stopping.abort();
       await loop;
-      const late = new AbortController();
-      await Promise.race([
-        Promise.all(running),
-        setTimeout(RUNNING_END_MS, undefined, { signal: late.signal }).catch(() => undefined),
-      ]);
-      late.abort();
+      await endsWithin(Promise.all(running), RUNNING_END_MS);
       // An attempt that is cut off has no outcome; it is repeated after its lease.
       abandoned = true;
       await journal.close(WRITE_END_MS);

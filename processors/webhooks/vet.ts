@@ -1,3 +1,4 @@
+import pTimeout from 'p-timeout';
 import {
   addressInHost,
   type DestinationPolicy,
@@ -49,9 +50,14 @@ const addressesOf = async (
   if (literal !== null) return [literal];
   // localhost has two addresses, and a development policy may allow only one of them.
   if (isLocalhost(host)) return LOOPBACK.filter((ip) => isAllowedAddress(ip, policy));
-  const found = await within(
-    limitMs,
+  const found = await pTimeout(
     Promise.all([orNone(resolver.resolve4(host)), orNone(resolver.resolve6(host))]),
+    {
+      milliseconds: limitMs,
+      fallback: () => {
+        throw new AttemptFailure('dns');
+      },
+    },
   );
   if (found.some(({ length }) => length > MAX_ADDRESSES)) throw new AttemptFailure('dns');
   const addresses = [...new Set(found.flat())].sort();
@@ -65,11 +71,3 @@ const orNone = (answer: Promise<string[]>): Promise<string[]> =>
     if (NO_SUCH_ADDRESS.includes(error.code)) return [];
     throw new AttemptFailure('dns', { cause: error });
   });
-
-const within = async <T>(limitMs: number, work: Promise<T>): Promise<T> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new AttemptFailure('dns')), limitMs);
-  });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
-};

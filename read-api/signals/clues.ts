@@ -1,3 +1,4 @@
+import pTimeout from 'p-timeout';
 import type pg from 'pg';
 import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import { websiteHost } from '../../domain/kernel/profile.ts';
@@ -34,10 +35,9 @@ const MOST_CANDIDATES = 10;
 export const createClues =
   (deps: CluesDeps): CluesOf =>
   async (text, found) => {
-    const { promise: late, resolve } = Promise.withResolvers<CompanySignals>();
-    const timer = setTimeout(() => resolve(UNAVAILABLE_SIGNALS), deps.limitMs);
-    const signals = await Promise.race([read(deps, text, found), late]).catch(() => UNAVAILABLE_SIGNALS);
-    clearTimeout(timer);
+    const signals = await pTimeout(read(deps, text, found), { milliseconds: deps.limitMs }).catch(
+      () => UNAVAILABLE_SIGNALS,
+    );
     if (signals === UNAVAILABLE_SIGNALS) deps.onUnavailable();
     return signals;
   };
