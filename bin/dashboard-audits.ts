@@ -14,6 +14,8 @@ const MAX_WAIT_MS = 30_000;
 /** Minimum interval between audits of a partner: the longer of a fixed time and a multiple of the last audit. */
 const REST_MS = 10 * MINUTE;
 const REST_TIMES = 10;
+/** Reveals that an audit may hold in memory, each 5 KB at most: larger ledgers are audited by the command, in its own process. */
+const MAX_REVEALS = 100_000;
 /** An audit pauses this multiple of a batch's time between batches. */
 const PAUSE_TIMES = 3;
 
@@ -23,11 +25,23 @@ const PAUSE_TIMES = 3;
  */
 export const dashboardAudits = (
   runtime: Runtime,
+  maxReveals = MAX_REVEALS,
 ): Pick<BillingDeps, 'verdict' | 'audit'> & { close(): Promise<void> } => {
   const { pool, clock, log } = runtime;
   const paced = { ...runtime, store: { ...runtime.store, follow: inPaces(runtime.store) } };
   const oneAtATime = createGate({ room: 1 });
   const running = new Map<string, Promise<void>>();
+
+  const isTooLarge = async (partnerId: string): Promise<boolean> => {
+    const { rows } = await pool.query<{ reveals: string }>({
+      name: 'audited_reveals',
+      text: `select (select count(*) from (select from read.reveal_unit where partner_id = $1 limit $2) completed)
+                  + (select count(*) from (select from work.awaited_result where partner_id = $1 and ready limit $2) waiting)
+             as reveals`,
+      values: [partnerId, maxReveals + 1],
+    });
+    return Number(rows[0]?.reveals ?? 0) > maxReveals;
+  };
 
   const begin = async (partnerId: string): Promise<Date | null> => {
     const now = clock.now();
@@ -68,9 +82,10 @@ export const dashboardAudits = (
       return { began_at: iso(began_at.getTime()), ended_at: ended_at && iso(ended_at.getTime()), report };
     },
     audit: async (partnerId) => {
-      if (running.has(partnerId)) return true;
+      if (running.has(partnerId)) return 'begun';
+      if (await isTooLarge(partnerId)) return 'too-large';
       const began = await begin(partnerId);
-      if (began === null) return false;
+      if (began === null) return 'recent';
       const run = oneAtATime
         .enter(() => audit(partnerId, began))
         .catch((error: unknown) =>
@@ -79,7 +94,7 @@ export const dashboardAudits = (
         .finally(() => running.delete(partnerId));
       running.set(partnerId, run);
       await endsWithin(run, MOMENT_MS);
-      return true;
+      return 'begun';
     },
     close: async () => {
       await endsWithin(Promise.allSettled(running.values()), MOMENT_MS);

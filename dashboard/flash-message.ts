@@ -18,6 +18,8 @@ const DONE: Readonly<Record<string, string>> = {
   'domain-given-up': 'The domain is given up.',
   'audit-begun': 'The audit has begun. Its verdict stands here as soon as it is done.',
   'audit-recent': 'The last audit is recent, so no other one was begun. Try again later.',
+  'audit-too-large':
+    'The ledger is too large for an audit on this page. Ask whoever runs the service for one: doorplate audit billing.',
 };
 
 export const flashMessage = (flash: string | null): string | null =>

@@ -32,8 +32,8 @@ export interface BillingDeps {
     partnerId: string,
   ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
   readonly verdict: (partnerId: string) => Promise<Verdict | null>;
-  /** Begins an audit and waits for a moment. @returns false when the last one is too recent */
-  readonly audit: (partnerId: string) => Promise<boolean>;
+  /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
+  readonly audit: (partnerId: string) => Promise<'begun' | 'recent' | 'too-large'>;
 }
 
 const PATH = '/dashboard/billing';
@@ -45,10 +45,7 @@ export const billingPages = (deps: BillingDeps): PageRoute[] => [
   {
     method: 'POST',
     path: `${PATH}/audit`,
-    handle: async ({ user }) => {
-      const isBegun = await deps.audit(user.partner_id);
-      return redirectAfterPost(PATH, isBegun ? 'audit-begun' : 'audit-recent');
-    },
+    handle: async ({ user }) => redirectAfterPost(PATH, `audit-${await deps.audit(user.partner_id)}`),
   },
 ];
 

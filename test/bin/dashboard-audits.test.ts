@@ -45,7 +45,7 @@ it("of two concurrent audits in two processes the later one's result is kept, wh
   const first = slow.audit(partner_id);
   await until('it has begun', () => quick.verdict(partner_id));
   clock.advance(10 * MINUTE);
-  expect(await quick.audit(partner_id)).toBe(true);
+  expect(await quick.audit(partner_id)).toBe('begun');
   const verdict = await until('the second has ended', async () => {
     const told = await quick.verdict(partner_id);
     return told?.report ? told : null;
@@ -81,7 +81,25 @@ it("a partner's next audit starts after ten minutes, or ten times the last audit
   await first;
   await until('it has ended', async () => (await audits.verdict(partner_id))?.ended_at);
   clock.advance(10 * MINUTE);
-  expect(await audits.audit(partner_id)).toBe(false);
+  expect(await audits.audit(partner_id)).toBe('recent');
   clock.advance(40 * MINUTE);
-  expect(await audits.audit(partner_id)).toBe(true);
+  expect(await audits.audit(partner_id)).toBe('begun');
+});
+
+it('a ledger that would not fit into memory is not audited', async () => {
+  const { partner_id } = await api.key();
+  const audits = dashboardAudits(api.runtime, 2);
+  closing.push(audits.close);
+  const add = (count: number) =>
+    api.sql.query(
+      `insert into read.reveal_unit (reveal_id, tracker_id, partner_id, completed_at, units, position)
+       select gen_random_uuid(), gen_random_uuid(), $1, $2, 0, 0 from generate_series(1, $3)`,
+      [partner_id, new Date(clock.now()), count],
+    );
+  await add(3);
+  expect(await audits.audit(partner_id)).toBe('too-large');
+  expect(await audits.verdict(partner_id)).toBeNull();
+  await api.sql.query('delete from read.reveal_unit where partner_id = $1', [partner_id]);
+  await add(2);
+  expect(await audits.audit(partner_id)).toBe('begun');
 });
