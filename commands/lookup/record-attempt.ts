@@ -1,4 +1,5 @@
-import type { ProviderFailure, SavedResult } from '../../domain/lookup/result.ts';
+import type { ProviderFailure } from '../../domain/lookup/answers.ts';
+import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import { type EnrichmentStreams, handleEnrichment, type KnownEnrichment } from './generations.ts';

@@ -2,15 +2,9 @@ import { List } from 'immutable';
 import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
+import type { ProviderFailure } from './answers.ts';
 import { askedIn, type EnrichmentEvent, type Reservation, type WorkKind } from './events.ts';
-import {
-  afterGivingUp,
-  isIncomplete,
-  isStale,
-  type ProviderFailure,
-  type SavedResult,
-  toUtcDays,
-} from './result.ts';
+import { afterGivingUp, isIncomplete, isStale, type SavedResult, toUtcDays } from './result.ts';
 import { REFRESH_ATTEMPTS, retryDelayMs } from './schedule.ts';
 
 /** The open round of work. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
-import { type ProviderFailure, savedResultSchema } from './result.ts';
+import type { ProviderFailure } from './answers.ts';
+import { savedResultSchema } from './result.ts';
 
 const instant = z.iso.datetime();
 /** `asked` false: the provider was held back by its rate, budget or circuit breaker. Releases before 0.3.0 drop it. */

@@ -7,7 +7,9 @@ import {
   loadEnrichment,
 } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
-import { combineAnswers } from '../../domain/lookup/result.ts';
+import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
+import type { Enrichment } from '../../domain/lookup/enrichment.ts';
+import { isStale } from '../../domain/lookup/result.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
@@ -108,16 +110,13 @@ const attemptOn = async (
   known: KnownEnrichment,
   stopping: AbortSignal,
 ): Promise<'completed' | 'failed' | null> => {
-  const { clock, chain, random, retryBaseMs, attemptMs, onAttempt, notes } = options;
+  const { random, retryBaseMs, attemptMs, onAttempt, notes } = options;
   const { state } = known;
   if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return null;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
-  const { answered } = state.open;
-  const answers = await askChain(chain, ip, signal, { answered, ...(notes && { notes }) });
+  const { combined, hasFailures, at } = await ask(options, ip, state, signal);
   // An attempt that the shutdown cut short has no result; it is due again after its lease.
-  if (stopping.aborted && answers.some((answer) => 'failure' in answer)) return null;
-  const at = clock.now();
-  const combined = combineAnswers(ip, answers, state.saved, at);
+  if (stopping.aborted && hasFailures) return null;
   const id = uuid();
   await recordAttempt(
     options,
@@ -129,4 +128,28 @@ const attemptOn = async (
   const what = combined.outcome === 'result' ? 'completed' : 'failed';
   onAttempt?.(what);
   return what;
+};
+
+/** Asks the providers that the open round needs, and combines their answers. */
+const ask = async (
+  { clock, chain, notes }: AttemptOptions,
+  ip: string,
+  { open, saved }: Enrichment,
+  signal: AbortSignal,
+) => {
+  const incomplete = open?.kind === 'completion' && saved && !isStale(saved, clock.now()) ? saved : null;
+  const known = incomplete === null ? [] : answeredIn(incomplete);
+  const answers = await askChain(
+    chain.filter(({ name }) => !known.includes(name)),
+    ip,
+    signal,
+    { answered: open?.answered ?? [], ...(notes && { notes }) },
+  );
+  const at = clock.now();
+  return {
+    at,
+    hasFailures: answers.some((answer) => 'failure' in answer),
+    combined:
+      incomplete === null ? combineAnswers(ip, answers, saved, at) : completeResult(incomplete, answers, at),
+  };
 };

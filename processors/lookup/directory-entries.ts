@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import { parseAddress } from '../../domain/kernel/address.ts';
-import type { ProviderRecord } from '../../domain/lookup/result.ts';
+import type { ProviderRecord } from '../../domain/lookup/answers.ts';
 import { parseProviderRecord } from './provider-record.ts';
 
 /** Finds the record of the longest matching prefix. */

@@ -1,10 +1,6 @@
 import { z } from 'zod';
-import {
-  companySchema,
-  matchTypeSchema,
-  networkSchema,
-  type ProviderRecord,
-} from '../../domain/lookup/result.ts';
+import type { ProviderRecord } from '../../domain/lookup/answers.ts';
+import { companySchema, matchTypeSchema, networkSchema } from '../../domain/lookup/result.ts';
 
 /** PostgreSQL rejects NUL in text, and a lone surrogate is not a valid character. */
 const isText = (value: unknown): boolean =>

@@ -1,4 +1,4 @@
-import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/result.ts';
+import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/answers.ts';
 import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
 
 /** A source of company data. */

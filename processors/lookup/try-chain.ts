@@ -1,9 +1,5 @@
-import {
-  combineAnswers,
-  type ProviderAnswer,
-  type ProviderRecord,
-  type SavedResult,
-} from '../../domain/lookup/result.ts';
+import { combineAnswers, type ProviderAnswer, type ProviderRecord } from '../../domain/lookup/answers.ts';
+import type { SavedResult } from '../../domain/lookup/result.ts';
 import { NotAsked, type Provider, UNKNOWN } from './provider.ts';
 
 /** What one provider says of an address. */

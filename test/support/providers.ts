@@ -1,4 +1,4 @@
-import type { ProviderRecord } from '../../domain/lookup/result.ts';
+import type { ProviderRecord } from '../../domain/lookup/answers.ts';
 import type { Provider } from '../../processors/lookup/provider.ts';
 import { parseProviderRecord } from '../../processors/lookup/provider-record.ts';
 

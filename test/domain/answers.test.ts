@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
-  type Company,
+  answeredIn,
   combineAnswers,
-  companySchema,
-  networkSchema,
+  completeResult,
   type ProviderAnswer,
   type ProviderRecord,
-} from '../../domain/lookup/result.ts';
+} from '../../domain/lookup/answers.ts';
+import { type Company, companySchema, networkSchema } from '../../domain/lookup/result.ts';
 import { AT, IP, result } from './lookup-events.ts';
 
 const record = (over: Partial<ProviderRecord>): ProviderRecord => ({
@@ -123,5 +123,59 @@ describe('a refresh', () => {
     ).toMatchObject({
       result: { match_type: 'company', company: { name: 'Acme', city: 'Bonn', region: 'NRW' } },
     });
+  });
+});
+
+describe('the completion of a result', () => {
+  const earlier = result({
+    match_type: 'isp',
+    network: networkSchema.parse({ is_isp: true }),
+    company: company({ name: 'Telia' }),
+    sources: ['a'],
+    asked: ['a', 'b'],
+    fresh_until: inDays(3),
+  });
+  it('adds what the other providers say, and stays fresh as long as the earlier answers', () => {
+    const added = says('c', { network: networkSchema.parse({ is_isp: false, connection_type: 'vpn' }) });
+    expect(completeResult(earlier, [added], AT)).toMatchObject({
+      companyOf: null,
+      result: {
+        match_type: 'isp',
+        network: { is_isp: true, connection_type: 'vpn' },
+        company: { name: 'Telia' },
+        sources: ['a', 'c'],
+        asked: ['a', 'b', 'c'],
+        fresh_until: inDays(3),
+        needs_company_enrichment: false,
+      },
+    });
+  });
+  it("puts another provider's company first, with its own freshness", () => {
+    const found = says('c', { match_type: 'company', company: company({ name: 'Acme' }) });
+    expect(completeResult(earlier, [found], AT)).toMatchObject({
+      companyOf: 'c',
+      result: {
+        match_type: 'company',
+        company: { name: 'Acme' },
+        sources: ['c', 'a'],
+        fresh_until: inDays(30),
+      },
+    });
+  });
+  it('is a failed attempt while another provider fails and none finds a company', () => {
+    expect(completeResult(earlier, [says('c', {}), fails('d')], AT)).toEqual({
+      outcome: 'failed',
+      failures: [{ provider: 'd', reason: 'timed out' }],
+      answered: ['c'],
+    });
+  });
+  it('is complete without an answer when the providers that it lacked are configured no more', () => {
+    expect(completeResult({ ...earlier, needs_company_enrichment: true }, [], AT)).toMatchObject({
+      result: { match_type: 'isp', asked: ['a', 'b'], needs_company_enrichment: false },
+    });
+  });
+  it('asks again who failed in a release that did not record it', () => {
+    expect(answeredIn({ ...earlier, needs_company_enrichment: true })).toEqual(['a']);
+    expect(answeredIn(earlier)).toEqual(['a', 'b']);
   });
 });
