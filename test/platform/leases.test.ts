@@ -213,3 +213,26 @@ const beatsOf = async (processId: string): Promise<number> => {
   const { rows } = await pool.query('select beats from work.process where process_id = $1', [processId]);
   return Number(rows[0]?.beats ?? 0);
 };
+
+describe('the providers that workers ask', () => {
+  it('are what every process with workers asks, and none while one of them is not known to ask any', async () => {
+    const enter = (role: 'api' | 'workers' | 'command') =>
+      enterLeases({ url: database.url, role, clock: systemClock, log });
+    const api = await enter('api');
+    expect(api.providers()).toEqual([]);
+    const first = await enter('workers');
+    first.announce(['directory', 'vendor']);
+    expect(first.providers()).toEqual(['directory', 'vendor']);
+    await until('the api knows them', () => api.providers().length === 2);
+    const known = api.providers();
+    const command = await enter('command');
+    const second = await enter('workers');
+    await until('the api sees a process that has not said', () => api.providers().length === 0);
+    second.announce(['vendor', 'other']);
+    await until('the api knows what both ask', () => api.providers().join() === 'vendor');
+    await second.stop();
+    await until('the api knows that one has left', () => api.providers().length === 2);
+    expect(api.providers()).toEqual(known);
+    for (const leases of [command, first, api]) await leases.stop();
+  });
+});

@@ -1,6 +1,4 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
@@ -10,6 +8,12 @@ import { createDirectoryProvider } from '../../processors/lookup/directory-provi
 import { applyMapping, mappingSchema } from '../../processors/lookup/field-mapping.ts';
 import { createHttpProvider } from '../../processors/lookup/http-provider.ts';
 import { askChain, type Provider } from '../../processors/lookup/provider.ts';
+import {
+  type Answer,
+  type AnsweringServer,
+  json,
+  startAnsweringServer,
+} from '../support/answering-server.ts';
 import { until } from '../support/until.ts';
 
 const log = pino({ level: 'silent' });
@@ -68,46 +72,35 @@ describe('the directory', () => {
 });
 
 describe('an HTTP provider', () => {
-  let server: Server;
+  let server: AnsweringServer;
   let url: string;
-  let answer: (response: ServerResponse) => void;
-  const asked: { path: string | undefined; authorization: string | undefined }[] = [];
   beforeAll(async () => {
-    server = createServer((request, response) => {
-      asked.push({ path: request.url, authorization: request.headers.authorization });
-      answer(response);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v/{ip}?x=1`;
+    server = await startAnsweringServer();
+    url = `${server.base}/v/{ip}?x=1`;
   });
-  afterAll(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  afterAll(() => server.close());
   const provider = (over: object = {}) =>
     createHttpProvider({ url, token: 'secret', timeoutMs: 500, mapping: null, ...over });
-  const json = (status: number, value: unknown) => (response: ServerResponse) =>
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 
   it('sends the address and the token and maps the record', async () => {
-    answer = json(200, { match_type: 'isp', network: { is_isp: true }, unknown: 1 });
+    server.answers(json(200, { match_type: 'isp', network: { is_isp: true }, unknown: 1 }));
     const http = provider();
     expect(await http.lookup('2600::1', never)).toMatchObject({
       match_type: 'isp',
       network: { is_isp: true },
       company: null,
     });
-    expect(asked.at(-1)).toEqual({ path: '/v/2600%3A%3A1?x=1', authorization: 'Bearer secret' });
+    expect(server.asked.at(-1)).toEqual({ path: '/v/2600%3A%3A1?x=1', authorization: 'Bearer secret' });
     await http.close();
   });
   it('treats 404 as an unknown address', async () => {
-    answer = json(404, {});
+    server.answers(json(404, {}));
     const http = provider();
     expect(await http.lookup('8.8.8.8', never)).toBeNull();
     await http.close();
   });
   const LARGE = 'x'.repeat(400_000);
-  test.each<[string, (response: ServerResponse) => void, RegExp]>([
+  test.each<[string, Answer, RegExp]>([
     ['500', json(500, {}), /answered 500/],
     ['a redirect', (response) => response.writeHead(302, { location: '/' }).end(), /answered 302/],
     ['a wrong shape', json(200, { match_type: 'firm' }), /wrong record/],
@@ -117,7 +110,7 @@ describe('an HTTP provider', () => {
     ['a hanging body', (response) => response.writeHead(200).write('{'), /timed out/],
     ['a reset', (response) => response.destroy(), /no answer/],
   ])('fails on %s, which never becomes a negative match', async (_name, how, message) => {
-    answer = how;
+    server.answers(how);
     const http = provider();
     await expect(http.lookup('8.8.8.8', never)).rejects.toThrow(message);
     await http.close();

@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
@@ -9,6 +6,12 @@ import { PROVIDERS_FOLDER, presetNames } from '../../platform/provider-settings.
 import { type ApiProviderOptions, createApiProvider } from '../../processors/lookup/api-provider.ts';
 import { buildChain } from '../../processors/lookup/chain.ts';
 import { parsePreset, readPreset } from '../../processors/lookup/presets.ts';
+import {
+  type Answer,
+  type AnsweringServer,
+  json,
+  startAnsweringServer,
+} from '../support/answering-server.ts';
 
 const GUARD = {
   admit: () => null,
@@ -17,25 +20,11 @@ const GUARD = {
   onBreaker: () => undefined,
 };
 const never = new AbortController().signal;
-let server: Server;
-let base: string;
-let answer: (response: ServerResponse) => void;
-const asked: { path: string | undefined; authorization: string | undefined }[] = [];
+let server: AnsweringServer;
 beforeAll(async () => {
-  server = createServer((request, response) => {
-    asked.push({ path: request.url, authorization: request.headers.authorization });
-    answer(response);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server = await startAnsweringServer();
 });
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
-const json = (status: number, value: unknown) => (response: ServerResponse) =>
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+afterAll(() => server.close());
 
 const presetOf = (name: string) =>
   readPreset(join(PROVIDERS_FOLDER, 'apis', `${name}.json`), name) as ApiProviderOptions['preset'];
@@ -44,14 +33,14 @@ const open = (name: string, preset = presetOf(name)) =>
   createApiProvider({
     name,
     preset,
-    url: preset.request.url.replace(/^https:\/\/[^/]+/, base),
+    url: preset.request.url.replace(/^https:\/\/[^/]+/, server.base),
     token: 's&cret',
     timeoutMs: 500,
   });
 const known = (fields: object | null | undefined) =>
   Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== null));
 const said = async (name: string, body: object) => {
-  answer = json(200, body);
+  server.answers(json(200, body));
   const provider = open(name);
   const found = await provider.lookup('8.8.8.8', never);
   await provider.close();
@@ -159,19 +148,19 @@ describe("a vendor's API", () => {
   });
 
   it('is sent the address and the token where the preset has them', async () => {
-    answer = json(200, { ip: '2600:0:0::1' });
+    server.answers(json(200, { ip: '2600:0:0::1' }));
     for (const [name, path, authorization] of [
       ['ipinfo', '/2600%3A%3A1/json', 'Bearer s&cret'],
       ['ipapi-is', '/?q=2600%3A%3A1&key=s%26cret', undefined],
     ] as const) {
       const provider = open(name);
       await provider.lookup('2600::1', never);
-      expect(asked.at(-1)).toEqual({ path, authorization });
+      expect(server.asked.at(-1)).toEqual({ path, authorization });
       await provider.close();
     }
   });
 
-  test.each<[string, (response: ServerResponse) => void, RegExp]>([
+  test.each<[string, Answer, RegExp]>([
     [
       'an error with status 200',
       json(200, { error: 'quota' }),
@@ -183,7 +172,7 @@ describe("a vendor's API", () => {
     ['a wrong type', json(200, { ip: '8.8.8.8', company: { type: 'isp', name: {} } }), /^wrong record/],
     ['a reset', (response) => response.destroy(), /^no answer/],
   ])('fails on %s, and its failure holds no token', async (_what, how, message) => {
-    answer = how;
+    server.answers(how);
     const provider = open('iplocate');
     const failure = await provider.lookup('8.8.8.8', never).catch((error: Error) => error);
     expect(failure).toBeInstanceOf(Error);
@@ -195,18 +184,18 @@ describe("a vendor's API", () => {
   it('has a preset of its own in the chain when the operator copies and changes one', async () => {
     const preset = parsePreset(
       JSON.stringify({
-        request: { url: `${base}/{ip}`, unknown_status: 404 },
+        request: { url: `${server.base}/{ip}`, unknown_status: 404 },
         match_type: { from: '/firm', value: 'company' },
         'company.name': '/firm',
       }),
     ) as ApiProviderOptions['preset'];
     const provider = open('own', preset);
-    answer = json(200, { firm: 'Acme' });
+    server.answers(json(200, { firm: 'Acme' }));
     expect(await provider.lookup('8.8.8.8', never)).toMatchObject({
       match_type: 'company',
       company: { name: 'Acme' },
     });
-    answer = json(404, {});
+    server.answers(json(404, {}));
     expect(await provider.lookup('8.8.8.8', never)).toBeNull();
     await provider.close();
   });
