@@ -124,7 +124,7 @@ describe("a vendor's database that is connected to a running installation", () =
       list,
       (rows) => rows[1].calls === 1,
     );
-    expect(directory).toMatchObject({ provider: 'directory', kind: 'directory', isp: 2, taken: 0 });
+    expect(directory).toMatchObject({ provider: 'directory', kind: 'directory', isp: 1, taken: 0 });
     expect(maxmind).toMatchObject({ provider: 'maxmind', kind: 'file', company: 1, taken: 1, failed: 0 });
   });
 });
