@@ -6,7 +6,6 @@ import { createBriefCache } from '../../platform/brief-cache.ts';
 import { createListener } from '../../platform/listener.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { endsWithin } from '../../platform/pause.ts';
-import { sweepDeliveryClaims } from '../../processors/webhooks/claims.ts';
 import { startDeliveries } from '../../processors/webhooks/deliver.ts';
 import { createHandshakeDebts } from '../../processors/webhooks/handshake-debts.ts';
 import { createSender } from '../../processors/webhooks/sender.ts';
@@ -23,8 +22,8 @@ import { createTargets } from '../../queries/webhooks/targets.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
 import { retryDeliveryRoute } from '../../write-api/webhooks/retry-delivery.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { Job } from '../periodically.ts';
 import type { Runtime } from '../runtime.ts';
+import type { RunningWork } from '../worker-context.ts';
 import { destinationPolicy } from './destination-policy.ts';
 import { slotForDelivery } from './queue-slots.ts';
 
@@ -64,13 +63,8 @@ export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Run
   };
 };
 
-export interface Delivering {
-  readonly jobs: readonly Job[];
-  stop(): Promise<void>;
-}
-
 /** Starts sending due deliveries; any number of processes may do so. */
-export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<Delivering> => {
+export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<RunningWork> => {
   const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
@@ -121,7 +115,6 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
   });
   listener.ensure();
   return {
-    jobs: [['* * * * *', () => sweepDeliveryClaims(pool, clock.now())]],
     stop: async () => {
       await listener.close();
       await worker.stop();

@@ -7,6 +7,7 @@ import type { Config } from '../../platform/config.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { type OpsHandler, sendJson } from '../../platform/ops-server.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
+import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { hasToken, proofToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
 import { mayHaveCertificate } from '../../queries/domains/directory.ts';
@@ -15,6 +16,7 @@ import { domainReadRoutes } from '../../read-api/domains/domains.ts';
 import { domainRoutes as changingRoutes } from '../../write-api/domains/domains.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
+import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
 
 /** Returns the base URL for callers, pixels and the CNAMEs of custom domains. */
 export const serviceUrl = ({ PUBLIC_URL, HOST, PORT }: Config): string =>
@@ -70,8 +72,12 @@ export const domainRoutes = (context: ApiContext): Route[] => {
   ];
 };
 
-/** Starts the DNS checks of custom domains. */
-export const startDomains = (runtime: Runtime, metrics: Metrics): ReturnType<typeof startDomainChecks> => {
+export const domainWork = ({ runtime, metrics }: WorkerContext): WorkerModule => ({
+  processors: { visits: [keepDomains(runtime)] },
+  start: async () => startChecks(runtime, metrics),
+});
+
+const startChecks = (runtime: Runtime, metrics: Metrics): RunningWork => {
   const { config, store, pool, clock, log } = runtime;
   return startDomainChecks({
     store,

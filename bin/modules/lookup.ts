@@ -1,9 +1,20 @@
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
+import { DAY, utcDay } from '../../domain/kernel/time.ts';
+import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/route.ts';
+import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
+import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
+import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
+import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
+import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
 import { createFreshLookups, createInFlight, getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
 import type { ApiContext } from '../api-context.ts';
+import { forgetOldResults } from '../retention.ts';
+import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
 import { enrichmentCapacity } from './capacity.ts';
+import { openProviders } from './providers.ts';
 
 const SETTLED_MS = 1_000;
 
@@ -48,4 +59,57 @@ export const lookupRoutes = ({
       hasCaughtUp: polled(['lookups']),
     }),
   ];
+};
+
+const ONLY_SAMPLE =
+  'companies come from the sample directory alone: ENRICHMENT_DIRECTORY takes a file of yours, ENRICHMENT_PROVIDERS the database or API of a vendor (docs/providers.md)';
+
+export const lookupWork = (context: WorkerContext): WorkerModule => {
+  const { clock, pool, store, digest, intake, log, providers } = context.runtime;
+  const streams = { store, digest, intake };
+  const configured = () => providers.configured();
+  return {
+    processors: { lookups: [settleEndedWork(streams, clock)] },
+    jobs: (signal) => [
+      ['*/15 * * * * *', () => submitLeftReservations({ ...streams, configured, pool, clock, log })],
+      ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
+      ['47 3 * * *', () => forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY))],
+      ['53 3 * * *', () => forgetProviderDays(pool, clock.now())],
+      ['57 * * * *', () => forgetOldResults(context.runtime, signal)],
+    ],
+    start: () => startAttempts(context),
+  };
+};
+
+const startAttempts = async ({
+  runtime,
+  leases,
+  limiter,
+  metrics,
+  makeChain,
+}: WorkerContext): Promise<RunningWork> => {
+  const { config, clock, pool, store, digest, log } = runtime;
+  const { chain, notes, close } = await openProviders(runtime, limiter, metrics, makeChain);
+  if (config.providers.every((one) => one.kind === 'directory' && one.file === null)) log.info(ONLY_SAMPLE);
+  leases.announce(chain.providers.map(({ name }) => name));
+  const attempts = startEnrichmentAttempts({
+    store,
+    digest,
+    pool,
+    clock,
+    log,
+    chain: chain.providers,
+    attemptMs: chain.longestMs,
+    retryBaseMs: config.RETRY_BASE_SECONDS * 1_000,
+    random: Math.random,
+    onAttempt: (outcome) => metrics.attempts.inc({ outcome }),
+    notes,
+  });
+  return {
+    nudge: attempts.nudge,
+    stop: async () => {
+      await attempts.stop();
+      await close();
+    },
+  };
 };

@@ -1,3 +1,4 @@
+import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import {
   completeReveal,
   createRevealSession,
@@ -6,11 +7,17 @@ import {
 import { accept } from '../../domain/kernel/decider.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
 import type { Route } from '../../http/route.ts';
+import {
+  type EnrichRevealsDeps,
+  enrichReveals,
+  retryRefusedReveals,
+} from '../../processors/lookup/enrich-reveals.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import type { Receipt } from '../../read-api/reveals/answer.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
 import { revealRoute } from '../../write-api/reveals/reveal-session.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { WorkerContext, WorkerModule } from '../worker-context.ts';
 import { slotsForReveal } from './queue-slots.ts';
 import { savedResults } from './saved-results.ts';
 import { FEED_MS } from './sessions.ts';
@@ -55,4 +62,22 @@ export const revealRoutes = (context: ApiContext): Route[] => {
 const receiptOf = ({ requested, completed }: Reveal): Receipt => {
   if (!requested) throw new TypeError('a reveal without a request has no receipt');
   return { ...requested, completed };
+};
+
+export const revealWork = (context: WorkerContext): WorkerModule => {
+  const { runtime, capacity, sessions, notifications } = context;
+  const { pool, clock, store, digest } = runtime;
+  const revealing: EnrichRevealsDeps = {
+    pool,
+    clock,
+    digest,
+    addressOf: sessions.addressOf,
+    onAwaited: notifications.onAwaited,
+    request: (ip, partnerId, context) =>
+      requestForReveal({ store, digest, capacity }, ip, partnerId, context),
+  };
+  return {
+    processors: { visits: [enrichReveals(revealing), notifications.completing] },
+    jobs: () => [['5-55/15 * * * * *', () => retryRefusedReveals(revealing)], ...notifications.jobs],
+  };
 };

@@ -4,6 +4,7 @@ import { DAY } from '../../domain/kernel/time.ts';
 import { CYCLE_ATTEMPTS, CYCLE_MS } from '../../domain/webhooks/schedule.ts';
 import type { Route } from '../../http/route.ts';
 import { sealText } from '../../platform/master-key.ts';
+import { sweepDeliveryClaims } from '../../processors/webhooks/claims.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { payloads } from '../../projections/webhooks/payloads.ts';
@@ -15,7 +16,8 @@ import { webhookRoutes as changingRoutes } from '../../write-api/webhooks/endpoi
 import { webhookTestRoute } from '../../write-api/webhooks/send-test.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
-import { deliveryRoutes } from './deliveries.ts';
+import type { WorkerContext, WorkerModule } from '../worker-context.ts';
+import { deliveryRoutes, startDelivering } from './deliveries.ts';
 import { destinationPolicy } from './destination-policy.ts';
 import { slotForDelivery } from './queue-slots.ts';
 
@@ -53,6 +55,12 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
     ...deliveryRoutes(context),
   ];
 };
+
+export const webhookWork = ({ runtime, metrics, notifications }: WorkerContext): WorkerModule => ({
+  processors: { webhooks: [notifications.queueing] },
+  jobs: () => [['* * * * *', () => sweepDeliveryClaims(runtime.pool, runtime.clock.now())]],
+  start: () => startDelivering(runtime, metrics),
+});
 
 /** Spec, Limits, which also fixes the limits that are not configured. */
 const limitsOf = (config: Runtime['config']): WebhookLimits => ({

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { utcDay } from '../../domain/kernel/time.ts';
+import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
 import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
@@ -106,7 +106,10 @@ export const takeFromBudget = async (
   return rowCount === 1;
 };
 
-/** Deletes the counts before `day` (`YYYY-MM-DD`). */
-export const forgetProviderDays = async (pool: pg.Pool, day: string): Promise<void> => {
-  await pool.query('delete from work.provider_day where day < $1::date', [day]);
+/** As long as usage is kept. */
+const KEPT_DAYS = 400;
+
+/** Deletes the counts of days past their retention. `now` in milliseconds. */
+export const forgetProviderDays = async (pool: pg.Pool, now: number): Promise<void> => {
+  await pool.query('delete from work.provider_day where day < $1::date', [utcDay(now - KEPT_DAYS * DAY)]);
 };

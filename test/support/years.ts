@@ -12,6 +12,7 @@ import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import { sweepClaims } from '../../processors/claims.ts';
 import { forgetNames } from '../../processors/forget-names.ts';
+import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
 import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
 import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
 import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/close-usage-streams.ts';
@@ -125,6 +126,7 @@ const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
     await forgetWhatExpired(runtime);
     await forgetNames(runtime);
     await forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY));
+    await forgetProviderDays(pool, clock.now());
     await truncateIntakes(parts);
     await dayKeys.destroyExpired();
     await sweepClaims(pool, clock.now());

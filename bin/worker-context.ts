@@ -1,0 +1,71 @@
+import type { WorkCapacity } from '../commands/lookup/submit-lookup.ts';
+import type { Leases } from '../platform/leases.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import { createRateLimiter, type RateLimiter } from '../platform/rate-limit.ts';
+import type { FollowingProcessor } from '../processors/follow.ts';
+import type { projectionGroups } from '../projections/all.ts';
+import { createRevealableSessions } from '../queries/sessions/revealable-sessions.ts';
+import { enrichmentCapacity } from './modules/capacity.ts';
+import type { openChain } from './modules/providers.ts';
+import {
+  buildWebhookNotifications,
+  type RevealableSessions,
+  type WebhookNotifications,
+} from './modules/webhook-notifications.ts';
+import type { Job } from './periodically.ts';
+import type { Runtime } from './runtime.ts';
+
+/** The background work of a context. */
+export interface WorkerModule {
+  /** They follow the log in the process that leads the projections of their group. */
+  readonly processors?: Partial<Record<keyof typeof projectionGroups, readonly FollowingProcessor[]>>;
+  /** The process that leads the upkeep runs them. */
+  readonly jobs?: (signal: AbortSignal) => readonly Job[];
+  /** Starts what runs in every process. */
+  readonly start?: () => Promise<RunningWork>;
+}
+
+export interface RunningWork {
+  /** Called when work may be due. */
+  readonly nudge?: () => void;
+  stop(): Promise<void>;
+}
+
+/** What the modules build their background work from. */
+export interface WorkerContext {
+  readonly runtime: Runtime;
+  readonly leases: Leases;
+  readonly metrics: Metrics;
+  readonly limiter: RateLimiter;
+  readonly capacity: WorkCapacity;
+  readonly sessions: RevealableSessions;
+  readonly notifications: WebhookNotifications;
+  /** Waits until a projection has the store's current head, with a time limit. */
+  readonly caughtUp: (name: string) => () => Promise<boolean>;
+  readonly makeChain: typeof openChain | undefined;
+}
+
+const CAUGHT_UP_MS = 4_000;
+
+export const openWorkerContext = (
+  runtime: Runtime,
+  leases: Leases,
+  metrics: Metrics,
+  makeChain: typeof openChain | undefined,
+): WorkerContext => {
+  const { clock, pool, store, progress } = runtime;
+  const limiter = createRateLimiter({ pool, clock, alone: () => false });
+  const caughtUp = (name: string) => async () => progress.reached([name], await store.head(), CAUGHT_UP_MS);
+  const sessions = createRevealableSessions({ ...runtime, caughtUp: caughtUp('sessions') });
+  return {
+    runtime,
+    leases,
+    metrics,
+    limiter,
+    capacity: enrichmentCapacity(runtime, limiter),
+    sessions,
+    notifications: buildWebhookNotifications(runtime, sessions),
+    caughtUp,
+    makeChain,
+  };
+};

@@ -1,0 +1,35 @@
+import { LOGIN_RATES, LOGIN_WINDOW } from '../platform/logins.ts';
+import { sweepRates, VISITOR_RATES } from '../platform/rate-limit.ts';
+import { sweepClaims } from '../processors/claims.ts';
+import { billingWork } from './modules/billing.ts';
+import { domainWork } from './modules/domains.ts';
+import { lookupWork } from './modules/lookup.ts';
+import { revealWork } from './modules/reveals.ts';
+import { usageWork } from './modules/usage.ts';
+import { webhookWork } from './modules/webhooks.ts';
+import { retentionJobs } from './retention.ts';
+import type { WorkerContext, WorkerModule } from './worker-context.ts';
+
+/** Returns the background work of every context. */
+export const workerModules = (context: WorkerContext): WorkerModule[] => [
+  lookupWork(context),
+  revealWork(context),
+  billingWork(context),
+  usageWork(context),
+  domainWork(context),
+  webhookWork(context),
+  sharedWork(context),
+];
+
+/** Tables and streams that several contexts share. */
+const sharedWork = ({ runtime, metrics }: WorkerContext): WorkerModule => {
+  const { clock, pool } = runtime;
+  return {
+    jobs: (signal) => [
+      ['7 * * * *', () => sweepClaims(pool, clock.now())],
+      ['* * * * *', () => sweepRates(pool, VISITOR_RATES, clock.now())],
+      ['* * * * *', () => sweepRates(pool, LOGIN_RATES, clock.now(), LOGIN_WINDOW)],
+      ...retentionJobs(runtime, metrics, signal),
+    ],
+  };
+};
