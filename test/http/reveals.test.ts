@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
@@ -176,40 +176,6 @@ describe('a reveal of an unknown address', () => {
       ],
     );
     expect(rows).toEqual([]);
-  });
-
-  it('waits while the shared intake is full, and is asked for later', async () => {
-    const full = await startApi({ clock, providers: [provider], env: { ENRICHMENT_INTAKE_PER_MINUTE: '1' } });
-    try {
-      const by = await full.key();
-      const of = await makeTracker(full, by);
-      for (const ip of ['5.10.0.1', '5.10.0.2']) {
-        provider.says(ip, record({ match_type: 'isp' }));
-        await collect(full, of, { ip });
-      }
-      const { sessions } = await feed(full, by);
-      const ids: string[] = [];
-      for (const { session_id } of sessions) {
-        const answer = await full.inject(by, {
-          method: 'POST',
-          url: `/v1/sessions/${session_id}/reveal`,
-          headers: { 'idempotency-key': randomUUID() },
-        });
-        expect(answer.statusCode).toBe(202);
-        ids.push(answer.json().reveal_id);
-      }
-      // They are asked for side by side: either may be the one that there is room for.
-      const codes = async () => {
-        const read = (id: string) => full.inject(by, { method: 'GET', url: `/v1/reveals/${id}` });
-        return (await Promise.all(ids.map(read))).map(({ statusCode }) => statusCode).sort();
-      };
-      await eventually('one is complete', codes, ([lowest]) => lowest === 200);
-      expect(await codes()).toEqual([200, 202]);
-      clock.advance(2 * MINUTE);
-      await eventually('the other too', codes, ([, highest]) => highest === 200, 15_000);
-    } finally {
-      await full.close();
-    }
   });
 });
 

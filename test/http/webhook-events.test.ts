@@ -257,34 +257,6 @@ describe('a full queue', () => {
     await eventually('it completes', async () => (await queued()).length === CEILING + 2);
     expect((await receipt()).statusCode).toBe(200);
   });
-
-  it('of one partner keeps no reveal of another pending, though it be of the same address', async () => {
-    const ip = '5.8.0.9';
-    provider.says(ip, 'fails');
-    const mine = await endpoint(['session.created', 'reveal.completed']);
-    const visitAndReveal = async (by: Key, of: string): Promise<number> => {
-      await collect(api, of, { ip });
-      const [last] = (await feed(api, by, 'limit=100')).sessions;
-      const asked = await api.inject(by, {
-        method: 'POST',
-        url: `/v1/sessions/${last?.session_id}/reveal`,
-        headers: { 'idempotency-key': randomUUID() },
-      });
-      return asked.statusCode;
-    };
-    expect(await visitAndReveal(key, tracker)).toBe(202);
-    for (let n = 1; n < CEILING; n += 1) expect((await visit()).answer.statusCode).toBe(204);
-    expect((await visit()).answer.statusCode).toBe(503);
-    const other = await api.key();
-    await endpoint(['reveal.completed'], null, other);
-    expect(await visitAndReveal(other, await makeTracker(api, other))).toBe(202);
-
-    provider.says(ip, aCompany('Acme'));
-    clock.advance(30_000);
-    await eventually('the other partner is told', async () => (await queued(other)).length === 1);
-    expect(await queued()).toHaveLength(CEILING);
-    await webhook('DELETE', `/${mine}`);
-  });
 });
 
 describe('a test', () => {
