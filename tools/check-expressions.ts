@@ -3,7 +3,7 @@
  * Checks every literal outside tests and rejects `new RegExp`, whose source is not in the code. Part of `npm run check`.
  */
 import { glob, readFile } from 'node:fs/promises';
-import { parse } from '@swc/core';
+import { parse } from 'oxc-parser';
 import { check } from 'recheck';
 
 interface Expression {
@@ -24,17 +24,22 @@ const shippedFiles = async (): Promise<string[]> => {
 
 /** Returns the expressions of a file, `null` for one that is built at run time. */
 const expressionsOf = async (file: string): Promise<(Expression | null)[]> => {
-  const module = await parse(await readFile(file, 'utf8'), { syntax: 'typescript', target: 'esnext' });
+  const { program, errors } = await parse(file, await readFile(file, 'utf8'));
+  if (errors[0] !== undefined) throw new Error(`${file}: ${errors[0].message}`);
   const found: (Expression | null)[] = [];
   const walk = (node: unknown): void => {
     if (node === null || typeof node !== 'object') return;
-    const { type, pattern, flags, callee } = node as Record<string, unknown>;
-    if (type === 'RegExpLiteral') found.push({ file, source: String(pattern), flags: String(flags) });
+    const { type, regex, callee } = node as {
+      readonly type?: string;
+      readonly regex?: { readonly pattern: string; readonly flags: string };
+      readonly callee?: { readonly name?: string };
+    };
+    if (regex !== undefined) found.push({ file, source: regex.pattern, flags: regex.flags });
     const made = type === 'NewExpression' || type === 'CallExpression';
-    if (made && (callee as { value?: unknown }).value === 'RegExp') found.push(null);
+    if (made && callee?.name === 'RegExp') found.push(null);
     for (const child of Object.values(node)) walk(child);
   };
-  walk(module.body);
+  walk(program.body);
   return found;
 };
 
