@@ -48,7 +48,7 @@ module.exports = {
     only(
       'processors-know-commands',
       'processors',
-      ['^domain/', '^commands/', PORT, TAIL, '^platform/'],
+      ['^domain/', '^commands/', '^queries/', PORT, TAIL, '^platform/'],
       'A processor follows events and acts through commands; it is not part of a read model or a route.',
     ),
     only(

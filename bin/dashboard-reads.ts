@@ -1,11 +1,11 @@
 import type { BillingDeps } from '../dashboard/pages/billing.ts';
 import type { OverviewDeps } from '../dashboard/pages/overview.ts';
 import type { SessionDeps } from '../dashboard/pages/sessions.ts';
+import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
 import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
 import { readRecent, toSessionBodies } from '../queries/sessions/sessions.ts';
 import { readDays } from '../read-api/usage/rows.ts';
-import { dashboardAudits } from './dashboard-audits.ts';
 import type { Runtime } from './runtime.ts';
 
 type CaughtUp = () => Promise<boolean>;
@@ -56,7 +56,7 @@ export const dashboardBilling = (
   runtime: Runtime,
   caughtUp: CaughtUp,
 ): BillingDeps & { close(): Promise<void> } => ({
-  ...dashboardAudits(runtime),
+  ...createRequestedAudits(runtime),
   months: async (partnerId) => {
     await caughtUp();
     return listMonths(runtime.db, partnerId);

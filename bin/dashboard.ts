@@ -17,6 +17,9 @@ import { dashboardRoutes } from '../dashboard/routes.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import type { Route } from '../http/route.ts';
 import { createVisitorAddress, networkOf } from '../http/visitor.ts';
+import { weaknessOf } from '../platform/password-strength.ts';
+import { hashPassword, isPassword } from '../platform/passwords.ts';
+import type { RateLimiter, Verdict } from '../platform/rate-limit.ts';
 import {
   createLoginNetworks,
   createLogins,
@@ -25,10 +28,7 @@ import {
   type Logins,
   passwordOf,
   replacePassword,
-} from '../platform/logins.ts';
-import { weaknessOf } from '../platform/password-strength.ts';
-import { hashPassword, isPassword } from '../platform/passwords.ts';
-import type { RateLimiter, Verdict } from '../platform/rate-limit.ts';
+} from '../processors/partners/logins.ts';
 import { listDomainsOfPartner } from '../queries/domains/domains.ts';
 import type { ApiContext } from './api-context.ts';
 import { visitContext } from './dashboard-context.ts';

@@ -1,6 +1,6 @@
-import { LOGIN_RATES, LOGIN_WINDOW } from '../platform/logins.ts';
 import { sweepRates, VISITOR_RATES } from '../platform/rate-limit.ts';
 import { sweepClaims } from '../processors/claims.ts';
+import { LOGIN_RATES, LOGIN_WINDOW } from '../processors/partners/logins.ts';
 import { billingWork } from './modules/billing.ts';
 import { domainWork } from './modules/domains.ts';
 import { lookupWork } from './modules/lookup.ts';

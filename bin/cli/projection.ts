@@ -1,16 +1,13 @@
 import type { Command } from 'commander';
 import { allProjections, projectionGroups } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
+import { listProjectionStates, readLeaders } from '../../queries/consumers.ts';
 import { sweepToEnd } from '../retention.ts';
 import { print } from './print.ts';
 import { Refused, withSession } from './session.ts';
 
 const NAMES = allProjections.map(({ name }) => name);
 const SAVED_MS = 1_000;
-
-const LEADERS = `
-  select l.name, p.role || ' ' || p.process_id as leader
-  from work.lease l join work.process p on p.process_id = l.process_id`;
 
 const groupOf = (projection: string): string =>
   Object.values(projectionGroups).find(({ projections }) =>
@@ -30,11 +27,8 @@ export const addProjectionCommands = (program: Command): void => {
         const head = await store.head();
         // Checkpoints are saved with a delay unless a caller waits for them.
         await progress.reached(NAMES, head, SAVED_MS);
-        const { rows } = await pool.query(
-          'select name, position, stopped_by from read.projection order by name',
-        );
-        const known = new Map(rows.map((row) => [row.name, row]));
-        const leaders = new Map((await pool.query(LEADERS)).rows.map((row) => [row.name, row.leader]));
+        const known = new Map((await listProjectionStates(pool)).map((row) => [row.name, row]));
+        const leaders = await readLeaders(pool);
         print(
           allProjections.map(({ name, tables }) => {
             const position: string | null = known.get(name)?.position ?? null;

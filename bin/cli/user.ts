@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { changeUser, createUser, userIdOf } from '../../commands/partners/manage-user.ts';
-import { forgetPassword, setPassword } from '../../platform/logins.ts';
 import { hashPassword, newPassword } from '../../platform/passwords.ts';
+import { forgetPassword, setPassword } from '../../processors/partners/logins.ts';
 import { listUsers } from '../../queries/partners/partners.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { auditBilling } from '../../bin/audit-billing.ts';
 import { CONSUMERS, forgetWhatExpired, sweepToEnd } from '../../bin/retention.ts';
 import { DAY, HOUR, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
+import { auditBilling } from '../../processors/billing/audit.ts';
 import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';

@@ -1,10 +1,10 @@
 /** A sweep that dies between two of its steps, and read models that are rebuilt before the next one. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { auditBilling } from '../../bin/audit-billing.ts';
 import { sweepToEnd } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
+import { auditBilling } from '../../processors/billing/audit.ts';
 import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';

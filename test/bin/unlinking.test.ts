@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { auditBilling } from '../../bin/audit-billing.ts';
 import { CONSUMERS, snapshotOldEnrichments, sweepToEnd } from '../../bin/retention.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { auditBilling } from '../../processors/billing/audit.ts';
 import { sweepClaims } from '../../processors/claims.ts';
 import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
 import { allProjections } from '../../projections/all.ts';

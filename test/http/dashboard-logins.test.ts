@@ -2,8 +2,8 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { changeUser } from '../../commands/partners/manage-user.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
-import { forgetPassword } from '../../platform/logins.ts';
 import { isPassword } from '../../platform/passwords.ts';
+import { forgetPassword } from '../../processors/partners/logins.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import {
   browse,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { auditBilling } from '../../bin/audit-billing.ts';
 import { counted } from '../../dashboard/components.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
+import { auditBilling } from '../../processors/billing/audit.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { type LoggedIn, loggedIn, makeUser, type TestUser } from '../support/dashboard.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,8 +1,8 @@
 /** A clock that was a year ahead destroyed the keys of days, and was put right: nothing but those days' data is lost. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { auditBilling } from '../../bin/audit-billing.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { auditBilling } from '../../processors/billing/audit.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { testDatabase } from '../support/database.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import { type AuditOptions, auditBilling } from '../../bin/audit-billing.ts';
 import { readLedger } from '../../commands/billing/read-for-audit.ts';
 import { recordExpiry } from '../../commands/record-expiry.ts';
 import { billingStream } from '../../domain/billing/events.ts';
@@ -8,6 +7,7 @@ import { revealExpiryEvents } from '../../domain/reveals/events.ts';
 import type { Position } from '../../event-store/port.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
 import { createSlonik } from '../../platform/slonik.ts';
+import { type AuditOptions, auditBilling } from '../../processors/billing/audit.ts';
 import { BILLING_PROCESSOR, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
 import { createProgress } from '../../projections/progress.ts';

@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { createUser } from '../../commands/partners/manage-user.ts';
-import { setPassword } from '../../platform/logins.ts';
 import { hashPassword } from '../../platform/passwords.ts';
+import { setPassword } from '../../processors/partners/logins.ts';
 import type { TestApi } from './api.ts';
 
 export const PASSWORD = 'three wise words';

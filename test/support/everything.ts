@@ -2,13 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { expect } from 'vitest';
-import { auditBilling } from '../../bin/audit-billing.ts';
 import { signalsIntake } from '../../bin/modules/signals.ts';
 import { CONSUMERS } from '../../bin/retention.ts';
 import { revokeKey } from '../../commands/partners/manage-partner.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import { startOpsServer } from '../../platform/ops-server.ts';
+import { auditBilling } from '../../processors/billing/audit.ts';
 import type { Key, TestApi } from './api.ts';
 import { loggedIn, makeUser, type TestUser } from './dashboard.ts';
 import { domainsOf, SERVICE_HOST, startTestDns } from './domains.ts';

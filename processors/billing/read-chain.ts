@@ -1,16 +1,31 @@
 import type pg from 'pg';
-import { readLedger } from '../commands/billing/read-for-audit.ts';
-import { type Anchor, anchorOf, anchorText } from '../domain/billing/anchor.ts';
-import { type Chain, checkChain } from '../domain/billing/audit-chain.ts';
-import { isoTime } from '../domain/kernel/time.ts';
-import type { Position } from '../event-store/port.ts';
-import { serviceKey } from '../platform/keyring.ts';
-import type { MasterKey } from '../platform/master-key.ts';
-import { type Signer, signerFrom } from '../platform/signing.ts';
-import { BILLING_PROCESSOR } from '../processors/billing/bill-completed-reveals.ts';
-import type { Runtime } from './runtime.ts';
+import { readLedger } from '../../commands/billing/read-for-audit.ts';
+import { type Anchor, anchorOf, anchorText } from '../../domain/billing/anchor.ts';
+import { type Chain, checkChain } from '../../domain/billing/audit-chain.ts';
+import { isoTime } from '../../domain/kernel/time.ts';
+import type { EventStore, Position } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { serviceKey } from '../../platform/keyring.ts';
+import type { MasterKey } from '../../platform/master-key.ts';
+import { type Signer, signerFrom } from '../../platform/signing.ts';
+import { BILLING_PROCESSOR } from './bill-completed-reveals.ts';
 
-export type ChainDeps = Pick<Runtime, 'store' | 'processed'>;
+/** Progress of projections or processors. */
+export interface Reached {
+  /** Waits until all named ones reach the position; false after the time limit. */
+  reached(names: readonly string[], position: Position, timeoutMs: number): Promise<boolean>;
+}
+
+export interface ChainDeps {
+  readonly store: EventStore;
+  readonly processed: Reached;
+}
+
+export interface SigningDeps {
+  readonly pool: pg.Pool;
+  readonly master: MasterKey;
+  readonly clock: Clock;
+}
 
 /** A partner's ledger at one moment. */
 export interface ReadChain {
@@ -50,7 +65,7 @@ export const anchorSigner = async (pool: pg.Pool, master: MasterKey): Promise<Si
 
 /** Makes an anchor of a partner's current ledger. @returns null if the chain has differences; an audit lists them */
 export const makeAnchor = async (
-  { pool, master, clock, ...parts }: ChainDeps & Pick<Runtime, 'pool' | 'master' | 'clock'>,
+  { pool, master, clock, ...parts }: ChainDeps & SigningDeps,
   partnerId: string,
   patienceMs: number,
 ): Promise<Anchor | null> => {

@@ -1,12 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
-import type { BillingDeps, Verdict } from '../dashboard/pages/billing.ts';
-import { MINUTE } from '../domain/kernel/time.ts';
-import type { EventStore } from '../event-store/port.ts';
-import { iso } from '../platform/clock.ts';
-import { createGate } from '../platform/gate.ts';
-import { endsWithin } from '../platform/pause.ts';
-import { auditBilling } from './audit-billing.ts';
-import type { Runtime } from './runtime.ts';
+import { MINUTE } from '../../domain/kernel/time.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { iso } from '../../platform/clock.ts';
+import { createGate } from '../../platform/gate.ts';
+import type { Logger } from '../../platform/log.ts';
+import { endsWithin } from '../../platform/pause.ts';
+import { type AuditDeps, auditBilling, type BillingAudit } from './audit.ts';
 
 /** An audit of a small ledger ends within this time; otherwise the page shows it as running. */
 const MOMENT_MS = 3_000;
@@ -19,16 +18,32 @@ const MAX_REVEALS = 100_000;
 /** An audit pauses this multiple of a batch's time between batches. */
 const PAUSE_TIMES = 3;
 
+/** The last audit of a partner. */
+export interface Verdict {
+  readonly began_at: string;
+  /** null: it is still running, or a restart ended it. */
+  readonly ended_at: string | null;
+  /** null: it failed. */
+  readonly report: BillingAudit['report'] | null;
+}
+
+export interface RequestedAudits {
+  verdict(partnerId: string): Promise<Verdict | null>;
+  /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
+  audit(partnerId: string): Promise<'begun' | 'recent' | 'too-large'>;
+  close(): Promise<void>;
+}
+
 /**
  * Runs the audits that dashboard users request. Each reads the whole log in a process that also serves requests, so they run
  * one at a time, with pauses, and at limited intervals.
  */
-export const dashboardAudits = (
-  runtime: Runtime,
+export const createRequestedAudits = (
+  deps: AuditDeps & { readonly log: Logger },
   maxReveals = MAX_REVEALS,
-): Pick<BillingDeps, 'verdict' | 'audit'> & { close(): Promise<void> } => {
-  const { pool, clock, log } = runtime;
-  const paced = { ...runtime, store: { ...runtime.store, follow: inPaces(runtime.store) } };
+): RequestedAudits => {
+  const { pool, clock, log } = deps;
+  const paced = { ...deps, store: { ...deps.store, follow: inPaces(deps.store) } };
   const oneAtATime = createGate({ room: 1 });
   const running = new Map<string, Promise<void>>();
 

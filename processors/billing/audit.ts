@@ -1,6 +1,6 @@
 import type { DatabasePool } from 'slonik';
-import { readExpiredSince, readReceipts } from '../commands/billing/read-for-audit.ts';
-import { type Anchor, checkAnchors, checkDigest } from '../domain/billing/anchor.ts';
+import { readExpiredSince, readReceipts } from '../../commands/billing/read-for-audit.ts';
+import { type Anchor, checkAnchors, checkDigest } from '../../domain/billing/anchor.ts';
 import {
   type Chain,
   type Difference,
@@ -8,8 +8,8 @@ import {
   type MonthOfLedger,
   monthOf,
   monthsOf,
-} from '../domain/billing/audit-chain.ts';
-import { checkMissing } from '../domain/billing/audit-missing.ts';
+} from '../../domain/billing/audit-chain.ts';
+import { checkMissing } from '../../domain/billing/audit-missing.ts';
 import {
   ALL,
   checkReadModel,
@@ -18,20 +18,17 @@ import {
   type UnitRow,
   type UnitSum,
   userLabel,
-} from '../domain/billing/audit-read-model.ts';
-import { checkReceipts } from '../domain/billing/audit-receipts.ts';
-import { revealUnits } from '../projections/billing/reveal-units.ts';
-import { reveals } from '../projections/reveals/reveals.ts';
+} from '../../domain/billing/audit-read-model.ts';
+import { checkReceipts } from '../../domain/billing/audit-receipts.ts';
 import {
   countUnits,
   monthEnd,
   monthStart,
   readRevealHours,
   readUnitRows,
-} from '../queries/billing/reveal-units.ts';
-import { readExpiringReveals, readReceiptRows } from '../queries/reveals/reveals.ts';
-import { anchorSigner, type ChainDeps, readChain } from './audit-chain.ts';
-import type { Runtime } from './runtime.ts';
+} from '../../queries/billing/reveal-units.ts';
+import { readExpiringReveals, readReceiptRows } from '../../queries/reveals/reveals.ts';
+import { anchorSigner, type ChainDeps, type Reached, readChain, type SigningDeps } from './read-chain.ts';
 
 export interface BillingAudit {
   /** Output of `--json` (contract, Reveals 6). */
@@ -45,7 +42,10 @@ export interface BillingAudit {
   readonly notes: readonly string[];
 }
 
-export type AuditDeps = ChainDeps & Pick<Runtime, 'db' | 'progress' | 'clock' | 'pool' | 'master'>;
+export interface AuditDeps extends ChainDeps, SigningDeps {
+  readonly db: DatabasePool;
+  readonly progress: Reached;
+}
 
 export interface AuditOptions {
   readonly partnerId: string;
@@ -69,7 +69,7 @@ export const auditBilling = async (
 ): Promise<BillingAudit> => {
   const { store, db, progress, clock } = deps;
   const { chain, head, billed, notes } = await readChain(deps, partnerId, patienceMs);
-  for (const [{ name }, kinds] of READ_MODELS) {
+  for (const [name, kinds] of READ_MODELS) {
     if (await progress.reached([name], billed, patienceMs)) continue;
     notes.push(`projection ${name} is behind: what it has not come to shows as ${kinds}`);
   }
@@ -125,8 +125,8 @@ const pendingNote = (pending: readonly string[]): string => {
 };
 
 const READ_MODELS = [
-  [revealUnits, 'read_model_mismatch'],
-  [reveals, 'missing_completion or missing_receipt'],
+  ['reveal-units', 'read_model_mismatch'],
+  ['reveals', 'missing_completion or missing_receipt'],
 ] as const;
 
 const differencesFrom = async (

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { dashboardAudits } from '../../bin/dashboard-audits.ts';
 import type { Runtime } from '../../bin/runtime.ts';
+import { createRequestedAudits } from '../../processors/billing/requested-audits.ts';
 import { manualClock, startApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
 
@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 const auditsOf = (runtime: Runtime) => {
-  const audits = dashboardAudits(runtime);
+  const audits = createRequestedAudits(runtime);
   closing.push(audits.close);
   return audits;
 };
@@ -88,7 +88,7 @@ it("a partner's next audit starts after ten minutes, or ten times the last audit
 
 it('a ledger that would not fit into memory is not audited', async () => {
   const { partner_id } = await api.key();
-  const audits = dashboardAudits(api.runtime, 2);
+  const audits = createRequestedAudits(api.runtime, 2);
   closing.push(audits.close);
   const add = (count: number) =>
     api.sql.query(

@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createLogins, forgetPassword, replacePassword, setPassword } from '../../platform/logins.ts';
+import {
+  createLogins,
+  forgetPassword,
+  replacePassword,
+  setPassword,
+} from '../../processors/partners/logins.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 

@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import { aheadAfter, isAhead } from '../domain/kernel/ahead.ts';
-import { reportAhead } from './ahead.ts';
-import type { Clock } from './clock.ts';
-import { durably, inDurable } from './durably.ts';
+import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
+import { reportAhead } from '../../platform/ahead.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { durably, inDurable } from '../../platform/durably.ts';
 
 /** The user of a dashboard session. */
 export interface LoggedIn {
