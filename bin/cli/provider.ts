@@ -6,7 +6,6 @@ import { createRateLimiter } from '../../platform/rate-limit.ts';
 import { readPreset } from '../../processors/lookup/presets.ts';
 import { type TriedChain, tryChain } from '../../processors/lookup/try-chain.ts';
 import { type ProviderDay, readProviderDay } from '../../queries/lookup/provider-days.ts';
-import { openChain } from '../modules/providers.ts';
 import { print, table } from './print.ts';
 import { Refused, withRuntime } from './session.ts';
 
@@ -24,6 +23,8 @@ export const addProviderCommands = (program: Command): void => {
       const tried = await withRuntime(async (runtime) => {
         const { pool, clock } = runtime;
         const limiter = createRateLimiter({ pool, clock, alone: () => false });
+        // Imported here, because every command would otherwise load the vendors' HTTP client.
+        const { openChain } = await import('../modules/providers.ts');
         const chain = await openChain(runtime, limiter, null);
         const signal = AbortSignal.timeout(chain.longestMs);
         const asked = tryChain(chain.providers, ip, { signal, at: clock.now() });
