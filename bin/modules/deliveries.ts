@@ -81,7 +81,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
         return false;
       }
     },
-    onFailedHandshake: debts.charge,
+    onHandshake: debts.charge,
   });
   const projected = async (position: Position | null): Promise<boolean> =>
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');

@@ -54,7 +54,7 @@ export const createSender = ({
   resolver = new DnsResolver(DNS),
   limits = LIMITS,
   isOwnDomain = async () => false,
-  onFailedHandshake = () => undefined,
+  onHandshake = () => undefined,
 }: {
   policy: DestinationPolicy;
   clock: Clock;
@@ -63,8 +63,8 @@ export const createSender = ({
   limits?: SenderLimits;
   /** Returns whether a host name is an active custom domain of the partner, which would loop back to this service. */
   isOwnDomain?: (hostname: string, partnerId: string) => Promise<boolean>;
-  /** Called with the event loop time of a failed TLS handshake, milliseconds. */
-  onFailedHandshake?: (partnerId: string, ms: number) => void;
+  /** Called with the event loop time of TLS handshakes, milliseconds. */
+  onHandshake?: (partnerId: string, ms: number, outcome: 'succeeded' | 'failed') => void;
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });
 
@@ -74,7 +74,13 @@ export const createSender = ({
     if (await isOwnDomain(url.hostname, partner_id)) throw new AttemptFailure('own_origin');
     const addresses = await vet(url, policy, resolver, limits.dnsMs);
     const pool = connections.pool(url.origin, addresses);
-    return exchange(pool, { url, headers, body }, deadline - performance.now());
+    try {
+      return await exchange(pool, { url, headers, body }, deadline - performance.now());
+    } finally {
+      // Several partners may share the receiver: the attempt that ends next pays for its connections.
+      const ms = connections.takeHandshakeMs(pool);
+      if (ms > 0) onHandshake(partner_id, ms, 'succeeded');
+    }
   };
 
   return {
@@ -83,7 +89,7 @@ export const createSender = ({
         (answer) => outcomeOf(answer, clock.now()),
         (error: unknown) => {
           if (error instanceof AttemptFailure && error.handshakeMs > 0) {
-            onFailedHandshake(request.partner_id, error.handshakeMs);
+            onHandshake(request.partner_id, error.handshakeMs, 'failed');
           }
           return { http_status: null, error: kindOf(error), retry_after_ms: null };
         },

@@ -47,7 +47,7 @@ const senderTo = (
     limits = LIMITS,
     resolver = RESOLVER,
     extraCa = authority.cert as string | null,
-    onFailedHandshake = (_partnerId: string, _ms: number): void => undefined,
+    onHandshake = (_partnerId: string, _ms: number, _outcome: string): void => undefined,
   } = {},
 ): Sender => {
   const policy = { allowHttp: true, allowPorts: [port], allowNetworks: ['127.0.0.0/8'], ownOrigins: [] };
@@ -57,7 +57,7 @@ const senderTo = (
     resolver,
     limits,
     extraCa,
-    onFailedHandshake,
+    onHandshake,
   });
   undoing.push(sender.close);
   return sender;
@@ -353,16 +353,33 @@ it('is cut off when TLS sends several times the bytes of its content', async () 
   expect(await answering(7_000)).toEqual(outcome(null, 'connect'));
 });
 
-it('is reported with its cost and partner when it fails', async () => {
-  const charged: [string, number][] = [];
-  const onFailedHandshake = (partnerId: string, ms: number) => void charged.push([partnerId, ms]);
+it('is reported with its cost and partner, once for each connection', async () => {
+  const charged: [string, number, string][] = [];
+  const onHandshake = (...charge: [string, number, string]) => void charged.push(charge);
   const target = await receiver();
-  expect(await post(senderTo(target, { onFailedHandshake }), target)).toEqual(outcome(204, null));
-  expect(charged).toEqual([]);
-  const withoutTestAuthority = senderTo(target, { extraCa: null, onFailedHandshake });
-  expect(await post(withoutTestAuthority, target, 'its partner')).toEqual(outcome(null, 'tls'));
-  expect(charged).toEqual([['its partner', expect.any(Number)]]);
-  expect(charged[0]?.[1]).toBeGreaterThan(0);
+  const sender = senderTo(target, { onHandshake });
+  for (const _ of [1, 2, 3, 4, 5, 6])
+    expect(await post(sender, target, 'its partner')).toEqual(outcome(204, null));
+  const opened = charged.splice(0);
+  expect(opened).toHaveLength(await target.connections());
+  for (const one of opened) expect(one).toEqual(['its partner', expect.any(Number), 'succeeded']);
+  const withoutTestAuthority = senderTo(target, { extraCa: null, onHandshake });
+  expect(await post(withoutTestAuthority, target, 'another')).toEqual(outcome(null, 'tls'));
+  expect(charged).toEqual([['another', expect.any(Number), 'failed']]);
+  for (const [, ms] of [...opened, ...charged]) expect(ms).toBeGreaterThan(0);
+});
+
+it('agrees on no group of 2 ms and more, which the receiver would choose', async () => {
+  for (const [ecdhCurve, result] of [
+    ['P-521', outcome(null, 'tls')],
+    ['ffdhe3072', outcome(null, 'tls')],
+    ['P-384', outcome(204, null)],
+    ['X25519MLKEM768', outcome(204, null)],
+  ] as const) {
+    const target = await startReceiver({ tls: { ...certificate, ecdhCurve } });
+    undoing.push(target.close);
+    expect(await post(senderTo(target), target), ecdhCurve).toEqual(result);
+  }
 });
 
 /** Changes the certificate message as it is sent. */

@@ -36,7 +36,7 @@ export interface Receiver extends Listening {
 }
 
 interface Options {
-  readonly tls?: Certificate & Pick<TlsOptions, 'ciphers' | 'dhparam' | 'maxVersion'>;
+  readonly tls?: Certificate & Pick<TlsOptions, 'ciphers' | 'dhparam' | 'ecdhCurve' | 'maxVersion'>;
   readonly host?: string;
   readonly port?: number;
 }
