@@ -33,7 +33,7 @@ export const createProviderMetrics = (registry: Registry): ProviderMetrics => {
   });
   const seconds = new Histogram({
     name: 'doorplate_provider_seconds',
-    help: 'Time from a question to a provider to its answer or failure.',
+    help: 'Time from a question to a provider to its answer or failure, with the wait for its rate.',
     labelNames: ['provider'],
     buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
