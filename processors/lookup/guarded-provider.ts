@@ -42,31 +42,30 @@ export const guardProvider = <P extends Provider>(
   const waitForRate = async (signal: AbortSignal): Promise<void> => {
     if (requestsPerSecond === null) return;
     const until = performance.now() + maxWaitMs;
-    for (;;) {
-      const verdict = await admit(name, requestsPerSecond);
+    while (!signal.aborted) {
+      const verdict = await counted(admit(name, requestsPerSecond), 'rate');
       if (verdict === null) return;
-      const late = performance.now() + verdict.retryMs > until;
-      if (late || signal.aborted) throw new NotAsked('not asked: its rate is used up');
+      if (performance.now() + verdict.retryMs > until) break;
       await createWakeup().wait(verdict.retryMs, signal);
     }
+    throw new NotAsked('not asked: its rate is used up');
   };
 
   const takeOne = async (ofDay: number): Promise<void> => {
-    const isTaken = await takeFromBudget(name, ofDay).catch(() => null);
-    if (isTaken === null) throw new NotAsked('not asked: its budget of today could not be counted');
+    const isTaken = await counted(takeFromBudget(name, ofDay), 'budget');
     if (!isTaken) throw new NotAsked('not asked: its budget of today is used up');
   };
 
-  const noteBreaker = (wasOpen: boolean, failure?: unknown): void => {
+  let isKnownOpen = false;
+  const reportBreaker = (failure?: unknown): void => {
     const isOpen = breaker.isOpen();
-    if (isOpen === wasOpen) return;
+    if (isOpen === isKnownOpen) return;
+    isKnownOpen = isOpen;
     onBreaker(name, isOpen);
+    const provider = name;
     if (isOpen)
-      log.warn(
-        { provider: name, failure: String(failure) },
-        'provider keeps failing; its circuit breaker opens',
-      );
-    else log.info({ provider: name }, 'provider answers again; its circuit breaker closes');
+      log.warn({ provider, failure: String(failure) }, 'provider keeps failing; its circuit breaker opens');
+    else log.info({ provider }, 'provider answers again; its circuit breaker closes');
   };
 
   return {
@@ -75,17 +74,25 @@ export const guardProvider = <P extends Provider>(
       if (!breaker.admits()) throw new NotAsked('not asked: its circuit breaker is open');
       await waitForRate(signal);
       if (requestsPerDay !== null) await takeOne(requestsPerDay);
-      const wasOpen = breaker.isOpen();
       try {
         const record = await provider.lookup(ip, signal, onRaw);
         breaker.succeeded();
-        noteBreaker(wasOpen);
+        reportBreaker();
         return record;
       } catch (error) {
         breaker.failed();
-        noteBreaker(wasOpen, error);
+        reportBreaker(error);
         throw error;
       }
     },
   };
+};
+
+/** Without the store no call can be counted, so none is made. */
+const counted = async <T>(counting: T | Promise<T>, limit: string): Promise<T> => {
+  try {
+    return await counting;
+  } catch {
+    throw new NotAsked(`not asked: its ${limit} could not be counted`);
+  }
 };

@@ -1,3 +1,4 @@
+import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/answers.ts';
 import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
 
@@ -30,7 +31,7 @@ export interface ChainNotes {
 
 /**
  * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is recorded as
- * an answer, which never means that there is no company. `answered`: providers that are known to know nothing.
+ * an answer, which never means that there is no company. No provider is asked about an address that is not public. `answered`: providers that are known to know nothing.
  */
 export const askChain = async (
   chain: readonly Provider[],
@@ -38,6 +39,8 @@ export const askChain = async (
   signal: AbortSignal,
   { answered = [], notes }: { readonly answered?: readonly string[]; readonly notes?: ChainNotes } = {},
 ): Promise<ProviderAnswer[]> => {
+  // An address may have been public in the release that accepted it.
+  if (parsePublicAddress(ip) === null) return chain.map(({ name }) => ({ provider: name, record: UNKNOWN }));
   const answers: ProviderAnswer[] = [];
   for (const { name: provider, lookup } of chain) {
     if (answered.includes(provider)) {

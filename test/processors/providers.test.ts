@@ -147,6 +147,15 @@ describe('a chain of providers', () => {
   it('ends with the first company found', async () => {
     expect(await names([says('a', 'isp'), says('b', 'company'), says('c', 'company')])).toEqual(['a', 'b']);
   });
+  it.each(['10.0.0.1', 'fd00::1', '192.0.2.7', '127.0.0.1'])(
+    'asks no provider about %s, which is not public',
+    async (ip) => {
+      const asked: string[] = [];
+      const spy: Provider = { name: 'spy', lookup: async (one) => (asked.push(one), null) };
+      expect(await askChain([spy], ip, never)).toMatchObject([{ record: { match_type: 'unclassified' } }]);
+      expect(asked).toEqual([]);
+    },
+  );
   it('continues after a failure and after an unknown address', async () => {
     expect(await askChain([fails, knowsNothing, says('c', 'company')], '8.8.8.8', never)).toMatchObject([
       { provider: 'fails', failure: 'timed out' },
