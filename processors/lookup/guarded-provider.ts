@@ -3,7 +3,7 @@ import type { ProviderLimits } from '../../platform/provider-settings.ts';
 import type { Verdict } from '../../platform/rate-limit.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
 import { createBreaker } from './breaker.ts';
-import { NotAsked, type Provider } from './provider.ts';
+import { NotAsked, type Provider, Unavailable } from './provider.ts';
 
 export interface Guard {
   /** Admits a call at the provider's rate, over all processes. */
@@ -21,10 +21,12 @@ export interface GuardedOptions extends ProviderLimits {
   readonly maxWaitMs: number;
 }
 
-const FAILURES_TO_OPEN = 5;
+/** As many as a webhook endpoint's breaker takes. */
+const FAILURES_TO_OPEN = 10;
 
 /**
- * Limits the calls of a provider: by rate, by a budget a UTC day, and by a circuit breaker for each process. A call that
+ * Limits the calls of a provider: by rate, by a budget a UTC day, and by a circuit breaker for each process, which a failure of
+ * one address alone does not open. A call that
  * is held back throws `NotAsked`, which never counts as an answer.
  */
 export const guardProvider = <P extends Provider>(
@@ -80,7 +82,8 @@ export const guardProvider = <P extends Provider>(
         reportBreaker();
         return record;
       } catch (error) {
-        breaker.failed();
+        if (error instanceof Unavailable) breaker.failed();
+        else breaker.succeeded();
         reportBreaker(error);
         throw error;
       }

@@ -1,5 +1,6 @@
 import pRetry, { AbortError } from 'p-retry';
 import { Agent } from 'undici';
+import { Unavailable } from './provider.ts';
 
 export interface JsonApiOptions {
   /** URL with `{ip}` for the address. It may hold a token. */
@@ -41,15 +42,18 @@ export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonAp
         signal,
       })
       .catch((error: Error & { code?: string }) => {
-        throw new Error(signal.aborted ? 'timed out' : `no answer: ${error.code ?? error.name}`);
+        throw new Unavailable(signal.aborted ? 'timed out' : `no answer: ${error.code ?? error.name}`);
       });
     if (statusCode !== 200) {
       await body.dump();
       if (statusCode === unknownStatus) return undefined;
-      throw new AbortError(`answered ${statusCode}`);
+      const message = `answered ${statusCode}`;
+      throw new AbortError(isOfAddress(statusCode) ? new Error(message) : new Unavailable(message));
     }
     return body.json().catch((error: Error) => {
-      throw new AbortError(signal.aborted ? 'timed out' : `unreadable answer: ${error.name}`);
+      throw new AbortError(
+        new Unavailable(signal.aborted ? 'timed out' : `unreadable answer: ${error.name}`),
+      );
     });
   };
 
@@ -66,12 +70,18 @@ export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonAp
   };
 };
 
+/** Whether a status is about the address that was asked for, not about the caller, its quota or the server. */
+const isOfAddress = (status: number): boolean => status >= 400 && status < 500 && !OF_EVERY_CALL.has(status);
+
+/** No or a wrong token, no credit, no permission, too many calls. */
+const OF_EVERY_CALL: ReadonlySet<number> = new Set([401, 402, 403, 407, 408, 429]);
+
 /** Needed because undici ignores its own signal while a request waits for a connection. */
 const withDeadline = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
   new Promise((resolve, reject) => {
-    const late = (): void => reject(new Error('timed out'));
+    const late = (): void => reject(new Unavailable('timed out'));
     signal.addEventListener('abort', late, { once: true });
     work
-      .then(resolve, (error: Error) => reject(signal.aborted ? new Error('timed out') : error))
+      .then(resolve, (error: Error) => reject(signal.aborted ? new Unavailable('timed out') : error))
       .finally(() => signal.removeEventListener('abort', late));
   });

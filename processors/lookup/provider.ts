@@ -13,6 +13,9 @@ export interface Provider {
   lookup(ip: string, signal: AbortSignal, onRaw?: (raw: unknown) => void): Promise<ProviderRecord | null>;
 }
 
+/** The provider is down or refuses every call; other failures are of one address alone. */
+export class Unavailable extends Error {}
+
 /** The provider was held back, so that nothing is known of what it would have answered. */
 export class NotAsked extends Error {}
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRateLimiter } from '../../platform/rate-limit.ts';
 import { createBreaker } from '../../processors/lookup/breaker.ts';
 import { type Guard, guardProvider } from '../../processors/lookup/guarded-provider.ts';
-import { NotAsked } from '../../processors/lookup/provider.ts';
+import { NotAsked, type Provider, Unavailable } from '../../processors/lookup/provider.ts';
 import { createProviderCounts, takeFromBudget } from '../../processors/lookup/provider-counts.ts';
 import { scriptedProvider } from '../support/providers.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -49,15 +49,29 @@ describe('a circuit breaker', () => {
 
 describe('a provider behind limits', () => {
   it('is not asked while its circuit breaker is open', async () => {
-    const vendor = scriptedProvider('vendor');
+    let asked = 0;
     const seen: boolean[] = [];
-    vendor.saysOtherwise('fails');
-    const guarded = guardProvider(vendor, NONE, guard({ onBreaker: (_name, isOpen) => seen.push(isOpen) }));
-    const calls = Array.from({ length: 8 }, () => guarded.lookup('8.8.8.8', never));
+    const down: Provider = {
+      name: 'vendor',
+      lookup: async () => {
+        asked += 1;
+        throw new Unavailable('answered 503');
+      },
+    };
+    const guarded = guardProvider(down, NONE, guard({ onBreaker: (_name, isOpen) => seen.push(isOpen) }));
+    const calls = Array.from({ length: 12 }, () => guarded.lookup('8.8.8.8', never));
     for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
     await expect(guarded.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
-    // Reported once, though eight calls failed at the same time.
-    expect([vendor.asked('8.8.8.8'), ...seen]).toEqual([8, true]);
+    // Reported once, though twelve calls failed at the same time.
+    expect([asked, ...seen]).toEqual([12, true]);
+  });
+  it('is asked about other addresses although it rejects some', async () => {
+    const vendor = scriptedProvider('vendor');
+    vendor.says('2600::1', 'fails');
+    const guarded = guardProvider(vendor, NONE, guard());
+    for (let n = 1; n <= 20; n += 1)
+      await expect(guarded.lookup('2600::1', never)).rejects.toThrow('scripted');
+    expect(await guarded.lookup('8.8.8.8', never)).toBeNull();
   });
   it('waits for its rate, and is not asked when that takes longer than its time limit', async () => {
     const vendor = scriptedProvider('vendor');

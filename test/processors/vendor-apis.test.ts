@@ -6,6 +6,7 @@ import { PROVIDERS_FOLDER, presetNames } from '../../platform/provider-settings.
 import { type ApiProviderOptions, createApiProvider } from '../../processors/lookup/api-provider.ts';
 import { buildChain } from '../../processors/lookup/chain.ts';
 import { parsePreset, readPreset } from '../../processors/lookup/presets.ts';
+import { Unavailable } from '../../processors/lookup/provider.ts';
 import {
   type Answer,
   type AnsweringServer,
@@ -178,6 +179,23 @@ describe("a vendor's API", () => {
     expect(failure).toBeInstanceOf(Error);
     expect((failure as Error).message).toMatch(message);
     expect(String((failure as Error).stack)).not.toContain('cret');
+    await provider.close();
+  });
+
+  test.each([
+    [503, true],
+    [401, true],
+    [402, true],
+    [429, true],
+    [302, true],
+    [400, false],
+    [404, false],
+    [422, false],
+  ])('that answers %i is unavailable for every address: %s', async (status, isUnavailable) => {
+    server.answers(json(status, {}));
+    const provider = open('iplocate');
+    const failure = await provider.lookup('8.8.8.8', never).catch((error: Error) => error);
+    expect(failure instanceof Unavailable).toBe(isUnavailable);
     await provider.close();
   });
 
