@@ -151,7 +151,13 @@ describe('a chain of providers', () => {
     'asks no provider about %s, which is not public',
     async (ip) => {
       const asked: string[] = [];
-      const spy: Provider = { name: 'spy', lookup: async (one) => (asked.push(one), null) };
+      const spy: Provider = {
+        name: 'spy',
+        lookup: async (one) => {
+          asked.push(one);
+          return null;
+        },
+      };
       expect(await askChain([spy], ip, never)).toMatchObject([{ record: { match_type: 'unclassified' } }]);
       expect(asked).toEqual([]);
     },
