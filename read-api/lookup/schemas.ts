@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import 'zod-openapi';
+import { matchTypeSchema } from '../../domain/lookup/result.ts';
 import { count, requestId, timestamp } from '../../http/schemas/common.ts';
 import { company, network } from '../../http/schemas/company.ts';
 import { companySignals } from '../../http/schemas/company-signals.ts';
 
 /** Spec, Lookup `match_type`. */
 const matchType = z
-  .enum(['company', 'isp', 'unclassified'])
+  .enum(matchTypeSchema.options)
   .meta({ id: 'MatchType', description: 'unclassified is no proof that the address is not a business.' });
 
 /** Spec, "Saved result freshness". */

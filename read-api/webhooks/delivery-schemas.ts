@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import 'zod-openapi';
+import { deliveredTypeSchema, deliveryErrorSchema } from '../../domain/webhooks/events.ts';
 import { count, requestId, timestamp } from '../../http/schemas/common.ts';
 import { webhookEvent } from './event-schemas.ts';
 
@@ -10,7 +11,7 @@ export type DeliveryState = z.output<typeof deliveryState>;
 const fields = {
   id: z.uuid(),
   event_id: z.string().meta({ example: 'evt_session_019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11' }),
-  type: z.enum(['session.created', 'reveal.completed', 'webhook.test']),
+  type: z.enum(deliveredTypeSchema.options),
   state: deliveryState.meta({
     description:
       'pending: also while it is retried, paused or under way. cancelled: its endpoint was deleted. expired: its payload is gone.',
@@ -25,7 +26,7 @@ const fields = {
     .nullable()
     .meta({ description: 'Of the last attempt; null: the receiver did not answer.' }),
   error: z
-    .enum(['timeout', 'dns', 'connect', 'tls', 'blocked_address', 'redirect', 'http_status', 'own_origin'])
+    .enum(deliveryErrorSchema.options)
     .nullable()
     .meta({ description: 'Why the last attempt did not succeed.' }),
 };

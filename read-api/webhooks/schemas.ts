@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import 'zod-openapi';
+import { subscribableSchema } from '../../domain/webhooks/events.ts';
 import { count, requestId, timestamp } from '../../http/schemas/common.ts';
 
 const name = z
   .string()
   .meta({ description: '1 to 100 characters after trimming.', example: 'Production receiver' });
-const events = z.array(z.enum(['session.created', 'reveal.completed'])).meta({
+const events = z.array(z.enum(subscribableSchema.options)).meta({
   description: 'What is delivered; at least one, none twice.',
   example: ['session.created', 'reveal.completed'],
 });
