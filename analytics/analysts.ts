@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { GrantRefused, runAll } from './allowed-statements.ts';
+import { limitMore } from './limits.ts';
 import { scramVerifier } from './scram.ts';
-
-/** PostgreSQL or a rule of the product refuses the grant. The message is for the operator. */
-export class GrantRefused extends Error {}
 
 /** Connection data of an analyst. */
 export interface Granted {
@@ -38,13 +37,6 @@ const SETTINGS: Readonly<Record<string, string>> = {
   idle_in_transaction_session_timeout: '60s',
   lock_timeout: '5s',
   work_mem: '32MB',
-};
-/** Only a superuser can set these, and the analyst cannot change them. */
-const SUPERUSER_SETTINGS: Readonly<Record<string, string>> = {
-  temp_file_limit: '2GB',
-  // RAISE LOG, and the text of a statement that fails, could fill the disk through the server's log: 8 GB a minute.
-  log_min_messages: 'fatal',
-  log_min_error_statement: 'panic',
 };
 
 const id = pg.escapeIdentifier;
@@ -134,145 +126,6 @@ const findUser = async (db: pg.Client, user: string, role: string) => {
     [user, role, MADE_HERE],
   );
   return rows[0] ?? null;
-};
-
-interface Powers {
-  readonly temp: boolean;
-  readonly more: boolean;
-  readonly connects: boolean;
-  /** Other databases that the user may connect to; null if none. */
-  readonly elsewhere: string | null;
-  readonly harms: boolean;
-}
-
-/**
- * Functions of PostgreSQL with which any user can harm others: they write large objects or messages into the write-ahead
- * log, take advisory locks, which fill the server's lock table (45,000 of them stopped every append and login), use up
- * transaction ids (490,000 a second; after 2^31 during one open transaction the server refuses all writes), or create a file
- * per call.
- */
-const HARMFUL = [
-  'lo_creat',
-  'lo_create',
-  'lo_from_bytea',
-  'lo_open',
-  'lo_put',
-  'lo_truncate',
-  'lo_truncate64',
-  'lo_unlink',
-  'lowrite',
-  'pg_advisory_lock',
-  'pg_advisory_lock_shared',
-  'pg_advisory_xact_lock',
-  'pg_advisory_xact_lock_shared',
-  'pg_current_xact_id',
-  'pg_export_snapshot',
-  'pg_logical_emit_message',
-  'pg_try_advisory_lock',
-  'pg_try_advisory_lock_shared',
-  'pg_try_advisory_xact_lock',
-  'pg_try_advisory_xact_lock_shared',
-  'txid_current',
-];
-
-/** Revokes them in this database, which belongs to the service and needs none of them. */
-const revokeHarmful = async (db: pg.Client): Promise<void> => {
-  const { rows } = await db.query<{ function: string }>(
-    `select oid::regprocedure::text as function from pg_proc
-     where pronamespace = 'pg_catalog'::regnamespace and proname = any ($1)
-       and has_function_privilege('public', oid, 'execute') order by oid`,
-    [HARMFUL],
-  );
-  for (const { function: name } of rows) {
-    if (!(await runIfAllowed(db, `revoke execute on function pg_catalog.${name} from public`))) return;
-  }
-};
-
-/** Revokes connecting to the server's default databases if the service's user owns them. */
-const revokeConnecting = async (db: pg.Client): Promise<void> => {
-  const { rows } = await db.query<{ datname: string }>(
-    `select datname from pg_database d join pg_roles r on r.oid = d.datdba
-     where datname in ('postgres', 'template1') and datname <> current_database() and r.rolname = current_user
-       and has_database_privilege('public', d.oid, 'connect') order by datname`,
-  );
-  for (const { datname } of rows) {
-    await runIfAllowed(db, `revoke connect on database ${id(datname)} from public`);
-  }
-};
-
-/** Sets limits that need more privileges. @returns a note for each that could not be set */
-const limitMore = async (db: pg.Client, user: string): Promise<string[]> => {
-  const notes: string[] = [];
-  const database = id(db.database ?? '');
-  const limits = Object.entries(SUPERUSER_SETTINGS).map(
-    ([name, value]) => `alter role ${id(user)} in database ${database} set ${name} = ${text(value)}`,
-  );
-  if (!(await allAllowed(db, limits))) {
-    notes.push(
-      `temporary files of ${user} and what it writes to the server's log are not limited: a superuser may run ${limits.join('; ')}`,
-    );
-  }
-  // temp_file_limit does not cover temporary tables. The service uses none.
-  await runIfAllowed(db, `revoke temporary on database ${database} from public`);
-  // A user who may update this view may also lock it, which blocks pg_dump.
-  await runIfAllowed(db, 'revoke update on pg_catalog.pg_settings from public');
-  await revokeHarmful(db);
-  await revokeConnecting(db);
-  const { rows } = await db.query<Powers>(
-    `select has_database_privilege($1, current_database(), 'temp') as temp,
-            (select string_agg(datname, ', ' order by datname) from pg_database
-             where datname <> current_database() and datallowconn and has_database_privilege($1, oid, 'connect'))
-              as elsewhere,
-            exists (select from pg_proc where pronamespace = 'pg_catalog'::regnamespace and proname = any ($2)
-                      and has_function_privilege($1, oid, 'execute')) as harms,
-            has_database_privilege($1, current_database(), 'connect') as connects,
-            has_schema_privilege($1, 'read', 'usage') or has_schema_privilege($1, 'work', 'usage')
-              or has_schema_privilege($1, 'eventlog', 'usage') or pg_has_role($1, 'pg_read_all_data', 'member') as more`,
-    [user, HARMFUL],
-  );
-  const [found] = rows;
-  if (found?.elsewhere)
-    notes.push(`${user} may connect to ${found.elsewhere}: their owners can revoke connect from public`);
-  if (found?.harms)
-    notes.push(
-      `${user} may make large objects, logical messages and any number of advisory locks, and use up transaction numbers: a superuser can revoke that from public`,
-    );
-  if (found?.temp)
-    notes.push(`${user} may make temporary tables: the database's owner can revoke it from public`);
-  if (found?.more) notes.push(`${user} may read more than analytics: another role or grant gives it that`);
-  if (!found?.connects) notes.push(`${user} may not connect: the database's owner can grant it`);
-  return notes;
-};
-
-const runAll = async (db: pg.Client, statements: readonly string[]): Promise<void> => {
-  for (const statement of statements) {
-    await db.query(statement).catch((error: unknown) => {
-      if ((error as { code?: string }).code !== '42501') throw error;
-      const why = `PostgreSQL does not let ${db.user} do this: ${(error as Error).message}`;
-      const instead = statements
-        .map((each) => `  ${each.replace(/ password '.*'/, " password '…'")};`)
-        .join('\n');
-      throw new GrantRefused(`${why}. A superuser can, in the database ${db.database}:\n${instead}`);
-    });
-  }
-};
-
-const allAllowed = async (db: pg.Client, statements: readonly string[]): Promise<boolean> => {
-  for (const statement of statements) if (!(await runIfAllowed(db, statement))) return false;
-  return true;
-};
-
-const runIfAllowed = async (db: pg.Client, statement: string): Promise<boolean> => {
-  await db.query('savepoint more');
-  try {
-    await db.query(statement);
-    return true;
-  } catch (error) {
-    // XX000: a concurrent grant has changed the same row.
-    if (!['42501', 'XX000'].includes((error as { code?: string }).code ?? '')) throw error;
-    await db.query('rollback to more');
-    return false;
-  }
 };
 
 const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>): Promise<T> => {

@@ -1,5 +1,6 @@
 import { createKey, newApiKey, revokeKey, updateKey } from '../commands/partners/manage-partner.ts';
-import type { DashboardKey, KeyDeps, KeyLimitValues } from '../dashboard/pages/keys.ts';
+import type { KeyLimitValues } from '../dashboard/pages/key-form.ts';
+import type { DashboardKey, KeyDeps } from '../dashboard/pages/keys.ts';
 import { keyLimitsSchema } from '../domain/partners/events.ts';
 import type { PartnerRefusal } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';

@@ -1,25 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { parse, v5 as uuidOf } from 'uuid';
-import { readEvent } from '../../domain/kernel/events.ts';
-import { utcDay } from '../../domain/kernel/time.ts';
-import {
-  type CustomParameters,
-  type SessionEvent,
-  type SessionSecrets,
-  sessionEvents,
-} from '../../domain/sessions/events.ts';
-import {
-  hasVisitsAhead,
-  REMEMBERED,
-  type Tab,
-  tab,
-  tabStream,
-  type Visit,
-} from '../../domain/sessions/tab.ts';
+import { type SessionEvent, sessionEvents } from '../../domain/sessions/events.ts';
+import { hasVisitsAhead, type Tab, tab, tabStream, type Visit } from '../../domain/sessions/tab.ts';
 import {
   type EventStore,
   OutcomeUnknown,
-  type Revision,
   StoreBusy,
   StreamExpired,
   WrongExpectedRevision,
@@ -28,32 +13,11 @@ import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import { createKeyedMutex } from '../keyed-mutex.ts';
 import { createLinger, LINGER } from '../linger.ts';
-import { newId } from '../new-id.ts';
 import type { QueueEntry } from '../queue-entry.ts';
 import { reportingAhead } from '../reporting-ahead.ts';
 
-/** Daily keys that seal personal data of sessions. */
-export interface VisitorKeys {
-  of(day: string): Promise<VisitorKey | null>;
-}
-
-interface VisitorKey {
-  digest(text: string): string;
-  seal(plain: Buffer, about: string): Buffer;
-}
-
-export interface CapturedVisit {
-  readonly tracker_id: string;
-  readonly partner_id: string;
-  /** Token of the browser tab, lower case. */
-  readonly token: string;
-  readonly visit_id: string;
-  /** Canonical address, public or not. */
-  readonly ip: string;
-  readonly visitor_country: string | null;
-  readonly custom: CustomParameters;
-}
-
+import { type KnownTab, readTab } from './read-tab.ts';
+import { type CapturedVisit, commandOf, type VisitorKeys } from './visit-command.ts';
 /** `retry`: a repeated visit, nothing was written. `full`: a new session is refused, because a delivery queue is full. */
 export type Captured = 'session' | 'visit' | 'retry' | 'full';
 
@@ -71,13 +35,6 @@ export type CaptureVisit = (
   context: CommandContext,
   admitted?: () => void,
 ) => Promise<Captured>;
-
-interface KnownTab {
-  readonly generation: number;
-  readonly state: Tab;
-  /** null: the stream does not exist, as far as is known. */
-  readonly revision: Revision | null;
-}
 
 /** Namespace of tab ids, which derive from tracker and token. */
 const TABS = parse('b7c1b8f2-6d0e-5b5c-8f5d-2f1f6a1f0c3e');
@@ -176,68 +133,4 @@ const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
   const decision = reportedTab.decide(command, state);
   if (!decision.ok) throw new TypeError('the tab refused a visit, which it never does');
   return decision.value;
-};
-
-/** Makes the command for each state that is tried; the id and seal of a new session are made only once. */
-const commandOf = async (keys: VisitorKeys, visit: CapturedVisit, at: number) => {
-  const { ip, custom, token: _, ...rest } = visit;
-  const today = utcDay(at);
-  const key = await keys.of(today);
-  if (key === null) throw new TypeError(`the key of ${today} has been destroyed`);
-  const found = new Map([[today, key.digest(ip)]]);
-  let begun: ReturnType<Visit['begin']> | null = null;
-  const begin = () => {
-    const session_id = newId();
-    const secrets: SessionSecrets = { ip, custom: { ...custom } };
-    const sealed = key.seal(Buffer.from(JSON.stringify(secrets)), session_id).toString('base64');
-    return { session_id, sealed };
-  };
-  return async ({ sessions }: Tab): Promise<Visit> => {
-    for (const { first_seen_at } of sessions) {
-      const day = first_seen_at.slice(0, 10);
-      if (found.has(day)) continue;
-      const earlier = await keys.of(day);
-      if (earlier !== null) found.set(day, earlier.digest(ip));
-    }
-    return {
-      ...rest,
-      type: 'Visit',
-      at,
-      visitorOn: (day) => found.get(day) ?? null,
-      begin: () => {
-        begun ??= begin();
-        return begun;
-      },
-    };
-  };
-};
-
-/**
- * Reads the end of a tab's stream. Its newest events may be hidden, because they expire with their sessions; the revision is
- * then that of the last hidden one. An event that caused a conflict but cannot be read is not replicated yet and may hold
- * the session of the visit; so the result stays behind it, and the next append conflicts again.
- * @param actual the revision that the conflict reported
- */
-const readTab = async (
-  store: EventStore,
-  tabId: string,
-  generation: number,
-  actual: Revision | null,
-): Promise<KnownTab> => {
-  const stream = tabStream(tabId, generation);
-  const readBack = (limit: number, includeExpired: boolean) =>
-    Array.fromAsync(store.readStream(stream, { direction: 'backwards', limit, includeExpired }));
-  let back = await readBack(REMEMBERED, false);
-  let revision = back[0]?.revision ?? -1;
-  if (revision < (actual ?? -1)) {
-    const [last] = await readBack(1, true);
-    // Repeated, so that an event appended between the two reads is not missed.
-    back = await readBack(REMEMBERED, false);
-    revision = Math.max(back[0]?.revision ?? -1, last?.revision ?? -1);
-  }
-  const state = back.reduceRight((folded, stored) => {
-    const event = readEvent(sessionEvents, stored);
-    return event === null ? folded : tab.evolve(folded, event);
-  }, tab.initial);
-  return { generation, state, revision: revision < 0 ? null : revision };
 };

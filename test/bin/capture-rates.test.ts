@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createCaptureRates } from '../../bin/modules/capture-rates.ts';
-import { createLocalLimiter } from '../../platform/rate-limit.ts';
+import { createLocalLimiter } from '../../platform/local-limiter.ts';
 
 const RATES = { CAPTURES_PER_SECOND: 20, CAPTURES_PER_SECOND_PER_TRACKER: 10 };
 

@@ -1,10 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import {
-  type CapturedVisit,
-  type CaptureVisit,
-  createVisitCapture,
-} from '../../commands/sessions/capture-visit.ts';
+import { type CaptureVisit, createVisitCapture } from '../../commands/sessions/capture-visit.ts';
+import type { CapturedVisit } from '../../commands/sessions/visit-command.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import {
   type EventStore,

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createFairRate } from '../../platform/fair-rate.ts';
 import { createKeptOut } from '../../platform/kept-out.ts';
-import { createLocalLimiter } from '../../platform/rate-limit.ts';
+import { createLocalLimiter } from '../../platform/local-limiter.ts';
 
 const MINUTE = 60_000;
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createLocalLimiter, createRateLimiter, sweepRates } from '../../platform/rate-limit.ts';
+import { createLocalLimiter } from '../../platform/local-limiter.ts';
+import { createRateLimiter, sweepRates } from '../../platform/rate-limit.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
