@@ -6,6 +6,9 @@ import type { ErrorCode } from './error-catalog.ts';
 /** A read or a command took longer than a caller should wait. The work may have been done. */
 export class BackendTimeout extends Error {}
 
+/** The partner's own queries keep it waiting. Not logged: a key could write a line with each of its requests. */
+export class ShareUsedUp extends BackendTimeout {}
+
 /** Tracking could not confirm its append. The same request may be sent again. */
 export class TrackingUnavailable extends Error {}
 

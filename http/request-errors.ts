@@ -1,7 +1,7 @@
 /** The error handler: a request that fails gets the answer of its error code. */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, refusal } from './error-catalog.ts';
-import { BackendTimeout, failureCode } from './failures.ts';
+import { BackendTimeout, failureCode, ShareUsedUp } from './failures.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route } from './route.ts';
 
@@ -18,7 +18,7 @@ export const createFailed =
   ({ id }, failure, route) => {
     const code = publicErrorCode(failureCode(failure), route);
     // Load shedding is expected, and a log line for each shed request would add to the load.
-    if (code !== 'api_busy') {
+    if (code !== 'api_busy' && !(failure instanceof ShareUsedUp)) {
       const error = failure instanceof Error ? failure : new Error(String(failure));
       const reason = code === 'service_unavailable' ? { stack: error.stack } : { reason: error.message };
       // Neither query nor headers, which hold addresses and keys.

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { DatabasePool } from 'slonik';
-import { BackendTimeout } from '../http/failures.ts';
+import { ShareUsedUp } from '../http/failures.ts';
 import { answerWaitMs, servedPartner } from '../http/on-behalf-of.ts';
 import { createGate, type Gate } from '../platform/gate.ts';
 
@@ -22,14 +22,14 @@ const SHARE: FairShare = { atOnce: 2, waiting: 1_000, waitMs: 4_000 };
 /**
  * Limits how many queries each partner has under way, so that one with a long history does not keep all connections
  * busy, and paces a partner whose answers are long. Work that is for no partner is not limited. A query that waits for too long, or behind too many, is a
- * BackendTimeout.
+ * ShareUsedUp.
  */
 export const fairPool = (
   db: DatabasePool,
   { atOnce: room, waiting, waitMs: patienceMs }: FairShare = SHARE,
 ): DatabasePool => {
   const gates = new Map<string, Gate>();
-  const refusal = (why: string): Error => new BackendTimeout(`queries of the partner: ${why}`);
+  const refusal = (why: string): Error => new ShareUsedUp(`queries of the partner: ${why}`);
 
   const limited =
     <Args extends unknown[], Result>(query: (...args: Args) => Promise<Result>) =>
