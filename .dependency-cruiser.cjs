@@ -66,7 +66,7 @@ module.exports = {
     never(
       'read-api-knows-no-event-store',
       { path: '^read-api/' },
-      { path: '^event-store/' },
+      { path: '^(event-store|processors|projections)/' },
       'A GET reads the read models.',
     ),
     never(

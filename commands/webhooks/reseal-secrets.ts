@@ -1,4 +1,5 @@
-import { type Endpoint, endpointsStream } from '../../domain/webhooks/endpoints.ts';
+import type { Endpoint } from '../../domain/webhooks/endpoint-state.ts';
+import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import type { SealedSecret } from '../../domain/webhooks/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { type CommandContext, handle } from '../handle.ts';

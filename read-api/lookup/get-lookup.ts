@@ -1,13 +1,10 @@
-import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { type PublicAddress, parsePublicAddress } from '../../domain/kernel/address.ts';
-import { HOUR } from '../../domain/kernel/time.ts';
 import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { BackendTimeout } from '../../http/failures.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
 import type { CluesOf } from '../../http/schemas/company-signals.ts';
-import type { LookupUses } from '../../processors/lookup/lookup-uses.ts';
 import { type LookupView, readLookup } from '../../queries/lookup/lookups.ts';
 import { POLL_SECONDS } from '../polling.ts';
 import {
@@ -19,6 +16,8 @@ import {
   type Refresh,
 } from './answer.ts';
 import { type CountLookup, countingAnswers } from './counting.ts';
+import type { FreshLookups } from './fresh-lookups.ts';
+import type { InFlight } from './in-flight.ts';
 import { getLookupOperation } from './operations.ts';
 
 export interface GetLookupDeps {
@@ -35,82 +34,10 @@ export interface GetLookupDeps {
   readonly hasCaughtUp: (withinMs: number) => Promise<boolean>;
 }
 
-/**
- * Fresh results that need no more work: what no command can change until `fresh_until`, with nothing of a
- * partner's own in it (architecture, rule 12). By the caller's spelling, so that a hit parses nothing.
- */
-export interface FreshLookups {
-  answer(request: ApiRequest, ip: string): Answer | null;
-  /** To be called with each saved result that is shown. */
-  keep(ip: string, saved: SavedResult, at: number): void;
-}
-
-const CACHED = 10_000;
-/** The times of a saved result are cut to days one day; an answer kept for longer would still show them in full. */
-const CACHED_MS = HOUR;
 /** A poll waits so long for the end of work that it finds unfinished, milliseconds. */
 const UNFINISHED_MS = 4_000;
 /** And where a saved result serves anyway. */
 const SAVED_MS = 1_000;
-
-export const createFreshLookups = ({
-  note,
-  configured,
-}: Pick<LookupUses, 'note'> & Pick<GetLookupDeps, 'configured'>): FreshLookups => {
-  let providers = configured();
-  const entries = new LRUCache<
-    string,
-    { address: string; fragment: string; until: number; matchType: SavedResult['match_type'] }
-  >({ max: CACHED });
-  /** Another provider makes results incomplete that were complete. */
-  const forgetIfChanged = (): void => {
-    const now = configured();
-    if (now === providers) return;
-    providers = now;
-    entries.clear();
-  };
-  return {
-    answer: (request, ip) => {
-      forgetIfChanged();
-      const entry = entries.get(ip);
-      if (!entry || entry.until <= request.receivedAt) return null;
-      note(entry.address);
-      return lookupAnswer(request, ip, entry.fragment, entry.matchType, NOT_NEEDED);
-    },
-    keep: (ip, saved, at) => {
-      note(saved.ip);
-      if (isIncomplete(saved, configured()) || isStale(saved, at)) return;
-      entries.set(ip, {
-        address: saved.ip,
-        fragment: lookupFragment(saved, NOT_NEEDED, at),
-        until: Math.min(Date.parse(saved.fresh_until), at + CACHED_MS),
-        matchType: saved.match_type,
-      });
-    },
-  };
-};
-
-/** The distinct addresses being looked up in this process. */
-export interface InFlight {
-  /** null where the ceiling is reached; else what to call when the lookup has ended. */
-  enter(ip: string): (() => void) | null;
-}
-
-export const createInFlight = (ceiling: number): InFlight => {
-  const counts = new Map<string, number>();
-  return {
-    enter: (ip) => {
-      const before = counts.get(ip) ?? 0;
-      if (before === 0 && counts.size >= ceiling) return null;
-      counts.set(ip, before + 1);
-      return () => {
-        const left = (counts.get(ip) ?? 1) - 1;
-        if (left === 0) counts.delete(ip);
-        else counts.set(ip, left);
-      };
-    },
-  };
-};
 
 /** GET /v1/lookup: reads a saved result or polls a submission. Never starts work. */
 export const getLookupRoute = (deps: GetLookupDeps): Route => ({

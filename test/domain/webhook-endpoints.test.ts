@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import {
-  type Endpoint,
-  type EndpointCommand,
-  type Endpoints,
-  endpoints,
-  snapshotEndpoints,
-} from '../../domain/webhooks/endpoints.ts';
+import { type Endpoint, type Endpoints, snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
+import { type EndpointCommand, endpoints } from '../../domain/webhooks/endpoints.ts';
 import type { WebhookEvent } from '../../domain/webhooks/events.ts';
 import { given } from './deciding.ts';
 import { ANNA, AT } from './lookup-events.ts';

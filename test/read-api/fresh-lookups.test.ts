@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../domain/kernel/time.ts';
 import type { ApiRequest } from '../../http/route.ts';
-import { createFreshLookups } from '../../read-api/lookup/get-lookup.ts';
+import { createFreshLookups } from '../../read-api/lookup/fresh-lookups.ts';
 import { AT, IP, result } from '../domain/lookup-events.ts';
 
 const request = (receivedAt: number) => ({ id: 'a-request', receivedAt }) as ApiRequest;
