@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { checkChain } from '../../domain/billing/audit-chain.ts';
 import type { BillingEvent } from '../../domain/billing/events.ts';
 import { digestOf, ledger } from '../../domain/billing/ledger.ts';
-import { ANNA, BERT } from '../domain/lookup-events.ts';
+import { ANNA, BERT } from '../lookup/lookup-events.ts';
 import { verify } from '../support/verifier.ts';
 
 const page = await readFile(fileURLToPath(new URL('../../docs/auditing.md', import.meta.url)), 'utf8');

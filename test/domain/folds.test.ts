@@ -14,8 +14,8 @@ import { type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts
 import { snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
 import { type EndpointCommand, endpoints } from '../../domain/webhooks/endpoints.ts';
 import { MAX_APPEND_BYTES } from '../../event-store/port.ts';
+import { ANNA, AT, reservation } from '../lookup/lookup-events.ts';
 import { createCopyCounter } from '../support/copied-slots.ts';
-import { ANNA, AT, reservation } from './lookup-events.ts';
 
 const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
 const limits: KeyLimits = {

@@ -4,8 +4,8 @@ import { composed, isName } from '../../domain/kernel/text.ts';
 import { trackers } from '../../domain/trackers/trackers.ts';
 import { endpoints } from '../../domain/webhooks/endpoints.ts';
 import { hashPassword, isPassword } from '../../platform/passwords.ts';
+import { ANNA, AT } from '../lookup/lookup-events.ts';
 import { given } from './deciding.ts';
-import { ANNA, AT } from './lookup-events.ts';
 
 const ID = '00000001-0000-4000-8000-000000000000';
 

@@ -16,7 +16,7 @@ import {
   requested,
   reservation,
   settled,
-} from '../domain/lookup-events.ts';
+} from '../lookup/lookup-events.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;

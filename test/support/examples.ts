@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { companySchema, networkSchema } from '../../domain/lookup/result.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { ANNA, AT, BERT, made, requested, reservation, result, settled } from '../domain/lookup-events.ts';
+import { ANNA, AT, BERT, made, requested, reservation, result, settled } from '../lookup/lookup-events.ts';
 import { aDelivery, attempted, created, queued, removed } from './deliveries.ts';
 import { completedReveal, revealAppend, revealStream } from './reveals.ts';
 

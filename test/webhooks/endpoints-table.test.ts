@@ -5,7 +5,7 @@ import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
 import type { WebhookEvent } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
-import { AT } from '../domain/lookup-events.ts';
+import { AT } from '../lookup/lookup-events.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 
 let database: TestDatabase;

@@ -8,7 +8,7 @@ import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import { createSlonik } from '../../platform/slonik.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
 import { countUnits, readRevealHours, readUnitRows } from '../../queries/billing/reveal-units.ts';
-import { ANNA, BERT } from '../domain/lookup-events.ts';
+import { ANNA, BERT } from '../lookup/lookup-events.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 

@@ -4,7 +4,7 @@ import { enrichment } from '../../domain/lookup/enrichment.ts';
 import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
 import { savedResultSchema } from '../../domain/lookup/result.ts';
 import { retryDelayMs } from '../../domain/lookup/schedule.ts';
-import { given } from './deciding.ts';
+import { given } from '../domain/deciding.ts';
 import {
   ANNA,
   AT,

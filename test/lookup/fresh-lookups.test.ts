@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../domain/kernel/time.ts';
 import type { ApiRequest } from '../../http/route.ts';
 import { createFreshLookups } from '../../read-api/lookup/fresh-lookups.ts';
-import { AT, IP, result } from '../domain/lookup-events.ts';
+import { AT, IP, result } from './lookup-events.ts';
 
 const request = (receivedAt: number) => ({ id: 'a-request', receivedAt }) as ApiRequest;
 

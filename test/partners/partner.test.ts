@@ -6,8 +6,8 @@ import {
   type PartnerEvent,
 } from '../../domain/partners/events.ts';
 import { type PartnerRefusal, partner, snapshotPartner } from '../../domain/partners/partner.ts';
-import { given } from './deciding.ts';
-import { ANNA, AT } from './lookup-events.ts';
+import { given } from '../domain/deciding.ts';
+import { ANNA, AT } from '../lookup/lookup-events.ts';
 
 const at = new Date(AT).toISOString();
 const limits: KeyLimits = {

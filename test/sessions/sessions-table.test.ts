@@ -5,7 +5,7 @@ import { isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { expiredStream } from '../../domain/sessions/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
-import { AT } from '../domain/lookup-events.ts';
+import { AT } from '../lookup/lookup-events.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;

@@ -8,7 +8,7 @@ import { deliveryEvents, webhookEvents } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { deliveries, forgetDeliveriesBefore } from '../../projections/webhooks/deliveries.ts';
-import { AT } from '../domain/lookup-events.ts';
+import { AT } from '../lookup/lookup-events.ts';
 import {
   aDelivery,
   anEndpoint,

@@ -11,10 +11,10 @@ import type { Provider } from '../../processors/lookup/provider.ts';
 import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
-import { result } from '../domain/lookup-events.ts';
 import { startProcessor } from '../support/leading.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
+import { result } from './lookup-events.ts';
 
 let stack: TestStack;
 let streams: LookupStreams;

@@ -2,8 +2,8 @@ import { describe, expect, it, test, vi } from 'vitest';
 import type { TrackerEvent } from '../../domain/trackers/events.ts';
 import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
 import { type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts';
-import { given } from './deciding.ts';
-import { ANNA, AT } from './lookup-events.ts';
+import { given } from '../domain/deciding.ts';
+import { ANNA, AT } from '../lookup/lookup-events.ts';
 
 const at = new Date(AT).toISOString();
 const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;

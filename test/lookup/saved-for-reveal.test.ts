@@ -3,8 +3,8 @@ import { handleEnrichment } from '../../commands/lookup/generations.ts';
 import { savedForReveal } from '../../commands/lookup/saved-for-reveal.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import type { EnrichmentCommand } from '../../domain/lookup/enrichment.ts';
-import { ANNA, AT, BERT, IP, reservation, result } from '../domain/lookup-events.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
+import { ANNA, AT, BERT, IP, reservation, result } from './lookup-events.ts';
 
 let stack: TestStack;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import { describe, it } from 'vitest';
 import type { UserEvent } from '../../domain/partners/events.ts';
 import { user } from '../../domain/partners/user.ts';
-import { given } from './deciding.ts';
-import { ANNA, AT } from './lookup-events.ts';
+import { given } from '../domain/deciding.ts';
+import { ANNA, AT } from '../lookup/lookup-events.ts';
 
 const at = new Date(AT).toISOString();
 const user_id = '5f0c3f0e-3f0e-4f0e-8f0e-3f0e3f0e3f0e';

@@ -11,7 +11,7 @@ import {
 } from '../../processors/reveals/complete-reveals.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
-import { result } from '../domain/lookup-events.ts';
+import { result } from '../lookup/lookup-events.ts';
 import { anEndpoint, created } from '../support/deliveries.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

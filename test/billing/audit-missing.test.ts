@@ -3,7 +3,7 @@ import type { Entry } from '../../domain/billing/audit-chain.ts';
 import { checkMissing, type ReceiptRow } from '../../domain/billing/audit-missing.ts';
 import type { Receipt } from '../../domain/billing/audit-receipts.ts';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
-import { ANNA } from './lookup-events.ts';
+import { ANNA } from '../lookup/lookup-events.ts';
 
 const NOW = Date.parse('2026-06-01T12:00:00.000Z');
 const REVEAL = '11111111-1111-4111-8111-111111111111';

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import type { BillingEvent } from '../../domain/billing/events.ts';
 import { billingEvents } from '../../domain/billing/events.ts';
 import { type Billable, type BillCommand, ledger, ledgerAfter } from '../../domain/billing/ledger.ts';
-import { given } from './deciding.ts';
-import { ANNA } from './lookup-events.ts';
+import { given } from '../domain/deciding.ts';
+import { ANNA } from '../lookup/lookup-events.ts';
 
 const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
 const bill = (nth: number, position: bigint, over: Partial<Billable> = {}): BillCommand => ({

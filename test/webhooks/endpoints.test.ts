@@ -3,8 +3,8 @@ import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { type Endpoint, type Endpoints, snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
 import { type EndpointCommand, endpoints } from '../../domain/webhooks/endpoints.ts';
 import type { WebhookEvent } from '../../domain/webhooks/events.ts';
-import { given } from './deciding.ts';
-import { ANNA, AT } from './lookup-events.ts';
+import { given } from '../domain/deciding.ts';
+import { ANNA, AT } from '../lookup/lookup-events.ts';
 
 const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
 const TRACKER = id(99);

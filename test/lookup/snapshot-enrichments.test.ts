@@ -8,9 +8,9 @@ import {
   snapshotEnrichments,
 } from '../../processors/lookup/snapshot-enrichments.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
-import { AT, completed, requested } from '../domain/lookup-events.ts';
 import { dyingStore, Killed } from '../support/other-stores.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
+import { AT, completed, requested } from './lookup-events.ts';
 
 /** The time at which all results of the day of `AT` are due. */
 const DUE = Date.parse('2026-03-02T01:00:00.000Z');

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { DAY, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import type { SessionEvent } from '../../domain/sessions/events.ts';
 import { REMEMBERED, type Tab, tab, tabStream, type Visit } from '../../domain/sessions/tab.ts';
-import { given } from './deciding.ts';
-import { ANNA, AT } from './lookup-events.ts';
+import { given } from '../domain/deciding.ts';
+import { ANNA, AT } from '../lookup/lookup-events.ts';
 
 const TRACKER = '33333333-3333-4333-8333-333333333333';
 const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;

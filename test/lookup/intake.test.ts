@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { type IntakeCommand, intake, snapshotIntake } from '../../domain/lookup/intake.ts';
-import { given } from './deciding.ts';
+import { given } from '../domain/deciding.ts';
 import { ANNA, AT, made, reservation, settled } from './lookup-events.ts';
 
 const reserve = (nth: number, ip: string, over: Partial<Extract<IntakeCommand, { type: 'Reserve' }>> = {}) =>

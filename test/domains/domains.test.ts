@@ -4,8 +4,8 @@ import type { DomainEvent, DomainSlotEvent } from '../../domain/domains/events.t
 import { isDomainName } from '../../domain/domains/hostname.ts';
 import { heldSlots, mayStand, slots } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
-import { given } from './deciding.ts';
-import { ANNA, AT, BERT } from './lookup-events.ts';
+import { given } from '../domain/deciding.ts';
+import { ANNA, AT, BERT } from '../lookup/lookup-events.ts';
 
 const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
 const time = (after = 0) => new Date(AT + after).toISOString();

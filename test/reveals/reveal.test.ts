@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RevealEvent, RevealResult } from '../../domain/reveals/events.ts';
 import { EMPTY_RESULT, isNonempty, type RevealCommand, reveal } from '../../domain/reveals/reveal.ts';
-import { given } from './deciding.ts';
+import { given } from '../domain/deciding.ts';
 
 const AT = Date.parse('2026-03-14T12:00:00.000Z');
 const ids = {
