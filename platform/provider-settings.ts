@@ -1,7 +1,7 @@
-import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
+import { type Env, type Given, readGiven, type Variables, variablesOf } from './provider-variables.ts';
 
 /** Limits of a provider behind HTTP, over all processes. null: none. */
 export interface ProviderLimits {
@@ -11,7 +11,7 @@ export interface ProviderLimits {
 
 /** The names of the provider's variables, for errors. */
 interface NamedVariables {
-  readonly variables: Readonly<Record<Setting, string>>;
+  readonly variables: Variables;
 }
 
 /** What a provider of `ENRICHMENT_PROVIDERS` is, and its settings. */
@@ -56,43 +56,7 @@ export const presetNames = (): string[] =>
     .map((file) => basename(file, '.json'))
     .sort();
 
-const SETTINGS = [
-  'FILE',
-  'MAP',
-  'URL',
-  'TOKEN',
-  'TIMEOUT_MS',
-  'REQUESTS_PER_SECOND',
-  'REQUESTS_PER_DAY',
-] as const;
-type Setting = (typeof SETTINGS)[number];
-
-const whole = z
-  .string()
-  .regex(/^[1-9]\d{0,8}$/, 'is not a whole number above 0')
-  .transform(Number);
-const schema = z.object({
-  FILE: z.string().optional(),
-  MAP: z.string().optional(),
-  URL: z
-    .string()
-    .refine(
-      (url) => URL.canParse(url.replaceAll('{ip}', '1')) && url.includes('{ip}'),
-      'is not a URL with {ip} in it',
-    )
-    .optional(),
-  TOKEN: z.string().optional(),
-  TIMEOUT_MS: whole.default(5_000),
-  REQUESTS_PER_SECOND: whole.nullable().default(null),
-  REQUESTS_PER_DAY: whole.nullable().default(null),
-});
-type Given = z.output<typeof schema>;
-
 export const isProviderName = (name: string): boolean => /^[a-z][a-z0-9-]{0,39}$/.test(name);
-
-/** `ipapi-is` → `IPAPI_IS`. */
-const prefixOf = (name: string): string =>
-  name === 'http' ? 'ENRICHMENT_HTTP' : name.toUpperCase().replaceAll('-', '_');
 
 /**
  * Reads the settings of the named providers from variables that begin with the provider's name.
@@ -121,8 +85,6 @@ export const readProviderSettings = (
   return { settings, problems };
 };
 
-type Env = Readonly<Record<string, string | undefined>>;
-
 const readOne = (
   name: string,
   env: Env,
@@ -140,33 +102,6 @@ const readOne = (
   return given.FILE === undefined
     ? apiSettings(name, given, variables)
     : fileSettings(name, given, variables);
-};
-
-type Variables = NamedVariables['variables'];
-
-const variablesOf = (name: string): Variables =>
-  Object.fromEntries(SETTINGS.map((setting) => [setting, `${prefixOf(name)}_${setting}`])) as Record<
-    Setting,
-    string
-  >;
-
-/** Reads and checks a provider's variables one by one. */
-const readGiven = (name: string, env: Env): Given | { readonly problems: string[] } => {
-  const variables = variablesOf(name);
-  const parsed = schema.safeParse(
-    Object.fromEntries(SETTINGS.map((setting) => [setting, env[variables[setting]]])),
-  );
-  if (!parsed.success) {
-    return {
-      problems: parsed.error.issues.map((one) => `${variables[one.path[0] as Setting]} ${one.message}`),
-    };
-  }
-  const problems = (['FILE', 'MAP'] as const).flatMap((setting) => {
-    const file = parsed.data[setting];
-    if (file === undefined || canRead(file)) return [];
-    return [`${variables[setting]} names a file that cannot be read: ${resolve(file)}`];
-  });
-  return problems.length > 0 ? { problems } : parsed.data;
 };
 
 const httpSettings = (name: string, given: Given, variables: Variables) => {
@@ -221,12 +156,3 @@ const limitsOf = (given: Given): ProviderLimits => ({
   requestsPerSecond: given.REQUESTS_PER_SECOND,
   requestsPerDay: given.REQUESTS_PER_DAY,
 });
-
-const canRead = (file: string): boolean => {
-  try {
-    accessSync(file, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
-};
