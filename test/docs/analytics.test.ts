@@ -63,6 +63,11 @@ const ANSWERS: Readonly<Record<number, object[]>> = {
       mean_ms: '100',
     },
   ],
+  11: [
+    { provider: 'vendor', calls: '40', failed: '4', companies: '20', taken: '20', mean_ms: '25' },
+    { provider: 'directory', calls: '100', failed: '0', companies: '0', taken: '0', mean_ms: '1' },
+    { provider: 'held-back', calls: '0', failed: '0', companies: '0', taken: '0', mean_ms: null },
+  ],
 };
 
 let stack: TestStack;
@@ -70,6 +75,12 @@ let analyst: Analyst;
 beforeAll(async () => {
   stack = await startTestStack();
   await makeExamples(stack.store);
+  await stack.pool.query(
+    `insert into work.provider_day (provider, day, company, isp, unknown, failed, not_asked, taken, duration_ms)
+     values ('directory', '2026-03-01', 0, 40, 60, 0, 0, 0, 100), ('vendor', '2026-03-01', 10, 0, 8, 2, 0, 10, 500),
+            ('vendor', '2026-03-02', 10, 0, 8, 2, 0, 10, 500), ('vendor', '2026-02-28', 9, 9, 9, 9, 9, 9, 9),
+            ('held-back', '2026-03-01', 0, 0, 0, 0, 5, 0, 0)`,
+  );
   const projecting = stack.project(allProjections);
   await stack.caughtUp(allProjections);
   await projecting.stop();
@@ -81,8 +92,8 @@ afterAll(async () => {
 });
 
 describe('the questions of docs/analytics.md', () => {
-  it('number ten', () => {
-    expect(questions.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  it('number eleven', () => {
+    expect(questions.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
   });
 
   it.each(questions)('number $number returns its answer to an analyst', async ({ number, sql }) => {
