@@ -6,6 +6,7 @@ import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliv
 import { type Deliverer, openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
 import { anEndpoint, created, enabled, removed, retried, type TestEndpoint } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
+import { failing } from '../support/failing-pool.ts';
 import { faultyStore } from '../support/faulty-store.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -359,6 +360,7 @@ describe('a worker that loses its claim or stops', () => {
         await release.promise;
         return TIMED_OUT;
       }),
+      { pool: failing(stack.pool, 'renew_deliveries', Number.POSITIVE_INFINITY) },
     );
     const [d] = await deliverer.queue(endpoint, 1);
     if (!d) throw new Error('nothing was queued');
