@@ -360,7 +360,8 @@ describe('a worker that loses its claim or stops', () => {
         await release.promise;
         return TIMED_OUT;
       }),
-      { pool: failing(stack.pool, 'renew_deliveries', Number.POSITIVE_INFINITY) },
+      // It neither keeps its claim nor, with its only slot in use, claims the delivery again.
+      { pool: failing(stack.pool, 'renew_deliveries', Number.POSITIVE_INFINITY), concurrency: 1 },
     );
     const [d] = await deliverer.queue(endpoint, 1);
     if (!d) throw new Error('nothing was queued');
