@@ -2,8 +2,12 @@
  * Serves given bytes from a bare Fastify route in a separate process: the cost of Node, Fastify and the kernel for a
  * request. Argument: `BareAnswer`. Prints `{port}`, ends when its input ends.
  */
+import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import Fastify from 'fastify';
+import { createCallRates } from '../http/call-rates.ts';
+import type { CallingKey, Route } from '../http/route.ts';
+import { createLocalLimiter } from '../platform/local-limiter.ts';
 
 export interface BareAnswer {
   readonly method: 'GET' | 'POST';
@@ -12,14 +16,41 @@ export interface BareAnswer {
   /** '' where the status has none. */
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Adds the RateLimit headers, made for each request as the service makes them. */
+  readonly quota?: boolean;
 }
 
-const { method, path, status, body, headers } = JSON.parse(process.argv[2] ?? '') as BareAnswer;
+const { method, path, status, body, headers, quota } = JSON.parse(process.argv[2] ?? '') as BareAnswer;
+const rates = createCallRates(createLocalLimiter({ now: Date.now }), {
+  API_REQUESTS_PER_SECOND: 1,
+  WEBHOOK_MANAGEMENT_PER_MINUTE: 1,
+});
+const key: CallingKey = {
+  key_id: randomUUID(),
+  partner_id: randomUUID(),
+  name: 'bench',
+  requests_per_second: 100_000,
+  new_enrichments_per_day: null,
+  pending_enrichments: 1,
+  company_signals: false,
+};
+const route: Route = {
+  method,
+  path,
+  access: 'key',
+  body: 'none',
+  bodyLimit: 0,
+  handle: () => ({ status, body }),
+};
 const app = Fastify();
 app.route({
   method,
   url: path,
-  handler: (_request, reply) => reply.code(status).headers(headers).send(body),
+  handler: (_request, reply) => {
+    reply.code(status).headers(headers);
+    if (quota) reply.headers(rates.quotaHeaders(key, route));
+    return reply.send(body);
+  },
 });
 await app.listen({ host: '127.0.0.1', port: 0 });
 process.stdout.write(`${JSON.stringify({ port: (app.server.address() as AddressInfo).port })}\n`);

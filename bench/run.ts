@@ -11,6 +11,7 @@ import { latency } from './rows/latency.ts';
 import { memory } from './rows/memory.ts';
 import { migrationsRow } from './rows/migrations.ts';
 import { millionRow } from './rows/million.ts';
+import { quotaHeaders } from './rows/quota-headers.ts';
 import { rebuildRow } from './rows/rebuild.ts';
 import { reveals } from './rows/reveals.ts';
 import { savedLookups } from './rows/saved-lookups.ts';
@@ -27,7 +28,7 @@ import { NoGenerator } from './support/wrk.ts';
 
 /** In this order: the loads first, then the rows that depend on them, then those without the shared service. */
 const ROWS: readonly Row[] = [
-  ...[savedLookups, submissions, latency, memory, captures, feed, reveals, signals],
+  ...[savedLookups, quotaHeaders, submissions, latency, memory, captures, feed, reveals, signals],
   ...[unitCosts, deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow],
   ...[migrationsRow, yearsRow],
 ];

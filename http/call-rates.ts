@@ -2,7 +2,7 @@ import { DAY, MINUTE } from '../domain/kernel/time.ts';
 import type { Quota, RateLimiter, Verdict } from '../platform/rate-limit.ts';
 import type { AdmissionDeps, Inadmissible } from './admission.ts';
 import type { ErrorCode } from './error-catalog.ts';
-import type { Route } from './route.ts';
+import type { CallingKey, Route } from './route.ts';
 
 interface Ceilings {
   readonly API_REQUESTS_PER_SECOND: number;
@@ -41,15 +41,14 @@ export const createCallRates = (
   const spendApi = () => spend('api_rate_limit', admit('api', API_REQUESTS_PER_SECOND), admitted);
   return {
     admit: (key, { budget }) =>
-      spend('rate_limit', admit(`key ${key.key_id}`, key.requests_per_second), () => {
+      spend('rate_limit', admit(textsOf(key).name, key.requests_per_second), () => {
         if (budget === undefined) return spendApi();
         const { ceiling, windowMs, code } = budgets[budget];
         return spend(code, admit(`${budget} of ${key.partner_id}`, ceiling, windowMs), spendApi);
       }),
     quotaHeaders: (key, { budget }) => {
-      const rate = key.requests_per_second;
-      const policy = `"key";q=${rate};w=1`;
-      const limit = `"key"${shown(quota(`key ${key.key_id}`, rate))}`;
+      const { name, policy } = textsOf(key);
+      const limit = `"key"${shown(quota(name, key.requests_per_second))}`;
       if (budget === undefined) return { 'ratelimit-policy': policy, ratelimit: limit };
       const { ceiling, windowMs } = budgets[budget];
       const left = quota(`${budget} of ${key.partner_id}`, ceiling, windowMs);
@@ -59,6 +58,16 @@ export const createCallRates = (
       };
     },
   };
+};
+
+/** Kept, because text that is put together anew for each request is a tenth of a microsecond for each use as a key. */
+const texts = new WeakMap<CallingKey, { readonly name: string; readonly policy: string }>();
+const textsOf = (key: CallingKey) => {
+  const known = texts.get(key);
+  if (known !== undefined) return known;
+  const made = { name: `key ${key.key_id}`, policy: `"key";q=${key.requests_per_second};w=1` };
+  texts.set(key, made);
+  return made;
 };
 
 const shown = ({ left, resetMs }: Quota): string => `;r=${left};t=${Math.ceil(resetMs / 1_000)}`;

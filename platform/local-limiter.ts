@@ -34,7 +34,7 @@ export const createLocalLimiter = (
   const windows = new LRUCache<string, Window>({ max: NAMES });
   return {
     quota: (name, ceiling, windowMs = SECOND) => {
-      const window = windows.get(name);
+      const window = windows.peek(name);
       if (window?.times.length !== ceiling) return { left: ceiling, resetMs: windowMs };
       const now = clock.now();
       const age = (): number => now - (window.times[window.first] as number);

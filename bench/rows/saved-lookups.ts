@@ -76,7 +76,7 @@ export const savedAnswer = async ({ service, keys: [key = ''] }: Product) => {
       headers: { authorization: `Bearer ${key}` },
     });
     const body = await response.text();
-    const names = ['content-type', 'cache-control', 'x-request-id'];
+    const names = ['content-type', 'cache-control', 'x-request-id', 'ratelimit-policy', 'ratelimit'];
     const headers = Object.fromEntries(names.map((name) => [name, response.headers.get(name) ?? '']));
     if (response.status === 200) return { body, headers };
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
