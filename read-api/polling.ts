@@ -1,2 +1,2 @@
-/** Spec, Limits: the suggested least delay between polls, seconds. */
+/** The suggested least delay between polls, seconds. */
 export const POLL_SECONDS = 15;

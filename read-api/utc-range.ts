@@ -2,7 +2,7 @@ import { z } from 'zod';
 import 'zod-openapi';
 import { DAY, utcDay } from '../domain/kernel/time.ts';
 
-/** Spec, Limits: usage range. */
+/** Usage range. */
 const LONGEST_DAYS = 31;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 

@@ -27,7 +27,7 @@ export const revealRoutes = (context: ApiContext): Route[] => {
   const { config, clock, db, store, dayKeys, queue } = runtime;
   const caughtUp = context.caughtUp(['sessions', 'reveals'], FEED_MS);
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
-  const revealing: RevealDeps = {
+  const revealDeps: RevealDeps = {
     store,
     findSession: sessions.find,
     trackerRefusal: trackerCommands.refusal,
@@ -36,12 +36,12 @@ export const revealRoutes = (context: ApiContext): Route[] => {
     savedResult: savedResults(runtime),
     enterQueue: slotsForReveal(queue),
   };
-  const reveal = createRevealSession(revealing);
+  const reveal = createRevealSession(revealDeps);
   return [
     revealRoute({
       reveal: async (request, context) => {
         const revealed = await reveal(request, context);
-        return revealed.ok ? accept(receiptOf(revealed.value)) : revealed;
+        return revealed.ok ? accept(receiptOfState(revealed.value)) : revealed;
       },
       customOf: sessions.customOf,
       countCall,
@@ -50,8 +50,8 @@ export const revealRoutes = (context: ApiContext): Route[] => {
       db,
       caughtUp,
       complete: async (revealId, context) => {
-        const revealed = await completeReveal(revealing, revealId, context);
-        return revealed && receiptOf(revealed);
+        const revealed = await completeReveal(revealDeps, revealId, context);
+        return revealed && receiptOfState(revealed);
       },
       customOf: sessions.customOf,
       countCall,
@@ -59,7 +59,7 @@ export const revealRoutes = (context: ApiContext): Route[] => {
   ];
 };
 
-const receiptOf = ({ requested, completed }: Reveal): Receipt => {
+const receiptOfState = ({ requested, completed }: Reveal): Receipt => {
   if (!requested) throw new TypeError('a reveal without a request has no receipt');
   return { ...requested, completed };
 };
@@ -67,7 +67,7 @@ const receiptOf = ({ requested, completed }: Reveal): Receipt => {
 export const revealWork = (context: WorkerContext): WorkerModule => {
   const { runtime, capacity, sessions, notifications } = context;
   const { pool, clock, store, digest } = runtime;
-  const revealing: EnrichRevealsDeps = {
+  const enrichDeps: EnrichRevealsDeps = {
     pool,
     clock,
     digest,
@@ -77,7 +77,7 @@ export const revealWork = (context: WorkerContext): WorkerModule => {
       requestForReveal({ store, digest, capacity }, ip, partnerId, context),
   };
   return {
-    processors: { visits: [enrichReveals(revealing), notifications.completing] },
-    jobs: () => [['5-55/15 * * * * *', () => retryRefusedReveals(revealing)], ...notifications.jobs],
+    processors: { visits: [enrichReveals(enrichDeps), notifications.completing] },
+    jobs: () => [['5-55/15 * * * * *', () => retryRefusedReveals(enrichDeps)], ...notifications.jobs],
   };
 };

@@ -43,7 +43,7 @@ export const buildWebhookNotifications = (
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });
-  const revealing = {
+  const revealDeps = {
     store,
     findSession: sessions.find,
     savedResult: savedResults(runtime),
@@ -54,12 +54,12 @@ export const buildWebhookNotifications = (
     clock,
     applied,
     complete: async (revealId, context) =>
-      (await completeReveal(revealing, revealId, context))?.completed !== null,
+      (await completeReveal(revealDeps, revealId, context))?.completed !== null,
   };
   return {
     onAwaited: async (ip, digestOfIp) => {
       // Without a partner, because the existence of a result is the same for all partners.
-      const saved = await revealing.savedResult(ip, '', clock.now());
+      const saved = await revealDeps.savedResult(ip, '', clock.now());
       if (saved !== null) await completeRevealsOf(completing, digestOfIp);
     },
     jobs: [['*/5 * * * * *', createCompletionRuns(completing)]],

@@ -62,7 +62,7 @@ export const webhookWork = ({ runtime, metrics, notifications }: WorkerContext):
   start: () => startDelivering(runtime, metrics),
 });
 
-/** Spec, Limits, which also fixes the limits that are not configured. */
+/** The contract also fixes the limits that are not configured. */
 const limitsOf = (config: Runtime['config']): WebhookLimits => ({
   endpoints: config.WEBHOOKS_PER_PARTNER,
   management_per_minute: config.WEBHOOK_MANAGEMENT_PER_MINUTE,

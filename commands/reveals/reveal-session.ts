@@ -54,7 +54,7 @@ export interface RevealDeps {
   ) => Promise<'tracker_disabled' | 'tracker_deleted' | null>;
   /** Consumes the partner's rate of new reveals; false if it is used up. */
   readonly admit: (partnerId: string) => boolean | Promise<boolean>;
-  /** Returns the saved result of an address as the partner sees it; null if there is none. */
+  /** Returns the saved result of an address as the partner sees it, and notes its use, which prolongs its life; null: none. */
   readonly savedResult: (ip: string, partnerId: string, at: number) => Promise<RevealResult | null>;
   /** Reserves a slot in the queues of subscribed endpoints; null if one is full and the reveal must not complete. */
   readonly enterQueue: (reveal: {
@@ -101,7 +101,7 @@ export const createRevealSession = (deps: RevealDeps): RevealSession => {
 
 /**
  * Handles POST …/reveal: makes a new reveal, complete at once if a saved result exists, or returns the earlier reveal of
- * this Idempotency-Key, whatever the state of its session and tracker.
+ * this Idempotency-Key: a complete one whatever the state of its session and tracker.
  * @throws OutcomeUnknown when the reveal may have been made; the port's other errors when it was not
  */
 const revealSession = async (
@@ -131,6 +131,7 @@ const revealSession = async (
 
   const session = await found();
   if (typeof session === 'string') return refuse(session);
+  // The key was used for another session, which has expired.
   if (hasExpired) return refuse('reveal_expired');
   if (!requested) {
     const refused = await refusing();

@@ -53,7 +53,7 @@ export type DomainCommand =
 /** `domain_active_elsewhere`: it is active for another partner, and a TXT record would prove the caller's ownership. */
 export type DomainRefusal = 'domain_taken' | 'domain_active_elsewhere';
 
-/** Decisions, Custom domains. */
+/** Contract, Custom domains 2. */
 const GIVES_UP = 7 * DAY;
 const MAY_MISS = 3 * DAY;
 

@@ -41,7 +41,7 @@ export type SlotCommand =
 
 export type SlotRefusal = 'domain_limit' | 'tracker_deleted';
 
-/** Decisions, Custom domains: domains that a tracker may have, failed ones among them. */
+/** Domains that a tracker may have, failed ones among them. */
 const MAX_DOMAINS = 10;
 const REMEMBERED_FREED = 10;
 

@@ -5,7 +5,7 @@ declare const addressBrand: unique symbol;
 /** A public IP address in canonical text: IPv4 dotted, IPv6 by RFC 5952, mapped IPv4 as IPv4. */
 export type PublicAddress = string & { readonly [addressBrand]: true };
 
-/** Spec, Limits: more characters than this are no address. */
+/** More characters than this are no address. */
 const MAX_LENGTH = 45;
 const IPV4 = /^(?:(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;

@@ -28,7 +28,7 @@ export const revealResultSchema = z.object({
 });
 export type RevealResult = z.output<typeof revealResultSchema>;
 
-/** Facts that both events of a reveal repeat. */
+/** Facts that both events of a reveal repeat, so that the completion alone is enough for a row, a bill or a webhook. */
 const ofReveal = {
   reveal_id: z.uuid(),
   session_id: z.uuid(),

@@ -37,9 +37,9 @@ export interface Visit {
 
 /** Number of a tab's last events that are read and remembered. */
 export const REMEMBERED = 64;
-/** Spec, Limits: a token that was not seen for this long starts a new session. */
+/** A token that was not seen for this long starts a new session. */
 const RENEWED_AFTER = 30 * MINUTE;
-/** Spec, Limits: session and receipt access. */
+/** Session and receipt access. */
 const LIVES = 30 * DAY;
 
 /** Returns whether visits of the tab, from a fast clock, lie ahead of `at` (milliseconds). */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
 import { DAY, isoTime } from '../kernel/time.ts';
 
-/** Decisions, CompanySignals: retention. */
+/** Retention (contract, Company signals). */
 export const KEPT_DAYS = 30;
 
 /** One clue. Digests are keyed: they show whether two clues are equal, but not their content. */

@@ -17,7 +17,7 @@ export interface Observation {
   readonly occurred_at: number;
 }
 
-/** Decisions, CompanySignals. */
+/** Contract, Company signals. */
 const MAX_SIGNALS = 1_000;
 
 export type ReadSignals =

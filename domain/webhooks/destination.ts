@@ -13,7 +13,7 @@ export interface DestinationPolicy {
   readonly ownOrigins: readonly string[];
 }
 
-/** Decisions, Webhooks: characters of an endpoint's URL. */
+/** Characters of an endpoint's URL. */
 const MAX_URL_LENGTH = 2_048;
 const MAX_NAME_LENGTH = 253;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;

@@ -1,7 +1,7 @@
 import { DAY, HOUR } from '../kernel/time.ts';
 import type { DeliveryError } from './events.ts';
 
-/** Spec, Limits: a retry cycle ends after this many attempts, or this much running time. */
+/** A retry cycle ends after this many attempts, or this much running time. */
 export const CYCLE_ATTEMPTS = 12;
 export const CYCLE_MS = 7 * DAY;
 const MAX_DELAY_MS = 6 * HOUR;

@@ -3,7 +3,6 @@ import 'zod-openapi';
 import { count, timestamp } from './common.ts';
 import { company, type ShownCompany } from './company.ts';
 
-/** Spec, "CompanyCandidate". */
 const companyCandidate = z
   .object({
     domain: z.string().meta({ description: 'An observed e-mail domain; never a whole address.' }),
@@ -28,7 +27,7 @@ const companyCandidate = z
   })
   .meta({ id: 'CompanyCandidate', description: "A clue, not proof of a visitor's employer." });
 
-/** Spec, "CompanySignals": in lookup answers of keys that have the flag. */
+/** In lookup answers of keys that have the flag. */
 export const companySignals = z
   .object({
     status: z

@@ -3,7 +3,7 @@ import 'zod-openapi';
 
 const text = z.string().nullable();
 
-/** Spec, "Company": every field is there, null where it is unknown. */
+/** Every field is there, null where it is unknown. */
 export const company = z
   .object({
     name: text,

@@ -3,7 +3,7 @@ import 'zod-openapi';
 import { requestId } from './common.ts';
 import { companySignals } from './company-signals.ts';
 
-/** Spec, "Error": the body of every refusal. */
+/** The body of every refusal. */
 export const errorBody = z
   .object({
     error: z.object({

@@ -67,7 +67,7 @@ export const enrichReveals = ({
     handle,
     handleAll: async (events) => {
       const has = (type: string): boolean => events.some((event) => event.type === type);
-      // A reveal that was completed together with its request needs no enrichment.
+      // The events are of one stream: a reveal that was completed together with its request needs no enrichment.
       if (has('reveals.RevealRequested.v1') && has('reveals.RevealCompleted.v1')) return;
       for (const event of events) await handle(event);
     },

@@ -12,7 +12,7 @@ export interface DeleteExpiredStreamsOptions {
   readonly consumers: Consumers;
 }
 
-/** Decisions, "Sessions and reveals": how long the API answers that an id has expired. */
+/** How long the API answers that an id has expired. */
 const EXPIRED_ID_DAYS = 60;
 
 /**

@@ -28,7 +28,7 @@ interface ExpiredRow {
 
 const BATCH = 1_000;
 const FIRST = { cursor: '-infinity', delivery_id: '00000000-0000-0000-0000-000000000000' };
-/** Spec, Limits: metadata. */
+/** Metadata. */
 const KEPT_DAYS = 90;
 
 /**

@@ -9,7 +9,7 @@ export interface Entering {
   readonly to: { readonly type: string; readonly tracker_id: string } | { readonly webhook_id: string };
 }
 
-/** A reserved slot in the queue of each subscribed endpoint. */
+/** A reserved slot in the queue of each subscribed endpoint: the `QueueEntry` of commands. */
 export interface QueueSlots {
   /** Gives the slots back, because the event was not appended. */
   release(): void;

@@ -73,7 +73,7 @@ export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor =>
     });
     if (notifiable.length > 0) {
       queuedAt = performance.now();
-      const queued = await queueDeliveries(store, dayKeys, await address(deps, notifiable));
+      const queued = await queueDeliveries(store, dayKeys, await withRecipients(deps, notifiable));
       if (queued !== null) void applied(QUEUED, queued);
     }
     known.forgetBefore(first.position);
@@ -110,7 +110,7 @@ const sourceOf = (stored: RecordedEvent): Source[] => {
   return [];
 };
 
-const address = async (
+const withRecipients = async (
   deps: QueueEventsDeps,
   notifiable: readonly { readonly source: Source; readonly webhook_ids: readonly string[] }[],
 ): Promise<Addressed[]> => {

@@ -1,4 +1,4 @@
-/** Spec, Limits: maximum Retry-After that is honoured. */
+/** Maximum Retry-After that is honoured. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 /**

@@ -7,7 +7,6 @@ const hostname = z.string().meta({
   example: 'visits.example.com',
 });
 
-/** Decisions, "Custom domains". */
 export const domainBody = z
   .object({
     id: z.uuid(),

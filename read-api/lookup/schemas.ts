@@ -5,12 +5,10 @@ import { count, requestId, timestamp } from '../../http/schemas/common.ts';
 import { company, network } from '../../http/schemas/company.ts';
 import { companySignals } from '../../http/schemas/company-signals.ts';
 
-/** Spec, Lookup `match_type`. */
 const matchType = z
   .enum(matchTypeSchema.options)
   .meta({ id: 'MatchType', description: 'unclassified is no proof that the address is not a business.' });
 
-/** Spec, "Saved result freshness". */
 export const refreshStatus = z.enum(['not_needed', 'not_requested', 'pending', 'deferred']).meta({
   id: 'RefreshStatus',
   description:
@@ -53,7 +51,6 @@ export const savedResultFields = {
     .meta({ description: 'For ISP and unclassified too; null only when every field is unavailable.' }),
 };
 
-/** Spec, "Lookup (HTTP 200 body)". */
 export const lookupBody = z
   .object({
     ip: z.string().meta({ description: 'As submitted.' }),
@@ -66,7 +63,6 @@ export const lookupBody = z
   .meta({ id: 'Lookup', description: 'A saved result.' });
 export type LookupBody = z.output<typeof lookupBody>;
 
-/** Spec, "Pending (HTTP 202 body)". */
 export const pendingBody = z
   .object({
     ip: z.string().meta({ description: 'As submitted.' }),
@@ -95,5 +91,5 @@ export const lookupIp = z
   .max(45)
   .meta({ description: 'One public IPv4 or global-unicast IPv6 address.', example: '8.8.8.8' });
 
-/** Spec, "POST /v1/lookup": the request body. */
+/** The request body. */
 export const lookupRequest = z.strictObject({ ip: lookupIp }).meta({ id: 'LookupRequest' });

@@ -2,7 +2,7 @@ import type { Answer, ApiRequest } from '../../http/route.ts';
 import type { ShownCompany } from '../../http/schemas/company.ts';
 import type { CluesOf, CompanySignals } from '../../http/schemas/company-signals.ts';
 
-/** Spec, Lookup, Pending, and Error of a lookup: what carries clues. */
+/** Statuses of answers that carry clues (contract, Company signals). */
 const CARRYING: ReadonlySet<number> = new Set([200, 202, 404, 503]);
 
 /**

@@ -44,13 +44,16 @@ export const receiptAnswer = (request: ApiRequest, receipt: Receipt, custom: Cus
 };
 
 /** What a successful call about a reveal counts as in its tracker's usage. */
-export const callOf = ({ completed }: Receipt): { completed: boolean; company: boolean } => ({
+export const trackerCallOf = ({ completed }: Receipt): { completed: boolean; company: boolean } => ({
   completed: completed !== null,
   company: (completed?.result as { company_found?: boolean } | undefined)?.company_found === true,
 });
 
 /** Runs work that may create or complete a reveal. An unknown outcome is refused with `reveal_unconfirmed`. */
-export const confirmed = async (request: ApiRequest, work: () => Promise<Answer>): Promise<Answer> => {
+export const refusingUnknownOutcome = async (
+  request: ApiRequest,
+  work: () => Promise<Answer>,
+): Promise<Answer> => {
   try {
     return await work();
   } catch (error) {

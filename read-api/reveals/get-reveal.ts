@@ -6,7 +6,7 @@ import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
 import { findReveal, type RevealRow } from '../../queries/reveals/reveals.ts';
-import { callOf, confirmed, type Receipt, receiptAnswer } from './answer.ts';
+import { type Receipt, receiptAnswer, refusingUnknownOutcome, trackerCallOf } from './answer.ts';
 import { getRevealOperation } from './operations.ts';
 
 export interface GetRevealDeps {
@@ -31,7 +31,7 @@ export const getRevealRoute = (deps: GetRevealDeps): Route => ({
   body: 'none',
   bodyLimit: 0,
   operation: getRevealOperation,
-  handle: (request) => confirmed(request, () => read(deps, request)),
+  handle: (request) => refusingUnknownOutcome(request, () => read(deps, request)),
 });
 
 const read = async (deps: GetRevealDeps, request: ApiRequest): Promise<Answer> => {
@@ -41,17 +41,17 @@ const read = async (deps: GetRevealDeps, request: ApiRequest): Promise<Answer> =
   const { partner_id } = request.key as CallingKey;
   const row = await findReveal(deps, partner_id, revealId, request.receivedAt);
   if (typeof row === 'string') return refusal(request, row);
-  const kept = receiptOf(row);
+  const kept = receiptOfRow(row);
   const receipt = kept.completed ? kept : await deps.complete(revealId, commandContext(request));
   if (receipt === null) return refusal(request, 'reveal_expired');
   const [custom] = await Promise.all([
     deps.customOf(partner_id, receipt.session_id),
-    deps.countCall(request, receipt.tracker_id, callOf(receipt)),
+    deps.countCall(request, receipt.tracker_id, trackerCallOf(receipt)),
   ]);
   return receiptAnswer(request, receipt, custom);
 };
 
-const receiptOf = (row: RevealRow): Receipt => {
+const receiptOfRow = (row: RevealRow): Receipt => {
   const { completed_at, billable, result } = row;
   const completed =
     completed_at !== null && result !== null ? { completed_at, billable: billable ?? false, result } : null;

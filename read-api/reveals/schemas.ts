@@ -4,13 +4,11 @@ import { requestId, timestamp } from '../../http/schemas/common.ts';
 import { savedResultFields } from '../lookup/schemas.ts';
 import { customParameters } from '../sessions/schemas.ts';
 
-/** Spec, "RevealResult". */
 const revealResult = z.object({ status: z.literal('complete'), ...savedResultFields }).meta({
   id: 'RevealResult',
   description: 'The saved result as it was when the reveal completed; it does not change after that.',
 });
 
-/** Spec, "Reveal (receipt)". */
 export const revealBody = z
   .object({
     reveal_id: z.uuid(),
@@ -32,7 +30,7 @@ export const revealBody = z
   .meta({ id: 'Reveal', description: 'The receipt of a reveal.' });
 export type RevealBody = z.output<typeof revealBody>;
 
-/** Spec, "Event kinds": the receipt that an event carries. */
+/** The receipt that an event carries. */
 export const completedReveal = revealBody
   .omit({ request_id: true })
   .extend({ status: z.literal('complete'), completed_at: timestamp, result: revealResult })

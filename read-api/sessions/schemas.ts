@@ -2,7 +2,6 @@ import { z } from 'zod';
 import 'zod-openapi';
 import { requestId, timestamp } from '../../http/schemas/common.ts';
 
-/** Spec, "CustomParameters". */
 export const customParameters = z
   .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
   .meta({
@@ -32,12 +31,10 @@ const session = z.object({
 /** A session as it stands in the feed. */
 export type SessionBody = z.output<typeof session>;
 
-/** Spec, "SessionPreview". */
 export const sessionPreview = session
   .extend({ request_id: requestId.optional() })
   .meta({ id: 'SessionPreview', description: 'One visit that a pixel recorded. Previewing it is free.' });
 
-/** Spec, "SessionFeed". */
 export const sessionFeed = z
   .object({
     sessions: z.array(sessionPreview),

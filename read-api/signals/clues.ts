@@ -28,7 +28,7 @@ export interface CluesDeps {
   readonly onUnavailable: () => void;
 }
 
-/** Decisions, CompanySignals. */
+/** Contract, Company signals. */
 const MOST_CANDIDATES = 10;
 
 /** The clues about an address, as far as they can be read at once. Never throws. */

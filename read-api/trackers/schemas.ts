@@ -14,7 +14,6 @@ const customerReference = z
   .nullable()
   .meta({ description: 'A reference of your own, 1 to 200 characters.', example: 'customer-42' });
 
-/** Spec, "Tracker". */
 export const trackerBody = z
   .object({
     id: z.uuid().meta({ description: 'Public; it is no key.' }),
@@ -29,17 +28,15 @@ export const trackerBody = z
   .meta({ id: 'Tracker', description: 'A pixel for one customer website.' });
 export type TrackerBody = z.output<typeof trackerBody>;
 
-/** Spec, "TrackerCreate". */
 export const trackerCreate = z
   .strictObject({ name, origins, customer_reference: customerReference.optional() })
   .meta({ id: 'TrackerCreate' });
 
-/** Spec, "TrackerList": disabled ones included, deleted ones left out. */
+/** Disabled ones included, deleted ones left out. */
 export const trackerList = z
   .object({ trackers: z.array(trackerBody), request_id: requestId })
   .meta({ id: 'TrackerList' });
 
-/** Spec, "TrackerDeleted". */
 export const trackerDeleted = z
   .object({ id: z.uuid(), deleted: z.literal(true), deleted_at: timestamp, request_id: requestId })
   .meta({ id: 'TrackerDeleted' });
@@ -57,7 +54,6 @@ const trackerCounts = {
   billable_reveals: count.meta({ description: 'Reveals with a unit, by the time they completed.' }),
 };
 
-/** Spec, "TrackerUsage". */
 export const trackerUsageBody = z
   .object({
     tracker_id: z.uuid(),

@@ -6,7 +6,6 @@ import { count, timestamp } from '../../http/schemas/common.ts';
 /** Outcomes of counted lookups (contract, Usage). */
 const usageOutcome = z.enum(outcomeSchema.options).meta({ id: 'UsageOutcome' });
 
-/** Spec, "EnrichmentStatus". */
 export const enrichmentStatus = z
   .object({
     pending: count.meta({ description: 'Unfinished unique enrichments.' }),
@@ -22,7 +21,6 @@ export const enrichmentStatus = z
   });
 export type EnrichmentStatusBody = z.output<typeof enrichmentStatus>;
 
-/** Spec, "RevealUsage". */
 const revealUsage = z
   .object({
     billable_reveals: count,
@@ -52,7 +50,6 @@ const hourlyUsage = z.object({
   duration_ms: z.number().min(0).meta({ description: 'The sum over the requests.' }),
 });
 
-/** Spec, "Usage (GET /v1/usage body)". */
 export const usageBody = z
   .object({
     key_id: z.string().meta({ description: 'The public identifier of the key, not its secret.' }),

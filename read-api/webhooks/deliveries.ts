@@ -15,7 +15,6 @@ export interface DeliveryReadDeps extends DeliveryReads {
   readonly bodyOf: BodyOf;
 }
 
-/** Spec, Limits. */
 const PAGE = 50;
 
 /** GET /v1/webhooks/{webhook_id}/deliveries and GET …/deliveries/{delivery_id}. */

@@ -31,14 +31,12 @@ const fields = {
     .meta({ description: 'Why the last attempt did not succeed.' }),
 };
 
-/** Spec, "WebhookDelivery". */
 export const webhookDelivery = z.object(fields).meta({
   id: 'WebhookDelivery',
   description: 'An event on its way to one endpoint. Nothing of the answer of the receiver is kept.',
 });
 export type DeliveryBody = z.output<typeof webhookDelivery>;
 
-/** Spec, "WebhookDeliveryDetail". */
 export const webhookDeliveryDetail = z
   .object({
     ...fields,
@@ -47,7 +45,6 @@ export const webhookDeliveryDetail = z
   })
   .meta({ id: 'WebhookDeliveryDetail' });
 
-/** Spec, "WebhookDeliveryList". */
 export const webhookDeliveryList = z
   .object({
     deliveries: z.array(webhookDelivery),

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { ZodOpenApiObject, ZodOpenApiPathItemObject } from 'zod-openapi';
 import { revealCompletedEvent, sessionCreatedEvent, webhookTestEvent } from './event-schemas.ts';
 
-/** Spec, "Request headers of each delivery". */
 const header = z.object({
   'webhook-id': z.string().meta({ description: "The event's `id`." }),
   'webhook-timestamp': z.string().meta({ description: 'Unix seconds of this attempt.' }),

@@ -5,7 +5,6 @@ import { timestamp } from '../../http/schemas/common.ts';
 import { completedReveal } from '../reveals/schemas.ts';
 import { sessionPreview } from '../sessions/schemas.ts';
 
-/** Spec, "Envelope". */
 const envelope = <Type extends string, Data extends z.ZodType>(type: Type, example: string, data: Data) =>
   z.object({
     id: z.string().meta({ description: 'Deduplicate by it; same as the header webhook-id.', example }),

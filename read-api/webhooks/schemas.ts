@@ -38,13 +38,11 @@ const endpoint = {
   request_id: requestId.optional(),
 };
 
-/** Spec, "Webhook". */
 export const webhookBody = z
   .object(endpoint)
   .meta({ id: 'Webhook', description: 'An endpoint that events are delivered to.' });
 export type WebhookBody = z.output<typeof webhookBody>;
 
-/** Spec, "WebhookSecret". */
 export const webhookSecret = z
   .object({
     ...endpoint,
@@ -54,7 +52,6 @@ export const webhookSecret = z
   })
   .meta({ id: 'WebhookSecret', description: 'An endpoint with its new secret.' });
 
-/** Spec, "WebhookCreate". */
 export const webhookCreate = z
   .strictObject({
     name,
@@ -68,7 +65,6 @@ export const webhookCreate = z
   })
   .meta({ id: 'WebhookCreate' });
 
-/** Spec, "WebhookUpdate". */
 export const webhookUpdate = z
   .strictObject({
     name: name.optional(),
@@ -113,7 +109,6 @@ export const webhookWorker = z
   .meta({ id: 'WebhookWorker' });
 export type WebhookWorker = z.output<typeof webhookWorker>;
 
-/** Spec, "WebhookList". */
 export const webhookList = z
   .object({
     webhooks: z.array(webhookBody),
@@ -123,7 +118,6 @@ export const webhookList = z
   })
   .meta({ id: 'WebhookList' });
 
-/** Spec, "WebhookDeleted". */
 export const webhookDeleted = z
   .object({ id: z.uuid(), deleted: z.literal(true), deleted_at: timestamp, request_id: requestId })
   .meta({ id: 'WebhookDeleted' });

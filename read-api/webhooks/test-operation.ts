@@ -4,7 +4,6 @@ import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http
 import { requestId } from '../../http/schemas/common.ts';
 import { webhookCodes, webhookPath } from './operations.ts';
 
-/** Spec, "WebhookTest". */
 const webhookTest = z
   .object({
     delivery_id: z.uuid(),

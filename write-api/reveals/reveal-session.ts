@@ -6,7 +6,12 @@ import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
-import { callOf, confirmed, type Receipt, receiptAnswer } from '../../read-api/reveals/answer.ts';
+import {
+  type Receipt,
+  receiptAnswer,
+  refusingUnknownOutcome,
+  trackerCallOf,
+} from '../../read-api/reveals/answer.ts';
 import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
 
 export interface RevealRouteDeps {
@@ -32,7 +37,7 @@ export const revealRoute = (deps: RevealRouteDeps): Route => ({
   body: 'optional',
   bodyLimit: 1_024,
   operation: revealSessionOperation,
-  handle: (request) => confirmed(request, () => reveal(deps, request)),
+  handle: (request) => refusingUnknownOutcome(request, () => reveal(deps, request)),
 });
 
 const reveal = async (deps: RevealRouteDeps, request: ApiRequest): Promise<Answer> => {
@@ -52,7 +57,7 @@ const reveal = async (deps: RevealRouteDeps, request: ApiRequest): Promise<Answe
   const receipt = result.value;
   const [custom] = await Promise.all([
     deps.customOf(partner_id, sessionId),
-    deps.countCall(request, receipt.tracker_id, callOf(receipt)),
+    deps.countCall(request, receipt.tracker_id, trackerCallOf(receipt)),
   ]);
   return receiptAnswer(request, receipt, custom);
 };

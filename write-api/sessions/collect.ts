@@ -40,7 +40,7 @@ export interface CollectDeps<Tracker extends CollectingTracker> {
 export type CaptureOutcome = Exclude<Captured, 'full'> | 'prefetch' | 'crawler' | 'refused';
 
 const PATH = '/tracking/collect';
-/** Decisions, "Requests in general". */
+/** Contract, Requests 4. */
 const BODY_LIMIT = 8_192;
 /** The maximum that browsers honour. */
 const PREFLIGHT_SECONDS = 7_200;
