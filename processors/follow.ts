@@ -15,7 +15,7 @@ export interface FollowingProcessor {
   lane?(event: RecordedEvent): string;
   /** Includes expired events that are not deleted yet, for a processor that must not miss one. */
   readonly includeExpired?: boolean;
-  /** Returns how long an event may wait for a batch, in milliseconds; called for each batch. */
+  /** Returns how long an event may wait for a batch, in milliseconds; infinity: as long as the tail itself waits. Called for each batch. */
   gatherMs?(): number;
   /** Called with the checkpoint before the first event of each run. */
   begin?(after: Position | null): Promise<void>;

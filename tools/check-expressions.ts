@@ -44,7 +44,8 @@ const expressionsOf = async (file: string): Promise<(Expression | null)[]> => {
 };
 
 const problemOf = async ({ file, source, flags }: Expression): Promise<string | null> => {
-  const verdict = await check(source, flags, { timeout: 60_000 });
+  // A fixed seed: its fuzzing must not find another answer in another run.
+  const verdict = await check(source, flags, { timeout: 60_000, randomSeed: 1 });
   if (verdict.status === 'safe') return null;
   const what = verdict.status === 'vulnerable' ? verdict.complexity.summary : verdict.error.kind;
   return `${file}: /${source}/${flags} is not linear: ${what}`;

@@ -111,7 +111,7 @@ export const payloadEvents = {
 } as const;
 export type PayloadEvent = EventOf<typeof payloadEvents>;
 
-/** Why an attempt failed. */
+/** Why an attempt failed; `processors/webhooks/sender.ts` decides it. */
 export const deliveryErrorSchema = z.enum([
   'timeout',
   'dns',

@@ -2,8 +2,8 @@ import { PAYLOAD_PREFIX } from '../../domain/webhooks/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
-import type { Sent } from './attempt.ts';
 import type { DeliveryClaim } from './claims.ts';
+import type { SendResult } from './sender.ts';
 
 /**
  * Runs an attempt in a span linked to the trace of its event. The span holds no URL, because receivers' URLs may contain
@@ -12,7 +12,7 @@ import type { DeliveryClaim } from './claims.ts';
 export const inAttemptSpan = async (
   store: EventStore,
   { webhook_id, delivery_id, event_id, attempt }: DeliveryClaim,
-  work: (ended: (sent: Pick<Sent, 'http_status' | 'error'>) => void) => Promise<void>,
+  work: (ended: (sent: Pick<SendResult, 'http_status' | 'error'>) => void) => Promise<void>,
 ): Promise<void> => {
   const causes = await causesIn(store, `${PAYLOAD_PREFIX}${event_id}`);
   await inSpan(

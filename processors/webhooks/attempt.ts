@@ -1,22 +1,14 @@
 import { isoTime } from '../../domain/kernel/time.ts';
-import type { DeliveryError, DeliveryEvent } from '../../domain/webhooks/events.ts';
+import type { DeliveryEvent } from '../../domain/webhooks/events.ts';
 import { afterAttempt } from '../../domain/webhooks/schedule.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { DeliveryClaim } from './claims.ts';
+import type { SendResult } from './sender.ts';
 
 /** URL and signing secrets of an endpoint, the newest secret first. */
 export interface Target {
   readonly url: string;
   readonly secrets: readonly Buffer[];
-}
-
-/** Result of a sent request. */
-export interface Sent {
-  /** null: the receiver did not respond. */
-  readonly http_status: number | null;
-  /** null: the receiver accepted the event. */
-  readonly error: DeliveryError | null;
-  readonly retry_after_ms: number | null;
 }
 
 export interface AttemptDeps {
@@ -37,7 +29,7 @@ export interface AttemptDeps {
     readonly headers: Record<string, string>;
     readonly body: Buffer;
     readonly partner_id: string;
-  }) => Promise<Sent>;
+  }) => Promise<SendResult>;
   readonly retryBaseMs: number;
   /** Returns a number from 0 to 1. */
   readonly random: () => number;
@@ -45,14 +37,17 @@ export interface AttemptDeps {
   readonly onStart: (lagMs: number | null) => void;
 }
 
-type Outcome = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>['data'];
+type AttemptedData = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>['data'];
 
-/** Makes one attempt. null: there is no body or no target now; `destroyed`: the body is gone for good. @throws errors of the deps */
+/**
+ * Makes one attempt. null: there is no body or no target at the moment; `destroyed`: the body is gone for good.
+ * @throws errors of the deps
+ */
 export const makeAttempt = async (
   deps: AttemptDeps,
   claim: DeliveryClaim,
   target: Target | undefined,
-): Promise<Outcome | 'destroyed' | null> => {
+): Promise<AttemptedData | 'destroyed' | null> => {
   const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = deps;
   const { delivery_id, webhook_id, partner_id, event_id, cycle, attempt } = claim;
   const body = target === undefined ? null : await bodyOf(event_id);

@@ -50,7 +50,7 @@ export interface ClaimRules {
   readonly probeEveryMs: number;
 }
 
-/** Manages the claims of one worker through `work.claim_deliveries`. `now` in milliseconds. */
+/** Manages the claims of one worker through `work.claim_deliveries` (migration 0060). `now` in milliseconds. */
 export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
   const { holder, leaseMs, projections, concurrency, startsPerSecond, probeEveryMs } = rules;
   const keys = (claims: readonly DeliveryClaim[]) => [

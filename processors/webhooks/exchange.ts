@@ -15,7 +15,7 @@ export interface Answer {
 /** A response body is discarded: it is read up to these limits only so that the connection can be reused. */
 const DISCARDED_BYTES = 16_384;
 const DISCARDING_MS = 1_000;
-/** Limit of interim (1xx) responses; more are no legitimate HTTP (contract, Webhooks 5). */
+/** Limit of interim (1xx) responses; more are no legitimate HTTP. */
 const MAX_INTERIM_RESPONSES = 8;
 
 /**

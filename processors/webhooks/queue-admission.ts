@@ -9,7 +9,7 @@ export interface Entering {
   readonly to: { readonly type: string; readonly tracker_id: string } | { readonly webhook_id: string };
 }
 
-/** A reserved slot in the queue of each subscribed endpoint: the `QueueEntry` of commands. */
+/** Reserved slots in the partner's queue, one for each subscribed endpoint: the `QueueEntry` of commands. */
 export interface QueueSlots {
   /** Gives the slots back, because the event was not appended. */
   release(): void;
@@ -32,7 +32,7 @@ export interface WebhookQueueOptions {
   readonly most: number;
   /** Bytes of bodies of a partner that may be kept. */
   readonly mostBytes: number;
-  /** Ends the pause of the processor that queues deliveries. */
+  /** Ends the pause of the log's readers, in every process, so that the delivery is queued at once. */
   readonly hurry: () => void;
 }
 

@@ -15,11 +15,11 @@ export interface SendRequest {
   readonly partner_id: string;
 }
 
-/** Result of an attempt. */
-export interface SendOutcome {
+/** Result of a sent request. */
+export interface SendResult {
   /** null: the receiver did not respond. */
   readonly http_status: number | null;
-  /** null: any 2xx. */
+  /** null: the receiver accepted the event (any 2xx). */
   readonly error: DeliveryError | null;
   /** Honoured Retry-After, at most 24 hours. */
   readonly retry_after_ms: number | null;
@@ -27,7 +27,7 @@ export interface SendOutcome {
 
 export interface Sender {
   /** Makes one attempt. Never throws; resolves within ten seconds, after the attempt has released its resources. */
-  send(request: SendRequest): Promise<SendOutcome>;
+  send(request: SendRequest): Promise<SendResult>;
   close(): Promise<void>;
 }
 
@@ -106,7 +106,7 @@ const destination = (text: string, policy: DestinationPolicy): URL => {
   throw new AttemptFailure(own ? 'own_origin' : 'blocked_address');
 };
 
-const outcomeOf = ({ status, retryAfter }: Answer, now: number): SendOutcome => {
+const outcomeOf = ({ status, retryAfter }: Answer, now: number): SendResult => {
   if (status < 300) return { http_status: status, error: null, retry_after_ms: null };
   return {
     http_status: status,

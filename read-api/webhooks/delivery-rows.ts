@@ -5,7 +5,7 @@ import { deliveredTypeSchema, deliveryErrorSchema } from '../../domain/webhooks/
 import { BackendTimeout } from '../../http/failures.ts';
 import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
 
-/** Retention of delivery metadata (contract, Limits). */
+/** Retention of delivery metadata (contract, Webhooks 6). */
 export const DELIVERIES_KEPT_MS = 90 * DAY;
 
 const deliveryRow = z.object({

@@ -15,7 +15,7 @@ const trackerId = z
   .nullable()
   .meta({ description: 'The one tracker whose events are delivered; null: all trackers.' });
 
-/** Totals of an endpoint's deliveries by state, over the 90 days that they are kept (contract, Webhooks 7). */
+/** Totals of an endpoint's deliveries by state, over the 90 days that they are kept (contract, Webhooks 6). */
 export const deliveryTotals = z
   .object({ pending: count, delivered: count, failed: count, cancelled: count, expired: count })
   .meta({ id: 'WebhookDeliveryTotals', description: 'Deliveries of the last 90 days by state.' });
@@ -94,7 +94,7 @@ export const webhookLimits = z
   .meta({ id: 'WebhookLimits' });
 export type WebhookLimits = z.output<typeof webhookLimits>;
 
-/** Whether deliveries are under way (contract, Webhooks 7). */
+/** Whether deliveries are under way. */
 export const webhookWorker = z
   .object({
     status: z.enum(['running', 'stalled', 'stopped']).meta({

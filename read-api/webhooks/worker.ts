@@ -17,7 +17,7 @@ const STALLED_MS = MINUTE;
 
 const seen = z.object({ seen_at: z.string().nullable() });
 
-/** Whether deliveries are under way (contract, Webhooks 7). `now` in milliseconds. */
+/** Whether deliveries are under way. `now` in milliseconds. */
 export const workerHealth = async (
   { db, queueState }: { readonly db: DatabasePool; readonly queueState: QueueState },
   partnerId: string,

@@ -7,17 +7,17 @@ import { deliveryEvents, webhookEvents } from '../../domain/webhooks/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createListener } from '../../platform/listener.ts';
-import type { Sent, Target } from '../../processors/webhooks/attempt.ts';
+import type { SendResult, Target } from '../../processors/webhooks/attempt.ts';
 import { type DeliverOptions, startDeliveries } from '../../processors/webhooks/deliver.ts';
 import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
 import { aDelivery, queued, type TestDelivery, type TestEndpoint } from './deliveries.ts';
 import type { TestStack } from './test-stack.ts';
 
-export const TAKEN: Sent = { http_status: 200, error: null, retry_after_ms: null };
-export const TIMED_OUT: Sent = { http_status: null, error: 'timeout', retry_after_ms: null };
+export const TAKEN: SendResult = { http_status: 200, error: null, retry_after_ms: null };
+export const TIMED_OUT: SendResult = { http_status: null, error: 'timeout', retry_after_ms: null };
 
 /** The receiver's result for an event; by default it accepts it. */
-export type Receive = (eventId: string, webhookId: string) => Sent | Promise<Sent>;
+export type Receive = (eventId: string, webhookId: string) => SendResult | Promise<SendResult>;
 
 /** Runs in real time and can be advanced; the workers poll at once then. */
 export interface RunningClock extends Clock {

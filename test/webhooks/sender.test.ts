@@ -7,7 +7,7 @@ import {
   createSender,
   type Sender,
   type SenderLimits,
-  type SendOutcome,
+  type SendResult,
 } from '../../processors/webhooks/sender.ts';
 import type { Resolver } from '../../processors/webhooks/vet.ts';
 import {
@@ -340,7 +340,7 @@ it('is cut off when TLS sends several times the bytes of its content', async () 
   const inRecordsOfOneByte = async (socket: Socket, text: string): Promise<void> => {
     for (const byte of text) await new Promise<unknown>((resolve) => socket.write(byte, resolve));
   };
-  const answering = async (headerBytes: number): Promise<SendOutcome> => {
+  const answering = async (headerBytes: number): Promise<SendResult> => {
     const head = `HTTP/1.1 204 No Content\r\nx: ${'x'.repeat(headerBytes)}\r\n\r\n`;
     const target = await raw(
       (socket) =>
