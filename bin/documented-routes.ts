@@ -6,19 +6,13 @@ import { apiRoutes } from './api-routes.ts';
 
 /** Returns the API's routes for their descriptions alone, without a database: their handlers do not work. */
 export const documentedRoutes = (): Route[] => {
-  const config = loadConfig({});
-  const runtime = new Proxy(
-    { config },
-    { get: (known, name) => (name === 'config' ? known.config : absent) },
-  );
-  const context = { publicUrl: 'http://localhost:3000', runtime };
-  const routes = apiRoutes(
-    new Proxy(context, {
-      get: (known, name) => known[name as keyof typeof known] ?? absent,
-    }) as unknown as ApiContext,
-  );
-  return [...routes, healthRoute(() => true)];
+  const runtime = withAbsent({ config: loadConfig({}) });
+  const context = withAbsent({ publicUrl: 'http://localhost:3000', runtime });
+  return [...apiRoutes(context as unknown as ApiContext), healthRoute(() => true)];
 };
+
+const withAbsent = <T extends object>(known: T): T =>
+  new Proxy(known, { get: (of, name) => Reflect.get(of, name) ?? absent });
 
 /** Stands for every resource: any property and any call of it gives itself. */
 const absent: unknown = new Proxy(() => absent, { get: () => absent, apply: () => absent });

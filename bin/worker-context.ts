@@ -13,6 +13,7 @@ import {
   type WebhookNotifications,
 } from './modules/webhook-notifications.ts';
 import type { Job } from './periodically.ts';
+import { type ReadModels, readModels } from './read-models.ts';
 import type { Runtime } from './runtime.ts';
 
 /** The background work of a context. */
@@ -40,12 +41,9 @@ export interface WorkerContext {
   readonly capacity: WorkCapacity;
   readonly sessions: RevealableSessions;
   readonly notifications: WebhookNotifications;
-  /** Waits until a projection has the store's current head, with a time limit. */
-  readonly caughtUp: (name: string) => () => Promise<boolean>;
+  readonly caughtUp: ReadModels['caughtUp'];
   readonly makeChain: typeof openChain | undefined;
 }
-
-const CAUGHT_UP_MS = 4_000;
 
 export const openWorkerContext = (
   runtime: Runtime,
@@ -53,10 +51,10 @@ export const openWorkerContext = (
   metrics: Metrics,
   makeChain: typeof openChain | undefined,
 ): WorkerContext => {
-  const { clock, pool, store, progress } = runtime;
+  const { clock, pool } = runtime;
   const limiter = createRateLimiter({ pool, clock, alone: () => false });
-  const caughtUp = (name: string) => async () => progress.reached([name], await store.head(), CAUGHT_UP_MS);
-  const sessions = createRevealableSessions({ ...runtime, caughtUp: caughtUp('sessions') });
+  const { caughtUp } = readModels(runtime);
+  const sessions = createRevealableSessions({ ...runtime, caughtUp: caughtUp(['sessions']) });
   return {
     runtime,
     leases,

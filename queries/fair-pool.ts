@@ -21,8 +21,8 @@ const SHARE: FairShare = { atOnce: 2, waiting: 1_000, waitMs: 4_000 };
 
 /**
  * Limits how many queries each partner has under way, so that one with a long history does not keep all connections
- * busy, and paces a partner whose answers are long. Work that is for no partner is not limited. A query that waits for too long, or behind too many, is a
- * ShareUsedUp.
+ * busy, and paces a partner whose answers are long. Work that is for no partner is not limited. A query that waits for
+ * too long, or behind too many, is a ShareUsedUp.
  */
 export const fairPool = (
   db: DatabasePool,

@@ -16,7 +16,7 @@ export const usageWork = ({ runtime, caughtUp }: WorkerContext): WorkerModule =>
   return {
     jobs: () => [
       ['*/10 * * * *', () => closeUsageStreams(streams)],
-      ['*/10 * * * *', () => closeTrackerDays({ ...streams, caughtUp: caughtUp('tracker-usage') })],
+      ['*/10 * * * *', () => closeTrackerDays({ ...streams, caughtUp: caughtUp(['tracker-usage']) })],
       ['23 3 * * *', () => expireUsageStreams(streams, (before) => forgetUsageBefore(pool, before))],
     ],
   };

@@ -1,3 +1,4 @@
+import { DAY } from '../kernel/time.ts';
 import {
   type Company,
   companySchema,
@@ -33,7 +34,6 @@ export interface ProviderFailure {
 
 const RANK: Record<MatchType, number> = { company: 0, isp: 1, unclassified: 2 };
 const FRESH_DAYS: Record<MatchType, number> = { company: 30, isp: 7, unclassified: 7 };
-const DAY_MS = 86_400_000;
 
 const fill = <T extends object>(first: T, rest: readonly (T | null)[]): T => {
   const filled = { ...first };
@@ -116,7 +116,7 @@ export const combineAnswers = (
       company: hasFields(company) ? company : null,
       sources: known.filter(({ record }) => hasData(record)).map(({ provider }) => provider),
       enriched_at: new Date(at).toISOString(),
-      fresh_until: new Date(at + days * DAY_MS).toISOString(),
+      fresh_until: new Date(at + days * DAY).toISOString(),
       needs_company_enrichment: failures.length > 0 && match !== 'company',
       asked: answered.map(({ provider }) => provider),
     },

@@ -26,8 +26,7 @@ const FAILURES_TO_OPEN = 10;
 
 /**
  * Limits the calls of a provider: by rate, by a budget a UTC day, and by a circuit breaker for each process, which a failure of
- * one address alone does not open. A call that
- * is held back throws `NotAsked`, which never counts as an answer.
+ * one address alone does not open. A call that is held back throws `NotAsked`, which never counts as an answer.
  */
 export const guardProvider = <P extends Provider>(
   provider: P,

@@ -31,10 +31,10 @@ const MARKED_AT_ONCE = 5_000;
 const RUN_MS = 4_000;
 
 /**
- * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives
- * and when endpoints change. Other reveals are completed when they are read; without a reader they stay pending and cost
- * nothing. An event completes only the first ones, because
- * a partner may have any number of reveals waiting and events of other partners follow; runs complete the rest.
+ * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives and when endpoints
+ * change. Other reveals are completed when they are read; without a reader they stay pending and cost nothing. An event
+ * completes only the first ones, because a partner may have any number of reveals waiting and events of other partners
+ * follow; runs complete the rest.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
   name: COMPLETING_PROCESSOR,

@@ -1,7 +1,7 @@
 import type { CustomParameters } from '../../domain/sessions/events.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { isUnknownOutcome } from '../../http/failures.ts';
-import type { Answer, ApiRequest } from '../../http/route.ts';
+import type { Answer, ApiRequest, CallingKey } from '../../http/route.ts';
 import { POLL_SECONDS } from '../polling.ts';
 
 /** A receipt, from the stream that it stands on or from the read model. */
@@ -20,7 +20,7 @@ export interface Receipt {
 }
 
 /** 200, or 202 while the reveal is pending (contract, Reveals 2). */
-export const receiptAnswer = (request: ApiRequest, receipt: Receipt, custom: CustomParameters): Answer => {
+const receiptAnswer = (request: ApiRequest, receipt: Receipt, custom: CustomParameters): Answer => {
   const { reveal_id, session_id, tracker_id, created_at, expires_at, completed } = receipt;
   const status_url = `/v1/reveals/${reveal_id}`;
   const body = JSON.stringify({
@@ -44,10 +44,35 @@ export const receiptAnswer = (request: ApiRequest, receipt: Receipt, custom: Cus
 };
 
 /** What a successful call about a reveal counts as in its tracker's usage. */
-export const trackerCallOf = ({ completed }: Receipt): { completed: boolean; company: boolean } => ({
+const trackerCallOf = ({ completed }: Receipt): { completed: boolean; company: boolean } => ({
   completed: completed !== null,
   company: (completed?.result as { company_found?: boolean } | undefined)?.company_found === true,
 });
+
+export interface ReceiptDeps {
+  /** Returns the labels of a session of the partner's. */
+  readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
+  /** Counts a successful call that concerned one tracker, durably. */
+  readonly countCall: (
+    request: ApiRequest,
+    trackerId: string,
+    call: { completed: boolean; company: boolean },
+  ) => Promise<void>;
+}
+
+/** Counts the call, and answers with the receipt and its session's labels. */
+export const countedReceipt = async (
+  { customOf, countCall }: ReceiptDeps,
+  request: ApiRequest,
+  receipt: Receipt,
+): Promise<Answer> => {
+  const { partner_id } = request.key as CallingKey;
+  const [custom] = await Promise.all([
+    customOf(partner_id, receipt.session_id),
+    countCall(request, receipt.tracker_id, trackerCallOf(receipt)),
+  ]);
+  return receiptAnswer(request, receipt, custom);
+};
 
 /** Runs work that may create or complete a reveal. An unknown outcome is refused with `reveal_unconfirmed`. */
 export const refusingUnknownOutcome = async (

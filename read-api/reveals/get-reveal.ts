@@ -1,26 +1,19 @@
 import type { DatabasePool } from 'slonik';
 import type { CommandContext } from '../../commands/handle.ts';
-import type { CustomParameters } from '../../domain/sessions/events.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
 import { findReveal, type RevealRow } from '../../queries/reveals/reveals.ts';
-import { type Receipt, receiptAnswer, refusingUnknownOutcome, trackerCallOf } from './answer.ts';
+import { countedReceipt, type Receipt, type ReceiptDeps, refusingUnknownOutcome } from './answer.ts';
 import { getRevealOperation } from './operations.ts';
 
-export interface GetRevealDeps {
+export interface GetRevealDeps extends ReceiptDeps {
   readonly db: DatabasePool;
   /** Waits until the read models have all that the store has now, or a time limit is over. */
   readonly caughtUp: () => Promise<boolean>;
   /** Completes a pending reveal where its result is there (architecture, rule 14); null: it is gone. */
   readonly complete: (revealId: string, context: CommandContext) => Promise<Receipt | null>;
-  readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
-  readonly countCall: (
-    request: ApiRequest,
-    trackerId: string,
-    call: { completed: boolean; company: boolean },
-  ) => Promise<void>;
 }
 
 /** GET /v1/reveals/{reveal_id}: the receipt, completed first if it can be. */
@@ -44,11 +37,7 @@ const read = async (deps: GetRevealDeps, request: ApiRequest): Promise<Answer> =
   const kept = receiptOfRow(row);
   const receipt = kept.completed ? kept : await deps.complete(revealId, commandContext(request));
   if (receipt === null) return refusal(request, 'reveal_expired');
-  const [custom] = await Promise.all([
-    deps.customOf(partner_id, receipt.session_id),
-    deps.countCall(request, receipt.tracker_id, trackerCallOf(receipt)),
-  ]);
-  return receiptAnswer(request, receipt, custom);
+  return countedReceipt(deps, request, receipt);
 };
 
 const receiptOfRow = (row: RevealRow): Receipt => {

@@ -1,29 +1,20 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import type { NotRevealed, RevealRequest } from '../../commands/reveals/reveal-session.ts';
 import type { Result } from '../../domain/kernel/decider.ts';
-import type { CustomParameters } from '../../domain/sessions/events.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
 import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
 import {
+  countedReceipt,
   type Receipt,
-  receiptAnswer,
+  type ReceiptDeps,
   refusingUnknownOutcome,
-  trackerCallOf,
 } from '../../read-api/reveals/answer.ts';
 import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
 
-export interface RevealRouteDeps {
+export interface RevealRouteDeps extends ReceiptDeps {
   readonly reveal: (request: RevealRequest, context: CommandContext) => Promise<Result<Receipt, NotRevealed>>;
-  /** The labels of a session of the partner's. */
-  readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
-  /** Counts a successful call that concerned one tracker, durably. */
-  readonly countCall: (
-    request: ApiRequest,
-    trackerId: string,
-    call: { completed: boolean; company: boolean },
-  ) => Promise<void>;
 }
 
 /** RFC 9562, version 4. */
@@ -54,10 +45,5 @@ const reveal = async (deps: RevealRouteDeps, request: ApiRequest): Promise<Answe
     commandContext(request),
   );
   if (!result.ok) return refusal(request, result.refusal);
-  const receipt = result.value;
-  const [custom] = await Promise.all([
-    deps.customOf(partner_id, sessionId),
-    deps.countCall(request, receipt.tracker_id, trackerCallOf(receipt)),
-  ]);
-  return receiptAnswer(request, receipt, custom);
+  return countedReceipt(deps, request, result.value);
 };
