@@ -89,9 +89,9 @@ module.exports = {
     ),
     never(
       'adapters-are-plugged-in-at-the-root',
-      { pathNot: '^(bin|test|bench|event-store/eventstoredb|event-store/postgres|platform/embedded)/' },
+      { pathNot: '^(bin|cli|test|bench|event-store/eventstoredb|event-store/postgres|platform/embedded)/' },
       { path: '^(event-store/eventstoredb|event-store/postgres|platform/embedded)/' },
-      'Only bin/, tests and benchmarks know which adapter there is.',
+      'Only bin/, cli/, tests and benchmarks know which adapter there is.',
     ),
     never(
       'adapters-know-no-other-adapter',
@@ -134,9 +134,15 @@ module.exports = {
     ),
     never(
       'nobody-imports-the-root-or-tests',
-      { pathNot: '^(bin|test|bench)/|^clients/[^/]+/generate.ts$' },
-      { path: '^(bin|test|bench)/' },
+      { pathNot: '^(bin|cli|test|bench|tools)/|^clients/[^/]+/generate.ts$' },
+      { path: '^(bin|cli|test|bench|tools)/' },
       'They stand above everything.',
+    ),
+    never(
+      'the-service-knows-no-command-line',
+      { path: '^bin/', pathNot: '^bin/doorplate\\.js$' },
+      { path: '^cli/' },
+      'A command composes what it needs with bin/; the service needs no command.',
     ),
     never('no-cycles', {}, { circular: true }, 'Two files that need each other are one file.'),
     never('everything-resolves', {}, { couldNotResolve: true }, 'An import that leads nowhere.'),

@@ -1,6 +1,7 @@
 import { createKey, newApiKey, revokeKey, updateKey } from '../commands/partners/manage-partner.ts';
 import type { KeyLimitValues } from '../dashboard/pages/key-form.ts';
 import type { DashboardKey, KeyDeps } from '../dashboard/pages/keys.ts';
+import { DEFAULT_LIMITS } from '../domain/partners/default-limits.ts';
 import { keyLimitsSchema } from '../domain/partners/events.ts';
 import type { PartnerRefusal } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
@@ -12,7 +13,6 @@ import {
   listLatestKeys,
 } from '../queries/partners/partners.ts';
 import { visitContext } from './dashboard-context.ts';
-import { DEFAULT_LIMITS } from './key-limits.ts';
 import type { Runtime } from './runtime.ts';
 
 /** The values stand beside the form's fields. */

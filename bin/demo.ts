@@ -2,8 +2,8 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { createKey, createPartner, newApiKey, partnerIdOf } from '../commands/partners/manage-partner.ts';
+import { DEFAULT_LIMITS } from '../domain/partners/default-limits.ts';
 import { listPartners } from '../queries/partners/partners.ts';
-import { DEFAULT_LIMITS } from './key-limits.ts';
 import type { Runtime } from './runtime.ts';
 
 const NAME = 'demo';

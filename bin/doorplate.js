@@ -11,5 +11,5 @@ if (major < 24) {
 }
 // On a large machine V8 lets the heap grow to several times the live size before collecting; memory is scarcer here.
 setFlagsFromString('--heap-growing-percent=50');
-const { main } = await import('./main.ts');
+const { main } = await import('../cli/main.ts');
 await main(process.argv);

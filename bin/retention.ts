@@ -1,6 +1,7 @@
 import { utcDay } from '../domain/kernel/time.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import type { Job } from '../platform/periodically.ts';
 import { BILLING_PROCESSOR } from '../processors/billing/bill-completed-reveals.ts';
 import type { Consumers } from '../processors/consumers.ts';
 import { KEEPING_PROCESSOR } from '../processors/domains/keep-domains.ts';
@@ -26,7 +27,6 @@ import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';
 import { forgetExpiredSessionsBefore } from '../projections/sessions/sessions.ts';
 import { forgetSignalsOf } from '../projections/signals/signals.ts';
 import { deliveries, forgetDeliveriesBefore } from '../projections/webhooks/deliveries.ts';
-import type { Job } from './periodically.ts';
 import type { Runtime } from './runtime.ts';
 
 /** All consumers of streams that retention deletes; events go only after all of these have passed them. */

@@ -8,6 +8,7 @@ import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
 import { createTail, type Tail } from '../event-store/tail.ts';
+import { tracedStore } from '../event-store/traced-store.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import { openDataFolder } from '../platform/data-folder.ts';
@@ -20,13 +21,12 @@ import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
 import { MigrationError, migrate } from '../platform/migrate.ts';
 import { endsWithin } from '../platform/pause.ts';
 import { createSlonik } from '../platform/slonik.ts';
+import { Unreachable } from '../platform/unreachable.ts';
 import { createLookupUses, type LookupUses } from '../processors/lookup/lookup-uses.ts';
 import { createWebhookQueue, type WebhookQueue } from '../processors/webhooks/queue-admission.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { fairPool } from '../queries/fair-pool.ts';
 import { type Cursors, createCursors } from '../read-api/cursor.ts';
-import { tracedStore } from './tracing.ts';
-import { Unreachable } from './unreachable.ts';
 
 /** The shared resources of every command and role. */
 export interface Runtime {

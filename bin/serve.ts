@@ -5,14 +5,14 @@ import { createLogger } from '../platform/log.ts';
 import { createMetrics } from '../platform/metrics.ts';
 import { startOpsServer } from '../platform/ops-server.ts';
 import { createShutdown } from '../platform/shutdown.ts';
+import { startTracing } from '../platform/tracing.ts';
+import { eventStoreProblem } from '../platform/unreachable.ts';
 import { type Api, buildApi } from './api.ts';
 import { type Demo, ensureDemo } from './demo.ts';
 import { serviceUrl, tlsAllowed } from './modules/domains.ts';
 import { signalsIntake } from './modules/signals.ts';
 import { openRuntime, type Runtime } from './runtime.ts';
 import { watchState } from './state-metrics.ts';
-import { startTracing } from './tracing.ts';
-import { eventStoreProblem } from './unreachable.ts';
 import { startWorkers, type Workers } from './workers.ts';
 
 export type Role = 'all' | 'api' | 'workers';

@@ -1,6 +1,7 @@
 import type { WorkCapacity } from '../commands/lookup/submit-lookup.ts';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import type { Job } from '../platform/periodically.ts';
 import { createRateLimiter, type RateLimiter } from '../platform/rate-limit.ts';
 import type { FollowingProcessor } from '../processors/follow.ts';
 import type { projectionGroups } from '../projections/all.ts';
@@ -12,7 +13,6 @@ import {
   type RevealableSessions,
   type WebhookNotifications,
 } from './modules/webhook-notifications.ts';
-import type { Job } from './periodically.ts';
 import { type ReadModels, readModels } from './read-models.ts';
 import type { Runtime } from './runtime.ts';
 

@@ -8,6 +8,7 @@ import { glob, readFile } from 'node:fs/promises';
 const CHECKED = [
   'analytics',
   'bin',
+  'cli',
   'commands',
   'domain',
   'event-store',

@@ -7,7 +7,9 @@ import { createListener } from '../../platform/listener.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { endsWithin } from '../../platform/pause.ts';
 import { startDeliveries } from '../../processors/webhooks/deliver.ts';
+import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
 import { createHandshakeDebts } from '../../processors/webhooks/handshake-debts.ts';
+import { slotForDelivery } from '../../processors/webhooks/queue-slots.ts';
 import { createSender } from '../../processors/webhooks/sender.ts';
 import { signatureHeaders } from '../../processors/webhooks/signature.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
@@ -24,8 +26,6 @@ import { retryDeliveryRoute } from '../../write-api/webhooks/retry-delivery.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 import type { RunningWork } from '../worker-context.ts';
-import { destinationPolicy } from './destination-policy.ts';
-import { slotForDelivery } from './queue-slots.ts';
 
 /**
  * Read models that a receiver may query when it gets an event: the session or receipt, its tracker, the endpoint and the

@@ -12,13 +12,13 @@ import {
   enrichReveals,
   retryRefusedReveals,
 } from '../../processors/lookup/enrich-reveals.ts';
+import { slotsForReveal } from '../../processors/webhooks/queue-slots.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import type { Receipt } from '../../read-api/reveals/answer.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
 import { revealRoute } from '../../write-api/reveals/reveal-session.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
-import { slotsForReveal } from './queue-slots.ts';
 import { savedResults } from './saved-results.ts';
 import { FEED_MS } from './sessions.ts';
 

@@ -4,11 +4,11 @@ import type { Route } from '../../http/route.ts';
 import { createVisitorAddress, networkOf } from '../../http/visitor.ts';
 import { sharedNotes } from '../../platform/kept-out.ts';
 import { VISITOR_RATES } from '../../platform/rate-limit.ts';
+import { slotsForSession } from '../../processors/webhooks/queue-slots.ts';
 import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
+import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
 import { collectRoutes } from '../../write-api/sessions/collect.ts';
 import type { ApiContext } from '../api-context.ts';
-import { createCaptureRates } from './capture-rates.ts';
-import { slotsForSession } from './queue-slots.ts';
 
 /** Time limit of the feed's wait; after it the feed returns what it has, and its cursor still misses nothing later. */
 export const FEED_MS = 1_000;

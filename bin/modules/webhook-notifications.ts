@@ -1,5 +1,6 @@
 import { completeReveal } from '../../commands/reveals/reveal-session.ts';
 import type { Position } from '../../event-store/port.ts';
+import type { Job } from '../../platform/periodically.ts';
 import type { FollowingProcessor } from '../../processors/follow.ts';
 import {
   type CompleteRevealsDeps,
@@ -8,11 +9,10 @@ import {
   createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
 import { queueWebhookEvents } from '../../processors/webhooks/queue-events.ts';
+import { slotsForReveal } from '../../processors/webhooks/queue-slots.ts';
 import type { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
-import type { Job } from '../periodically.ts';
 import type { Runtime } from '../runtime.ts';
-import { slotsForReveal } from './queue-slots.ts';
 import { savedResults } from './saved-results.ts';
 
 export type RevealableSessions = ReturnType<typeof createRevealableSessions>;

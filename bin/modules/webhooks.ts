@@ -5,6 +5,8 @@ import { CYCLE_ATTEMPTS, CYCLE_MS } from '../../domain/webhooks/schedule.ts';
 import type { Route } from '../../http/route.ts';
 import { sealText } from '../../platform/master-key.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/claims.ts';
+import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
+import { slotForDelivery } from '../../processors/webhooks/queue-slots.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { payloads } from '../../projections/webhooks/payloads.ts';
@@ -18,8 +20,6 @@ import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
 import { deliveryRoutes, startDelivering } from './deliveries.ts';
-import { destinationPolicy } from './destination-policy.ts';
-import { slotForDelivery } from './queue-slots.ts';
 
 /** Builds the routes of webhook endpoints and their deliveries. */
 export const webhookRoutes = (context: ApiContext): Route[] => {

@@ -1,7 +1,7 @@
 /** What users have written down of the product: its document, the names of its metrics, the command's help. */
 import { expect, it, onTestFinished } from 'vitest';
 import { documentedRoutes } from '../../bin/documented-routes.ts';
-import { allCommands, commandLine } from '../../bin/main.ts';
+import { allCommands, commandLine } from '../../cli/main.ts';
 import { openApiDocument } from '../../http/openapi.ts';
 import { testDatabase } from '../support/database.ts';
 import { startService } from '../support/service.ts';

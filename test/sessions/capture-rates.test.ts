@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { createCaptureRates } from '../../bin/modules/capture-rates.ts';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
+import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
 
 const RATES = { CAPTURES_PER_SECOND: 20, CAPTURES_PER_SECOND_PER_TRACKER: 10 };
 

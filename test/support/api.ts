@@ -6,10 +6,10 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import pg from 'pg';
 import { v7 as uuid } from 'uuid';
 import { buildApi } from '../../bin/api.ts';
-import { DEFAULT_LIMITS } from '../../bin/key-limits.ts';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { startWorkers, type Workers } from '../../bin/workers.ts';
 import { createKey, createPartner, newApiKey } from '../../commands/partners/manage-partner.ts';
+import { DEFAULT_LIMITS } from '../../domain/partners/default-limits.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';

@@ -1,8 +1,8 @@
-import { readEvent } from '../../domain/kernel/events.ts';
-import { sessionEvents } from '../../domain/sessions/events.ts';
-import { signalEvents } from '../../domain/signals/events.ts';
-import { payloadEvents } from '../../domain/webhooks/events.ts';
-import type { DayKeys } from '../../platform/day-keys.ts';
+import { readEvent } from '../domain/kernel/events.ts';
+import { sessionEvents } from '../domain/sessions/events.ts';
+import { signalEvents } from '../domain/signals/events.ts';
+import { payloadEvents } from '../domain/webhooks/events.ts';
+import type { DayKeys } from '../platform/day-keys.ts';
 
 const GONE = '(its key is gone)';
 

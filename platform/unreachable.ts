@@ -1,5 +1,4 @@
-import type { EventStore } from '../event-store/port.ts';
-import type { Config } from '../platform/config.ts';
+import type { Config } from './config.ts';
 
 /** A configured store cannot be used. The message is one line with the variable, the address and the cause. */
 export class Unreachable extends Error {
@@ -11,7 +10,7 @@ export class Unreachable extends Error {
 /** Queries the event store if one is configured. @returns the problem; null if it answers */
 export const eventStoreProblem = async (
   { EVENTSTORE_URL: url }: Pick<Config, 'EVENTSTORE_URL'>,
-  store: Pick<EventStore, 'head'>,
+  store: { head(): Promise<unknown> },
 ): Promise<Unreachable | null> => {
   if (url === undefined) return null;
   return store.head().then(

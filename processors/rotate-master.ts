@@ -1,22 +1,29 @@
+import type pg from 'pg';
 import type { CommandContext } from '../commands/handle.ts';
 import { resealSecrets } from '../commands/webhooks/reseal-secrets.ts';
+import type { EventStore, Position } from '../event-store/port.ts';
+import type { Clock } from '../platform/clock.ts';
 import { resealKeys } from '../platform/keyring.ts';
-import { openText, sealText } from '../platform/master-key.ts';
+import { type MasterKey, openText, sealText } from '../platform/master-key.ts';
 import { beginKeyChange, endKeyChange } from '../platform/master-key-file.ts';
 import { AnotherRuns, onlyOne } from '../platform/only-one.ts';
-import { webhooks } from '../projections/webhooks/endpoints.ts';
 import { endpointsSealedOtherwise } from '../queries/webhooks/secrets.ts';
-import type { Runtime } from './runtime.ts';
 
-export type RotationDeps = Pick<
-  Runtime,
-  'store' | 'pool' | 'databaseUrl' | 'progress' | 'master' | 'clock'
-> & {
+export interface RotationDeps {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly databaseUrl: string;
+  /** Waits until the read models have applied a position. @returns whether they did within `ms` */
+  readonly progress: {
+    reached(names: readonly string[], position: Position | null, ms: number): Promise<boolean>;
+  };
+  readonly master: MasterKey;
+  readonly clock: Clock;
   /** The data folder's key file; null if the keys are configured. */
   readonly keyFile: string | null;
   /** Time after which no process still writes under the previous key, milliseconds. */
   readonly settleMs: number;
-};
+}
 
 /** Numbers of resealed items. */
 export interface Rotated {
@@ -26,6 +33,7 @@ export interface Rotated {
 
 export class RotationImpossible extends Error {}
 
+const ENDPOINTS = 'webhooks';
 const PROJECTED_MS = 30_000;
 
 /**
@@ -64,8 +72,8 @@ const resealEndpoints = async (
   { store, pool, progress, master, clock }: RotationDeps,
   context: CommandContext,
 ): Promise<number> => {
-  if (!(await progress.reached([webhooks.name], await store.head(), PROJECTED_MS))) {
-    throw new RotationImpossible(`the read model ${webhooks.name} is behind: see doorplate projection list`);
+  if (!(await progress.reached([ENDPOINTS], await store.head(), PROJECTED_MS))) {
+    throw new RotationImpossible(`the read model ${ENDPOINTS} is behind: see doorplate projection list`);
   }
   const left = await endpointsSealedOtherwise(pool, master.currentId());
   const resealing = {

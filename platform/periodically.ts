@@ -1,6 +1,6 @@
 import cron, { type ScheduledTask } from 'node-cron';
-import type { Logger } from '../platform/log.ts';
-import { pause } from '../platform/pause.ts';
+import type { Logger } from './log.ts';
+import { pause } from './pause.ts';
 
 export type Job = readonly [schedule: string, run: () => Promise<unknown>];
 

@@ -1,14 +1,14 @@
 import { v7 as uuid } from 'uuid';
-import type { CommandContext } from '../../commands/handle.ts';
-import type { Position } from '../../event-store/port.ts';
-import { loadConfig } from '../../platform/config.ts';
-import { enterLeases } from '../../platform/leases.ts';
-import { createLogger } from '../../platform/log.ts';
-import type { FollowingProcessor } from '../../processors/follow.ts';
-import { projectionGroups } from '../../projections/all.ts';
-import { leadGroups } from '../groups.ts';
-import { openRuntime, type Runtime } from '../runtime.ts';
-import { eventStoreProblem } from '../unreachable.ts';
+import { leadGroups } from '../bin/groups.ts';
+import { openRuntime, type Runtime } from '../bin/runtime.ts';
+import type { CommandContext } from '../commands/handle.ts';
+import type { Position } from '../event-store/port.ts';
+import { loadConfig } from '../platform/config.ts';
+import { enterLeases } from '../platform/leases.ts';
+import { createLogger } from '../platform/log.ts';
+import { eventStoreProblem } from '../platform/unreachable.ts';
+import type { FollowingProcessor } from '../processors/follow.ts';
+import { projectionGroups } from '../projections/all.ts';
 
 /** A refusal, or a difference that was found: one line for the operator, exit code 1. */
 export class Refused extends Error {}

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { maskEvent } from '../../domain/mask-event.ts';
-import type { EventStore, Position, RecordedEvent } from '../../event-store/port.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../bin/runtime.ts';
+import { maskEvent } from '../domain/mask-event.ts';
+import type { EventStore, Position, RecordedEvent } from '../event-store/port.ts';
 import { writeOut } from './print.ts';
 import { Refused, withRuntime, withSession } from './session.ts';
 import { unseal } from './unseal.ts';

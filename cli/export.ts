@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { exportView, type Format } from '../../analytics/export-view.ts';
-import { UnknownView } from '../../analytics/view.ts';
-import { allProjections } from '../../projections/all.ts';
+import { exportView, type Format } from '../analytics/export-view.ts';
+import { UnknownView } from '../analytics/view.ts';
+import { allProjections } from '../projections/all.ts';
 import { instant } from './instant.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';

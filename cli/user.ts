@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { changeUser, createUser, userIdOf } from '../../commands/partners/manage-user.ts';
-import { hashPassword, newPassword } from '../../platform/passwords.ts';
-import { forgetPassword, setPassword } from '../../processors/partners/logins.ts';
-import { listUsers } from '../../queries/partners/partners.ts';
+import { changeUser, createUser, userIdOf } from '../commands/partners/manage-user.ts';
+import { hashPassword, newPassword } from '../platform/passwords.ts';
+import { forgetPassword, setPassword } from '../processors/partners/logins.ts';
+import { listUsers } from '../queries/partners/partners.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';

@@ -1,4 +1,4 @@
-import type { KeyLimits } from '../domain/partners/events.ts';
+import type { KeyLimits } from './events.ts';
 
 /** Default limits of a new key (contract, Lookup 10). */
 export const DEFAULT_LIMITS: KeyLimits = {

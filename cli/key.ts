@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { createKey, newApiKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
-import type { KeyLimits } from '../../domain/partners/events.ts';
-import { findKey, listKeys } from '../../queries/partners/partners.ts';
-import { DEFAULT_LIMITS } from '../key-limits.ts';
+import { createKey, newApiKey, revokeKey, updateKey } from '../commands/partners/manage-partner.ts';
+import { DEFAULT_LIMITS } from '../domain/partners/default-limits.ts';
+import type { KeyLimits } from '../domain/partners/events.ts';
+import { findKey, listKeys } from '../queries/partners/partners.ts';
 import { instant } from './instant.ts';
 import { allowance, given, NO_CAP, wholeFrom } from './limit-options.ts';
 import { partnerOf } from './partner.ts';

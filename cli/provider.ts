@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { parsePublicAddress } from '../../domain/kernel/address.ts';
-import { utcDay } from '../../domain/kernel/time.ts';
-import type { ProviderSettings } from '../../platform/provider-settings.ts';
-import { createRateLimiter } from '../../platform/rate-limit.ts';
-import { readPreset } from '../../processors/lookup/presets.ts';
-import { type TriedChain, tryChain } from '../../processors/lookup/try-chain.ts';
-import { type ProviderDay, readProviderDay } from '../../queries/lookup/provider-days.ts';
+import { parsePublicAddress } from '../domain/kernel/address.ts';
+import { utcDay } from '../domain/kernel/time.ts';
+import type { ProviderSettings } from '../platform/provider-settings.ts';
+import { createRateLimiter } from '../platform/rate-limit.ts';
+import { readPreset } from '../processors/lookup/presets.ts';
+import { type TriedChain, tryChain } from '../processors/lookup/try-chain.ts';
+import { type ProviderDay, readProviderDay } from '../queries/lookup/provider-days.ts';
 import { print, table } from './print.ts';
 import { Refused, withRuntime } from './session.ts';
 
@@ -24,7 +24,7 @@ export const addProviderCommands = (program: Command): void => {
         const { pool, clock } = runtime;
         const limiter = createRateLimiter({ pool, clock, alone: () => false });
         // Imported here, because every command would otherwise load the vendors' HTTP client.
-        const { openChain } = await import('../modules/providers.ts');
+        const { openChain } = await import('../bin/modules/providers.ts');
         const chain = await openChain(runtime, limiter, null);
         const signal = AbortSignal.timeout(chain.longestMs);
         const asked = tryChain(chain.providers, ip, { signal, at: clock.now() });

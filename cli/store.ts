@@ -1,11 +1,11 @@
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { beginEpoch } from '../../commands/epochs/epochs.ts';
-import { loadConfig } from '../../platform/config.ts';
-import { DumpError, dumpTo, loadFrom } from '../../platform/dump.ts';
-import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
-import { createLogger } from '../../platform/log.ts';
+import { beginEpoch } from '../commands/epochs/epochs.ts';
+import { loadConfig } from '../platform/config.ts';
+import { DumpError, dumpTo, loadFrom } from '../platform/dump.ts';
+import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
+import { createLogger } from '../platform/log.ts';
 import { print } from './print.ts';
 import { commandContext, Refused, withRuntime } from './session.ts';
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { GrantRefused } from '../../analytics/allowed-statements.ts';
-import { grantAnalyst, revokeAnalyst } from '../../analytics/analysts.ts';
+import { GrantRefused } from '../analytics/allowed-statements.ts';
+import { grantAnalyst, revokeAnalyst } from '../analytics/analysts.ts';
 import { print } from './print.ts';
 import { Refused, withRuntime } from './session.ts';
 

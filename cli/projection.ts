@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { allProjections, projectionGroups } from '../../projections/all.ts';
-import { rebuild } from '../../projections/rebuild.ts';
-import { listProjectionStates, readLeaders } from '../../queries/consumers.ts';
-import { sweepToEnd } from '../retention.ts';
+import { sweepToEnd } from '../bin/retention.ts';
+import { allProjections, projectionGroups } from '../projections/all.ts';
+import { rebuild } from '../projections/rebuild.ts';
+import { listProjectionStates, readLeaders } from '../queries/consumers.ts';
 import { print } from './print.ts';
 import { Refused, withSession } from './session.ts';
 

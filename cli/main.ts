@@ -1,19 +1,19 @@
 import { Command, CommanderError, Option } from 'commander';
+import type { Role } from '../bin/serve.ts';
 import { ConfigError } from '../platform/config.ts';
-import { addAnalyticsCommands } from './cli/analytics.ts';
-import { addAuditCommands } from './cli/audit.ts';
-import { addEventsCommands } from './cli/events.ts';
-import { addExportCommand } from './cli/export.ts';
-import { addKeyCommands } from './cli/key.ts';
-import { addMasterKeyCommands } from './cli/keys.ts';
-import { addLookupCommand } from './cli/lookup.ts';
-import { addPartnerCommands } from './cli/partner.ts';
-import { addProjectionCommands } from './cli/projection.ts';
-import { addProviderCommands } from './cli/provider.ts';
-import { Refused } from './cli/session.ts';
-import { addStoreCommands } from './cli/store.ts';
-import { addUserCommands } from './cli/user.ts';
-import type { Role } from './serve.ts';
+import { addAnalyticsCommands } from './analytics.ts';
+import { addAuditCommands } from './audit.ts';
+import { addEventsCommands } from './events.ts';
+import { addExportCommand } from './export.ts';
+import { addKeyCommands } from './key.ts';
+import { addMasterKeyCommands } from './keys.ts';
+import { addLookupCommand } from './lookup.ts';
+import { addPartnerCommands } from './partner.ts';
+import { addProjectionCommands } from './projection.ts';
+import { addProviderCommands } from './provider.ts';
+import { Refused } from './session.ts';
+import { addStoreCommands } from './store.ts';
+import { addUserCommands } from './user.ts';
 
 const REFUSED = 1;
 const WRONG_USAGE = 2;
@@ -41,7 +41,7 @@ export const commandLine = (): Command => {
     .addOption(
       new Option('--role <role>', 'what this process does').choices(['all', 'api', 'workers']).default('all'),
     )
-    .action(async ({ role }: { role: Role }) => (await import('./serve.ts')).serve(role, process.env));
+    .action(async ({ role }: { role: Role }) => (await import('../bin/serve.ts')).serve(role, process.env));
   addPartnerCommands(program);
   addKeyCommands(program);
   addUserCommands(program);

@@ -1,5 +1,5 @@
 import { revealEventId, sessionEventId } from '../../domain/webhooks/envelope.ts';
-import type { QueueSlots, WebhookQueue } from '../../processors/webhooks/queue-admission.ts';
+import type { QueueSlots, WebhookQueue } from './queue-admission.ts';
 
 interface Happening {
   readonly partner_id: string;

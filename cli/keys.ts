@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { keyFileIn } from '../../platform/master-key-file.ts';
-import { RotationImpossible, rotateMaster } from '../rotate-master.ts';
+import { keyFileIn } from '../platform/master-key-file.ts';
+import { RotationImpossible, rotateMaster } from '../processors/rotate-master.ts';
 import { print } from './print.ts';
 import { Refused, withSession } from './session.ts';
 

@@ -1,20 +1,5 @@
-import type { EventStore, RecordedEvent } from '../event-store/port.ts';
-import type { Config } from '../platform/config.ts';
-import type { Logger } from '../platform/log.ts';
-import { inSpan, isTracing, type SpanOf, traceparent, useTracing } from '../platform/spans.ts';
-
-/** Starts tracing if an exporter is configured. @returns the function that ends it */
-export const startTracing = async (config: Config, log: Logger): Promise<() => Promise<void>> => {
-  const endpoint = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (endpoint === undefined || config.OTEL_SDK_DISABLED) return async () => undefined;
-  const { startTelemetry } = await import('../platform/telemetry.ts');
-  const telemetry = startTelemetry(config, log);
-  useTracing(telemetry);
-  return async () => {
-    await telemetry.close();
-    useTracing(null);
-  };
-};
+import { inSpan, isTracing, type SpanOf, traceparent } from '../platform/spans.ts';
+import type { EventStore, RecordedEvent } from './port.ts';
 
 /** Adds a span to each append and read with a parent span; returns the store itself while tracing is off. */
 export const tracedStore = (store: EventStore, system: 'postgresql' | 'eventstoredb'): EventStore => {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { parsePublicAddress } from '../../domain/kernel/address.ts';
-import { readSaved } from '../../queries/lookup/lookups.ts';
+import { parsePublicAddress } from '../domain/kernel/address.ts';
+import { readSaved } from '../queries/lookup/lookups.ts';
 import { print } from './print.ts';
 import { Refused, withSession } from './session.ts';
 
