@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import Fastify from 'fastify';
 import { createCallRates } from '../http/call-rates.ts';
-import type { CallingKey, Route } from '../http/route.ts';
+import type { ApiKey, Route } from '../http/route.ts';
 import { createLocalLimiter } from '../platform/local-limiter.ts';
 
 export interface BareAnswer {
@@ -25,7 +25,8 @@ const rates = createCallRates(createLocalLimiter({ now: Date.now }), {
   API_REQUESTS_PER_SECOND: 1,
   WEBHOOK_MANAGEMENT_PER_MINUTE: 1,
 });
-const key: CallingKey = {
+const key: ApiKey = {
+  kind: 'key',
   key_id: randomUUID(),
   partner_id: randomUUID(),
   name: 'bench',

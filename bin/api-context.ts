@@ -7,7 +7,7 @@ import {
 } from '../commands/usage/count-tracker-calls.ts';
 import { TrackingUnavailable } from '../http/failures.ts';
 import { createServedHosts, type ServedHosts } from '../http/own-host.ts';
-import type { ApiRequest } from '../http/route.ts';
+import type { PartnerRequest } from '../http/route.ts';
 import { type Countries, createCountries } from '../platform/country.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { RateLimiter } from '../platform/rate-limit.ts';
@@ -26,7 +26,7 @@ export interface ApiContext extends ReadModels {
   readonly counter: LookupCounter;
   readonly calls: TrackerCallCounter;
   /** Counts a successful API call about a tracker. @throws TrackingUnavailable */
-  readonly countCall: (request: ApiRequest, trackerId: string, call?: TrackerCall) => Promise<void>;
+  readonly countCall: (request: PartnerRequest, trackerId: string, call?: TrackerCall) => Promise<void>;
   readonly trackers: TrackerDirectory;
   readonly trackerCommands: TrackerCommands;
   readonly domainNames: DomainDirectory;
@@ -65,9 +65,9 @@ export const openApiContext = async (
 
 const countCalls =
   (calls: TrackerCallCounter): ApiContext['countCall'] =>
-  async ({ userId }, trackerId, call = { completed: true, company: false }) => {
+  async ({ caller }, trackerId, call = { completed: true, company: false }) => {
     // Dashboard reads do not count as API requests.
-    if (userId !== undefined) return;
+    if (caller.kind === 'user') return;
     await calls.call(trackerId, call).catch((cause) => {
       throw new TrackingUnavailable('a call was not counted', { cause });
     });

@@ -46,9 +46,9 @@ export const buildApi = async (
       ...dashboard.routes,
     ],
     authenticate: createAuthenticate(pool, clock),
-    admit: (key, route) => {
-      keyUses.note(key);
-      return rates.admit(key, route);
+    admit: (caller, route) => {
+      if (caller.kind === 'key') keyUses.note(caller);
+      return rates.admit(caller, route);
     },
     quotaHeaders: rates.quotaHeaders,
     isCustomDomain: context.served.isCustomDomain,

@@ -4,9 +4,19 @@
  */
 import type { Inadmissible } from '../http/admission.ts';
 import { refusal } from '../http/error-catalog.ts';
-import type { Answer, ApiRequest, CallingKey, Route, RouteTable } from '../http/route.ts';
+import type {
+  Answer,
+  ApiRequest,
+  Caller,
+  DashboardUser,
+  PartnerRequest,
+  PartnerRoute,
+  Route,
+  RouteTable,
+} from '../http/route.ts';
 
-export interface DashboardUser {
+/** A user with a login, as the pages show it. */
+export interface LoggedInUser {
   readonly user_id: string;
   readonly partner_id: string;
   readonly name: string;
@@ -40,49 +50,39 @@ export interface ApiDeps {
   /** The API's own. */
   readonly routes: RouteTable;
   /** Spends the rates that the call needs, as for a key. */
-  readonly admit: (key: CallingKey, route: Route) => Inadmissible | null | Promise<Inadmissible | null>;
+  readonly admit: (caller: Caller, route: Route) => Inadmissible | null | Promise<Inadmissible | null>;
 }
-
-/** Enough for a person at a browser; a page makes a few calls. */
-const CALLS_PER_SECOND = 50;
 
 /** The API for one request of a page. */
 export const createApi = ({ routes, admit }: ApiDeps) => {
-  const table = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]));
-  return (page: ApiRequest, user: DashboardUser): Api => {
-    const key: CallingKey = {
-      key_id: `user ${user.user_id}`,
-      partner_id: user.partner_id,
-      name: user.name,
-      requests_per_second: CALLS_PER_SECOND,
-      new_enrichments_per_day: 0,
-      pending_enrichments: 0,
-      company_signals: false,
-    };
+  const table = new Map<string, PartnerRoute>();
+  for (const route of routes) {
+    if (route.access === 'partner') table.set(`${route.method} ${route.path}`, route);
+  }
+  return (page: ApiRequest, { user_id, partner_id }: LoggedInUser): Api => {
+    const caller: DashboardUser = { kind: 'user', user_id, partner_id };
     return async (method, path, options = {}) => {
       const route = table.get(`${method} ${path}`);
-      if (route === undefined) throw new TypeError(`the API has no ${method} ${path}`);
-      const refused = await admit(key, route);
+      if (route === undefined) throw new TypeError(`the API has no ${method} ${path} for users`);
+      const refused = await admit(caller, route);
       if (refused !== null) {
         return toApiAnswer(refusal(page, refused.code, { retryAfter: refused.retryAfter }));
       }
-      return toApiAnswer(await route.handle(requestOf(page, key, user, options)));
+      return toApiAnswer(await route.handle(requestOf(page, caller, options)));
     };
   };
 };
 
 const requestOf = (
   { id, receivedAt, startedAt, peer }: ApiRequest,
-  key: CallingKey,
-  { user_id }: DashboardUser,
+  caller: DashboardUser,
   { params = {}, query = {}, body, idempotencyKey }: CallOptions,
-): ApiRequest => ({
+): PartnerRequest => ({
   id,
   receivedAt,
   startedAt,
   peer,
-  key,
-  userId: user_id,
+  caller,
   params,
   query: queryOf(query),
   body,

@@ -1,10 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { chargeAnswer, onBehalfOf } from '../http/on-behalf-of.ts';
-import type { Answer, ApiRequest, Route } from '../http/route.ts';
+import type { Answer, ApiRequest, PublicRoute, Route } from '../http/route.ts';
 import { staticRoute } from '../http/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
-import { type ApiDeps, createApi, type DashboardUser } from './api.ts';
+import { type ApiDeps, createApi, type LoggedInUser } from './api.ts';
 import { html } from './html.ts';
 import { showBare } from './layout.ts';
 import type { Visit } from './visit.ts';
@@ -29,11 +29,11 @@ export interface OpenRoute {
 
 export interface DashboardDeps extends ApiDeps {
   /** The user of the login with this token; null when the login has ended. */
-  readonly findLogin: (token: string) => Promise<DashboardUser | null>;
+  readonly findLogin: (token: string) => Promise<LoggedInUser | null>;
   /** Counts a form that a user sends. @returns seconds until the next one may be sent; null: this one counts */
-  readonly admitForm: (user: DashboardUser) => Promise<number | null>;
+  readonly admitForm: (user: LoggedInUser) => Promise<number | null>;
   /** Counts a page that a user requests. @returns as `admitForm` */
-  readonly admitPage: (user: DashboardUser) => Promise<number | null>;
+  readonly admitPage: (user: LoggedInUser) => Promise<number | null>;
   readonly open: readonly OpenRoute[];
   readonly pages: readonly PageRoute[];
 }
@@ -94,7 +94,7 @@ const redirects: readonly Route[] = [
 export const formOf = ({ body }: ApiRequest): URLSearchParams =>
   body instanceof URLSearchParams ? body : new URLSearchParams();
 
-function toRoute(method: 'GET' | 'POST', path: string, handle: Route['handle']): Route {
+function toRoute(method: 'GET' | 'POST', path: string, handle: PublicRoute['handle']): PublicRoute {
   return {
     method,
     path,

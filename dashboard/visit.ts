@@ -1,10 +1,10 @@
 import type { ApiRequest } from '../http/route.ts';
-import type { Api, DashboardUser, ErrorAnswer } from './api.ts';
+import type { Api, ErrorAnswer, LoggedInUser } from './api.ts';
 
 /** A request of a page by a logged-in user. */
 export interface Visit {
   readonly request: ApiRequest;
-  readonly user: DashboardUser;
+  readonly user: LoggedInUser;
   /** The login's token in the browser's cookie. */
   readonly token: string;
   /** The CSRF token of every form that changes something. */

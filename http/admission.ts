@@ -11,7 +11,7 @@ import type { Connections } from './drain.ts';
 import type { ErrorCode } from './error-catalog.ts';
 import { refuse } from './guards.ts';
 import { refuseByHeaders } from './request-body.ts';
-import type { Answer, CallingKey, Route } from './route.ts';
+import type { Answer, ApiKey, Caller, PublicRoute, Route } from './route.ts';
 import { queryOf, type ServedRequest } from './served-request.ts';
 
 /** Why a call is not admitted, and after how many seconds it may be. */
@@ -22,11 +22,11 @@ export interface Inadmissible {
 
 export interface AdmissionDeps {
   /** Returns whose key this is; null for a key that is unknown, expired or revoked. */
-  authenticate(token: string): CallingKey | null | Promise<CallingKey | null>;
+  authenticate(token: string): ApiKey | null | Promise<ApiKey | null>;
   /** Spends the rates that the call needs; null when all allow it. */
-  admit(key: CallingKey, route: Route): Inadmissible | null | Promise<Inadmissible | null>;
+  admit(caller: Caller, route: Route): Inadmissible | null | Promise<Inadmissible | null>;
   /** Returns the headers that tell what is left of these rates (contract, Requests 14). */
-  quotaHeaders(key: CallingKey, route: Route): Readonly<Record<string, string>>;
+  quotaHeaders(caller: Caller, route: Route): Readonly<Record<string, string>>;
 }
 
 interface Deps extends AdmissionDeps {
@@ -71,26 +71,28 @@ export function admissionHooks(route: Route, deps: Deps): onRequestHookHandler[]
     if (token === null) return refuse(request, reply, 'unauthorized');
     ready(request, deps.authenticate(token), done, (key) => {
       if (key === null) return refuse(request, reply, 'unauthorized');
-      request.key = key;
+      request.caller = key;
       request.isCounted = true;
       done();
     });
   };
 
   const spendRates: onRequestHookHandler = (request, reply, done) => {
-    ready(request, deps.admit(request.key as CallingKey, route), done, (refused) => {
+    ready(request, deps.admit(request.caller as ApiKey, route), done, (refused) => {
       if (refused === null) done();
       else refuse(request, reply, refused.code, { retryAfter: refused.retryAfter });
     });
   };
 
-  const admitPublicly: onRequestHookHandler = (request, reply, done) => {
-    request.isCounted = true;
-    ready<Answer | null>(request, route.admit?.(request as ServedRequest) ?? null, done, (refused) => {
-      if (refused === null) done();
-      else reply.send(refused);
-    });
-  };
+  const admitPublicly =
+    (open: PublicRoute): onRequestHookHandler =>
+    (request, reply, done) => {
+      request.isCounted = true;
+      ready<Answer | null>(request, open.admit?.(request as ServedRequest) ?? null, done, (refused) => {
+        if (refused === null) done();
+        else reply.send(refused);
+      });
+    };
 
   const checkBodyHeaders: onRequestHookHandler = (request, reply, done) => {
     const code = refuseByHeaders(route, request.raw);
@@ -100,7 +102,7 @@ export function admissionHooks(route: Route, deps: Deps): onRequestHookHandler[]
     done();
   };
 
-  const access = route.access === 'key' ? [authenticate, spendRates] : [admitPublicly];
+  const access = route.access === 'public' ? [admitPublicly(route)] : [authenticate, spendRates];
   const body = route.method === 'GET' || route.method === 'OPTIONS' ? [] : [checkBodyHeaders];
   return [begin, ...access, ...body];
 }

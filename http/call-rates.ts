@@ -2,7 +2,7 @@ import { DAY, MINUTE } from '../domain/kernel/time.ts';
 import type { Quota, RateLimiter, Verdict } from '../platform/rate-limit.ts';
 import type { AdmissionDeps, Inadmissible } from './admission.ts';
 import type { ErrorCode } from './error-catalog.ts';
-import type { CallingKey, Route } from './route.ts';
+import type { Caller, Route } from './route.ts';
 
 interface Ceilings {
   readonly API_REQUESTS_PER_SECOND: number;
@@ -23,7 +23,7 @@ interface Budget {
 const CHANGES_PER_DAY = 10_000;
 
 /**
- * Creates the rates of calls with a key: the key's own, then the partner's budget, then the service's, so that a greedy
+ * Creates the rates of a partner's calls: the key's or user's own, then the partner's budget, then the service's, so that a greedy
  * key takes nothing from other partners. Synchronous where possible, because a promise per request is measurable.
  */
 export const createCallRates = (
@@ -40,18 +40,18 @@ export const createCallRates = (
   };
   const spendApi = () => spend('api_rate_limit', admit('api', API_REQUESTS_PER_SECOND), admitted);
   return {
-    admit: (key, { budget }) =>
-      spend('rate_limit', admit(textsOf(key).name, key.requests_per_second), () => {
+    admit: (caller, { budget }) =>
+      spend('rate_limit', admit(textsOf(caller).name, perSecond(caller)), () => {
         if (budget === undefined) return spendApi();
         const { ceiling, windowMs, code } = budgets[budget];
-        return spend(code, admit(`${budget} of ${key.partner_id}`, ceiling, windowMs), spendApi);
+        return spend(code, admit(`${budget} of ${caller.partner_id}`, ceiling, windowMs), spendApi);
       }),
-    quotaHeaders: (key, { budget }) => {
-      const { name, policy } = textsOf(key);
-      const limit = `"key"${shown(quota(name, key.requests_per_second))}`;
+    quotaHeaders: (caller, { budget }) => {
+      const { name, policy } = textsOf(caller);
+      const limit = `"key"${shown(quota(name, perSecond(caller)))}`;
       if (budget === undefined) return { 'ratelimit-policy': policy, ratelimit: limit };
       const { ceiling, windowMs } = budgets[budget];
-      const left = quota(`${budget} of ${key.partner_id}`, ceiling, windowMs);
+      const left = quota(`${budget} of ${caller.partner_id}`, ceiling, windowMs);
       return {
         'ratelimit-policy': `${policy}, "${budget}";q=${ceiling};w=${windowMs / 1_000}`,
         ratelimit: `${limit}, "${budget}"${shown(left)}`,
@@ -60,13 +60,20 @@ export const createCallRates = (
   };
 };
 
-/** Kept per key object: hashing a new string costs a tenth of a microsecond for each use. */
-const texts = new WeakMap<CallingKey, { readonly name: string; readonly policy: string }>();
-const textsOf = (key: CallingKey) => {
-  const known = texts.get(key);
+/** Enough for a person at a browser; a page makes a few calls. */
+const USER_CALLS_PER_SECOND = 50;
+
+const perSecond = (caller: Caller): number =>
+  caller.kind === 'key' ? caller.requests_per_second : USER_CALLS_PER_SECOND;
+
+/** Kept per caller object: hashing a new string costs a tenth of a microsecond for each use. */
+const texts = new WeakMap<Caller, { readonly name: string; readonly policy: string }>();
+const textsOf = (caller: Caller) => {
+  const known = texts.get(caller);
   if (known !== undefined) return known;
-  const made = { name: `key ${key.key_id}`, policy: `"key";q=${key.requests_per_second};w=1` };
-  texts.set(key, made);
+  const name = caller.kind === 'key' ? `key ${caller.key_id}` : `user ${caller.user_id}`;
+  const made = { name, policy: `"key";q=${perSecond(caller)};w=1` };
+  texts.set(caller, made);
   return made;
 };
 

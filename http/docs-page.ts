@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { errorPage } from './error-page.ts';
 import { API_VERSION, COUNTRY_ATTRIBUTION } from './openapi.ts';
-import type { Route } from './route.ts';
+import type { PublicRoute } from './route.ts';
 import { staticRoute } from './static-route.ts';
 
 const SCRIPT_SECONDS = 86_400;
@@ -43,7 +43,7 @@ const HEADERS = {
 };
 
 /** The page and what it is made of. The renderer's megabytes stay on disk until someone asks for them. */
-export function docsRoutes(): Route[] {
+export function docsRoutes(): PublicRoute[] {
   return [
     staticRoute('/docs', 0, { body: page, headers: HEADERS }),
     staticRoute('/docs/errors', 0, { body: errorPage, headers: HEADERS }),
@@ -54,8 +54,8 @@ export function docsRoutes(): Route[] {
   ];
 }
 
-function rendererRoute(path: string, file: string, headers: Readonly<Record<string, string>>): Route {
-  let loaded: Route | null = null;
+function rendererRoute(path: string, file: string, headers: Readonly<Record<string, string>>): PublicRoute {
+  let loaded: PublicRoute | null = null;
   const load = () => {
     const body = readFileSync(createRequire(import.meta.url).resolve(`swagger-ui-dist/${file}`));
     return staticRoute(path, SCRIPT_SECONDS, { body, headers });

@@ -10,7 +10,7 @@ import { chargeAnswer } from './on-behalf-of.ts';
 import { noteEarlyAnswer } from './raw-refusals.ts';
 import { discardBody, hasBody } from './request-body.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
-import type { Answer, CallingKey, Route } from './route.ts';
+import type { Answer, ApiKey } from './route.ts';
 import type { ServedRequest } from './served-request.ts';
 import type { UntakenAnswers } from './untaken-answers.ts';
 
@@ -26,7 +26,7 @@ export interface Replies {
 /** Lets a route's `answered` see the answer once, and replace it. Does not throw: Fastify would send twice. */
 export const countAnswer =
   (
-    answered: NonNullable<Route['answered']>,
+    answered: (request: ServedRequest, answer: Answer) => Answer | Promise<Answer>,
     failed: (request: { readonly id: string }, failure: unknown) => Answer,
   ): preSerializationAsyncHookHandler =>
   async (request, _reply, payload) => {
@@ -48,11 +48,11 @@ export const setHead =
   (
     replies: Replies,
     noStore: boolean,
-    quotaHeaders?: (key: CallingKey) => Readonly<Record<string, string>>,
+    quotaHeaders?: (key: ApiKey) => Readonly<Record<string, string>>,
   ): preSerializationHookHandler =>
-  ({ key }, reply, answer, done) => {
+  ({ caller }, reply, answer, done) => {
     writeHead(reply, replies, noStore, answer as Answer);
-    if (quotaHeaders && key !== null) reply.headers(quotaHeaders(key));
+    if (quotaHeaders && caller !== null) reply.headers(quotaHeaders(caller));
     done();
   };
 
@@ -75,10 +75,10 @@ export const transmit =
     underWay: Pick<RequestsUnderWay, 'leave'>,
     sent?: (status: number, milliseconds: number) => void,
   ): onSendHookHandler =>
-  ({ raw, startedAt, key }, reply, payload, done) => {
+  ({ raw, startedAt, caller }, reply, payload, done) => {
     underWay.leave(raw);
     const bytes = (payload as string | Buffer | null)?.length ?? 0;
-    if (key) chargeAnswer(key.partner_id, bytes);
+    if (caller) chargeAnswer(caller.partner_id, bytes);
     if (!raw.complete && hasBody(raw)) {
       noteEarlyAnswer(raw);
       discardBody(raw);

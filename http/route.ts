@@ -1,7 +1,8 @@
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
 
-/** The key of an authenticated call, as the read model has it: what limits and scopes need, no secret. */
-export interface CallingKey {
+/** The API key of a call, as the read model has it: what limits and scopes need, no secret. */
+export interface ApiKey {
+  readonly kind: 'key';
   readonly key_id: string;
   readonly partner_id: string;
   readonly name: string;
@@ -12,6 +13,16 @@ export interface CallingKey {
   readonly company_signals: boolean;
 }
 
+/** A user whose page calls a route in the process. */
+export interface DashboardUser {
+  readonly kind: 'user';
+  readonly user_id: string;
+  readonly partner_id: string;
+}
+
+/** Who calls in a partner's name. */
+export type Caller = ApiKey | DashboardUser;
+
 /** A request that passed the shared refusals in their order (contract, Requests 3). */
 export interface ApiRequest {
   /** UUID of this request: `X-Request-ID` and every body's `request_id`. */
@@ -20,10 +31,6 @@ export interface ApiRequest {
   readonly receivedAt: number;
   /** `performance.now()` at arrival, for durations. */
   readonly startedAt: number;
-  /** null on public routes alone. */
-  readonly key: CallingKey | null;
-  /** A user of the dashboard. `key` then holds the partner's rights, and is not a stored key. */
-  readonly userId?: string;
   /** Path parameters by name, decoded. */
   readonly params: Readonly<Record<string, string>>;
   /** What follows the first `?` of the request target; '' without one. */
@@ -33,6 +40,14 @@ export interface ApiRequest {
   header(name: string): string | undefined;
   /** The address of the peer's socket. */
   readonly peer: string;
+}
+
+export interface PartnerRequest extends ApiRequest {
+  readonly caller: Caller;
+}
+
+export interface KeyRequest extends PartnerRequest {
+  readonly caller: ApiKey;
 }
 
 /** What a route answers. The body is text already serialised, so that the hot path can splice it. */
@@ -45,12 +60,11 @@ export interface Answer {
   readonly code?: string;
 }
 
-export interface Route {
+interface RouteOf<Request extends ApiRequest> {
   /** OPTIONS: for browsers' preflights, on public paths alone. */
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS';
   /** As Fastify spells it: `/v1/trackers/:tracker_id`. */
   readonly path: string;
-  readonly access: 'public' | 'key';
   /**
    * none: a body is ignored on GET and OPTIONS, refused elsewhere. optional: `{}` or nothing. json: required. text:
    * JSON too, also as `text/plain`, which a browser sends to another origin without asking first. form: what an HTML
@@ -65,16 +79,33 @@ export interface Route {
   readonly budget?: 'webhooks' | 'changes';
   /** Replaces `backend_unavailable` and `backend_timeout`. */
   readonly unavailable?: 'webhooks_unavailable';
-  /** On public routes: spends the rates that the request needs before its body is looked at; null, or the refusal. */
-  admit?(request: ApiRequest): Answer | null | Promise<Answer | null>;
-  handle(request: ApiRequest): Answer | Promise<Answer>;
+  handle(request: Request): Answer | Promise<Answer>;
   /**
    * Sees every answer to an authenticated (on public routes: any) call before it is sent, refusals of the shared
    * rules included, and may replace it (lookup: counts it durably first).
    */
-  answered?(request: ApiRequest, answer: Answer): Answer | Promise<Answer>;
+  answered?(request: Request, answer: Answer): Answer | Promise<Answer>;
   /** The route's part of the OpenAPI document; undefined keeps it out (pages, scripts). */
   readonly operation?: ZodOpenApiOperationObject;
 }
+
+/** A route without a key. */
+export interface PublicRoute extends RouteOf<ApiRequest> {
+  readonly access: 'public';
+  /** Spends the rates that the request needs before its body is looked at; null, or the refusal. */
+  admit?(request: ApiRequest): Answer | null | Promise<Answer | null>;
+}
+
+/** A route about a partner's data: it needs a key over HTTP, and the dashboard calls it for a user. */
+export interface PartnerRoute extends RouteOf<PartnerRequest> {
+  readonly access: 'partner';
+}
+
+/** A route that works with the key's own limits or counts: the dashboard cannot call it. */
+export interface KeyRoute extends RouteOf<KeyRequest> {
+  readonly access: 'key';
+}
+
+export type Route = PublicRoute | PartnerRoute | KeyRoute;
 
 export type RouteTable = readonly Route[];

@@ -1,10 +1,11 @@
 /** What this service adds to Fastify's request: with it, a Fastify request is an `ApiRequest`. */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ApiRequest, CallingKey, Route } from './route.ts';
+import type { ApiKey, ApiRequest, KeyRequest, Route } from './route.ts';
 
 declare module 'fastify' {
   interface FastifyRequest extends Pick<ApiRequest, 'peer' | 'header'> {
-    key: CallingKey | null;
+    /** null before authentication, and on public routes. */
+    caller: ApiKey | null;
     receivedAt: number;
     startedAt: number;
     /** Whether the route's `answered` hook has yet to see the answer. */
@@ -22,9 +23,13 @@ export type ServedRequest = FastifyRequest<{
   Querystring: string;
 }>;
 
+/** Returns whether the request has been authenticated. */
+export const hasKey = <Request extends ServedRequest>(request: Request): request is Request & KeyRequest =>
+  request.caller !== null;
+
 /** Declares the additions. */
 export function decorateRequests(app: FastifyInstance): void {
-  app.decorateRequest('key', null);
+  app.decorateRequest('caller', null);
   app.decorateRequest('receivedAt', 0);
   app.decorateRequest('startedAt', 0);
   app.decorateRequest('isCounted', false);

@@ -13,7 +13,7 @@ import { addBodyParser, refuseBody } from './request-body.ts';
 import { createErrorHandler, createFailed, type Log, timeLimit } from './request-errors.ts';
 import { countRequests, type RequestLimit } from './requests-under-way.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
-import { decorateRequests, type ServedRequest } from './served-request.ts';
+import { decorateRequests, hasKey, type ServedRequest } from './served-request.ts';
 import { createUntakenAnswers } from './untaken-answers.ts';
 
 export interface ServerDeps extends AdmissionDeps {
@@ -68,7 +68,7 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   };
 
   const addRoute = (route: Route): void => {
-    const { path, answered } = route;
+    const { path } = route;
     const head = setHead(replies, path.startsWith('/v1/'), (key) => deps.quotaHeaders(key, route));
     const fail = (request: { readonly id: string }, failure: unknown) => failed(request, failure, route);
     app.route({
@@ -78,11 +78,10 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
       config: { route },
       onRequest: [...guards(path), ...admissionHooks(route, { ...deps, connections, inTime })],
       preValidation: refuseBody,
-      preSerialization: answered ? [countAnswer(answered, fail), head] : head,
+      preSerialization: route.answered ? [countAnswer(answeredBy(route), fail), head] : head,
       onSend: transmit(replies, underWay, (status, ms) => deps.onAnswer?.(route, status, ms)),
       handler: (request) => {
-        const work = () => route.handle(request as ServedRequest);
-        const answer = request.key ? onBehalfOf(request.key.partner_id, work) : work();
+        const answer = handled(route, request as ServedRequest);
         return answer instanceof Promise ? inTime(request, route, answer) : answer;
       },
     });
@@ -108,6 +107,21 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   addRefusal('*', ROUTED_METHODS, (request, reply) => refuse(request, reply, 'not_found'));
   return app;
 }
+
+/** Runs the route; work for a partner spends that partner's share of the service. */
+function handled(route: Route, request: ServedRequest): Answer | Promise<Answer> {
+  if (route.access === 'public') return route.handle(request);
+  if (!hasKey(request)) throw new TypeError(`${route.path} was reached without a key`);
+  return onBehalfOf(request.caller.partner_id, () => route.handle(request));
+}
+
+/** Shows the route its answer; a request that was refused before authentication is not counted. */
+const answeredBy =
+  (route: Route) =>
+  (request: ServedRequest, answer: Answer): Answer | Promise<Answer> => {
+    if (route.access === 'public') return route.answered?.(request, answer) ?? answer;
+    return hasKey(request) ? (route.answered?.(request, answer) ?? answer) : answer;
+  };
 
 type Refuse = (request: FastifyRequest, reply: FastifyReply) => void;
 

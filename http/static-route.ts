@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import type { Answer, ApiRequest, Route } from './route.ts';
+import type { Answer, ApiRequest, PublicRoute } from './route.ts';
 
 /** A text that is the same for every caller. */
 export interface StaticContent {
@@ -10,7 +10,7 @@ export interface StaticContent {
 }
 
 /** A public GET of a constant text. */
-export function staticRoute(path: string, maxAgeSeconds: number, content: StaticContent): Route {
+export function staticRoute(path: string, maxAgeSeconds: number, content: StaticContent): PublicRoute {
   return {
     method: 'GET',
     path,

@@ -66,8 +66,6 @@ export interface RevealDeps {
 
 export interface RevealRequest {
   readonly partnerId: string;
-  readonly keyId: string | null;
-  readonly userId: string | null;
   readonly sessionId: string;
   /** UUID v4 in lower case. */
   readonly idempotencyKey: string;
@@ -109,7 +107,7 @@ const revealSession = async (
   request: RevealRequest,
   context: CommandContext,
 ): Promise<Result<Reveal, NotRevealed>> => {
-  const { partnerId, keyId, userId, sessionId } = request;
+  const { partnerId, sessionId } = request;
   const revealId = revealIdOf(request);
   const stream = revealStream(revealId);
   const loading = load(deps.store, aggregate, stream, undefined, { includeExpired: true });
@@ -144,8 +142,8 @@ const revealSession = async (
     session_id: sessionId,
     tracker_id: session.tracker_id,
     partner_id: partnerId,
-    key_id: keyId,
-    user_id: userId,
+    key_id: context.keyId ?? null,
+    user_id: context.userId ?? null,
     expires_at: session.expires_at,
   };
   const queueEntry = result === null ? NO_SLOT_NEEDED : await deps.enterQueue(reveal);

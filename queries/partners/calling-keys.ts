@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
-import type { CallingKey } from '../../http/route.ts';
+import type { ApiKey } from '../../http/route.ts';
 import type { Clock } from '../../platform/clock.ts';
 
 interface Known {
-  readonly key: CallingKey;
+  readonly key: ApiKey;
   readonly expiresAt: number;
   readonly readAt: number;
 }
@@ -37,7 +37,11 @@ export const createAuthenticate = (pool: pg.Pool, clock: Clock) => {
       return null;
     }
     const { expires_at, ...key } = row;
-    const known = { key, expiresAt: expires_at?.getTime() ?? Number.POSITIVE_INFINITY, readAt };
+    const known = {
+      key: { kind: 'key', ...key } as ApiKey,
+      expiresAt: expires_at?.getTime() ?? Number.POSITIVE_INFINITY,
+      readAt,
+    };
     cache.set(token, known);
     return known;
   };
@@ -50,10 +54,10 @@ export const createAuthenticate = (pool: pg.Pool, clock: Clock) => {
     return asked;
   };
 
-  const live = (known: Known | null): CallingKey | null =>
+  const live = (known: Known | null): ApiKey | null =>
     known && known.expiresAt > clock.now() ? known.key : null;
 
-  return (token: string): CallingKey | null | Promise<CallingKey | null> => {
+  return (token: string): ApiKey | null | Promise<ApiKey | null> => {
     const known = cache.get(token);
     if (known && performance.now() - known.readAt < TRUSTED_MS) return live(known);
     return ask(token).then(live);

@@ -1,13 +1,13 @@
 import { MANAGEMENT_BODY_LIMIT } from '../../http/params.ts';
-import type { Answer, ApiRequest, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { snippetOf } from '../snippet.ts';
 import type { DomainBody } from './schemas.ts';
 
 /** What all routes under /v1/trackers/{tracker_id}/domains share. */
 export const DOMAIN_ROUTE = {
-  access: 'key',
+  access: 'partner',
   bodyLimit: MANAGEMENT_BODY_LIMIT,
-} as const satisfies Partial<Route>;
+} as const satisfies Partial<PartnerRoute>;
 
 /** A domain, from the stream that it stands on or from the read model. */
 export interface ShownDomain {
@@ -57,7 +57,7 @@ export const domainFields = (
 });
 
 export const domainAnswer = (
-  request: ApiRequest,
+  request: PartnerRequest,
   status: 200 | 201,
   fields: Omit<DomainBody, 'request_id'>,
 ): Answer => ({ status, body: JSON.stringify({ ...fields, request_id: request.id }) });

@@ -1,6 +1,6 @@
 import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { type DomainReads, type DomainRow, findDomain, listDomains } from '../../queries/domains/domains.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { DOMAIN_ROUTE, domainAnswer, domainFields, type TokenOf } from './answer.ts';
@@ -14,7 +14,7 @@ export interface DomainReadDeps extends DomainReads {
 }
 
 /** GET of one tracker's domains, and of one of them. */
-export const domainReadRoutes = (deps: DomainReadDeps): Route[] => [
+export const domainReadRoutes = (deps: DomainReadDeps): PartnerRoute[] => [
   {
     ...DOMAIN_ROUTE,
     method: 'GET',
@@ -33,7 +33,7 @@ export const domainReadRoutes = (deps: DomainReadDeps): Route[] => [
   },
 ];
 
-const list = async (deps: DomainReadDeps, request: ApiRequest): Promise<Answer> => {
+const list = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Answer> => {
   const tracker = await trackerOf(deps, request);
   if (typeof tracker === 'string') return refusal(request, tracker);
   const rows = await listDomains(deps.db, tracker.tracker_id);
@@ -41,7 +41,7 @@ const list = async (deps: DomainReadDeps, request: ApiRequest): Promise<Answer> 
   return { status: 200, body: JSON.stringify({ domains, request_id: request.id }) };
 };
 
-const get = async (deps: DomainReadDeps, request: ApiRequest): Promise<Answer> => {
+const get = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Answer> => {
   const tracker = await trackerOf(deps, request);
   if (typeof tracker === 'string') return refusal(request, tracker);
   const domainId = uuidParam(request, 'domain_id');
@@ -55,13 +55,13 @@ const fields = (row: DomainRow, deps: DomainReadDeps) =>
 /** The path's tracker, or why it shows no domains. */
 const trackerOf = async (
   { trackers }: DomainReadDeps,
-  request: ApiRequest,
+  request: PartnerRequest,
 ): Promise<{ readonly tracker_id: string } | ErrorCode> => {
   if (request.query !== '') return 'invalid_query';
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return 'invalid_tracker';
   const tracker = await trackers.find(trackerId);
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   if (tracker === null || tracker.partner_id !== partner_id) return 'tracker_not_found';
   return tracker.deleted ? 'tracker_deleted' : tracker;
 };

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../domain/usage/events.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import type { Answer, ApiRequest, Route } from '../../http/route.ts';
+import type { Answer, KeyRequest, KeyRoute } from '../../http/route.ts';
 import type { CluesOf } from '../../http/schemas/company-signals.ts';
 import { outcomeOf } from './answer.ts';
 import { withClues } from './with-clues.ts';
@@ -16,21 +16,20 @@ export type CountLookup = (lookup: {
  * Counts every answer to an authenticated lookup durably before it is sent (contract, Lookup 9), and waits for
  * `ready`; gives those of enabled keys their clues.
  */
-export const countingAnswers = (count: CountLookup, cluesOf: CluesOf): NonNullable<Route['answered']> => {
+export const countingAnswers = (count: CountLookup, cluesOf: CluesOf): NonNullable<KeyRoute['answered']> => {
   const counted = counting(count);
   return (request, answer) =>
-    request.key?.company_signals
+    request.caller.company_signals
       ? withClues(request, answer, counted(request, answer), cluesOf)
       : counted(request, answer);
 };
 
 const counting =
   (count: CountLookup) =>
-  async (request: ApiRequest, answer: Answer): Promise<Answer> => {
-    if (request.key === null) return answer;
+  async (request: KeyRequest, answer: Answer): Promise<Answer> => {
     const durationMs = performance.now() - request.startedAt;
     try {
-      const counted = count({ keyId: request.key.key_id, ...pick(answer), durationMs });
+      const counted = count({ keyId: request.caller.key_id, ...pick(answer), durationMs });
       if ('ready' in answer) await Promise.all([counted, answer.ready]);
       else await counted;
       return answer;

@@ -3,7 +3,7 @@ import { type PublicAddress, parsePublicAddress } from '../../domain/kernel/addr
 import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { BackendTimeout } from '../../http/failures.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, KeyRequest, KeyRoute } from '../../http/route.ts';
 import type { CluesOf } from '../../http/schemas/company-signals.ts';
 import { type LookupView, readLookup } from '../../queries/lookup/lookups.ts';
 import { POLL_SECONDS } from '../polling.ts';
@@ -40,7 +40,7 @@ const UNFINISHED_MS = 4_000;
 const SAVED_MS = 1_000;
 
 /** GET /v1/lookup: reads a saved result or polls a submission. Never starts work. */
-export const getLookupRoute = (deps: GetLookupDeps): Route => ({
+export const getLookupRoute = (deps: GetLookupDeps): KeyRoute => ({
   method: 'GET',
   path: '/v1/lookup',
   access: 'key',
@@ -72,11 +72,11 @@ const ipOf = (query: string): string | null => {
 
 const read = async (
   deps: GetLookupDeps,
-  request: ApiRequest,
+  request: KeyRequest,
   text: string,
   ip: PublicAddress,
 ): Promise<Answer> => {
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const readNow = () => readLookup(deps.pool, ip, partner_id, request.receivedAt);
   let view = await readNow();
   const configured = deps.configured();
@@ -116,7 +116,7 @@ const catchUp = async (
 };
 
 const withoutSaved = (
-  request: ApiRequest,
+  request: KeyRequest,
   text: string,
   lookupIp: string,
   { reservation, work }: LookupView,

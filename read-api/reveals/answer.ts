@@ -1,7 +1,7 @@
 import type { CustomParameters } from '../../domain/sessions/events.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { isUnknownOutcome } from '../../http/failures.ts';
-import type { Answer, ApiRequest, CallingKey } from '../../http/route.ts';
+import type { Answer, PartnerRequest } from '../../http/route.ts';
 import { POLL_SECONDS } from '../polling.ts';
 
 /** A receipt, from the stream that it stands on or from the read model. */
@@ -20,7 +20,7 @@ export interface Receipt {
 }
 
 /** 200, or 202 while the reveal is pending (contract, Reveals 2). */
-const receiptAnswer = (request: ApiRequest, receipt: Receipt, custom: CustomParameters): Answer => {
+const receiptAnswer = (request: PartnerRequest, receipt: Receipt, custom: CustomParameters): Answer => {
   const { reveal_id, session_id, tracker_id, created_at, expires_at, completed } = receipt;
   const status_url = `/v1/reveals/${reveal_id}`;
   const body = JSON.stringify({
@@ -54,7 +54,7 @@ export interface ReceiptDeps {
   readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
   /** Counts a successful call that concerned one tracker, durably. */
   readonly countCall: (
-    request: ApiRequest,
+    request: PartnerRequest,
     trackerId: string,
     call: { completed: boolean; company: boolean },
   ) => Promise<void>;
@@ -63,10 +63,10 @@ export interface ReceiptDeps {
 /** Counts the call, and answers with the receipt and its session's labels. */
 export const countedReceipt = async (
   { customOf, countCall }: ReceiptDeps,
-  request: ApiRequest,
+  request: PartnerRequest,
   receipt: Receipt,
 ): Promise<Answer> => {
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const [custom] = await Promise.all([
     customOf(partner_id, receipt.session_id),
     countCall(request, receipt.tracker_id, trackerCallOf(receipt)),
@@ -76,7 +76,7 @@ export const countedReceipt = async (
 
 /** Runs work that may create or complete a reveal. An unknown outcome is refused with `reveal_unconfirmed`. */
 export const refusingUnknownOutcome = async (
-  request: ApiRequest,
+  request: PartnerRequest,
   work: () => Promise<Answer>,
 ): Promise<Answer> => {
   try {

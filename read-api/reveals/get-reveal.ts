@@ -3,7 +3,7 @@ import type { CommandContext } from '../../commands/handle.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { findReveal, type RevealRow } from '../../queries/reveals/reveals.ts';
 import { countedReceipt, type Receipt, type ReceiptDeps, refusingUnknownOutcome } from './answer.ts';
 import { getRevealOperation } from './operations.ts';
@@ -17,21 +17,21 @@ export interface GetRevealDeps extends ReceiptDeps {
 }
 
 /** GET /v1/reveals/{reveal_id}: the receipt, completed first if it can be. */
-export const getRevealRoute = (deps: GetRevealDeps): Route => ({
+export const getRevealRoute = (deps: GetRevealDeps): PartnerRoute => ({
   method: 'GET',
   path: '/v1/reveals/:reveal_id',
-  access: 'key',
+  access: 'partner',
   body: 'none',
   bodyLimit: 0,
   operation: getRevealOperation,
   handle: (request) => refusingUnknownOutcome(request, () => read(deps, request)),
 });
 
-const read = async (deps: GetRevealDeps, request: ApiRequest): Promise<Answer> => {
+const read = async (deps: GetRevealDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const revealId = uuidParam(request, 'reveal_id');
   if (revealId === null) return refusal(request, 'reveal_not_found');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const row = await findReveal(deps, partner_id, revealId, request.receivedAt);
   if (typeof row === 'string') return refusal(request, row);
   const kept = receiptOfRow(row);

@@ -1,7 +1,7 @@
 import type { DatabasePool } from 'slonik';
 import { refusal } from '../../http/error-catalog.ts';
 import { asUuid, uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import type { DayKeys } from '../../platform/day-keys.ts';
 import { findSession, readFeed, toSessionBodies } from '../../queries/sessions/sessions.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
@@ -16,16 +16,16 @@ export interface SessionRouteDeps {
   /** Waits until the read models have all that the store has now, or a time limit is over. */
   readonly caughtUp: () => Promise<boolean>;
   /** Counts a successful call that concerned one tracker, durably. */
-  readonly countCall: (request: ApiRequest, trackerId: string) => Promise<void>;
+  readonly countCall: (request: PartnerRequest, trackerId: string) => Promise<void>;
 }
 
 const MOST = 100;
 const USUAL = 50;
 
-const common = { method: 'GET', access: 'key', body: 'none', bodyLimit: 0 } as const;
+const common = { method: 'GET', access: 'partner', body: 'none', bodyLimit: 0 } as const;
 
 /** GET /v1/sessions and GET /v1/sessions/{session_id}. */
-export const sessionRoutes = (deps: SessionRouteDeps): Route[] => [
+export const sessionRoutes = (deps: SessionRouteDeps): PartnerRoute[] => [
   {
     ...common,
     path: '/v1/sessions',
@@ -41,11 +41,11 @@ export const sessionRoutes = (deps: SessionRouteDeps): Route[] => [
 ];
 
 /** Oldest first by creation, so that polling with the last cursor misses nothing and repeats nothing. */
-const feed = async (deps: SessionRouteDeps, request: ApiRequest): Promise<Answer> => {
+const feed = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Answer> => {
   const { db, dayKeys, cursors, trackers } = deps;
   const asked = parseQuery(request.query);
   if (asked === null) return refusal(request, 'invalid_query');
-  const partnerId = (request.key as CallingKey).partner_id;
+  const partnerId = request.caller.partner_id;
   const trackerId = asked.tracker_id === undefined ? null : asUuid(asked.tracker_id);
   if (asked.tracker_id !== undefined && trackerId === null) return refusal(request, 'invalid_tracker');
   const list = `sessions ${partnerId} ${trackerId ?? '*'}`;
@@ -93,11 +93,11 @@ const parseQuery = (query: string): FeedParameters | null => {
   return { limit: Number(limit), tracker_id, cursor };
 };
 
-const preview = async (deps: SessionRouteDeps, request: ApiRequest): Promise<Answer> => {
+const preview = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   if (sessionId === null) return refusal(request, 'session_not_found');
-  const partnerId = (request.key as CallingKey).partner_id;
+  const partnerId = request.caller.partner_id;
   const row = await findSession(deps, partnerId, sessionId, request.receivedAt);
   if (typeof row === 'string') return refusal(request, row);
   const [body] = await toSessionBodies([row], deps.dayKeys);

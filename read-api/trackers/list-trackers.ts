@@ -1,7 +1,7 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { refusal } from '../../http/error-catalog.ts';
-import type { CallingKey, Route } from '../../http/route.ts';
+import type { PartnerRoute } from '../../http/route.ts';
 import { trackerFields } from './answer.ts';
 import { listTrackersOperation } from './operations.ts';
 
@@ -22,16 +22,16 @@ const listTrackers = (db: DatabasePool, partnerId: string) =>
     order by created_at, tracker_id`);
 
 /** GET /v1/trackers: the partner's trackers, disabled ones included, deleted ones left out. */
-export const listTrackersRoute = (db: DatabasePool, publicUrl: string): Route => ({
+export const listTrackersRoute = (db: DatabasePool, publicUrl: string): PartnerRoute => ({
   method: 'GET',
   path: '/v1/trackers',
-  access: 'key',
+  access: 'partner',
   body: 'none',
   bodyLimit: 0,
   operation: listTrackersOperation,
   handle: async (request) => {
     if (request.query !== '') return refusal(request, 'invalid_query');
-    const rows = await listTrackers(db, (request.key as CallingKey).partner_id);
+    const rows = await listTrackers(db, request.caller.partner_id);
     const trackers = rows.map((row) => trackerFields(row, publicUrl));
     return { status: 200, body: JSON.stringify({ trackers, request_id: request.id }) };
   },

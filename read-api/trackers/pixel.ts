@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
 import type { ServedHosts } from '../../http/own-host.ts';
 import { asUuid } from '../../http/params.ts';
-import type { Answer, ApiRequest, Route } from '../../http/route.ts';
+import type { Answer, ApiRequest, PublicRoute } from '../../http/route.ts';
 import { staticAnswers } from '../../http/static-route.ts';
 import type { ListedTracker, TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { pixelOperation } from './pixel-operation.ts';
@@ -19,7 +19,7 @@ const FRESH_SECONDS = 300;
 export const pixelRoute = (
   trackers: Pick<TrackerDirectory, 'find' | 'allows'>,
   collectsOn: ServedHosts['collectsOn'],
-): Route => {
+): PublicRoute => {
   const script = staticAnswers(
     {
       body: readFileSync(SCRIPT),

@@ -2,7 +2,7 @@ import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { iso } from '../../platform/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';
@@ -27,24 +27,24 @@ const ACCOUNTING =
 const startRow = z.object({ created_at: z.string() });
 
 /** GET /v1/trackers/{tracker_id}/usage: what happened on one tracker, deleted or not. */
-export const trackerUsageRoute = (deps: TrackerUsageDeps): Route => ({
+export const trackerUsageRoute = (deps: TrackerUsageDeps): PartnerRoute => ({
   method: 'GET',
   path: '/v1/trackers/:tracker_id/usage',
-  access: 'key',
+  access: 'partner',
   body: 'none',
   bodyLimit: 0,
   operation: trackerUsageOperation,
   handle: (request) => read(deps, request),
 });
 
-const read = async ({ db, caughtUp }: TrackerUsageDeps, request: ApiRequest): Promise<Answer> => {
+const read = async ({ db, caughtUp }: TrackerUsageDeps, request: PartnerRequest): Promise<Answer> => {
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const range = utcRange(request.query, request.receivedAt);
   if (range === null) return refusal(request, 'invalid_range');
   // Whatever answer the caller has received, from whichever process, is in what it reads now.
   if (!(await caughtUp())) return refusal(request, 'tracking_unavailable');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const tracker = await db.maybeOne(sql.type(startRow)`
     select created_at from read.tracker where tracker_id = ${trackerId} and partner_id = ${partner_id}`);
   if (tracker === null) return refusal(request, 'tracker_not_found');

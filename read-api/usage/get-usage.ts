@@ -2,7 +2,7 @@ import type { DatabasePool } from 'slonik';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import { outcomeSchema } from '../../domain/usage/events.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import type { ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { KeyRequest, KeyRoute } from '../../http/route.ts';
 import { iso } from '../../platform/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';
@@ -27,7 +27,7 @@ const REVEAL_ACCOUNTING =
   'receipts and repeating requests add nothing.';
 
 /** GET /v1/usage: what the calling key has used. */
-export const getUsageRoute = ({ db, caughtUp }: GetUsageDeps): Route => ({
+export const getUsageRoute = ({ db, caughtUp }: GetUsageDeps): KeyRoute => ({
   method: 'GET',
   path: '/v1/usage',
   access: 'key',
@@ -35,12 +35,12 @@ export const getUsageRoute = ({ db, caughtUp }: GetUsageDeps): Route => ({
   bodyLimit: 1_024,
   targetLimit: 512,
   operation: getUsageOperation,
-  handle: async (request: ApiRequest) => {
+  handle: async (request: KeyRequest) => {
     const range = utcRange(request.query, request.receivedAt);
     if (range === null) return refusal(request, 'invalid_range');
     // Whatever answer the caller has received, from whichever process, is in what it reads now.
     if (!(await caughtUp())) return refusal(request, 'usage_unavailable');
-    const key = request.key as CallingKey;
+    const key = request.caller;
     const minuteAgo = iso(request.receivedAt - MINUTE);
     const [hourly, enrichment, reveals] = await Promise.all([
       readHours(db, key.key_id, range.from, range.to),

@@ -1,14 +1,14 @@
 import { MANAGEMENT_BODY_LIMIT } from '../../http/params.ts';
-import type { ApiRequest, Route } from '../../http/route.ts';
+import type { PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import type { DeliveryTotals, WebhookBody } from './schemas.ts';
 
 /** What all routes under /v1/webhooks share (contract, Requests and Webhooks). */
 export const WEBHOOK_ROUTE = {
-  access: 'key',
+  access: 'partner',
   bodyLimit: MANAGEMENT_BODY_LIMIT,
   budget: 'webhooks',
   unavailable: 'webhooks_unavailable',
-} as const satisfies Partial<Route>;
+} as const satisfies Partial<PartnerRoute>;
 
 /** An endpoint, from the stream that it stands on or from the read model. */
 export interface ShownEndpoint {
@@ -39,7 +39,7 @@ export const NO_DELIVERIES: DeliveryTotals = {
 export const webhookFields = (
   endpoint: ShownEndpoint,
   deliveries: DeliveryTotals,
-  { receivedAt: now }: ApiRequest,
+  { receivedAt: now }: PartnerRequest,
 ): Omit<WebhookBody, 'request_id'> => {
   const until = endpoint.secret_rotation_until;
   return {

@@ -1,6 +1,6 @@
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { findEndpoint } from '../../queries/webhooks/endpoints.ts';
 import type { BodyOf } from '../../queries/webhooks/payloads.ts';
 import type { Cursors } from '../cursor.ts';
@@ -18,7 +18,7 @@ export interface DeliveryReadDeps extends DeliveryReads {
 const PAGE = 50;
 
 /** GET /v1/webhooks/{webhook_id}/deliveries and GET …/deliveries/{delivery_id}. */
-export const deliveryReadRoutes = (deps: DeliveryReadDeps): Route[] => [
+export const deliveryReadRoutes = (deps: DeliveryReadDeps): PartnerRoute[] => [
   {
     ...WEBHOOK_ROUTE,
     method: 'GET',
@@ -38,12 +38,12 @@ export const deliveryReadRoutes = (deps: DeliveryReadDeps): Route[] => [
 ];
 
 /** Newest first by their place in the log, so that what comes meanwhile moves nothing. */
-const history = async (deps: DeliveryReadDeps, request: ApiRequest): Promise<Answer> => {
+const history = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Answer> => {
   const asked = parseQuery(request.query);
   if (asked === null) return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const list = `deliveries ${partner_id} ${webhookId} ${asked.status ?? '*'}`;
   const before = asked.cursor === null ? null : await deps.cursors.open(asked.cursor, list);
   if (asked.cursor !== null && before === null) return refusal(request, 'invalid_webhook_query');
@@ -88,13 +88,13 @@ const parseQuery = (query: string): HistoryParameters | null => {
   return state.success ? { cursor, status: state.data } : null;
 };
 
-const one = async (deps: DeliveryReadDeps, request: ApiRequest): Promise<Answer> => {
+const one = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
   const deliveryId = uuidParam(request, 'delivery_id');
   if (deliveryId === null) return refusal(request, 'webhook_delivery_not_found');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const found = await findShownDelivery(deps, partner_id, webhookId, deliveryId, request.receivedAt);
   if (typeof found === 'string') return refusal(request, found);
   return deliveryAnswer(request, found, await deps.bodyOf(found.event_id));

@@ -1,4 +1,4 @@
-import type { Answer, ApiRequest } from '../../http/route.ts';
+import type { Answer, PartnerRequest } from '../../http/route.ts';
 import type { DeliveryBody, DeliveryState } from './delivery-schemas.ts';
 
 /** A delivery as the read model has it, in the state that it is in now. */
@@ -32,7 +32,11 @@ export const deliveryFields = (delivery: ShownDelivery): DeliveryBody => ({
 });
 
 /** `body`: of its event, as it was stored; null: it is gone. */
-export const deliveryAnswer = (request: ApiRequest, delivery: ShownDelivery, body: Buffer | null): Answer => {
+export const deliveryAnswer = (
+  request: PartnerRequest,
+  delivery: ShownDelivery,
+  body: Buffer | null,
+): Answer => {
   const event = body === null || delivery.state === 'expired' ? null : JSON.parse(body.toString('utf8'));
   return {
     status: 200,

@@ -1,6 +1,6 @@
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import {
   type EndpointReads,
   type EndpointRow,
@@ -19,7 +19,7 @@ export interface WebhookReadDeps extends EndpointReads {
 }
 
 /** GET /v1/webhooks and GET /v1/webhooks/{webhook_id}. */
-export const webhookReadRoutes = (deps: WebhookReadDeps): Route[] => [
+export const webhookReadRoutes = (deps: WebhookReadDeps): PartnerRoute[] => [
   {
     ...WEBHOOK_ROUTE,
     method: 'GET',
@@ -38,9 +38,9 @@ export const webhookReadRoutes = (deps: WebhookReadDeps): Route[] => [
   },
 ];
 
-const list = async (deps: WebhookReadDeps, request: ApiRequest): Promise<Answer> => {
+const list = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const [rows, worker] = await Promise.all([
     listEndpoints(deps.db, partner_id),
     workerHealth(deps, partner_id, request.receivedAt),
@@ -52,18 +52,22 @@ const list = async (deps: WebhookReadDeps, request: ApiRequest): Promise<Answer>
   };
 };
 
-const get = async (deps: WebhookReadDeps, request: ApiRequest): Promise<Answer> => {
+const get = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const row = await findEndpoint(deps, partner_id, webhookId, request.receivedAt);
   if (row === null) return refusal(request, 'webhook_not_found');
   const [webhook] = await shown(deps, [row], request);
   return { status: 200, body: JSON.stringify({ ...webhook, request_id: request.id }) };
 };
 
-const shown = async ({ totalsOf }: WebhookReadDeps, rows: readonly EndpointRow[], request: ApiRequest) => {
+const shown = async (
+  { totalsOf }: WebhookReadDeps,
+  rows: readonly EndpointRow[],
+  request: PartnerRequest,
+) => {
   const totals = await totalsOf(rows.map(({ webhook_id }) => webhook_id));
   return rows.map((row) => webhookFields(row, totals.get(row.webhook_id) ?? NO_DELIVERIES, request));
 };

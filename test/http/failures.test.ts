@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { UNAVAILABLE_MESSAGE } from '../../http/error-catalog.ts';
 import { BackendTimeout, failureCode, ShareUsedUp } from '../../http/failures.ts';
-import type { Answer, Route } from '../../http/route.ts';
+import type { Answer, KeyRoute, Route } from '../../http/route.ts';
 import { aKey, aRoute, aServer, authorized, type Logged } from './shell.ts';
 
 const withCode = (code: string) => Object.assign(new Error('secret text'), { code });
@@ -152,7 +152,7 @@ describe("a route's answered hook", () => {
       bodyLimit: 9,
       targetLimit: 99,
       answered: (request, answer) => {
-        seen.push(`${request.key?.key_id} ${answer.status} ${answer.code ?? ''}`);
+        seen.push(`${request.caller.key_id} ${answer.status} ${answer.code ?? ''}`);
         return answer;
       },
     });
@@ -203,7 +203,7 @@ describe("a route's answered hook", () => {
     expect(answers.map((answer) => answer.statusCode)).toEqual([202, 202]);
   });
 
-  it.each<[string, NonNullable<Route['answered']>]>([
+  it.each<[string, NonNullable<KeyRoute['answered']>]>([
     [
       'throws',
       () => {

@@ -1,5 +1,6 @@
 import type { InjectOptions } from 'fastify';
 import { describe, expect, it } from 'vitest';
+import type { ApiKey } from '../../http/route.ts';
 import { aRoute, aServer, authorized, someRoutes, TOKEN, uuid } from './shell.ts';
 
 const json = { 'content-type': 'application/json' };
@@ -165,7 +166,8 @@ describe('a key', () => {
   });
 });
 
-const someKey = {
+const someKey: ApiKey = {
+  kind: 'key',
   key_id: 'k',
   partner_id: 'p',
   name: '',

@@ -1,9 +1,10 @@
 import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { ApiRequest, CallingKey, Route, RouteTable } from '../../http/route.ts';
+import type { ApiKey, ApiRequest, KeyRoute, Route, RouteTable } from '../../http/route.ts';
 import { buildServer, type ServerDeps } from '../../http/server.ts';
 
-export const aKey: CallingKey = {
+export const aKey: ApiKey = {
+  kind: 'key',
   key_id: 'key-1',
   partner_id: 'partner-1',
   name: 'test',
@@ -22,8 +23,10 @@ const echo = (request: ApiRequest) => ({
   body: JSON.stringify({ params: request.params, query: request.query, body: request.body ?? null }),
 });
 
-export function aRoute(route: Partial<Route> & Pick<Route, 'method' | 'path'>): Route {
-  return { access: 'key', body: 'none', bodyLimit: 1_024, handle: echo, ...route };
+export function aRoute(
+  route: Partial<Omit<KeyRoute, 'access'>> & Pick<Route, 'method' | 'path'> & { access?: Route['access'] },
+): Route {
+  return { access: 'key', body: 'none', bodyLimit: 1_024, handle: echo, ...route } as Route;
 }
 
 export const someRoutes: RouteTable = [

@@ -61,8 +61,6 @@ const aSession = (over: Partial<RevealableSession> = {}): RevealableSession => (
 });
 const requestOf = ({ partner_id, session_id }: RevealableSession): RevealRequest => ({
   partnerId: partner_id,
-  keyId: 'key_a',
-  userId: null,
   sessionId: session_id,
   idempotencyKey: randomUUID(),
 });
@@ -92,6 +90,15 @@ describe('a reveal request', () => {
     expect(made).toMatchObject({ ok: true, value: { completed: { billable: true } } });
     expect(await storedTypes(process.session)).toEqual(BOTH);
     expect(process.calls).toEqual({ admitted: 1, entered: 1, released: 0, confirmed: 1 });
+  });
+
+  it.each([
+    ['key', { keyId: 'key_a' }, { key_id: 'key_a', user_id: null }],
+    ['user', { userId: 'a-user' }, { key_id: null, user_id: 'a-user' }],
+  ])('records the %s that made it', async (_kind, caller, recorded) => {
+    const { deps, session } = aProcess();
+    const made = await createRevealSession(deps)(requestOf(session), { ...stack.context(), ...caller });
+    expect(made).toMatchObject({ value: { requested: recorded, completed: recorded } });
   });
 
   it('that is repeated in another process appends nothing and spends neither rate nor queue', async () => {

@@ -4,7 +4,7 @@ import type { Position } from '../../event-store/port.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import {
   DOMAIN_ROUTE,
   domainAnswer,
@@ -31,7 +31,7 @@ export interface DomainRouteDeps {
 }
 
 /** POST and DELETE: all that changes a custom domain. */
-export const domainRoutes = (deps: DomainRouteDeps): Route[] => [
+export const domainRoutes = (deps: DomainRouteDeps): PartnerRoute[] => [
   {
     ...DOMAIN_ROUTE,
     budget: 'changes',
@@ -55,7 +55,7 @@ export const domainRoutes = (deps: DomainRouteDeps): Route[] => [
 /** A value that is not a string gets its field's own error code (contract, Requests 7). */
 const shape = z.strictObject({ hostname: z.unknown().optional() });
 
-const create = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answer> => {
+const create = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const body = shape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -77,19 +77,19 @@ const create = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answe
 
 const claimRefused = (
   { tokenOf }: DomainRouteDeps,
-  request: ApiRequest,
+  request: PartnerRequest,
   code: ClaimRefusal,
   hostname: string,
 ): Answer => {
   if (code !== 'domain_active_elsewhere') return refusal(request, code);
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const { name, value } = verificationOf(hostname, partner_id, tokenOf);
   return refusal(request, 'domain_taken', {
     message: `The host name is active for another account. If it is yours, make the TXT record ${name} with the value ${value}, and repeat the request.`,
   });
 };
 
-const remove = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answer> => {
+const remove = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const tracker = trackerOf(request);
   if (tracker === null) return refusal(request, 'invalid_tracker');
@@ -105,8 +105,8 @@ const remove = async (deps: DomainRouteDeps, request: ApiRequest): Promise<Answe
   return { status: 200, body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }) };
 };
 
-const trackerOf = (request: ApiRequest): TrackerName | null => {
+const trackerOf = (request: PartnerRequest): TrackerName | null => {
   const tracker_id = uuidParam(request, 'tracker_id');
   if (tracker_id === null) return null;
-  return { tracker_id, partner_id: (request.key as CallingKey).partner_id };
+  return { tracker_id, partner_id: request.caller.partner_id };
 };

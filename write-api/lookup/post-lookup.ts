@@ -5,7 +5,7 @@ import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, KeyRequest, KeyRoute } from '../../http/route.ts';
 import type { CluesOf } from '../../http/schemas/company-signals.ts';
 import {
   type LookupAnswer,
@@ -24,7 +24,7 @@ export interface PostLookupDeps {
   readonly cluesOf: CluesOf;
   /** The fast path of the read side: an answer where a fresh result is at hand. */
   readonly fresh: {
-    answer(request: ApiRequest, ip: string): Answer | null;
+    answer(request: KeyRequest, ip: string): Answer | null;
     keep(ip: string, saved: SavedResult, at: number): void;
   };
   readonly inFlight: { enter(ip: string): (() => void) | null };
@@ -34,7 +34,7 @@ export interface PostLookupDeps {
 }
 
 /** POST /v1/lookup: finds a saved result, or requests its enrichment. */
-export const postLookupRoute = (deps: PostLookupDeps): Route => ({
+export const postLookupRoute = (deps: PostLookupDeps): KeyRoute => ({
   method: 'POST',
   path: '/v1/lookup',
   access: 'key',
@@ -67,11 +67,11 @@ const ipOf = (body: unknown): { ip: string } | null => {
 
 const submit = async (
   { submit, projected, fresh }: PostLookupDeps,
-  request: ApiRequest,
+  request: KeyRequest,
   text: string,
   ip: string,
 ): Promise<Answer | LookupAnswer> => {
-  const key = request.key as CallingKey;
+  const key = request.caller;
   const submission = await submit(
     {
       ip,

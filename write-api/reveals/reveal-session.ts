@@ -4,7 +4,7 @@ import type { Result } from '../../domain/kernel/decider.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import {
   countedReceipt,
   type Receipt,
@@ -21,27 +21,24 @@ export interface RevealRouteDeps extends ReceiptDeps {
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
 /** POST /v1/sessions/{session_id}/reveal: reveals the company behind a session, once for each Idempotency-Key. */
-export const revealRoute = (deps: RevealRouteDeps): Route => ({
+export const revealRoute = (deps: RevealRouteDeps): PartnerRoute => ({
   method: 'POST',
   path: '/v1/sessions/:session_id/reveal',
-  access: 'key',
+  access: 'partner',
   body: 'optional',
   bodyLimit: 1_024,
   operation: revealSessionOperation,
   handle: (request) => refusingUnknownOutcome(request, () => reveal(deps, request)),
 });
 
-const reveal = async (deps: RevealRouteDeps, request: ApiRequest): Promise<Answer> => {
+const reveal = async (deps: RevealRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   const key = request.header('idempotency-key') ?? '';
   if (!UUID_V4.test(key)) return refusal(request, 'invalid_idempotency_key');
   if (sessionId === null) return refusal(request, 'session_not_found');
-  const { partner_id, key_id } = request.key as CallingKey;
-  const { userId = null } = request;
-  const asker = { partnerId: partner_id, keyId: userId === null ? key_id : null, userId };
   const result = await deps.reveal(
-    { ...asker, sessionId, idempotencyKey: key.toLowerCase() },
+    { partnerId: request.caller.partner_id, sessionId, idempotencyKey: key.toLowerCase() },
     commandContext(request),
   );
   if (!result.ok) return refusal(request, result.refusal);

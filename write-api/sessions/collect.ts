@@ -3,7 +3,7 @@ import type { Captured, CaptureVisit } from '../../commands/sessions/capture-vis
 import { OutcomeUnknown, WrongExpectedRevision } from '../../event-store/port.ts';
 import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
 import { TrackingUnavailable } from '../../http/failures.ts';
-import type { Answer, ApiRequest, Route } from '../../http/route.ts';
+import type { Answer, ApiRequest, PublicRoute } from '../../http/route.ts';
 import { captureVisitOperation } from '../../read-api/sessions/operations.ts';
 import { type Capture, corsHeaders, parseCapture, trackerNamedBy } from './capture-body.ts';
 import { withoutVisitor } from './crawlers.ts';
@@ -46,7 +46,9 @@ const BODY_LIMIT = 8_192;
 const PREFLIGHT_SECONDS = 7_200;
 
 /** POST /tracking/collect, and its preflight for JSON. */
-export const collectRoutes = <Tracker extends CollectingTracker>(deps: CollectDeps<Tracker>): Route[] => [
+export const collectRoutes = <Tracker extends CollectingTracker>(
+  deps: CollectDeps<Tracker>,
+): PublicRoute[] => [
   {
     method: 'POST',
     path: PATH,

@@ -6,7 +6,7 @@ import type { Position } from '../../event-store/port.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { trackerAnswer } from '../../read-api/trackers/answer.ts';
 import {
   createTrackerOperation,
@@ -33,7 +33,7 @@ const shape = z.strictObject({
 const strings = z.array(z.string());
 
 /** POST, DELETE …: all that changes a tracker. */
-export const trackerRoutes = (deps: TrackerRouteDeps): Route[] => [
+export const trackerRoutes = (deps: TrackerRouteDeps): PartnerRoute[] => [
   {
     ...common,
     method: 'POST',
@@ -68,9 +68,9 @@ export const trackerRoutes = (deps: TrackerRouteDeps): Route[] => [
   },
 ];
 
-const common = { access: 'key', bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' } as const;
+const common = { access: 'partner', bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' } as const;
 
-const create = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answer> => {
+const create = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const body = shape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -82,7 +82,7 @@ const create = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answ
   const list = strings.safeParse(origins);
   if (!list.success) return refusal(request, 'invalid_origin');
   const tracker = { name, origins: list.data, customer_reference };
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   return answer(
     deps,
     request,
@@ -93,22 +93,22 @@ const create = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answ
 
 const changeStatus = async (
   deps: TrackerRouteDeps,
-  request: ApiRequest,
+  request: PartnerRequest,
   type: 'Disable' | 'Enable',
 ): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const result = await deps.commands.changeStatus(type, partner_id, trackerId, commandContext(request));
   return answer(deps, request, result, ({ tracker }) => trackerAnswer(request, 200, tracker, deps.publicUrl));
 };
 
-const remove = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answer> => {
+const remove = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const id = uuidParam(request, 'tracker_id');
   if (id === null) return refusal(request, 'invalid_tracker');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const result = await deps.commands.delete(partner_id, id, commandContext(request));
   return answer(deps, request, result, ({ deleted_at }) => ({
     status: 200,
@@ -118,7 +118,7 @@ const remove = async (deps: TrackerRouteDeps, request: ApiRequest): Promise<Answ
 
 const answer = async <T extends { readonly tracker_id: string; readonly position: Position | null }>(
   { projected, changed }: TrackerRouteDeps,
-  request: ApiRequest,
+  request: PartnerRequest,
   result: Result<T, TrackerRefusal>,
   success: (done: T) => Answer,
 ): Promise<Answer> => {

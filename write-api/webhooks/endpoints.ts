@@ -10,7 +10,7 @@ import type { Position } from '../../event-store/port.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { asUuid, uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import {
   NO_DELIVERIES,
   type TotalsOf,
@@ -35,7 +35,7 @@ export interface WebhookRouteDeps {
 }
 
 /** POST, PATCH, DELETE: all that changes an endpoint. */
-export const webhookRoutes = (deps: WebhookRouteDeps): Route[] => [
+export const webhookRoutes = (deps: WebhookRouteDeps): PartnerRoute[] => [
   {
     ...WEBHOOK_ROUTE,
     method: 'POST',
@@ -83,7 +83,7 @@ const newFields = z.object({
   tracker_id: z.preprocess((id) => (id === null ? null : (asUuid(id) ?? undefined)), z.string().nullable()),
 });
 
-const create = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
+const create = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const body = newShape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -91,7 +91,7 @@ const create = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answ
   const fields = newFields.safeParse({ ...body.data, tracker_id });
   if (!fields.success) return refusal(request, 'invalid_webhook');
   if (typeof url !== 'string') return refusal(request, 'invalid_webhook_url');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const made = await deps.commands.create(partner_id, { ...fields.data, url }, commandContext(request));
   return answer(deps, request, made, (it) => shown(request, 201, it, NO_DELIVERIES));
 };
@@ -107,7 +107,7 @@ const changeFields = z.object({
   enabled: z.boolean().optional(),
 });
 
-const update = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
+const update = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const body = changeShape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -116,7 +116,7 @@ const update = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answ
   const { name = null, events = null, enabled = null } = fields.data;
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const change = { name, events, enabled };
   const changed = await deps.commands.update(partner_id, webhookId, change, commandContext(request));
   return answer(deps, request, changed, async (it) =>
@@ -124,11 +124,11 @@ const update = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answ
   );
 };
 
-const remove = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
+const remove = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const id = uuidParam(request, 'webhook_id');
   if (id === null) return refusal(request, 'webhook_not_found');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const deleted = await deps.commands.delete(partner_id, id, commandContext(request));
   return answer(deps, request, deleted, ({ endpoint: { deleted_at } }) => ({
     status: 200,
@@ -136,13 +136,13 @@ const remove = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answ
   }));
 };
 
-const rotate = async (deps: WebhookRouteDeps, request: ApiRequest): Promise<Answer> => {
+const rotate = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
   // Before the rotation, because a lost new secret cannot be replaced for a day.
   const deliveries = await deliveriesOf(deps, webhookId);
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const rotated = await deps.commands.rotate(partner_id, webhookId, commandContext(request));
   return answer(deps, request, rotated, (it) => shown(request, 200, it, deliveries));
 };
@@ -151,7 +151,7 @@ const deliveriesOf = async ({ totalsOf }: WebhookRouteDeps, webhookId: string): 
   (await totalsOf([webhookId])).get(webhookId) ?? NO_DELIVERIES;
 
 const shown = (
-  request: ApiRequest,
+  request: PartnerRequest,
   status: 200 | 201,
   { endpoint, ...rest }: ChangedEndpoint | WithSecret,
   deliveries: DeliveryTotals,
@@ -163,13 +163,13 @@ const shown = (
 
 const answer = async <T extends ChangedEndpoint>(
   { projected, changed }: WebhookRouteDeps,
-  request: ApiRequest,
+  request: PartnerRequest,
   result: Result<T, EndpointRefusal>,
   success: (changed: T) => Answer | Promise<Answer>,
 ): Promise<Answer> => {
   if (!result.ok) return refusal(request, result.refusal);
   // So that the caller's next list, on whichever node, shows it; it stands whether or not that can be waited for.
   await projected(result.value.position).catch(() => undefined);
-  changed((request.key as CallingKey).partner_id);
+  changed(request.caller.partner_id);
   return success(result.value);
 };

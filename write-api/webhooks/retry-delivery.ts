@@ -6,7 +6,7 @@ import type { Position } from '../../event-store/port.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
 import { deliveryAnswer, type ShownDelivery } from '../../read-api/webhooks/delivery-answer.ts';
 import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-operations.ts';
@@ -32,7 +32,7 @@ export interface RetryRouteDeps {
 }
 
 /** POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry */
-export const retryDeliveryRoute = (deps: RetryRouteDeps): Route => ({
+export const retryDeliveryRoute = (deps: RetryRouteDeps): PartnerRoute => ({
   ...WEBHOOK_ROUTE,
   method: 'POST',
   path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id/retry',
@@ -41,13 +41,13 @@ export const retryDeliveryRoute = (deps: RetryRouteDeps): Route => ({
   handle: (request) => retry(deps, request),
 });
 
-const retry = async (deps: RetryRouteDeps, request: ApiRequest): Promise<Answer> => {
+const retry = async (deps: RetryRouteDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
   const deliveryId = uuidParam(request, 'delivery_id');
   if (deliveryId === null) return refusal(request, 'webhook_delivery_not_found');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const find = () => deps.find(partner_id, webhookId, deliveryId, request.receivedAt);
   const known = await find();
   if (typeof known === 'string') return refusal(request, known);
@@ -62,7 +62,7 @@ const retry = async (deps: RetryRouteDeps, request: ApiRequest): Promise<Answer>
 };
 
 /** As the read models will have it. */
-const begun = ({ receivedAt }: ApiRequest) => ({
+const begun = ({ receivedAt }: PartnerRequest) => ({
   state: 'pending' as const,
   delivered_at: null,
   next_attempt_at: isoTime(receivedAt),
@@ -70,6 +70,6 @@ const begun = ({ receivedAt }: ApiRequest) => ({
 
 const answer = async (
   { bodyOf }: RetryRouteDeps,
-  request: ApiRequest,
+  request: PartnerRequest,
   delivery: ShownDelivery,
 ): Promise<Answer> => deliveryAnswer(request, delivery, await bodyOf(delivery.event_id));

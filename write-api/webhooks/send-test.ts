@@ -3,7 +3,7 @@ import type { Position } from '../../event-store/port.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
-import type { Answer, ApiRequest, CallingKey, Route } from '../../http/route.ts';
+import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
 import { testWebhookOperation } from '../../read-api/webhooks/test-operation.ts';
 
@@ -14,7 +14,7 @@ export interface WebhookTestDeps {
 }
 
 /** POST /v1/webhooks/{webhook_id}/test */
-export const webhookTestRoute = (deps: WebhookTestDeps): Route => ({
+export const webhookTestRoute = (deps: WebhookTestDeps): PartnerRoute => ({
   ...WEBHOOK_ROUTE,
   method: 'POST',
   path: '/v1/webhooks/:webhook_id/test',
@@ -23,11 +23,11 @@ export const webhookTestRoute = (deps: WebhookTestDeps): Route => ({
   handle: (request) => test(deps, request),
 });
 
-const test = async ({ sendTest, projected }: WebhookTestDeps, request: ApiRequest): Promise<Answer> => {
+const test = async ({ sendTest, projected }: WebhookTestDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
-  const { partner_id } = request.key as CallingKey;
+  const { partner_id } = request.caller;
   const sent = await sendTest(partner_id, webhookId, commandContext(request));
   if (!sent.ok) return refusal(request, sent.refusal);
   const { delivery_id, event_id, position } = sent.value;
