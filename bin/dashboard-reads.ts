@@ -4,7 +4,7 @@ import type { SessionDeps } from '../dashboard/pages/sessions.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
 import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
-import { readRecent, toSessionBodies } from '../queries/sessions/sessions.ts';
+import { recentSessions } from '../read-api/sessions/recent.ts';
 import { readDays } from '../read-api/usage/rows.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -21,35 +21,17 @@ export const dashboardOverview = ({ db }: Runtime, caughtUp: CaughtUp): Overview
   },
 });
 
-const PAGE = 50;
-
-export const dashboardSessions = ({ db, dayKeys, cursors }: Runtime, caughtUp: CaughtUp): SessionDeps => {
-  return {
-    recent: async ({ user, request }, trackerId, before) => {
-      const list = `recent sessions ${user.partner_id}`;
-      const cursor = before === null ? null : await cursors.open(before, list);
-      if (cursor === null && before !== null) return null;
-      await caughtUp();
-      const found = await readRecent(db, {
-        partnerId: user.partner_id,
-        trackerId,
-        before: cursor,
-        limit: PAGE + 1,
-        now: request.receivedAt,
-      });
-      const page = found.slice(0, PAGE);
-      const last = page.at(-1);
-      return {
-        sessions: await toSessionBodies(page, dayKeys),
-        older: found.length > PAGE && last ? await cursors.seal(BigInt(last.position), list) : null,
-      };
-    },
-    revealsOf: async (partnerId, sessionIds) => {
-      await caughtUp();
-      return listRevealsOf(db, partnerId, sessionIds);
-    },
-  };
-};
+export const dashboardSessions = (runtime: Runtime, caughtUp: CaughtUp): SessionDeps => ({
+  recent: async ({ user, request }, trackerId, before) => {
+    await caughtUp();
+    const query = { partnerId: user.partner_id, trackerId, before, now: request.receivedAt };
+    return recentSessions(runtime, query);
+  },
+  revealsOf: async (partnerId, sessionIds) => {
+    await caughtUp();
+    return listRevealsOf(runtime.db, partnerId, sessionIds);
+  },
+});
 
 /** Provides the units by month and the audits of the ledger. */
 export const dashboardBilling = (

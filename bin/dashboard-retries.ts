@@ -1,4 +1,4 @@
-import { retryDelivery } from '../commands/webhooks/retry-delivery.ts';
+import { retryFailed } from '../commands/webhooks/retry-failed.ts';
 import type { DeliveryDeps, RetriedAll } from '../dashboard/pages/deliveries.ts';
 import { refusal } from '../http/error-catalog.ts';
 import { asUuid } from '../http/params.ts';
@@ -8,10 +8,6 @@ import { visitContext } from './dashboard-context.ts';
 import { retryDeps } from './modules/deliveries.ts';
 import type { Runtime } from './runtime.ts';
 
-const PAGE = 50;
-/** Part of the page's time limit; the rest is for showing the result. */
-const MOMENT_MS = 2_500;
-
 /** Retries all failed deliveries as the API's retry does one. */
 export const dashboardRetries = (runtime: Runtime, caughtUp: () => Promise<boolean>): DeliveryDeps => {
   const { db } = runtime;
@@ -19,50 +15,25 @@ export const dashboardRetries = (runtime: Runtime, caughtUp: () => Promise<boole
   return {
     retryFailedSince: async (visit, id, day): Promise<RetriedAll> => {
       const { request, user } = visit;
-      const refusedAs = (code: Parameters<typeof refusal>[1], retried: number): RetriedAll => ({
-        retried,
-        all: false,
-        refused: { ok: false, ...errorIn(refusal(request, code)) },
-      });
+      const answerTo = (code: Parameters<typeof refusal>[1]) => errorIn(refusal(request, code));
       const now = request.receivedAt;
       const webhookId = asUuid(id);
       const endpoint = webhookId && (await findEndpoint({ db, caughtUp }, user.partner_id, webhookId, now));
-      if (webhookId === null || !endpoint) return refusedAs('webhook_not_found', 0);
-      await caughtUp();
-      const since = new Date(day).toISOString();
-      let retried = 0;
-      let before: bigint | null = null;
-      const until = performance.now() + MOMENT_MS;
-      for (;;) {
-        const deleted = endpoint.deleted_at !== null;
-        const page = await listDeliveries(db, {
-          webhookId,
-          deleted,
-          status: 'failed',
-          before,
-          limit: PAGE,
-          now,
-        });
-        const due = page.filter(({ created_at }) => created_at >= since);
-        const outcomes = await Promise.all(
-          due.map((row) => retryDelivery(retrying, row, visitContext(visit))),
-        );
-        retried += outcomes.filter(({ ok }) => ok).length;
-        // An expired payload stops only its own delivery's retry.
-        const stopped = outcomes.find(
-          (outcome) => !outcome.ok && outcome.refusal !== 'webhook_event_expired',
-        );
-        if (stopped && !stopped.ok) return refusedAs(stopped.refusal, retried);
-        const last = page.at(-1);
-        if (due.length < PAGE || last === undefined) return { retried, all: true, refused: null };
-        if (performance.now() > until) return { retried, all: false, refused: null };
-        before = BigInt(last.position);
+      if (webhookId === null || !endpoint) {
+        return { retried: 0, all: false, refused: answerTo('webhook_not_found') };
       }
+      await caughtUp();
+      const deleted = endpoint.deleted_at !== null;
+      const listFailed = (before: bigint | null, limit: number) =>
+        listDeliveries(db, { webhookId, deleted, status: 'failed', before, limit, now });
+      const since = new Date(day).toISOString();
+      const { refusal: code, ...done } = await retryFailed(retrying, listFailed, since, visitContext(visit));
+      return { ...done, refused: code && answerTo(code) };
     },
   };
 };
 
 const errorIn = ({ status, body }: ReturnType<typeof refusal>) => {
   const { error } = JSON.parse(String(body));
-  return { status, code: error.code as string, message: error.message as string };
+  return { ok: false, status, code: error.code as string, message: error.message as string } as const;
 };

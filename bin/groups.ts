@@ -1,6 +1,5 @@
 import type { Lease, Leases } from '../platform/leases.ts';
-import type { Logger } from '../platform/log.ts';
-import { createWakeup } from '../platform/wakeup.ts';
+import { restarting } from '../platform/restarting.ts';
 import { createProcessorCheckpoints } from '../processors/checkpoints.ts';
 import { type FollowingProcessor, type FollowOptions, runProcessor } from '../processors/follow.ts';
 import { type ProjectionGroup, projectionGroups } from '../projections/all.ts';
@@ -24,8 +23,6 @@ type Hooks = Pick<ProjectionsOptions, 'onApplied'> & {
 };
 
 type Deps = Pick<Runtime, 'tail' | 'databaseUrl' | 'pool' | 'progress' | 'processed' | 'log'>;
-
-const RESTART_MS = 500;
 
 /**
  * Leads each group that this process gets a lease for. A failed part restarts by itself.
@@ -62,9 +59,9 @@ export const leadGroups = (
     };
     leases.lead(name, async (lease: Lease, signal) => {
       await Promise.all([
-        untilAborted(`projections of ${name}`, log, signal, () => runProjections(projecting, lease, signal)),
+        restarting(`projections of ${name}`, log, signal, () => runProjections(projecting, lease, signal)),
         ...processors.map((processor) =>
-          untilAborted(`processor ${processor.name}`, log, signal, () =>
+          restarting(`processor ${processor.name}`, log, signal, () =>
             runProcessor(processor, following, lease, signal),
           ),
         ),
@@ -75,22 +72,4 @@ export const leadGroups = (
     });
   }
   return checkpoints.flush;
-};
-
-/** Restarts a failed part without ending the others of its group. */
-const untilAborted = async (
-  what: string,
-  log: Logger,
-  signal: AbortSignal,
-  run: () => Promise<void>,
-): Promise<void> => {
-  while (!signal.aborted) {
-    try {
-      await run();
-    } catch (error) {
-      if (!signal.aborted)
-        log.warn({ part: what, error: String(error) }, 'part of a group failed; restart scheduled');
-    }
-    await createWakeup().wait(RESTART_MS, signal);
-  }
 };

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { createKnownEpochs } from '../commands/epochs/epochs.ts';
 import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggregates.ts';
@@ -19,6 +19,7 @@ import { bindKeys, keyedDigest, serviceKey } from '../platform/keyring.ts';
 import type { Logger } from '../platform/log.ts';
 import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
 import { MigrationError, migrate } from '../platform/migrate.ts';
+import { openPool } from '../platform/open-pool.ts';
 import { endsWithin } from '../platform/pause.ts';
 import { createSlonik } from '../platform/slonik.ts';
 import { Unreachable } from '../platform/unreachable.ts';
@@ -102,8 +103,7 @@ export const openRuntime = async (
       if (error instanceof MigrationError || !config.DATABASE_URL) throw error;
       throw new Unreachable('DATABASE_URL', databaseUrl, error);
     });
-    const pool = new pg.Pool({
-      connectionString: databaseUrl,
+    const pool = openPool(databaseUrl, log, {
       max: 10,
       application_name: 'doorplate',
       // Claims, heartbeats and rates can be made again after a server crash loses them.
@@ -111,7 +111,6 @@ export const openRuntime = async (
       connectionTimeoutMillis: 2_000,
       query_timeout: 4_500,
     });
-    pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
     const db = fairPool(await createSlonik(databaseUrl));
     const master = loadMasterKey(config, dataDir);
     await bindKeys(pool, master);

@@ -1,11 +1,11 @@
-import { Resolver } from 'node:dns/promises';
 import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
 import { plainName } from '../../domain/domains/hostname.ts';
 import { createOwnHost } from '../../http/own-host.ts';
 import type { Route } from '../../http/route.ts';
 import type { Config } from '../../platform/config.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { type OpsHandler, sendJson } from '../../platform/ops-server.ts';
+import type { OpsHandler } from '../../platform/ops-server.ts';
+import { newResolver } from '../../platform/resolver.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { hasToken, proofToken } from '../../processors/domains/proof.ts';
@@ -13,6 +13,7 @@ import { domains } from '../../projections/domains/domains.ts';
 import { mayHaveCertificate } from '../../queries/domains/directory.ts';
 import { hasAllDomains, readCheckedAt } from '../../queries/domains/domains.ts';
 import { domainReadRoutes } from '../../read-api/domains/domains.ts';
+import { tlsAllowedHandler } from '../../read-api/domains/tls-allowed.ts';
 import { domainRoutes as changingRoutes } from '../../write-api/domains/domains.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
@@ -91,25 +92,6 @@ const startChecks = (runtime: Runtime, metrics: Metrics): RunningWork => {
   });
 };
 
-const newResolver = (servers: readonly string[]): Resolver => {
-  const resolver = new Resolver({ timeout: 1_500, tries: 2 });
-  if (servers.length > 0) resolver.setServers(servers);
-  return resolver;
-};
-
-/**
- * Handles GET /tls-allowed?domain=: tells the edge, on a name's first visit, whether to request a certificate: 200 for the
- * service's own name and active custom domains, otherwise 404, and 503 if that is unknown. Makes no DNS query.
- */
-export const tlsAllowed = ({ config, pool }: Runtime): OpsHandler => {
-  const isOwn = createOwnHost(serviceUrl(config));
-  return async (_request, response, { searchParams }) => {
-    const [domain = '', ...more] = searchParams.getAll('domain').map((name) => name.toLowerCase());
-    try {
-      const allowed = more.length === 0 && (isOwn(domain) || (await mayHaveCertificate(pool, domain)));
-      sendJson(response, allowed ? 200 : 404, { allowed });
-    } catch {
-      sendJson(response, 503, { error: 'unavailable' });
-    }
-  };
-};
+/** Handles GET /tls-allowed of the operations listener. */
+export const tlsAllowed = ({ config, pool }: Runtime): OpsHandler =>
+  tlsAllowedHandler(createOwnHost(serviceUrl(config)), (domain) => mayHaveCertificate(pool, domain));

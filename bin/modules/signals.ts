@@ -1,8 +1,8 @@
-import pg from 'pg';
 import { observeSignals } from '../../commands/signals/observe-signals.ts';
 import type { CluesOf } from '../../http/schemas/company-signals.ts';
 import { endPool } from '../../platform/end-postgres.ts';
 import type { Metrics } from '../../platform/metrics.ts';
+import { openPool } from '../../platform/open-pool.ts';
 import type { OpsHandler } from '../../platform/ops-server.ts';
 import { signals } from '../../projections/signals/signals.ts';
 import { countRepeated } from '../../queries/signals/signals.ts';
@@ -43,15 +43,13 @@ export const openClues = (
   { databaseUrl, dayKeys, clock, log }: Pick<Runtime, 'databaseUrl' | 'dayKeys' | 'clock' | 'log'>,
   metrics?: Metrics,
 ): Clues => {
-  const pool = new pg.Pool({
-    connectionString: databaseUrl,
+  const pool = openPool(databaseUrl, log, {
     max: CONNECTIONS,
     application_name: 'doorplate clues',
     options: `-c statement_timeout=${CLUES_MS}`,
     connectionTimeoutMillis: CLUES_MS,
     idleTimeoutMillis: 60_000,
   });
-  pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
   const of = createClues({
     pool,
     dayKeys,

@@ -1,13 +1,26 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { DatabasePool } from 'slonik';
 import { v7 as uuid } from 'uuid';
-import { createKey, createPartner, newApiKey, partnerIdOf } from '../commands/partners/manage-partner.ts';
-import { DEFAULT_LIMITS } from '../domain/partners/default-limits.ts';
-import { listPartners } from '../queries/partners/partners.ts';
-import type { Runtime } from './runtime.ts';
+import { createKey, createPartner, newApiKey, partnerIdOf } from '../../commands/partners/manage-partner.ts';
+import { DEFAULT_LIMITS } from '../../domain/partners/default-limits.ts';
+import type { EventStore, Position } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { listPartners } from '../../queries/partners/partners.ts';
 
 const NAME = 'demo';
 const READY_MS = 10_000;
+
+export interface DemoDeps {
+  readonly store: EventStore;
+  readonly clock: Clock;
+  readonly db: DatabasePool;
+  readonly dataDir: string;
+  /** Waits until the read models have applied a position. */
+  readonly progress: {
+    reached(names: readonly string[], position: Position | null, ms: number): Promise<boolean>;
+  };
+}
 
 export interface Demo {
   readonly file: string;
@@ -20,8 +33,8 @@ export interface Demo {
  * the next start completes an interrupted one.
  * @returns null if other partners exist or the demo key was revoked
  */
-export const ensureDemo = async (runtime: Runtime, url: string): Promise<Demo | null> => {
-  const { store, clock, db, dataDir, progress } = runtime;
+export const ensureDemo = async (deps: DemoDeps, url: string): Promise<Demo | null> => {
+  const { store, clock, db, dataDir, progress } = deps;
   await progress.reached(['partners'], await store.head(), READY_MS);
   const file = join(dataDir, 'demo.env');
   const known = await keyIn(file);

@@ -1,0 +1,80 @@
+import type pg from 'pg';
+import type { CommandContext } from '../../commands/handle.ts';
+import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashPassword, isPassword } from '../../platform/passwords.ts';
+import type { RateLimiter } from '../../platform/rate-limit.ts';
+import {
+  createLoginNetworks,
+  LOGIN_RATES,
+  LOGIN_WINDOW,
+  type Logins,
+  passwordOf,
+  replacePassword,
+} from './logins.ts';
+
+/** Login attempts per window: per network, per user and network, per user from networks that are new to the user. */
+const ATTEMPTS_PER_NETWORK = 100;
+const ATTEMPTS_PER_USER_AND_NETWORK = 10;
+const ATTEMPTS_PER_USER = 50;
+
+export interface DashboardLoginDeps {
+  readonly pool: pg.Pool;
+  readonly store: EventStore;
+  readonly clock: Clock;
+  readonly limiter: RateLimiter;
+  readonly logins: Logins;
+}
+
+/** Logs users into the dashboard by name and password. A network is a keyed digest, because rate names are stored. */
+export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: DashboardLoginDeps) => {
+  const networks = createLoginNetworks({ pool, clock });
+  return {
+    /**
+     * Counts an attempt. Checks the network first, which bounds the rate names that one network writes.
+     * @returns seconds until the next attempt is allowed; null: this one is
+     */
+    admit: async (userId: string, network: string): Promise<number | null> => {
+      // Attempts from other networks do not lock users out of networks that they have logged in from.
+      const isKnown = await networks.isKnown(userId, network);
+      const rates: [string, number][] = [
+        [`${LOGIN_RATES}from ${network}`, ATTEMPTS_PER_NETWORK],
+        [`${LOGIN_RATES}${userId} ${network}`, ATTEMPTS_PER_USER_AND_NETWORK],
+        ...(isKnown ? [] : [[`${LOGIN_RATES}${userId}`, ATTEMPTS_PER_USER] satisfies [string, number]]),
+      ];
+      for (const [name, ceiling] of rates) {
+        const verdict = await limiter.admit(name, ceiling, LOGIN_WINDOW);
+        if (verdict !== null) return Math.ceil(verdict.retryMs / 1_000);
+      }
+      return null;
+    },
+
+    /** Begins a login. @returns its token; null if name and password match no user */
+    logIn: async (name: string, password: string, network: string): Promise<string | null> => {
+      const userId = userIdOf(name);
+      const known = await passwordOf(pool, userId);
+      if (!(await isPassword(password, known)) || known === null) return null;
+      const token = await logins.begin(userId, known);
+      if (token !== null) await networks.remember(userId, network);
+      return token;
+    },
+
+    /** Ends every login of the user and begins one. @returns its token; null if `current` is not the password */
+    changePassword: async (
+      userId: string,
+      current: string,
+      password: string,
+      context: CommandContext,
+    ): Promise<string | null> => {
+      const known = await passwordOf(pool, userId);
+      if (!(await isPassword(current, known)) || known === null) return null;
+      const hash = await hashPassword(password);
+      // If an operator has reset the password meanwhile, that one stays.
+      const next = { userId, hash, isFirst: false, at: clock.now() };
+      if (!(await replacePassword(pool, known, next))) return null;
+      await changeUser(store, 'ChangePassword', userId, context);
+      return logins.begin(userId, hash);
+    },
+  };
+};
