@@ -50,12 +50,70 @@ const CHANNEL = 'doorplate_leases';
 const QUERY_MS = 2_000;
 
 /** Creates the SQL side of heartbeats and leases. Its session's name shows other processes that this one is alive. */
-export const createHeart = ({ url, processId, role, clock, onReleased, onLost }: HeartOptions): Heart => {
-  let client: pg.Client | null = null;
-  let beats = 0;
+export const createHeart = (options: HeartOptions): Heart => new SqlHeart(options);
 
-  const connected = async (): Promise<pg.Client> => {
-    if (client) return client;
+class SqlHeart implements Heart {
+  readonly #options: HeartOptions;
+  #client: pg.Client | null = null;
+  #beats = 0;
+  /** Serializes queries, because the session runs one at a time. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: HeartOptions) {
+    this.#options = options;
+  }
+
+  async beat(gone: readonly string[], providers: readonly string[] | null): Promise<Heartbeat> {
+    const { processId, role, clock } = this.#options;
+    this.#beats += 1;
+    const values = [processId, role, this.#beats, new Date(clock.now()), gone, RELEASE, providers];
+    const [row] = await this.#query('beat', BEAT, values);
+    return row as Heartbeat;
+  }
+
+  async take(name: string, row: LeaseRow | null): Promise<string | null> {
+    const values = [name, this.#options.processId, row?.number ?? null, row?.process_id ?? null];
+    const [taken] = await this.#query('take_lease', TAKE, values);
+    return taken?.number ?? null;
+  }
+
+  async release(name: string): Promise<void> {
+    await this.#query('release_lease', GIVE_BACK, [this.#options.processId, name, CHANNEL]);
+  }
+
+  async leave(): Promise<void> {
+    const { processId } = this.#options;
+    try {
+      await this.#query('release_leases', GIVE_BACK, [processId, null, CHANNEL]);
+      await this.#query('leave', 'delete from work.process where process_id = $1', [processId]);
+    } catch {
+      // Other processes notice the end of the session.
+    }
+    const session = this.#client;
+    this.#client = null;
+    if (session) await endClient(session);
+  }
+
+  #query(name: string, text: string, values: unknown[]): Promise<pg.QueryResultRow[]> {
+    const result = this.#turn.then(() => this.#queryNow(name, text, values));
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+
+  async #queryNow(name: string, text: string, values: unknown[]): Promise<pg.QueryResultRow[]> {
+    const session = this.#client ?? (await this.#connect());
+    try {
+      return (await session.query({ name, text, values })).rows;
+    } catch (error) {
+      // A timed-out query may still occupy the session.
+      if (this.#client === session) this.#client = null;
+      void session.end().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const { url, processId, onReleased } = this.#options;
     const fresh = new pg.Client({
       connectionString: url,
       application_name: `doorplate heartbeat ${processId}`,
@@ -64,78 +122,27 @@ export const createHeart = ({ url, processId, role, clock, onReleased, onLost }:
       query_timeout: QUERY_MS,
       keepAlive: true,
     });
-    const forget = (): void => {
-      const wasLost = client === fresh;
-      if (wasLost) client = null;
-      void fresh.end().catch(() => undefined);
-      if (wasLost) onLost();
-    };
-    fresh.on('error', forget);
-    fresh.on('end', forget);
+    fresh.on('error', () => this.#forget(fresh));
+    fresh.on('end', () => this.#forget(fresh));
     fresh.on('notification', onReleased);
     try {
       await fresh.connect();
       await fresh.query(`listen ${CHANNEL}`);
     } catch (error) {
-      forget();
+      this.#forget(fresh);
       throw error;
     }
-    client = fresh;
+    this.#client = fresh;
     return fresh;
-  };
+  }
 
-  /** Serializes queries, because the session runs one at a time. */
-  let turn: Promise<unknown> = Promise.resolve();
-  const query = (name: string, text: string, values: unknown[]): Promise<pg.QueryResultRow[]> => {
-    const result = turn.then(() => queryNow(name, text, values));
-    turn = result.catch(() => undefined);
-    return result;
-  };
-
-  const queryNow = async (name: string, text: string, values: unknown[]): Promise<pg.QueryResultRow[]> => {
-    const session = await connected();
-    try {
-      return (await session.query({ name, text, values })).rows;
-    } catch (error) {
-      // A timed-out query may still occupy the session.
-      if (client === session) client = null;
-      void session.end().catch(() => undefined);
-      throw error;
-    }
-  };
-
-  return {
-    beat: async (gone, providers) => {
-      beats += 1;
-      const values = [processId, role, beats, new Date(clock.now()), gone, RELEASE, providers];
-      const [row] = await query('beat', BEAT, values);
-      return row as Heartbeat;
-    },
-    take: async (name, row) => {
-      const [taken] = await query('take_lease', TAKE, [
-        name,
-        processId,
-        row?.number ?? null,
-        row?.process_id ?? null,
-      ]);
-      return taken?.number ?? null;
-    },
-    release: async (name) => {
-      await query('release_lease', GIVE_BACK, [processId, name, CHANNEL]);
-    },
-    leave: async () => {
-      try {
-        await query('release_leases', GIVE_BACK, [processId, null, CHANNEL]);
-        await query('leave', 'delete from work.process where process_id = $1', [processId]);
-      } catch {
-        // Other processes notice the end of the session.
-      }
-      const session = client;
-      client = null;
-      if (session) await endClient(session);
-    },
-  };
-};
+  #forget(dead: pg.Client): void {
+    const wasLost = this.#client === dead;
+    if (wasLost) this.#client = null;
+    void dead.end().catch(() => undefined);
+    if (wasLost) this.#options.onLost();
+  }
+}
 
 const BEAT = `
   with me as (
