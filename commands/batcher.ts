@@ -1,20 +1,11 @@
-import { LRUCache } from 'lru-cache';
 import type { Result } from '../domain/kernel/decider.ts';
-import { AppendTooLarge, type EventStore, type Revision } from '../event-store/port.ts';
+import type { EventStore } from '../event-store/port.ts';
 import { inSpan, traceparent } from '../platform/spans.ts';
 import { type Batch, type Batched, decideBatch, type Waiting } from './batch.ts';
 import { conflictRetries } from './conflicts.ts';
-import {
-  appendSafely,
-  type CommandContext,
-  type Loaded,
-  load,
-  spanOfCommand,
-  toNewEvents,
-} from './handle.ts';
-import { eventsOf, loadFromSnapshot, type SnapshottedAggregate, snapshotEvery } from './snapshots.ts';
-
-const CACHED_STREAMS = 1_000;
+import { appendSafely, type CommandContext, type Loaded, spanOfCommand } from './handle.ts';
+import type { SnapshottedAggregate } from './snapshots.ts';
+import { StreamStates } from './stream-states.ts';
 
 export interface Batcher<State, Command, R extends string> {
   /**
@@ -36,6 +27,16 @@ export interface Batcher<State, Command, R extends string> {
 /** Commands of one stream, in order; a command leaves the queue after its append has ended. */
 type Queue<State, Command, R extends string> = Waiting<State, Command, R>[];
 
+/** One append of a stream's first commands, and its retries. */
+interface Run<State, Command, R extends string> {
+  readonly stream: string;
+  readonly queue: Queue<State, Command, R>;
+  /** How many commands of the queue it has decided. */
+  commands: number;
+  /** Waits after a conflict, and throws any other error. */
+  readonly afterConflict: (error: unknown) => Promise<void>;
+}
+
 type Step<State> =
   | { readonly is: 'reading' }
   /** `isCurrent`: the state was read from the store for this batch. */
@@ -48,124 +49,47 @@ type Step<State> =
 export const createBatcher = <State, Command, Event extends { type: string; data: object }, R extends string>(
   store: EventStore,
   aggregate: SnapshottedAggregate<State, Command, Event, R>,
-): Batcher<State, Command, R> => {
-  const cache = new LRUCache<string, Loaded<State> & object>({ max: CACHED_STREAMS });
-  const queues = new Map<string, Queue<State, Command, R>>();
+): Batcher<State, Command, R> => new StreamBatcher(store, aggregate);
 
-  const reading = new Map<string, Promise<Loaded<State>>>();
+class StreamBatcher<State, Command, Event extends { type: string; data: object }, R extends string>
+  implements Batcher<State, Command, R>
+{
+  readonly #store: EventStore;
+  readonly #aggregate: SnapshottedAggregate<State, Command, Event, R>;
+  readonly #states: StreamStates<State, Command, Event, R>;
+  readonly #queues = new Map<string, Queue<State, Command, R>>();
 
-  const readWhole = (stream: string): Promise<Loaded<State>> => {
-    const read = loadFromSnapshot(store, aggregate, stream).finally(() => reading.delete(stream));
-    reading.set(stream, read);
-    return read;
-  };
+  constructor(store: EventStore, aggregate: SnapshottedAggregate<State, Command, Event, R>) {
+    this.#store = store;
+    this.#aggregate = aggregate;
+    this.#states = new StreamStates(store, aggregate);
+  }
 
-  const current = async (stream: string): Promise<Loaded<State>> => {
-    // Concurrent calls share one read of a whole stream; each then reads only the events since.
-    for (let read = reading.get(stream); read; read = reading.get(stream)) await read.catch(() => undefined);
-    const cached = cache.get(stream);
-    const loaded = cached ? await load(store, aggregate, stream, cached) : await readWhole(stream);
-    const newer = (cache.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
-    if (!newer) cache.set(stream, loaded);
-    return loaded;
-  };
-
-  /** Decides and appends the first commands of a queue, and retries on conflict. */
-  const runBatch = async (stream: string, queue: Queue<State, Command, R>): Promise<void> => {
-    const afterConflict = conflictRetries();
-    const cached = cache.get(stream);
-    let commands = queue.length;
-    let step: Step<State> = cached ? { is: 'deciding', loaded: cached, isCurrent: false } : { is: 'reading' };
-    const next = async (now: Step<State>): Promise<Step<State>> => {
-      switch (now.is) {
-        case 'reading':
-          return { is: 'deciding', loaded: await current(stream), isCurrent: true };
-        case 'deciding': {
-          const batch = decideBatch(aggregate, queue, now.loaded.state);
-          commands = batch.commands;
-          if (batch.events.length > 0) return { is: 'appending', loaded: now.loaded, batch };
-          // Without an append, no conflict would reveal that the cached state is stale.
-          if (!now.isCurrent) return { is: 'reading' };
-          queue.splice(0, commands);
-          batch.settle(null);
-          return { is: 'settled' };
-        }
-        case 'appending': {
-          const { loaded, batch } = now;
-          try {
-            const expected = loaded.revision ?? 'no_stream';
-            const { revision, position } = await appendSafely(store, stream, expected, batch.events);
-            cache.set(stream, { state: batch.state, revision });
-            const [first] = queue.splice(0, commands);
-            batch.settle(position);
-            await snapshot(stream, loaded.revision, { ...batch, revision }, first?.context);
-            return { is: 'settled' };
-          } catch (error) {
-            return { is: 'refused', error };
-          }
-        }
-        case 'refused':
-          await afterConflict(now.error);
-          return { is: 'reading' };
-        case 'settled':
-          return now;
-      }
-    };
-    try {
-      while (step.is !== 'settled') step = await next(step);
-    } catch (error) {
-      // The outcome of the append may be unknown, so the cached state is unreliable.
-      cache.delete(stream);
-      for (const waiting of queue.splice(0, commands)) waiting.reject(error);
-    }
-  };
-
-  /** Appends a snapshot when one is due, one event per append because each may fill one. A failed one waits for the next. */
-  const snapshot = async (
+  submit<T>(
     stream: string,
-    before: Revision | null,
-    { state, revision }: { readonly state: State; readonly revision: Revision },
-    context: CommandContext | undefined,
-  ): Promise<void> => {
-    const every = snapshotEvery(aggregate.sizeOf?.(state) ?? 0);
-    const isDue = Math.floor(revision / every) > Math.floor((before ?? 0) / every);
-    if (!isDue || !aggregate.snapshot || !context) return;
-    try {
-      let last = revision;
-      for (const part of eventsOf(aggregate.snapshot(state))) {
-        // Separate appends let other commands run in between.
-        const events = toNewEvents(aggregate.schemas, [part], context);
-        ({ revision: last } = await store.append(stream, last, events));
-        cache.set(stream, { state, revision: last });
-      }
-    } catch (error) {
-      // An oversized snapshot was not written, so the cached state is still correct.
-      if (!(error instanceof AppendTooLarge)) cache.delete(stream);
-    }
-  };
+    command: Command,
+    context: CommandContext,
+    read: (state: State) => T,
+  ): Promise<Result<Batched<T>, R>> {
+    return inSpan(spanOfCommand(stream, command), () => this.#enqueue(stream, command, context, read));
+  }
 
-  const drain = async (stream: string, queue: Queue<State, Command, R>): Promise<void> => {
-    await Promise.resolve();
-    while (queue.length > 0) await runBatch(stream, queue);
-    queues.delete(stream);
-  };
+  async dryRun(stream: string, command: Command): Promise<R | 'unchanged' | 'changes'> {
+    const { decide } = this.#aggregate.decider;
+    const cached = this.#states.cached(stream);
+    const first = decide(command, (cached ?? (await this.#states.read(stream))).state);
+    if (first.ok && first.value.length > 0) return 'changes';
+    // A stale state may refuse a command that the current state accepts.
+    const decision = cached ? decide(command, (await this.#states.read(stream)).state) : first;
+    if (!decision.ok) return decision.refusal;
+    return decision.value.length === 0 ? 'unchanged' : 'changes';
+  }
 
-  return {
-    dryRun: async (stream, command) => {
-      const cached = cache.get(stream);
-      const first = aggregate.decider.decide(command, (cached ?? (await current(stream))).state);
-      if (first.ok && first.value.length > 0) return 'changes';
-      // A stale state may refuse a command that the current state accepts.
-      const decision = cached ? aggregate.decider.decide(command, (await current(stream)).state) : first;
-      if (!decision.ok) return decision.refusal;
-      return decision.value.length === 0 ? 'unchanged' : 'changes';
-    },
-    readState: async (stream, read) => read((await current(stream)).state),
-    submit: <T>(stream: string, command: Command, context: CommandContext, read: (state: State) => T) =>
-      inSpan(spanOfCommand(stream, command), () => enqueue(stream, command, context, read)),
-  };
+  async readState<T>(stream: string, read: (state: State) => T): Promise<T> {
+    return read((await this.#states.read(stream)).state);
+  }
 
-  function enqueue<T>(
+  #enqueue<T>(
     stream: string,
     command: Command,
     context: CommandContext,
@@ -181,14 +105,76 @@ export const createBatcher = <State, Command, Event extends { type: string; data
         resolve: (result) => resolve(result as Result<Batched<T>, R>),
         reject,
       };
-      const queue = queues.get(stream);
+      const queue = this.#queues.get(stream);
       if (queue) {
         queue.push(waiting);
         return;
       }
       const fresh = [waiting];
-      queues.set(stream, fresh);
-      void drain(stream, fresh);
+      this.#queues.set(stream, fresh);
+      void this.#drain(stream, fresh);
     });
   }
-};
+
+  async #drain(stream: string, queue: Queue<State, Command, R>): Promise<void> {
+    await Promise.resolve();
+    while (queue.length > 0) await this.#runBatch(stream, queue);
+    this.#queues.delete(stream);
+  }
+
+  /** Decides and appends the first commands of a queue, and retries on conflict. */
+  async #runBatch(stream: string, queue: Queue<State, Command, R>): Promise<void> {
+    const run = { stream, queue, commands: queue.length, afterConflict: conflictRetries() };
+    const cached = this.#states.cached(stream);
+    let step: Step<State> = cached ? { is: 'deciding', loaded: cached, isCurrent: false } : { is: 'reading' };
+    try {
+      while (step.is !== 'settled') step = await this.#next(run, step);
+    } catch (error) {
+      // The outcome of the append may be unknown, so the cached state is unreliable.
+      this.#states.forget(stream);
+      for (const waiting of queue.splice(0, run.commands)) waiting.reject(error);
+    }
+  }
+
+  async #next(run: Run<State, Command, R>, now: Step<State>): Promise<Step<State>> {
+    switch (now.is) {
+      case 'reading':
+        return { is: 'deciding', loaded: await this.#states.read(run.stream), isCurrent: true };
+      case 'deciding': {
+        const batch = decideBatch(this.#aggregate, run.queue, now.loaded.state);
+        run.commands = batch.commands;
+        if (batch.events.length > 0) return { is: 'appending', loaded: now.loaded, batch };
+        // Without an append, no conflict would reveal that the cached state is stale.
+        if (!now.isCurrent) return { is: 'reading' };
+        run.queue.splice(0, run.commands);
+        batch.settle(null);
+        return { is: 'settled' };
+      }
+      case 'appending':
+        return this.#append(run, now.loaded, now.batch);
+      case 'refused':
+        await run.afterConflict(now.error);
+        return { is: 'reading' };
+      case 'settled':
+        return now;
+    }
+  }
+
+  async #append(
+    { stream, queue, commands }: Run<State, Command, R>,
+    loaded: Loaded<State>,
+    batch: Batch<State>,
+  ): Promise<Step<State>> {
+    try {
+      const expected = loaded.revision ?? 'no_stream';
+      const { revision, position } = await appendSafely(this.#store, stream, expected, batch.events);
+      this.#states.cache(stream, { state: batch.state, revision });
+      const [first] = queue.splice(0, commands);
+      batch.settle(position);
+      await this.#states.snapshot(stream, loaded.revision, { state: batch.state, revision }, first?.context);
+      return { is: 'settled' };
+    } catch (error) {
+      return { is: 'refused', error };
+    }
+  }
+}
