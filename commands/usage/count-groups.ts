@@ -59,6 +59,10 @@ export const rowsOf = <Row>(groups: readonly Group<Row>[], { plus }: Sums<Row>):
   return [...sums.values()];
 };
 
+export type WaitingGroups<Row extends readonly [string, string, ...unknown[]]> = ReturnType<
+  typeof createWaitingGroups<Row>
+>;
+
 /** Holds the groups whose append has not started, oldest first. */
 export const createWaitingGroups = <Row extends readonly [string, string, ...unknown[]]>({
   keyOf,

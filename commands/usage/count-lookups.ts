@@ -1,7 +1,8 @@
 import { type LookupCount, type Outcome, plus } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createGroupCounter, hourOf } from './group-counter.ts';
+import { createGroupCounter } from './group-counter.ts';
+import { hourOf } from './hour.ts';
 
 export interface CountedLookup {
   readonly keyId: string;
@@ -34,6 +35,6 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
         cacheHit ? 1 : 0,
         Math.round(durationMs * 1_000),
       ]),
-    close: counter.close,
+    close: () => counter.close(),
   };
 };

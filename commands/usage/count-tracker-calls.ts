@@ -1,7 +1,8 @@
 import { plusCalls, type TrackerCalls } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createGroupCounter, hourOf } from './group-counter.ts';
+import { createGroupCounter } from './group-counter.ts';
+import { hourOf } from './hour.ts';
 
 /** A successful API call about a tracker (contract, Trackers 2). */
 export interface TrackerCall {
@@ -21,7 +22,7 @@ export interface TrackerCallCounter {
 
 /** Counts captures and API calls by tracker and hour. */
 export const createTrackerCallCounter = (store: EventStore, clock: Clock): TrackerCallCounter => {
-  const { count, close } = createGroupCounter<TrackerCalls>(store, clock, {
+  const counter = createGroupCounter<TrackerCalls>(store, clock, {
     keyOf: ([tracker, hour]) => `${tracker} ${hour}`,
     plus: plusCalls,
     counted: (counts) => ({ type: 'usage.TrackerCallsCounted.v1', data: { counts } }),
@@ -29,9 +30,9 @@ export const createTrackerCallCounter = (store: EventStore, clock: Clock): Track
   });
   const hour = () => hourOf(clock.now());
   return {
-    capture: (trackerId) => count([trackerId, hour(), 1, 0, 0, 0]),
+    capture: (trackerId) => counter.count([trackerId, hour(), 1, 0, 0, 0]),
     call: (trackerId, { completed, company }) =>
-      count([trackerId, hour(), 0, 1, completed ? 1 : 0, company ? 1 : 0]),
-    close,
+      counter.count([trackerId, hour(), 0, 1, completed ? 1 : 0, company ? 1 : 0]),
+    close: () => counter.close(),
   };
 };

@@ -1,4 +1,3 @@
-import { HOUR } from '../../domain/kernel/time.ts';
 import {
   type EventStore,
   OutcomeUnknown,
@@ -8,7 +7,7 @@ import {
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import { backoffMs } from '../../platform/backoff.ts';
-import { type Clock, iso } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { pause } from '../../platform/pause.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import {
@@ -22,8 +21,15 @@ import {
   refuse,
   rowsOf,
   type Sums,
+  type WaitingGroups,
 } from './count-groups.ts';
-import { type CountAppend, type CountEvents, createCountStreams } from './count-streams.ts';
+import {
+  type CountAppend,
+  type CountEvents,
+  type CountStreams,
+  createCountStreams,
+} from './count-streams.ts';
+import { Gathering } from './gathering.ts';
 
 export interface GroupCounter<Row> {
   /** Resolves once the count is durable. @throws CountNotDurable */
@@ -34,7 +40,6 @@ export interface GroupCounter<Row> {
 const RETRY = { firstMs: 50, mostMs: 250 } as const;
 /** An append waits for more counts when at least this many share it. */
 const MIN_GROUP_TO_WAIT = 8;
-const GATHER_MS = 2;
 const CORRECTIONS_MS = 1_000;
 
 /** Counts responses of this process by group commit: counts that arrive during one append share the next. */
@@ -42,43 +47,104 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
   store: EventStore,
   clock: Clock,
   counted: Sums<Row> & CountEvents<Row>,
-): GroupCounter<Row> => {
-  const streams = createCountStreams<Row>(store, clock, counted);
-  const waiting = createWaitingGroups(counted);
-  let writing: readonly Group<Row>[] = [];
-  let state: 'idle' | 'gathering' | 'writing' | 'backing off' = 'idle';
-  let running: Promise<void> = Promise.resolve();
-  let gathered: { readonly answers: number; resolve(): void } | null = null;
+): GroupCounter<Row> => new GroupCommitCounter(store, clock, counted);
+
+class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> implements GroupCounter<Row> {
+  readonly #sums: Sums<Row>;
+  readonly #streams: CountStreams<Row>;
+  readonly #waiting: WaitingGroups<Row>;
+  readonly #gathering = new Gathering();
+  #writing: readonly Group<Row>[] = [];
+  #isRunning = false;
+  #running: Promise<void> = Promise.resolve();
   /** Stops waiting for an append whose groups are all refused. */
-  let abandon = (): void => undefined;
-  let watching: NodeJS.Timeout | null = null;
-  let failures = 0;
-  let isClosed = false;
+  #abandon: () => void = ignore;
+  #watching: NodeJS.Timeout | null = null;
+  #failures = 0;
+  #isClosed = false;
+
+  constructor(store: EventStore, clock: Clock, counted: Sums<Row> & CountEvents<Row>) {
+    this.#sums = counted;
+    this.#streams = createCountStreams<Row>(store, clock, counted);
+    this.#waiting = createWaitingGroups(counted);
+  }
+
+  count(row: Row): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new CountNotDurable('the counter is closed'));
+    const group = this.#waiting.add(row);
+    this.#watching ??= setTimeout(() => this.#watch(), GROUP_MS);
+    this.#gathering.note(this.#waiting);
+    if (!this.#isRunning) {
+      this.#isRunning = true;
+      // After this turn of the event loop, so that requests read together share the append; without a trace, because
+      // the append belongs to many requests.
+      this.#running = withoutTrace(() =>
+        new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.#run()),
+      );
+    }
+    return group.durable.promise;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#running;
+    if (this.#watching) clearTimeout(this.#watching);
+    await this.#streams.close(CORRECTIONS_MS);
+  }
 
   /** Refuses groups that have timed out, even while an append hangs. */
-  const watch = (): void => {
+  #watch(): void {
     const now = performance.now();
-    waiting.expire(now);
-    expire(writing, now);
-    if (writing.every(isRefused)) abandon();
-    const isIdle = waiting.isEmpty() && writing.length === 0;
-    watching = isIdle ? null : setTimeout(watch, GROUP_MS);
-  };
+    this.#waiting.expire(now);
+    expire(this.#writing, now);
+    if (this.#writing.every(isRefused)) this.#abandon();
+    const isIdle = this.#waiting.isEmpty() && this.#writing.length === 0;
+    this.#watching = isIdle ? null : setTimeout(() => this.#watch(), GROUP_MS);
+  }
 
-  const backOff = (): Promise<void> => {
-    failures += 1;
-    state = 'backing off';
-    return pause(backoffMs(failures, RETRY));
-  };
+  async #run(): Promise<void> {
+    let groupSize = 0;
+    while (!this.#waiting.isEmpty()) {
+      // An append costs more than the responses that share it. Waiting for half of the last group is enough: it is
+      // answered while the other half is counted.
+      if (groupSize >= MIN_GROUP_TO_WAIT) await this.#gathering.wait(this.#waiting, groupSize / 2);
+      const batch = this.#waiting.take();
+      // All groups may have been refused meanwhile.
+      if (batch.length > 0) await this.#write(batch).catch((error: unknown) => refuseAll(batch, error));
+      this.#writing = [];
+      this.#abandon = ignore;
+      groupSize = answersOf(batch) + this.#waiting.answers();
+    }
+    this.#isRunning = false;
+  }
+
+  async #write(batch: readonly Group<Row>[]): Promise<void> {
+    for (const group of batch) group.state = 'writing';
+    this.#writing = batch;
+    const append = this.#streams.begin((batch[0] as Group<Row>).day, rowsOf(batch, this.#sums));
+    const outcome = await this.#send(append, batch);
+    const refused = batch.filter(isRefused);
+    const others = batch.filter((group) => !isRefused(group));
+    if (outcome === 'not written') {
+      this.#waiting.putBack(others);
+      await this.#backOff();
+      return;
+    }
+    this.#failures = 0;
+    for (const group of others) {
+      group.state = 'durable';
+      group.durable.resolve();
+    }
+    if (outcome === 'written' && refused.length > 0) append.takeBack(rowsOf(refused, this.#sums));
+  }
 
   /** Sends the append until its outcome is known or all of its groups are refused. */
-  const send = async (append: CountAppend<Row>, batch: readonly Group<Row>[]): Promise<Outcome> => {
+  async #send(append: CountAppend<Row>, batch: readonly Group<Row>[]): Promise<Outcome> {
     const abandoned = new Promise<void>((resolve) => {
-      abandon = resolve;
+      this.#abandon = resolve;
     });
     let isDoubtful = false;
     while (!batch.every(isRefused)) {
-      state = 'writing';
       const sent = append.send().then(
         () => null,
         (error: unknown) => error,
@@ -86,99 +152,31 @@ export const createGroupCounter = <Row extends readonly [string, string, ...unkn
       const error = await Promise.race([sent, abandoned]);
       if (error === null) return 'written';
       if (error instanceof OutcomeUnknown) isDoubtful = true;
-      else if (error !== undefined && !isDoubtful) return notWritten(batch, error);
+      else if (error !== undefined && !isDoubtful) return this.#notWritten(batch, error);
       // The stream has moved on, with or without the doubtful append.
       else if (isMoved(error)) {
-        append.takeBack(rowsOf(batch, counted));
+        append.takeBack(rowsOf(batch, this.#sums));
         return 'not written';
       }
-      await Promise.race([backOff(), abandoned]);
+      await Promise.race([this.#backOff(), abandoned]);
     }
-    append.takeBack(rowsOf(batch, counted));
+    append.takeBack(rowsOf(batch, this.#sums));
     return 'taken back';
-  };
+  }
 
-  const notWritten = (batch: readonly Group<Row>[], error: unknown): Outcome => {
-    if (isMoved(error)) streams.startAfresh();
+  #notWritten(batch: readonly Group<Row>[], error: unknown): Outcome {
+    if (isMoved(error)) this.#streams.startAfresh();
     else if (!(error instanceof StoreUnavailable || error instanceof StoreBusy)) refuseAll(batch, error);
     return 'not written';
-  };
+  }
 
-  const write = async (batch: readonly Group<Row>[]): Promise<void> => {
-    for (const group of batch) group.state = 'writing';
-    writing = batch;
-    const append = streams.begin((batch[0] as Group<Row>).day, rowsOf(batch, counted));
-    const outcome = await send(append, batch);
-    const refused = batch.filter(isRefused);
-    const others = batch.filter((group) => !isRefused(group));
-    if (outcome === 'not written') {
-      waiting.putBack(others);
-      await backOff();
-      return;
-    }
-    failures = 0;
-    for (const group of others) {
-      group.state = 'durable';
-      group.durable.resolve();
-    }
-    if (outcome === 'written' && refused.length > 0) append.takeBack(rowsOf(refused, counted));
-  };
+  #backOff(): Promise<void> {
+    this.#failures += 1;
+    return pause(backoffMs(this.#failures, RETRY));
+  }
+}
 
-  const run = async (): Promise<void> => {
-    let groupSize = 0;
-    while (!waiting.isEmpty()) {
-      // An append costs more than the responses that share it. Waiting for half of the last group is enough: it is
-      // answered while the other half is counted.
-      if (groupSize >= MIN_GROUP_TO_WAIT) await gather(groupSize / 2);
-      const batch = waiting.take();
-      // All groups may have been refused meanwhile.
-      if (batch.length > 0) await write(batch).catch((error: unknown) => refuseAll(batch, error));
-      writing = [];
-      abandon = () => undefined;
-      groupSize = answersOf(batch) + waiting.answers();
-    }
-    state = 'idle';
-  };
-
-  /** Waits until `answers` counts are waiting, or `GATHER_MS` is over. */
-  const gather = async (answers: number): Promise<void> => {
-    if (waiting.answers() >= answers) return;
-    state = 'gathering';
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, GATHER_MS);
-      gathered = {
-        answers,
-        resolve: () => {
-          clearTimeout(timer);
-          resolve();
-        },
-      };
-    });
-    gathered = null;
-  };
-
-  return {
-    count: (row) => {
-      if (isClosed) return Promise.reject(new CountNotDurable('the counter is closed'));
-      const group = waiting.add(row);
-      watching ??= setTimeout(watch, GROUP_MS);
-      if (gathered && waiting.answers() >= gathered.answers) gathered.resolve();
-      if (state === 'idle') {
-        state = 'gathering';
-        // After this turn of the event loop, so that requests read together share the append; without a trace, because
-        // the append belongs to many requests.
-        running = withoutTrace(() => new Promise<void>((resolve) => setImmediate(resolve)).then(run));
-      }
-      return group.durable.promise;
-    },
-    close: async () => {
-      isClosed = true;
-      await running;
-      if (watching) clearTimeout(watching);
-      await streams.close(CORRECTIONS_MS);
-    },
-  };
-};
+const ignore = (): void => undefined;
 
 type Outcome = 'written' | 'not written' | 'taken back';
 
@@ -191,13 +189,3 @@ const refuseAll = (groups: readonly PendingCount[], cause: unknown): void => {
 /** Whether the stream is at another revision than expected, or gone. */
 const isMoved = (error: unknown): boolean =>
   error instanceof WrongExpectedRevision || error instanceof StreamExpired;
-
-/** Formats the UTC hour of an instant as `YYYY-MM-DDTHH`, caching the last one. */
-export const hourOf = (() => {
-  let known = { number: -1, text: '' };
-  return (at: number): string => {
-    const number = Math.floor(at / HOUR);
-    if (number !== known.number) known = { number, text: iso(at).slice(0, 13) };
-    return known.text;
-  };
-})();
