@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
-import { createListener } from '../platform/listener.ts';
+import { createListener, type Listener } from '../platform/listener.ts';
 import { shareNext } from '../platform/share-next.ts';
 
 /**
@@ -43,124 +43,144 @@ export interface Progress {
   close(): Promise<void>;
 }
 
-/** Creates the tracker of progress. `table` holds (name, position): read models or processors. */
-export const createProgress = ({
-  url,
-  pool,
-  table = 'read.projection',
-}: {
+export interface ProgressOptions {
   readonly url: string;
   readonly pool: pg.Pool;
+  /** Holds (name, position): read models, which is the default, or processors. */
   readonly table?: 'read.projection' | 'work.processor';
-}): Progress => {
-  const applied = new Map<string, Position>();
-  const waiters = new Set<Waiter>();
-  const hurried = new Map<() => void, readonly string[]>();
-  let polling: NodeJS.Timeout | null = null;
+}
+
+/** Creates the tracker of the progress of consumers. */
+export const createProgress = (options: ProgressOptions): Progress => new ConsumerProgress(options);
+
+class ConsumerProgress implements Progress {
+  readonly #options: ProgressOptions;
+  readonly #listener: Listener;
+  readonly #applied = new Map<string, Position>();
+  readonly #waiters = new Set<Waiter>();
+  readonly #hurried = new Map<() => void, readonly string[]>();
+  readonly #load = shareNext(() => this.#loadNow());
+  readonly #hurryOthers = shareNext(() => this.#options.pool.query(`notify ${WANTED_CHANNEL}`));
+  #polling: NodeJS.Timeout | null = null;
   /** Whether a notification named a position that this process does not know yet. */
-  let isStale = false;
-  let closed = false;
-  let lost = 0;
+  #isStale = false;
+  #isClosed = false;
+  /** How often the connection was lost. */
+  #losses = 0;
 
-  const isReached = ({ names, position }: Waiter): boolean =>
-    names.every((name) => (applied.get(name) ?? -1n) >= position);
+  constructor(options: ProgressOptions) {
+    this.#options = options;
+    this.#listener = createListener({
+      url: options.url,
+      name: 'doorplate progress',
+      channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
+      onNotification: (channel, payload) => {
+        if (channel === PROJECTED_CHANNEL) this.#onProjected(positionsIn(payload));
+        else for (const call of this.#hurried.keys()) call();
+      },
+      lost: () => this.#onLost(),
+    });
+  }
 
-  const advance = (positions: Readonly<Record<string, Position>>): void => {
+  advance(positions: Readonly<Record<string, Position>>): void {
+    if (this.#listener.isListening()) this.#advance(positions);
+    else this.#listener.ensure();
+  }
+
+  reached(
+    names: readonly string[],
+    position: Position | null,
+    timeoutMs: number,
+    manner?: 'patient',
+  ): Promise<boolean> {
+    if (position === null) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const waiter: Waiter = {
+        names,
+        position,
+        resolve: (reached) => {
+          clearTimeout(timer);
+          this.#waiters.delete(waiter);
+          resolve(reached);
+        },
+      };
+      const timer = setTimeout(() => waiter.resolve(false), timeoutMs);
+      this.#waiters.add(waiter);
+      if (this.#isReached(waiter)) return waiter.resolve(true);
+      this.#listener.ensure();
+      if (manner !== 'patient') this.hurry(names);
+      this.#polling ??= setTimeout(() => this.#poll(), POLL_MS);
+      if (this.#isStale) this.#reload();
+    });
+  }
+
+  hurry(names: readonly string[]): void {
+    for (const call of this.#hurried.keys()) call();
+    const here = new Set([...this.#hurried.values()].flat());
+    if (names.some((name) => !here.has(name))) this.#hurryOthers().catch(() => undefined);
+  }
+
+  onWanted(names: readonly string[], listener: () => void): () => void {
+    this.#hurried.set(listener, names);
+    this.#listener.ensure();
+    return () => this.#hurried.delete(listener);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#polling) clearTimeout(this.#polling);
+    for (const waiter of this.#waiters) waiter.resolve(false);
+    await this.#listener.close();
+  }
+
+  #applies(name: string, position: Position): boolean {
+    return (this.#applied.get(name) ?? -1n) >= position;
+  }
+
+  #isReached({ names, position }: Waiter): boolean {
+    return names.every((name) => this.#applies(name, position));
+  }
+
+  #advance(positions: Readonly<Record<string, Position>>): void {
     for (const [name, position] of Object.entries(positions)) {
-      if ((applied.get(name) ?? -1n) < position) applied.set(name, position);
+      if (!this.#applies(name, position)) this.#applied.set(name, position);
     }
-    for (const waiter of waiters) if (isReached(waiter)) waiter.resolve(true);
-  };
+    for (const waiter of this.#waiters) if (this.#isReached(waiter)) waiter.resolve(true);
+  }
 
-  const hurryOthers = shareNext(() => pool.query(`notify ${WANTED_CHANNEL}`));
+  #onProjected(positions: Readonly<Record<string, Position>>): void {
+    if (Object.entries(positions).every(([name, position]) => this.#applies(name, position))) return;
+    this.#isStale = true;
+    if (this.#waiters.size > 0) this.#reload();
+  }
 
-  const hurry = (names: readonly string[]): void => {
-    for (const call of hurried.keys()) call();
-    const here = new Set([...hurried.values()].flat());
-    if (names.some((name) => !here.has(name))) hurryOthers().catch(() => undefined);
-  };
+  /** Forgets all positions, because a crash of the server may lose the last rows together with their checkpoints. */
+  #onLost(): void {
+    this.#losses += 1;
+    this.#applied.clear();
+  }
 
-  const listener = createListener({
-    url,
-    name: 'doorplate progress',
-    channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
-    onNotification: (channel, payload) => {
-      if (channel === PROJECTED_CHANNEL) onProjected(positionsIn(payload));
-      else for (const call of hurried.keys()) call();
-    },
-    // A crash of the server may lose the last rows together with their checkpoints.
-    lost: () => {
-      lost += 1;
-      applied.clear();
-    },
-  });
-
-  const load = shareNext(async (): Promise<void> => {
-    isStale = false;
-    const before = lost;
+  async #loadNow(): Promise<void> {
+    this.#isStale = false;
+    const { pool, table = 'read.projection' } = this.#options;
+    const before = this.#losses;
     const { rows } = await pool.query(`select name, position from ${table} where position is not null`);
-    if (before === lost)
-      advance(Object.fromEntries(rows.map((row) => [row.name, BigInt(row.position) as Position])));
-  });
+    if (before !== this.#losses) return;
+    this.#advance(Object.fromEntries(rows.map((row) => [row.name, BigInt(row.position) as Position])));
+  }
 
   // Callers keep waiting for the database until their time limits.
-  const loadNow = (): void => void load().catch(() => undefined);
+  #reload(): void {
+    this.#load().catch(() => undefined);
+  }
 
-  const onProjected = (positions: Readonly<Record<string, Position>>): void => {
-    const isNew = Object.entries(positions).some(([name, position]) => (applied.get(name) ?? -1n) < position);
-    if (!isNew) return;
-    isStale = true;
-    if (waiters.size > 0) loadNow();
-  };
-
-  const poll = async (): Promise<void> => {
-    listener.ensure();
-    await load().catch(() => undefined);
-    polling = waiters.size > 0 && !closed ? setTimeout(poll, POLL_MS) : null;
-  };
-
-  return {
-    hurry,
-    advance: (positions) => {
-      if (listener.isListening()) advance(positions);
-      else listener.ensure();
-    },
-    onWanted: (names, call) => {
-      hurried.set(call, names);
-      listener.ensure();
-      return () => hurried.delete(call);
-    },
-    reached: (names, position, timeoutMs, manner) => {
-      if (position === null) return Promise.resolve(true);
-      return new Promise((resolve) => {
-        const waiter: Waiter = {
-          names,
-          position,
-          resolve: (reached) => {
-            clearTimeout(timer);
-            waiters.delete(waiter);
-            resolve(reached);
-          },
-        };
-        const timer = setTimeout(() => waiter.resolve(false), timeoutMs);
-        waiters.add(waiter);
-        if (isReached(waiter)) waiter.resolve(true);
-        else {
-          listener.ensure();
-          if (manner !== 'patient') hurry(names);
-          polling ??= setTimeout(poll, POLL_MS);
-          if (isStale) loadNow();
-        }
-      });
-    },
-    close: async () => {
-      closed = true;
-      if (polling) clearTimeout(polling);
-      for (const waiter of waiters) waiter.resolve(false);
-      await listener.close();
-    },
-  };
-};
+  async #poll(): Promise<void> {
+    this.#listener.ensure();
+    await this.#load().catch(() => undefined);
+    const isNeeded = this.#waiters.size > 0 && !this.#isClosed;
+    this.#polling = isNeeded ? setTimeout(() => this.#poll(), POLL_MS) : null;
+  }
+}
 
 const positionsIn = (payload: string): Record<string, Position> =>
   Object.fromEntries(

@@ -138,7 +138,7 @@ const runSession = async (
         log.info({ projection: name }, 'projection continues after the event that had stopped it');
         options.onRunning?.([name]);
       },
-      ...(untilCaughtUp ? { isDone: tail.covers } : {}),
+      ...(untilCaughtUp ? { isDone: (position) => tail.covers(position) } : {}),
     };
     return runPass(pass);
   });

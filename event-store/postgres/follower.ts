@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { createListener } from '../../platform/listener.ts';
+import { createListener, type Listener } from '../../platform/listener.ts';
 import { createWakeup, type Wakeup } from '../../platform/wakeup.ts';
 import { isHidden } from '../hidden.ts';
-import type { Batch, FollowOptions, Position } from '../port.ts';
+import type { Batch, FollowOptions, Position, RecordedEvent } from '../port.ts';
 import { COLUMNS, toRecordedEvent } from './rows.ts';
 
 const CHANNEL = 'doorplate_events';
@@ -41,103 +41,112 @@ export interface Follower {
  * Creates followers of the log. The writers' lock serializes commits, so everything below the highest visible position is
  * complete and a single position is a sufficient cursor.
  */
-export const createFollower = ({ url, pool, now, hasOtherListeners, onStall }: FollowerOptions): Follower => {
-  const following = new Set<Wakeup>();
-  const closing = new AbortController();
-  const own = randomUUID();
-  const NOTIFY = `select pg_notify('${CHANNEL}', '${own}')`;
-  let notifying: NodeJS.Timeout | null = null;
-  let notifyAgain = false;
+export const createFollower = (options: FollowerOptions): Follower => new LogFollower(options);
 
-  const wake = (): void => {
-    for (const wakeup of following) wakeup.wake();
-  };
+class LogFollower implements Follower {
+  readonly #options: FollowerOptions;
+  readonly #following = new Set<Wakeup>();
+  readonly #closing = new AbortController();
+  /** Marks this process's own notifications. */
+  readonly #own = randomUUID();
+  readonly #listener: Listener;
+  #notifying: NodeJS.Timeout | null = null;
+  #notifyAgain = false;
 
-  const notify = (): void => {
-    notifyAgain = notifying !== null;
-    if (notifyAgain) return;
-    pool.query(NOTIFY).catch(() => undefined);
-    notifying = setTimeout(() => {
-      notifying = null;
-      if (notifyAgain) notify();
-    }, NOTIFY_MS);
-  };
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    this.#listener = createListener({
+      url: options.url,
+      name: 'doorplate listen',
+      channels: [CHANNEL],
+      onNotification: (_channel, payload) => {
+        if (payload !== this.#own) this.#wake();
+      },
+      // Commits before the connection are not notified again.
+      ready: () => this.#wake(),
+    });
+  }
 
-  const listener = createListener({
-    url,
-    name: 'doorplate listen',
-    channels: [CHANNEL],
-    onNotification: (_channel, payload) => {
-      if (payload !== own) wake();
-    },
-    // Commits before the connection are not notified again.
-    ready: wake,
-  });
-
-  const read = async (
-    after: Position | null,
-    { events, bytes }: ReadSize,
-    prefixes: readonly string[] | undefined,
-  ): Promise<pg.QueryResultRow[] | null> => {
-    const query = prefixes
-      ? { name: 'follow_some', text: SOME, values: [after ?? -1n, events, bytes, prefixes] }
-      : { name: 'follow_all', text: ALL, values: [after ?? -1n, events, bytes] };
-    try {
-      return (await pool.query(query)).rows;
-    } catch (error) {
-      onStall(error as Error, after);
-      return null;
-    }
-  };
-
-  async function* follow(options: FollowOptions): AsyncGenerator<Batch> {
-    const signal = AbortSignal.any([options.signal, closing.signal]);
+  async *follow(options: FollowOptions): AsyncGenerator<Batch> {
+    const signal = AbortSignal.any([options.signal, this.#closing.signal]);
     const limit = { events: options.batchSize ?? 500, bytes: MAX_READ_BYTES };
     let size = limit;
     let after = options.after;
     // The wakeup stays set if a commit arrives during a read, so the next wait returns at once.
     const wakeup = createWakeup();
-    following.add(wakeup);
+    this.#following.add(wakeup);
     try {
       while (!signal.aborted) {
-        const rows = await read(after, size, options.prefixes);
+        const rows = await this.#read(after, size, options.prefixes);
         if (signal.aborted) return;
         size = rows === null ? shrunk(size) : grown(size, limit);
         const last = rows?.at(-1);
         if (rows && last) {
           after = BigInt(last.position) as Position;
-          const instant = now();
-          // The last row of a filtered read may be a position without an event.
-          const events = rows
-            .filter((row) => row.stream !== null)
-            .map(toRecordedEvent)
-            .filter((event) => options.includeExpired || !isHidden(event, instant));
-          yield { events, position: after };
+          yield { events: this.#visible(rows, options), position: after };
           continue;
         }
-        listener.ensure();
-        const pollMs = listener.isListening() ? POLL_MS : UNNOTIFIED_POLL_MS;
+        this.#listener.ensure();
+        const pollMs = this.#listener.isListening() ? POLL_MS : UNNOTIFIED_POLL_MS;
         await wakeup.wait(rows === null ? RETRY_MS : pollMs, signal);
       }
     } finally {
-      following.delete(wakeup);
+      this.#following.delete(wakeup);
     }
   }
 
-  return {
-    follow,
-    committed: () => {
-      wake();
-      if (hasOtherListeners()) notify();
-    },
-    close: async () => {
-      closing.abort();
-      if (notifying) clearTimeout(notifying);
-      wake();
-      await listener.close();
-    },
-  };
-};
+  committed(): void {
+    this.#wake();
+    if (this.#options.hasOtherListeners()) this.#notify();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    if (this.#notifying) clearTimeout(this.#notifying);
+    this.#wake();
+    await this.#listener.close();
+  }
+
+  /** Reads after a position; null if the read failed. */
+  async #read(
+    after: Position | null,
+    { events, bytes }: ReadSize,
+    prefixes: readonly string[] | undefined,
+  ): Promise<pg.QueryResultRow[] | null> {
+    const query = prefixes
+      ? { name: 'follow_some', text: SOME, values: [after ?? -1n, events, bytes, prefixes] }
+      : { name: 'follow_all', text: ALL, values: [after ?? -1n, events, bytes] };
+    try {
+      return (await this.#options.pool.query(query)).rows;
+    } catch (error) {
+      this.#options.onStall(error as Error, after);
+      return null;
+    }
+  }
+
+  #visible(rows: pg.QueryResultRow[], { includeExpired }: FollowOptions): readonly RecordedEvent[] {
+    const instant = this.#options.now();
+    // The last row of a filtered read may be a position without an event.
+    return rows
+      .filter((row) => row.stream !== null)
+      .map(toRecordedEvent)
+      .filter((event) => includeExpired || !isHidden(event, instant));
+  }
+
+  #wake(): void {
+    for (const wakeup of this.#following) wakeup.wake();
+  }
+
+  #notify(): void {
+    this.#notifyAgain = this.#notifying !== null;
+    if (this.#notifyAgain) return;
+    this.#options.pool.query(`select pg_notify('${CHANNEL}', '${this.#own}')`).catch(() => undefined);
+    this.#notifying = setTimeout(() => {
+      this.#notifying = null;
+      if (this.#notifyAgain) this.#notify();
+    }, NOTIFY_MS);
+  }
+}
 
 interface ReadSize {
   readonly events: number;

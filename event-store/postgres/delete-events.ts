@@ -1,0 +1,52 @@
+import { WrongExpectedRevision } from '../port.ts';
+import type { Query } from './pages.ts';
+
+const DELETE_ROWS = 2_000;
+
+/** Deletes a stream whose last revision is `last`, as `EventStore.expire`. `at`: the time of the deletion. */
+export const expireStream = async (query: Query, stream: string, last: number, at: Date): Promise<void> => {
+  const rows = await query(
+    'expire',
+    // The writers' lock is needed because a concurrent append would not see that the stream expires.
+    `with head as (select name, revision from eventlog.stream
+                   where name = $1 and (select eventlog.lock_writer()) for update),
+          done as (update eventlog.stream s set expired = true, expired_at = coalesce(s.expired_at, $3) from head
+                   where s.name = head.name and head.revision <= $2)
+     select revision from head`,
+    [stream, last, at],
+  );
+  const revision: number | undefined = rows[0]?.revision;
+  if (revision === undefined) return;
+  if (revision > last) throw new WrongExpectedRevision(stream, revision);
+  await deleteBefore(query, stream, revision + 1);
+};
+
+export const isStreamExpired = async (query: Query, stream: string): Promise<boolean> => {
+  const rows = await query('is_expired', 'select from eventlog.stream where name = $1 and expired', [stream]);
+  return rows.length > 0;
+};
+
+/** Deletes the events of a stream before a revision. */
+export const truncateStream = async (query: Query, stream: string, revision: number): Promise<void> => {
+  await query(
+    'truncate',
+    `update eventlog.stream set truncated_before = greatest(truncated_before, least($2, revision + 1))
+     where name = $1`,
+    [stream, revision],
+  );
+  await deleteBefore(query, stream, revision);
+};
+
+const deleteBefore = async (query: Query, stream: string, revision: number): Promise<void> => {
+  let deleted = DELETE_ROWS;
+  while (deleted === DELETE_ROWS) {
+    const rows = await query(
+      'delete_before',
+      `delete from eventlog.event where position in (
+         select position from eventlog.event where stream = $1 and revision < $2
+         order by revision limit ${DELETE_ROWS}) returning 1`,
+      [stream, revision],
+    );
+    deleted = rows.length;
+  }
+};
