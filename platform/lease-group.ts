@@ -49,7 +49,7 @@ export class LeaseGroup {
     return this.#running !== null;
   }
 
-  /** Returns whether it runs here and has not been told to end. */
+  /** Returns whether it runs here and is not ending. */
   isHeld(): boolean {
     return this.#running !== null && !this.#running.ending.signal.aborted;
   }
