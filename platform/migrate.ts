@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { migrationNames, sqlFiles } from './migration-files.ts';
 import { RELEASE, whyNotBeside, whyTooOld } from './release.ts';
+import { RepeatableFailure, runRepeatables } from './repeatable-sql.ts';
 
 const CONNECT_MS = 10_000;
 /** Short, because a migration that waits for a table's lock blocks every later query of the table. */
@@ -13,7 +15,8 @@ const LOCK_TRIES = 120;
 /** Poll interval while another process migrates. */
 const ANOTHER_MIGRATES_MS = 50;
 const LOCK_NOT_AVAILABLE = '55P03';
-const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const MIGRATIONS = join(ROOT, 'migrations');
 
 /** PostgreSQL rejected a migration. The message is one line that names the file and the position in it. */
 export class MigrationError extends Error {}
@@ -22,6 +25,11 @@ export interface MigrateOptions {
   readonly directory?: string;
   /** Names of the migrations that may run, without `.sql`. Default: all. */
   readonly only?: readonly string[];
+  /**
+   * Folder of the program whose SQL beside TypeScript runs after the migrations. Default: this one; null, which runs none,
+   * with `directory` or `only`.
+   */
+  readonly root?: string | null;
   /** Attempts, half a second each, to get a lock that another session holds. Default: 120. */
   readonly lockTries?: number;
   /** Version of the migrating program. Default: this one. */
@@ -43,6 +51,7 @@ export const ranMigrations = async (client: pg.ClientBase): Promise<readonly str
 /**
  * Migrates a database: runs the files of `migrations/` (format: its README) that have not run yet, each in a transaction of
  * its own, so that its locks are released before the next. After a failure, the next start continues with the failed one.
+ * SQL files beside their TypeScript follow, where they have changed.
  *
  * Concurrent calls are safe: the first migrates under a lock of an empty table, which logins without rights on it cannot
  * take; the others wait and find nothing to do.
@@ -52,7 +61,13 @@ export const ranMigrations = async (client: pg.ClientBase): Promise<readonly str
  */
 export async function migrate(
   databaseUrl: string,
-  { directory = MIGRATIONS, only, lockTries = LOCK_TRIES, release = RELEASE }: MigrateOptions = {},
+  {
+    directory = MIGRATIONS,
+    only,
+    root = directory === MIGRATIONS && only === undefined ? ROOT : null,
+    lockTries = LOCK_TRIES,
+    release = RELEASE,
+  }: MigrateOptions = {},
 ): Promise<readonly string[]> {
   if (!existsSync(directory)) throw new MigrationError(`the migrations folder ${directory} is missing`);
   const names = migrationNames(directory).filter((name) => only?.includes(name) ?? true);
@@ -80,6 +95,7 @@ export async function migrate(
     const problem = whyTooOld(before, release) ?? (await whyNotBeside(client, pending));
     if (problem !== null) throw new MigrationError(problem);
     await untilUnlocked(client, lockTries, () => runFiles(client, directory, names));
+    if (root !== null) await runBeside(client, root, release);
     return pending;
   } finally {
     await client.end();
@@ -103,6 +119,15 @@ async function runFiles(client: pg.Client, directory: string, names: readonly st
     });
   } catch (error) {
     throw new MigrationError(describe(error, progress), { cause: error });
+  }
+}
+
+async function runBeside(client: pg.Client, root: string, release: string): Promise<void> {
+  try {
+    await runRepeatables(client, root, release);
+  } catch (error) {
+    if (!(error instanceof RepeatableFailure)) throw error;
+    throw new MigrationError(describe(error.cause, { migration: error.file }), { cause: error.cause });
   }
 }
 

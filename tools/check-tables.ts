@@ -1,6 +1,6 @@
 /**
  * Holds the tables that the SQL of each file names against what its room may read and write. Part of `npm run check`. It
- * reads literals: SQL put together from parts must name a table with its schema in one of them.
+ * reads SQL files, and literals: SQL put together from parts must name a table with its schema in one of them.
  */
 import { glob, readFile } from 'node:fs/promises';
 
@@ -64,8 +64,9 @@ const covers = (allowed: readonly string[] | undefined, table: string): boolean 
 const problemsIn = (file: string, text: string): string[] => {
   const [, access = {}] = ROOMS.find(([path]) => file.startsWith(path)) ?? [];
   const problems = new Set<string>();
-  for (const [literal] of text.matchAll(LITERAL)) {
-    const sql = literal.replaceAll(/\s+/g, ' ').toLowerCase();
+  const statements = file.endsWith('.sql') ? [text] : [...text.matchAll(LITERAL)].map(([literal]) => literal);
+  for (const statement of statements) {
+    const sql = statement.replaceAll(/\s+/g, ' ').toLowerCase();
     if (!STATEMENT.test(sql)) continue;
     const written = new Set([...sql.matchAll(WRITTEN)].map(([, table = '']) => table));
     for (const table of written)
@@ -82,7 +83,7 @@ const LAYERS =
   '{analytics,bin,commands,dashboard,domain,event-store,http,platform,processors,projections,queries,read-api,write-api}';
 const found: string[] = [];
 let files = 0;
-for await (const file of glob(`${LAYERS}/**/*.ts`)) {
+for await (const file of glob(`${LAYERS}/**/*.{ts,sql}`)) {
   files += 1;
   found.push(...problemsIn(file, await readFile(file, 'utf8')));
 }

@@ -50,7 +50,7 @@ export interface ClaimRules {
   readonly probeEveryMs: number;
 }
 
-/** Manages the claims of one worker through `work.claim_deliveries` (migration 0060). `now` in milliseconds. */
+/** Manages the claims of one worker through the functions of `claims.sql`. `now` in milliseconds. */
 export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
   const { holder, leaseMs, projections, concurrency, startsPerSecond, probeEveryMs } = rules;
   const keys = (claims: readonly DeliveryClaim[]) => [
@@ -67,8 +67,8 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
         claims: Omit<DeliveryClaim, 'webhook_id'>[];
         again_at: Date | null;
       }>({
-        name: 'claim_deliveries',
-        text: 'select * from work.claim_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
+        name: 'claim_attempts',
+        text: 'select * from work.claim_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
         values: [
           holder,
           wanted.map(({ webhookId }) => webhookId),
@@ -94,8 +94,8 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
     end: async (ended: readonly EndedAttempt[]): Promise<void> => {
       const claims = ended.map(({ claim }) => claim);
       await pool.query({
-        name: 'end_attempts',
-        text: 'select work.end_attempts($1, $2, $3, $4, $5, $6)',
+        name: 'record_ended_attempts',
+        text: 'select work.record_ended_attempts($1, $2, $3, $4, $5, $6)',
         values: [
           ...keys(claims),
           claims.map((claim) => claim.webhook_id),

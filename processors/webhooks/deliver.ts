@@ -57,7 +57,7 @@ const WRITE_END_MS = 1_500;
 
 /**
  * Makes the attempts that are due, in any number of processes: PostgreSQL enforces the limits of an endpoint
- * (`work.claim_deliveries`). An attempt's slot is free when the attempt ends; its claim stays until its outcome is in the
+ * (`claims.sql`). An attempt's slot is free when the attempt ends; its claim stays until its outcome is in the
  * read model.
  */
 export const startDeliveries = (options: DeliverOptions): Deliveries => {

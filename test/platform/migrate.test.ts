@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -23,7 +23,7 @@ describe('migrate', () => {
   });
   beforeEach(async () => {
     directory = mkdtempSync(join(tmpdir(), 'doorplate-migrations-'));
-    await client.query('DROP TABLE IF EXISTS doorplate_migrations, visit, gate');
+    await client.query('DROP TABLE IF EXISTS doorplate_migrations, doorplate_repeatable, visit, gate');
     return () => rmSync(directory, { recursive: true });
   });
   afterAll(async () => {
@@ -140,6 +140,51 @@ describe('migrate', () => {
     await migrate(database.url, { directory });
     write('0001_gate.sql', 'CREATE TABLE gate (id int);');
     await expect(migrate(database.url, { directory })).rejects.toThrow(/0001_gate is preceding already run/);
+  });
+
+  describe('with SQL beside TypeScript', () => {
+    const writeFunction = (sql: string) => {
+      mkdirSync(join(directory, 'processors/visits'), { recursive: true });
+      write('processors/visits/visits.sql', sql);
+    };
+    const answering = (text: string) =>
+      `CREATE OR REPLACE FUNCTION visits() RETURNS text AS $$ SELECT '${text}'; $$ LANGUAGE sql;`;
+    const answer = async () => (await client.query('SELECT visits() AS answer')).rows[0].answer;
+    const start = (release?: string) =>
+      migrate(database.url, { directory, root: directory, ...(release && { release }) });
+
+    it('runs it after the migrations, and again only once it has changed', async () => {
+      write('0001_visit.sql', 'CREATE TABLE visit (id int);');
+      writeFunction(answering('first'));
+      expect(await start()).toEqual(['0001_visit']);
+      expect(await answer()).toBe('first');
+      await client.query(answering('by hand'));
+      expect(await start()).toEqual([]);
+      expect(await answer()).toBe('by hand');
+      writeFunction(answering('second'));
+      await start();
+      expect(await answer()).toBe('second');
+    });
+
+    it('leaves what a later release has run', async () => {
+      writeFunction(answering('of the later release'));
+      await start('0.4.0');
+      writeFunction(answering('of the earlier release'));
+      await start('0.3.0');
+      expect(await answer()).toBe('of the later release');
+      await start('0.5.0');
+      expect(await answer()).toBe('of the earlier release');
+    });
+
+    it('names a file that fails, and runs it again at the next start', async () => {
+      writeFunction('CREATE OR REPLACE FUNCTION visits() RETURNS nonsense AS $$ SELECT 1; $$ LANGUAGE sql;');
+      await expect(start()).rejects.toThrow(
+        /migration processors\/visits\/visits.sql failed: type "nonsense"/,
+      );
+      writeFunction(answering('mended'));
+      await start();
+      expect(await answer()).toBe('mended');
+    });
   });
 
   it('refuses a folder that does not exist', async () => {

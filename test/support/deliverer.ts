@@ -52,7 +52,7 @@ const recordingPolls = (pool: pg.Pool, polls: Poll[]): pg.Pool => {
   const query = async (config: pg.QueryConfig) => {
     const sentAt = performance.now();
     const result = await pool.query(config);
-    if (config.name === 'claim_deliveries') {
+    if (config.name === 'claim_attempts') {
       const at = Number(config.values?.[3]);
       polls.push(
         ...result.rows.map(({ webhook_id, claims }) => ({
