@@ -58,12 +58,12 @@ const measure = async (
 };
 
 /** Returns an empty list while heartbeats fail. */
-const leadsOf = ({ processId, states }: MeasuredLeases): StateOfThings['leads'] => {
-  const known = states();
+const leadsOf = (leases: MeasuredLeases): StateOfThings['leads'] => {
+  const known = leases.states();
   if (known === null) return [];
   return GROUP_NAMES.map((name) => {
     const holder = known.find((lease) => lease.name === name)?.processId ?? null;
-    return { name, held: holder !== null, here: holder === processId };
+    return { name, held: holder !== null, here: holder === leases.processId };
   });
 };
 
