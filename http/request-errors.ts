@@ -1,7 +1,8 @@
 /** The error handler: a request that fails gets the answer of its error code. */
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest, preParsingHookHandler } from 'fastify';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import { BackendTimeout, failureCode, ShareUsedUp } from './failures.ts';
+import { hasBody } from './request-body.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route } from './route.ts';
 
@@ -57,6 +58,15 @@ export const createErrorHandler =
 /** Returns whether the caller left while its body was read: there is no answer, and nothing to count. */
 const isAborted = (error: FastifyError, { raw }: FastifyRequest): boolean =>
   error.statusCode === 400 && raw.destroyed && !raw.complete;
+
+/** Drops a request whose caller has left before its body is read: Fastify would wait for that body for ever. */
+export const dropAbandoned =
+  ({ leave }: Pick<RequestsUnderWay, 'leave'>): preParsingHookHandler =>
+  ({ raw }, reply, payload, done) => {
+    if (!raw.destroyed || !hasBody(raw)) return done(null, payload);
+    leave(raw);
+    reply.hijack();
+  };
 
 /** Limits work in time; a failure that comes later is logged. */
 export const timeLimit =

@@ -10,7 +10,7 @@ import { guardHooks, refuse } from './guards.ts';
 import { onBehalfOf } from './on-behalf-of.ts';
 import { countAnswer, type Replies, setHead, transmit } from './replies.ts';
 import { addBodyParser, refuseBody } from './request-body.ts';
-import { createErrorHandler, createFailed, type Log, timeLimit } from './request-errors.ts';
+import { createErrorHandler, createFailed, dropAbandoned, type Log, timeLimit } from './request-errors.ts';
 import { countRequests, type RequestLimit } from './requests-under-way.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
 import { decorateRequests, hasKey, type ServedRequest } from './served-request.ts';
@@ -77,6 +77,7 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
       ...(route.bodyLimit > 0 && { bodyLimit: route.bodyLimit }),
       config: { route },
       onRequest: [...guards(path), ...admissionHooks(route, { ...deps, connections, inTime })],
+      ...(route.method !== 'GET' && { preParsing: dropAbandoned(underWay) }),
       preValidation: refuseBody,
       preSerialization: route.answered ? [countAnswer(answeredBy(route), fail), head] : head,
       onSend: transmit(replies, underWay, (status, ms) => deps.onAnswer?.(route, status, ms)),

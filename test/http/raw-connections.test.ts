@@ -3,8 +3,9 @@ import { connect, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Answer } from '../../http/route.ts';
+import type { ServerDeps } from '../../http/server.ts';
 import { eventually } from '../support/eventually.ts';
-import { aRoute, aServer, exchangeBytes, portOf, TOKEN, uuid } from './shell.ts';
+import { aKey, aRoute, aServer, exchangeBytes, portOf, TOKEN, uuid } from './shell.ts';
 
 const KEYED = `Host: x\r\nAuthorization: Bearer ${TOKEN}\r\n`;
 const CLOSE = 'Connection: close\r\n\r\n';
@@ -323,7 +324,7 @@ describe('requests that one caller sends without waiting for answers', () => {
   const GET = `GET /v1/slow HTTP/1.1\r\n${KEYED}\r\n`;
   const POST = `POST /v1/slow HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`;
 
-  const slow = async () => {
+  const slow = async (deps: Partial<ServerDeps> = {}) => {
     const waiting: (() => void)[] = [];
     const handle = (): Promise<Answer> =>
       new Promise((resolve) => waiting.push(() => resolve({ status: 200, body: '{}' })));
@@ -336,6 +337,7 @@ describe('requests that one caller sends without waiting for answers', () => {
         perCaller: 3,
         callerOf: ({ headers }) => headers['x-caller']?.toString() ?? 'a caller',
       },
+      ...deps,
     });
     const end = (): void => {
       for (const answer of waiting.splice(0)) answer();
@@ -422,6 +424,41 @@ describe('requests that one caller sends without waiting for answers', () => {
       await once(socket, 'close');
     }
     const next = opened(GET);
+    await eventually(
+      'it waits',
+      () => waiting.length,
+      (count) => count === 1,
+    );
+    end();
+    next.socket.destroy();
+  });
+
+  it('count no more where the caller leaves while its key is looked up', async () => {
+    const keys: (() => void)[] = [];
+    const { server, waiting, end } = await slow({
+      authenticate: () => new Promise((resolve) => keys.push(() => resolve(aKey))),
+    });
+    const left = Array.from({ length: 3 }, () => opened(POST));
+    await eventually(
+      'three keys are looked up',
+      () => keys.length,
+      (count) => count === 3,
+    );
+    for (const { socket } of left) socket.destroy();
+    await eventually(
+      'the connections have ended',
+      () => new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count))),
+      (count) => count === 0,
+    );
+    for (const found of keys.splice(0)) found();
+    const next = opened(GET);
+    await eventually(
+      'another key is looked up, or the request is refused',
+      () => keys.length + next.statuses().length,
+      (count) => count === 1,
+    );
+    expect(next.statuses()).toEqual([]);
+    for (const found of keys) found();
     await eventually(
       'it waits',
       () => waiting.length,
