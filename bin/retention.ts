@@ -27,6 +27,7 @@ import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';
 import { forgetExpiredSessionsBefore } from '../projections/sessions/sessions.ts';
 import { forgetSignalsOf } from '../projections/signals/signals.ts';
 import { deliveries, forgetDeliveriesBefore } from '../projections/webhooks/deliveries.ts';
+import { forgetSubscriptionsBefore } from '../projections/webhooks/endpoints.ts';
 import type { Runtime } from './runtime.ts';
 
 /** All consumers of streams that retention deletes; events go only after all of these have passed them. */
@@ -108,9 +109,11 @@ export const snapshotOldEnrichments = (
   run: Run,
 ): Promise<void> => snapshotEnrichments({ store, pool, clock, log, digest, consumers: CONSUMERS, ...run });
 
-/** Forgets deleted endpoints past their retention. */
+/** Forgets deleted endpoints past their retention, and subscriptions that have ended. */
 export const forgetOldEndpoints = ({ store, pool, clock }: Deps): Promise<void> =>
-  forgetDeletedEndpoints({ store, pool, clock, consumers: CONSUMERS });
+  forgetDeletedEndpoints({ store, pool, clock, consumers: CONSUMERS }, (before) =>
+    forgetSubscriptionsBefore(pool, before),
+  );
 
 /** Forgets results that no partner has asked for in 400 days. */
 export const forgetOldResults = (

@@ -17,9 +17,13 @@ export interface ForgetEndpointsOptions {
 
 /**
  * Forgets endpoints that were deleted 90 days ago, and truncates their partners' streams before the snapshot that leaves
- * them out, after all consumers have passed it. The next run completes an interrupted one.
+ * them out, after all consumers have passed it. The next run completes an interrupted one. `forgetSubscriptions` deletes
+ * those that ended before a position from the read model.
  */
-export const forgetDeletedEndpoints = async (options: ForgetEndpointsOptions): Promise<void> => {
+export const forgetDeletedEndpoints = async (
+  options: ForgetEndpointsOptions,
+  forgetSubscriptions: (before: Position) => Promise<void>,
+): Promise<void> => {
   const { store, pool, clock, consumers } = options;
   const { rows } = await pool.query<{ partner_id: string }>(
     'select distinct partner_id from read.webhook_endpoint where deleted_at <= $1',
@@ -34,7 +38,11 @@ export const forgetDeletedEndpoints = async (options: ForgetEndpointsOptions): P
     });
   }
   await createConsumerProgress(pool, consumers).waitFor(await store.head(), new AbortController().signal);
-  await truncateBehindSnapshots(options);
+  const passed = await createConsumerProgress(pool, consumers).passed();
+  if (passed !== null) {
+    await truncateBehindSnapshots(options, passed);
+    await forgetSubscriptions(passed);
+  }
   await pool.query(
     `delete from work.webhook_slot s using (
        select webhook_id from work.webhook_slot except select webhook_id from read.webhook_endpoint) gone
@@ -42,14 +50,10 @@ export const forgetDeletedEndpoints = async (options: ForgetEndpointsOptions): P
   );
 };
 
-const truncateBehindSnapshots = async ({
-  store,
-  pool,
-  clock,
-  consumers,
-}: ForgetEndpointsOptions): Promise<void> => {
-  const passed = await createConsumerProgress(pool, consumers).passed();
-  if (passed === null) return;
+const truncateBehindSnapshots = async (
+  { store, pool, clock }: ForgetEndpointsOptions,
+  passed: Position,
+): Promise<void> => {
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
   for (const { partner_id } of rows) {
     const stream = endpointsStream(partner_id);
@@ -57,6 +61,9 @@ const truncateBehindSnapshots = async ({
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
   }
 };
+
+/** More endpoints than a snapshot holds, which has to fit into an append. */
+const MAX_IN_SNAPSHOT = 10_000;
 
 /**
  * Finds the newest snapshot that all consumers have passed and that holds every endpoint deleted after `before`
@@ -78,6 +85,8 @@ const newestSnapshot = async (
     const event = readEvent(endpointEvents, stored);
     if (event?.type === 'webhooks.EndpointDeleted.v1' && Date.parse(event.data.deleted_at) > before) {
       deletedLately.add(event.data.webhook_id);
+      // No later snapshot holds them all, and a script may have deleted millions.
+      if (deletedLately.size > MAX_IN_SNAPSHOT) break;
     }
     if (event?.type === 'webhooks.EndpointsSnapshotted.v1') {
       const held = new Set(event.data.endpoints.map(({ webhook_id }) => webhook_id));

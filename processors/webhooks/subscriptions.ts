@@ -40,19 +40,25 @@ export interface Subscriptions {
   readonly size: number;
 }
 
+/** Reads neither deleted endpoints nor periods that ended before: a script may make any number of both. */
+const SUBSCRIPTIONS = `
+  with period as (
+         select webhook_id, from_position, to_position, events from read.webhook_subscription where to_position is null
+         union all
+         select webhook_id, from_position, to_position, events from read.webhook_subscription where to_position > $1)
+  select e.webhook_id, e.partner_id, e.tracker_id,
+         coalesce(json_agg(json_build_object('from', p.from_position::text, 'to', p.to_position::text, 'events', p.events))
+           filter (where p.webhook_id is not null), '[]') as spans
+  from read.webhook_endpoint e left join period p on p.webhook_id = e.webhook_id
+  where e.webhook_id = any (array(
+    select webhook_id from read.webhook_endpoint where deleted_at is null union select webhook_id from period))
+  group by e.webhook_id`;
+
 /** Loads the subscriptions as of a position that the read model has applied; later events may be applied again. */
 export const loadSubscriptions = async (pool: pg.Pool, after: Position | null): Promise<Subscriptions> => {
   const { rows } = await pool.query<Row>({
     name: 'load_subscriptions',
-    text: `select e.webhook_id, e.partner_id, e.tracker_id,
-                  coalesce(json_agg(json_build_object(
-                    'from', s.from_position::text, 'to', s.to_position::text, 'events', s.events))
-                    filter (where s.webhook_id is not null), '[]') as spans
-           from read.webhook_endpoint e
-           left join read.webhook_subscription s
-             on s.webhook_id = e.webhook_id and (s.to_position is null or s.to_position > $1)
-           where e.deleted_at is null or s.webhook_id is not null
-           group by e.webhook_id`,
+    text: SUBSCRIPTIONS,
     values: [after ?? -1n],
   });
   return createSubscriptions(rows);

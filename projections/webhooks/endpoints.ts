@@ -8,6 +8,7 @@ import {
   WEBHOOKS_PREFIX,
 } from '../../domain/webhooks/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
+import { forgetInBatches } from '../forget.ts';
 import type { Projection } from '../projection.ts';
 
 /** Projects endpoints and the periods of their subscriptions. Row by row, because these events are rare. */
@@ -197,4 +198,13 @@ const unsubscribe = (
     `update webhook_subscription set to_position = $2
      where webhook_id = $1 and to_position is null and events is distinct from $3::text[]`,
     [webhookId, String(position), unless],
+  );
+
+/** Deletes subscriptions that ended before a position of the log, which all consumers have passed: none asks about them. */
+export const forgetSubscriptionsBefore = (db: pg.Pool, position: bigint): Promise<void> =>
+  forgetInBatches(
+    db,
+    `delete from read.webhook_subscription where (webhook_id, from_position) in (
+       select webhook_id, from_position from read.webhook_subscription where to_position < $1::bigint limit $2)`,
+    String(position),
   );

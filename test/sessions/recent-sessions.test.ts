@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Runtime } from '../../bin/runtime.ts';
 import { readRecent } from '../../queries/sessions/sessions.ts';
+import { type Plan, planOf, rowsRead } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -9,21 +10,6 @@ beforeAll(async () => {
   stack = await startTestStack();
 });
 afterAll(() => stack.close());
-
-interface Plan {
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows'?: number;
-  readonly 'Actual Loops'?: number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly Plan[];
-}
-
-/** The rows of a table that a plan has read. */
-const rowsRead = (plan: Plan, table: string): number => {
-  const { 'Actual Rows': rows = 0, 'Actual Loops': loops = 0, 'Rows Removed by Filter': removed = 0 } = plan;
-  const own = plan['Relation Name'] === table ? (rows + removed) * loops : 0;
-  return (plan.Plans ?? []).reduce((sum, below) => sum + rowsRead(below, table), own);
-};
 
 it("the query of recent sessions reads only sessions of the partner's own trackers", async () => {
   const { pool } = stack;
@@ -55,11 +41,7 @@ it("the query of recent sessions reads only sessions of the partner's own tracke
     };
     const db = { any } as unknown as Runtime['db'];
     await readRecent(db, { partnerId, trackerId: tracker, before: null, limit: 51, now });
-    const { rows } = await pool.query(
-      `explain (analyze, format json) ${asked.sql.replaceAll('$slonik_', '$')}`,
-      [...asked.values],
-    );
-    return rows[0]['QUERY PLAN'][0].Plan;
+    return planOf(pool, asked.sql.replaceAll('$slonik_', '$'), [...asked.values]);
   };
   expect(rowsRead(await planFor(otherPartner), 'session')).toBe(0);
   expect(rowsRead(await planFor(owner), 'session')).toBe(51);
