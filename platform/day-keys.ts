@@ -40,83 +40,88 @@ interface KnownKey {
   readonly key: DayKey;
 }
 
-/**
- * Manages the keys that seal visitors' addresses and labels, one per UTC day (architecture, rule 9). If a key was destroyed
- * too early, a process that still caches it stores it again; otherwise the day gets a new key, and older data stays sealed.
- * @param recheckMs maximum age of cached keys, milliseconds
- */
-export const createDayKeys = ({
-  pool,
-  master,
-  clock,
-  recheckMs = RECHECK_MS,
-}: {
+export interface DayKeysOptions {
   readonly pool: pg.Pool;
   readonly master: MasterKey;
   readonly clock: Clock;
+  /** Maximum age of cached keys, milliseconds. */
   readonly recheckMs?: number;
-}): DayKeys => {
-  const known = new Map<string, Promise<KnownKey>>();
-  let checkedAt = performance.now();
-  let checking: Promise<void> = Promise.resolve();
+}
 
-  const isExpired = (day: string): boolean => Date.parse(day) + LIVES_DAYS * DAY_MS <= clock.now();
+/**
+ * Manages the keys that seal visitors' addresses and labels, one per UTC day (architecture, rule 9). If a key was destroyed
+ * too early, a process that still caches it stores it again; otherwise the day gets a new key, and older data stays sealed.
+ */
+export const createDayKeys = (options: DayKeysOptions): DayKeys => new CachedDayKeys(options);
 
-  const load = async (day: string, made?: Buffer): Promise<KnownKey> => {
+class CachedDayKeys implements DayKeys {
+  readonly #options: DayKeysOptions;
+  readonly #known = new Map<string, Promise<KnownKey>>();
+  #checkedAt = performance.now();
+  #checking: Promise<void> = Promise.resolve();
+
+  constructor(options: DayKeysOptions) {
+    this.#options = options;
+  }
+
+  async of(day: string): Promise<DayKey | null> {
+    await this.#checked();
+    if (this.#isExpired(day)) {
+      this.#forgetExpired();
+      return null;
+    }
+    const before = this.#known.get(day);
+    if (before !== undefined) return (await before).key;
+    // Runs at least daily, so that no process keeps a key that another has destroyed for longer than a day.
+    this.#forgetExpired();
+    const loading = this.#load(day);
+    this.#known.set(day, loading);
+    loading.catch(() => this.#known.delete(day));
+    return (await loading).key;
+  }
+
+  async destroyExpired(): Promise<void> {
+    const { pool } = this.#options;
+    this.#forgetExpired();
+    const { rows } = await pool.query<{ name: string }>('select name from work.keyring where name ^@ $1', [
+      PREFIX,
+    ]);
+    const expired = rows.map(({ name }) => name).filter((name) => this.#isExpired(name.slice(PREFIX.length)));
+    await pool.query('delete from work.keyring where name = any ($1)', [expired]);
+  }
+
+  #isExpired(day: string): boolean {
+    return Date.parse(day) + LIVES_DAYS * DAY_MS <= this.#options.clock.now();
+  }
+
+  #forgetExpired(): void {
+    for (const day of this.#known.keys()) if (this.#isExpired(day)) this.#known.delete(day);
+  }
+
+  async #load(day: string, made?: Buffer): Promise<KnownKey> {
+    const { pool, master } = this.#options;
     const bytes = await serviceKey(pool, master, `${PREFIX}${day}`, made);
     return { bytes, key: { ...sealerFrom(bytes), digest: keyedDigest(bytes) } };
-  };
+  }
 
-  const forgetExpired = (): void => {
-    for (const day of known.keys()) if (isExpired(day)) known.delete(day);
-  };
+  #checked(): Promise<void> {
+    if (performance.now() - this.#checkedAt < (this.#options.recheckMs ?? RECHECK_MS)) return this.#checking;
+    this.#checkedAt = performance.now();
+    // Cached keys stay in use while PostgreSQL is unavailable.
+    this.#checking = this.#recheck().catch(() => undefined);
+    return this.#checking;
+  }
 
-  const recheck = async (): Promise<void> => {
-    forgetExpired();
-    const stored = await readServiceKeys(
-      pool,
-      master,
-      [...known.keys()].map((day) => `${PREFIX}${day}`),
-    );
-    for (const [day, loading] of [...known]) {
+  async #recheck(): Promise<void> {
+    const { pool, master } = this.#options;
+    this.#forgetExpired();
+    const names = [...this.#known.keys()].map((day) => `${PREFIX}${day}`);
+    const stored = await readServiceKeys(pool, master, names);
+    for (const [day, loading] of [...this.#known]) {
       const { bytes } = await loading;
       if (stored.get(`${PREFIX}${day}`)?.equals(bytes)) continue;
-      const loaded = await load(day, bytes);
-      if (!isExpired(day)) known.set(day, Promise.resolve(loaded));
+      const loaded = await this.#load(day, bytes);
+      if (!this.#isExpired(day)) this.#known.set(day, Promise.resolve(loaded));
     }
-  };
-
-  const checked = (): Promise<void> => {
-    if (performance.now() - checkedAt < recheckMs) return checking;
-    checkedAt = performance.now();
-    // Cached keys stay in use while PostgreSQL is unavailable.
-    checking = recheck().catch(() => undefined);
-    return checking;
-  };
-
-  return {
-    of: async (day) => {
-      await checked();
-      if (isExpired(day)) {
-        forgetExpired();
-        return null;
-      }
-      const before = known.get(day);
-      if (before !== undefined) return (await before).key;
-      // Runs at least daily, so that no process keeps a key that another has destroyed for longer than a day.
-      forgetExpired();
-      const loading = load(day);
-      known.set(day, loading);
-      loading.catch(() => known.delete(day));
-      return (await loading).key;
-    },
-    destroyExpired: async () => {
-      forgetExpired();
-      const { rows } = await pool.query<{ name: string }>('select name from work.keyring where name ^@ $1', [
-        PREFIX,
-      ]);
-      const expired = rows.map(({ name }) => name).filter((name) => isExpired(name.slice(PREFIX.length)));
-      await pool.query('delete from work.keyring where name = any ($1)', [expired]);
-    },
-  };
-};
+  }
+}

@@ -26,30 +26,43 @@ const RECONNECT_MS = 1_000;
 const ANSWER_MS = 2_000;
 
 /** Creates a dedicated session for notifications. It misses those sent while disconnected, so callers must poll as well. */
-export const createListener = ({
-  url,
-  name,
-  channels,
-  onNotification,
-  lost: onLost,
-  ready,
-}: ListenerOptions): Listener => {
-  let client: pg.Client | null = null;
-  let listening = false;
-  let closed = false;
+export const createListener = (options: ListenerOptions): Listener => new SessionListener(options);
 
-  const connect = async (fresh: pg.Client): Promise<void> => {
-    const lost = (): void => {
-      if (client === fresh) {
-        client = null;
-        listening = false;
-        onLost?.();
-        setTimeout(ensure, RECONNECT_MS).unref();
-      }
-      void fresh.end().catch(() => undefined);
-    };
-    fresh.on('error', lost);
-    fresh.on('end', lost);
+class SessionListener implements Listener {
+  readonly #options: ListenerOptions;
+  #client: pg.Client | null = null;
+  #isListening = false;
+  #isClosed = false;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+  }
+
+  ensure(): void {
+    if (this.#client || this.#isClosed) return;
+    this.#client = new pg.Client({
+      connectionString: this.#options.url,
+      application_name: this.#options.name,
+      connectionTimeoutMillis: ANSWER_MS,
+      query_timeout: ANSWER_MS,
+      keepAlive: true,
+    });
+    void this.#connect(this.#client);
+  }
+
+  isListening(): boolean {
+    return this.#isListening;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#client) await endClient(this.#client);
+  }
+
+  async #connect(fresh: pg.Client): Promise<void> {
+    const { channels, onNotification, ready } = this.#options;
+    fresh.on('error', () => this.#lose(fresh));
+    fresh.on('end', () => this.#lose(fresh));
     fresh.on('notification', ({ channel, payload }) => {
       try {
         onNotification(channel, payload ?? '');
@@ -60,31 +73,20 @@ export const createListener = ({
     try {
       await fresh.connect();
       await fresh.query(channels.map((channel) => `listen ${channel}`).join(';'));
-      listening = client === fresh;
-      if (listening) ready?.();
+      this.#isListening = this.#client === fresh;
+      if (this.#isListening) ready?.();
     } catch {
-      lost();
+      this.#lose(fresh);
     }
-  };
+  }
 
-  const ensure = (): void => {
-    if (client || closed) return;
-    client = new pg.Client({
-      connectionString: url,
-      application_name: name,
-      connectionTimeoutMillis: ANSWER_MS,
-      query_timeout: ANSWER_MS,
-      keepAlive: true,
-    });
-    void connect(client);
-  };
-
-  return {
-    ensure,
-    isListening: () => listening,
-    close: async () => {
-      closed = true;
-      if (client) await endClient(client);
-    },
-  };
-};
+  #lose(dead: pg.Client): void {
+    if (this.#client === dead) {
+      this.#client = null;
+      this.#isListening = false;
+      this.#options.lost?.();
+      setTimeout(() => this.ensure(), RECONNECT_MS).unref();
+    }
+    void dead.end().catch(() => undefined);
+  }
+}

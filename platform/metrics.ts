@@ -36,6 +36,61 @@ export const createMetrics = (): Metrics => {
     prefix: 'doorplate_',
     eventLoopMonitoringPrecision: LAG_SAMPLE_MS,
   });
+  const progress = createProgressMetrics(registry);
+  return {
+    registry,
+    answers: new Histogram({
+      name: 'doorplate_http_answer_seconds',
+      help: 'Time from a request to its answer, by route and status.',
+      labelNames: ['route', 'status'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+      registers: [registry],
+    }),
+    attempts: byOutcome(registry, 'doorplate_enrichment_attempts_total', 'Enrichment attempts by outcome.', [
+      'completed',
+      'failed',
+    ]),
+    captures: byOutcome(registry, 'doorplate_captures_total', 'Requests of pixels by what became of them.', [
+      'session',
+      'visit',
+      'retry',
+      'crawler',
+      'prefetch',
+      'refused',
+    ]),
+    signals: byOutcome(
+      registry,
+      'doorplate_signals_total',
+      'Clues that were sent in, by what became of them.',
+      ['accepted', 'duplicate'],
+    ),
+    cluesUnavailable: new Counter({
+      name: 'doorplate_company_signals_unavailable_total',
+      help: 'Lookup answers of enabled keys that went without their clues.',
+      registers: [registry],
+    }),
+    deliveries: createDeliveryMetrics(registry),
+    providers: createProviderMetrics(registry),
+    domainChecks: byOutcome(
+      registry,
+      'doorplate_domain_looks_total',
+      'Looks where custom domains point, by outcome.',
+      ['points_here', 'dns_timeout', 'dns_error'],
+    ),
+    stopped: new Gauge({
+      name: 'doorplate_stopped',
+      help: '1 for a projection or processor that an event has stopped.',
+      labelNames: ['name'],
+      registers: [registry],
+    }),
+    ...progress,
+  };
+};
+
+type ProgressMetrics = Pick<Metrics, 'expiryBlocked' | 'ahead' | 'expiryNotMine' | 'applied'>;
+
+/** Creates the metrics of the projections' lag, of blocked deletions and of clocks that were ahead. */
+const createProgressMetrics = (registry: Registry): ProgressMetrics => {
   const lag = new Gauge({
     name: 'doorplate_projection_lag_seconds',
     help: 'Age of the newest event when this projection applied it.',
@@ -61,55 +116,7 @@ export const createMetrics = (): Metrics => {
     registers: [registry],
   });
   for (const mark of AHEAD_MARKS) ahead.inc({ mark }, 0);
-  const byOutcome = (name: string, help: string, outcomes: readonly string[]): Counter<'outcome'> => {
-    const counter = new Counter({ name, help, labelNames: ['outcome'] as const, registers: [registry] });
-    // Exports zeros from the start, because a rate would otherwise miss the first failure.
-    for (const outcome of outcomes) counter.inc({ outcome }, 0);
-    return counter;
-  };
   return {
-    registry,
-    answers: new Histogram({
-      name: 'doorplate_http_answer_seconds',
-      help: 'Time from a request to its answer, by route and status.',
-      labelNames: ['route', 'status'],
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
-      registers: [registry],
-    }),
-    attempts: byOutcome('doorplate_enrichment_attempts_total', 'Enrichment attempts by outcome.', [
-      'completed',
-      'failed',
-    ]),
-    captures: byOutcome('doorplate_captures_total', 'Requests of pixels by what became of them.', [
-      'session',
-      'visit',
-      'retry',
-      'crawler',
-      'prefetch',
-      'refused',
-    ]),
-    signals: byOutcome('doorplate_signals_total', 'Clues that were sent in, by what became of them.', [
-      'accepted',
-      'duplicate',
-    ]),
-    cluesUnavailable: new Counter({
-      name: 'doorplate_company_signals_unavailable_total',
-      help: 'Lookup answers of enabled keys that went without their clues.',
-      registers: [registry],
-    }),
-    deliveries: createDeliveryMetrics(registry),
-    providers: createProviderMetrics(registry),
-    domainChecks: byOutcome('doorplate_domain_looks_total', 'Looks where custom domains point, by outcome.', [
-      'points_here',
-      'dns_timeout',
-      'dns_error',
-    ]),
-    stopped: new Gauge({
-      name: 'doorplate_stopped',
-      help: '1 for a projection or processor that an event has stopped.',
-      labelNames: ['name'],
-      registers: [registry],
-    }),
     expiryBlocked: (name, rows, seconds) => {
       blockedRows.set({ name }, rows);
       blockedSeconds.set({ name }, seconds);
@@ -125,4 +132,16 @@ export const createMetrics = (): Metrics => {
       for (const name of names) lag.set({ name }, seconds);
     },
   };
+};
+
+const byOutcome = (
+  registry: Registry,
+  name: string,
+  help: string,
+  outcomes: readonly string[],
+): Counter<'outcome'> => {
+  const counter = new Counter({ name, help, labelNames: ['outcome'] as const, registers: [registry] });
+  // Exports zeros from the start, because a rate would otherwise miss the first failure.
+  for (const outcome of outcomes) counter.inc({ outcome }, 0);
+  return counter;
 };

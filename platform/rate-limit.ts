@@ -9,9 +9,9 @@ export type { Quota, Verdict };
 
 export interface RateLimiter {
   /** Admits at most `ceiling` calls of `name` in any window of `windowMs`. */
-  admit(name: string, ceiling: number, windowMs?: number): Verdict | Promise<Verdict>;
+  readonly admit: (name: string, ceiling: number, windowMs?: number) => Verdict | Promise<Verdict>;
   /** Returns what the last `admit` of this name left. */
-  quota(name: string, ceiling: number, windowMs?: number): Quota;
+  readonly quota: (name: string, ceiling: number, windowMs?: number) => Quota;
 }
 
 interface Lease {
@@ -51,58 +51,65 @@ export const sweepRates = async (
   ]);
 };
 
+export interface RateLimiterOptions {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  /** Returns whether no other process runs. */
+  readonly alone: () => boolean;
+}
+
 /**
  * Creates a limiter shared by all processes: exact with a single process; otherwise it leases blocks from PostgreSQL that
  * grow with demand to a twentieth of the ceiling, and returns their rest (contract, Requests 10).
  */
-export const createRateLimiter = ({
-  pool,
-  clock,
-  alone,
-}: {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-  readonly alone: () => boolean;
-}): RateLimiter => {
-  const local = createLocalLimiter(clock);
-  const leases = new LRUCache<string, Lease>({ max: NAMES });
+export const createRateLimiter = (options: RateLimiterOptions): RateLimiter => new LeasingLimiter(options);
 
-  /** A longer window must survive a restart of the process. */
-  const isLocal = (ceiling: number, windowMs: number): boolean =>
-    alone() && ceiling <= LARGEST_RING && windowMs <= SECOND;
+/** The functions that callers pass on are fields, bound to their object. */
+class LeasingLimiter implements RateLimiter {
+  readonly #pool: pg.Pool;
+  readonly #clock: Clock;
+  readonly #alone: () => boolean;
+  readonly #local: RateLimiter;
+  readonly #leases = new LRUCache<string, Lease>({ max: NAMES });
 
-  const takeBlock = async (
-    name: string,
-    ceiling: number,
-    windowMs: number,
-    lease: Lease,
-  ): Promise<Verdict> => {
-    const largest = Math.max(1, Math.floor(ceiling / (windowMs > SECOND ? 1_000 : 20)));
-    const usedUp = lease.left < 1;
-    const returned = lease.left;
-    lease.block = Math.min(largest, usedUp ? lease.block * 2 : Math.max(1, lease.granted - lease.left));
-    const { rows } = await pool.query({
-      name: 'take_rate',
-      // The join reads the row as it was before.
-      text: `select granted, granted_slot, retry_ms, was_ahead, slot, used
-             from work.take_rate($1, $2, $3, $4, $5, $6, $7) left join work.rate on name = $1`,
-      values: [name, ceiling, windowMs, lease.block, clock.now(), returned, lease.slot],
-    });
-    const taken = rows[0] as TakenBlock;
-    const { granted, granted_slot, retry_ms, was_ahead } = taken;
-    if (was_ahead) reportAhead('rate');
-    lease.left = granted;
-    lease.granted = granted;
-    lease.slot = granted_slot;
-    lease.until = clock.now() + windowMs / 10;
-    lease.others = Math.max(0, ceiling - usedBefore(taken, windowMs) + returned - granted);
-    lease.retryAt = clock.now() + Number(retry_ms);
-    return granted > 0 ? null : { retryMs: Math.max(1, Number(retry_ms)) };
+  constructor({ pool, clock, alone }: RateLimiterOptions) {
+    this.#pool = pool;
+    this.#clock = clock;
+    this.#alone = alone;
+    this.#local = createLocalLimiter(clock);
+  }
+
+  readonly admit = (name: string, ceiling: number, windowMs = SECOND): Verdict | Promise<Verdict> => {
+    if (this.#isLocal(ceiling, windowMs)) return this.#local.admit(name, ceiling, windowMs);
+    let lease = this.#leases.get(name);
+    if (!lease) {
+      lease = { ...NO_LEASE };
+      this.#leases.set(name, lease);
+    }
+    if (lease.left >= 1 && this.#clock.now() < lease.until) {
+      lease.left -= 1;
+      return null;
+    }
+    return this.#spend(name, ceiling, windowMs, lease);
   };
 
-  const spend = async (name: string, ceiling: number, windowMs: number, lease: Lease): Promise<Verdict> => {
-    while (lease.left < 1 || clock.now() >= lease.until) {
-      lease.asking ??= takeBlock(name, ceiling, windowMs, lease).finally(() => {
+  readonly quota = (name: string, ceiling: number, windowMs = SECOND): Quota => {
+    if (this.#isLocal(ceiling, windowMs)) return this.#local.quota(name, ceiling, windowMs);
+    const lease = this.#leases.get(name);
+    if (!lease) return { left: ceiling, resetMs: windowMs };
+    const left = lease.left + lease.others;
+    const refusedMs = lease.retryAt - this.#clock.now();
+    return { left, resetMs: left === 0 && refusedMs > 0 ? refusedMs : windowMs };
+  };
+
+  /** A longer window must survive a restart of the process. */
+  #isLocal(ceiling: number, windowMs: number): boolean {
+    return this.#alone() && ceiling <= LARGEST_RING && windowMs <= SECOND;
+  }
+
+  async #spend(name: string, ceiling: number, windowMs: number, lease: Lease): Promise<Verdict> {
+    while (lease.left < 1 || this.#clock.now() >= lease.until) {
+      lease.asking ??= this.#takeBlock(name, ceiling, windowMs, lease).finally(() => {
         lease.asking = null;
       });
       const verdict = await lease.asking;
@@ -110,32 +117,32 @@ export const createRateLimiter = ({
     }
     lease.left -= 1;
     return null;
-  };
+  }
 
-  return {
-    quota: (name, ceiling, windowMs = SECOND) => {
-      if (isLocal(ceiling, windowMs)) return local.quota(name, ceiling, windowMs);
-      const lease = leases.get(name);
-      if (!lease) return { left: ceiling, resetMs: windowMs };
-      const left = lease.left + lease.others;
-      const refusedMs = lease.retryAt - clock.now();
-      return { left, resetMs: left === 0 && refusedMs > 0 ? refusedMs : windowMs };
-    },
-    admit: (name, ceiling, windowMs = SECOND) => {
-      if (isLocal(ceiling, windowMs)) return local.admit(name, ceiling, windowMs);
-      let lease = leases.get(name);
-      if (!lease) {
-        lease = { ...NO_LEASE };
-        leases.set(name, lease);
-      }
-      if (lease.left >= 1 && clock.now() < lease.until) {
-        lease.left -= 1;
-        return null;
-      }
-      return spend(name, ceiling, windowMs, lease);
-    },
-  };
-};
+  async #takeBlock(name: string, ceiling: number, windowMs: number, lease: Lease): Promise<Verdict> {
+    const largest = Math.max(1, Math.floor(ceiling / (windowMs > SECOND ? 1_000 : 20)));
+    const usedUp = lease.left < 1;
+    const returned = lease.left;
+    lease.block = Math.min(largest, usedUp ? lease.block * 2 : Math.max(1, lease.granted - lease.left));
+    const { rows } = await this.#pool.query({
+      name: 'take_rate',
+      // The join reads the row as it was before.
+      text: `select granted, granted_slot, retry_ms, was_ahead, slot, used
+             from work.take_rate($1, $2, $3, $4, $5, $6, $7) left join work.rate on name = $1`,
+      values: [name, ceiling, windowMs, lease.block, this.#clock.now(), returned, lease.slot],
+    });
+    const taken = rows[0] as TakenBlock;
+    const { granted, granted_slot, retry_ms, was_ahead } = taken;
+    if (was_ahead) reportAhead('rate');
+    lease.left = granted;
+    lease.granted = granted;
+    lease.slot = granted_slot;
+    lease.until = this.#clock.now() + windowMs / 10;
+    lease.others = Math.max(0, ceiling - usedBefore(taken, windowMs) + returned - granted);
+    lease.retryAt = this.#clock.now() + Number(retry_ms);
+    return granted > 0 ? null : { retryMs: Math.max(1, Number(retry_ms)) };
+  }
+}
 
 const NO_LEASE: Lease = {
   left: 0,

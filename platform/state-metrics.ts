@@ -26,38 +26,13 @@ export const createStateMetrics = (
   now: () => number,
 ): void => {
   const behindSince = createSightings();
-  let measuring: Promise<StateOfThings> | null = null;
-  let measuredAt = Number.NEGATIVE_INFINITY;
-  const state = (): Promise<StateOfThings> => {
-    if (measuring === null || performance.now() - measuredAt > SHARED_MS) {
-      measuredAt = performance.now();
-      measuring = measure().then((seen) => {
-        behindSince.add(seen, now());
-        return seen;
-      });
-    }
-    return measuring;
-  };
-
-  const gauge = <Label extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly Label[],
-    fill: (gauge: Gauge<Label>, seen: StateOfThings) => void,
-  ): void => {
-    new Gauge({
-      name,
-      help,
-      labelNames,
-      registers: [registry],
-      async collect() {
-        const seen = await state();
-        // Unknown values are left out instead of repeating old ones.
-        this.reset();
-        fill(this, seen);
-      },
-    });
-  };
+  const state = shareFor(SHARED_MS, () =>
+    measure().then((seen) => {
+      behindSince.add(seen, now());
+      return seen;
+    }),
+  );
+  const gauge = stateGauges(registry, state);
 
   gauge('doorplate_reachable', '1: the store answers this process.', ['store'], (metric, seen) => {
     metric.set({ store: 'postgresql' }, Number(seen.postgresql));
@@ -84,6 +59,39 @@ export const createStateMetrics = (
     (metric, seen) => seen.postgresql && metric.set(seen.queueFill),
   );
 };
+
+/** Shares one run of the work among calls within `ms` milliseconds of its start. */
+const shareFor = <T>(ms: number, work: () => Promise<T>): (() => Promise<T>) => {
+  let shared: { readonly result: Promise<T>; readonly startedAt: number } | null = null;
+  return () => {
+    const startedAt = performance.now();
+    if (shared === null || startedAt - shared.startedAt > ms) shared = { result: work(), startedAt };
+    return shared.result;
+  };
+};
+
+/** Returns a function that registers a gauge, which is filled from the state on each collection. */
+const stateGauges =
+  (registry: Registry, state: () => Promise<StateOfThings>) =>
+  <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly Label[],
+    fill: (gauge: Gauge<Label>, seen: StateOfThings) => void,
+  ): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [registry],
+      async collect() {
+        const seen = await state();
+        // Unknown values are left out instead of repeating old ones.
+        this.reset();
+        fill(this, seen);
+      },
+    });
+  };
 
 /** Remembers when each head of the log was seen: a consumer that has not reached it is behind since then. */
 const createSightings = () => {

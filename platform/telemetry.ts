@@ -11,6 +11,7 @@ import {
   SpanKind,
   SpanStatusCode,
   TraceFlags,
+  type Tracer,
   trace,
 } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
@@ -56,47 +57,14 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
   const contexts = new AsyncLocalStorageContextManager().enable();
   context.setGlobalContextManager(contexts);
   diag.setLogger(diagnosticLogger(log), DiagLogLevel.WARN);
-  const provider = new TracerProvider({
-    resource: defaultResource()
-      .merge(resourceFromAttributes({ 'service.name': 'doorplate' }))
-      .merge(detectResources({ detectors: [envDetector] }))
-      .merge(
-        resourceFromAttributes(
-          settings.OTEL_SERVICE_NAME ? { 'service.name': settings.OTEL_SERVICE_NAME } : {},
-        ),
-      ),
-    sampler: samplerOf(settings),
-    spanProcessors: [
-      new BatchSpanProcessor({
-        exporter: new OTLPTraceExporter({ timeoutMillis: EXPORT_MS }),
-        maxQueueSize: QUEUE,
-        exportTimeoutMillis: EXPORT_MS,
-        scheduledDelayMillis: 1_000,
-      }),
-    ],
-  });
+  const provider = createProvider(settings);
   const tracer = provider.getTracer('doorplate');
-
-  const start = ({ name, kind = 'internal', attributes = {}, causes }: SpanOf): Span => {
-    const known = causes && spanContexts(causes);
-    const [only] = known ?? [];
-    const isOne = only !== undefined && known?.every(({ traceId }) => traceId === only.traceId);
-    const parent =
-      known === undefined
-        ? context.active()
-        : isOne
-          ? trace.setSpanContext(ROOT_CONTEXT, only)
-          : ROOT_CONTEXT;
-    const links: Link[] =
-      isOne || known === undefined ? [] : known.slice(0, LINKS).map((one) => ({ context: one }));
-    return tracer.startSpan(name, { kind: KINDS[kind], attributes: { ...attributes }, links }, parent);
-  };
 
   return {
     inSpan: (of, work) => {
       // Without a sampled cause, the work is not traced either.
       if (of.causes && spanContexts(of.causes).length === 0) return work(() => undefined);
-      const span = start(of);
+      const span = startSpan(tracer, of);
       return context.with(trace.setSpan(context.active(), span), async () => {
         try {
           return await work((attributes) => span.setAttributes({ ...attributes }));
@@ -122,6 +90,39 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
       diag.disable();
     },
   };
+};
+
+const createProvider = (settings: Settings): TracerProvider =>
+  new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': 'doorplate' }))
+      .merge(detectResources({ detectors: [envDetector] }))
+      .merge(
+        resourceFromAttributes(
+          settings.OTEL_SERVICE_NAME ? { 'service.name': settings.OTEL_SERVICE_NAME } : {},
+        ),
+      ),
+    sampler: samplerOf(settings),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({ timeoutMillis: EXPORT_MS }),
+        maxQueueSize: QUEUE,
+        exportTimeoutMillis: EXPORT_MS,
+        scheduledDelayMillis: 1_000,
+      }),
+    ],
+  });
+
+/** Starts a span under the active one, or under its causes: as its parent if they are of one trace, else as links. */
+const startSpan = (tracer: Tracer, { name, kind = 'internal', attributes = {}, causes }: SpanOf): Span => {
+  const known = causes && spanContexts(causes);
+  const [only] = known ?? [];
+  const isOne = only !== undefined && known?.every(({ traceId }) => traceId === only.traceId);
+  const parent =
+    known === undefined ? context.active() : isOne ? trace.setSpanContext(ROOT_CONTEXT, only) : ROOT_CONTEXT;
+  const links: Link[] =
+    isOne || known === undefined ? [] : known.slice(0, LINKS).map((one) => ({ context: one }));
+  return tracer.startSpan(name, { kind: KINDS[kind], attributes: { ...attributes }, links }, parent);
 };
 
 const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER } as const;

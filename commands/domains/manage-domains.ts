@@ -11,7 +11,12 @@ import { domainSlotsStream, heldSlot, type SlotRefusal, slotOf } from '../../dom
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
-import { createNamesBatcher, createSlotsBatcher } from './aggregates.ts';
+import {
+  createNamesBatcher,
+  createSlotsBatcher,
+  type NamesBatcher,
+  type SlotsBatcher,
+} from './aggregates.ts';
 
 type TrackerRefusal = 'tracker_not_found' | 'tracker_deleted';
 export type ClaimRefusal = TrackerRefusal | SlotRefusal | DomainRefusal | 'invalid_domain';
@@ -70,79 +75,95 @@ export interface DomainCommandDeps {
  * the number, and then the name, which decides the owner. After a crash between them,
  * `processors/domains/keep-domains.ts` completes the claim (docs/adr, "A domain's place and its name").
  */
-export const createDomainCommands = ({
-  store,
-  serviceHost,
-  trackerRefusal,
-  isFull,
-  isProven,
-}: DomainCommandDeps): DomainCommands => {
-  const batcher = createSlotsBatcher(store);
-  const names = createNamesBatcher(store);
+export const createDomainCommands = (deps: DomainCommandDeps): DomainCommands => {
+  const slots = createSlotsBatcher(deps.store);
+  const names = createNamesBatcher(deps.store);
 
-  const free = ({ tracker_id }: TrackerName, domain_id: string, context: CommandContext) =>
-    batcher.submit(
+  const claim = async (
+    of: TrackerName,
+    hostname: string,
+    context: CommandContext,
+  ): Promise<Result<ClaimedDomain, ClaimRefusal>> => {
+    const claimable = await claimability(deps, names, of, hostname);
+    if (!claimable.ok) return claimable;
+    const { proven } = claimable.value;
+    const { tracker_id, partner_id } = of;
+    const ids = { hostname, tracker_id, partner_id, proven, at: context.at };
+    const slotTaken = await slots.submit(
       domainSlotsStream(tracker_id),
-      { type: 'Free', tracker_id, domain_id, at: context.at },
+      { type: 'Take', ...ids, domain_id: uuid() },
       context,
-      ({ freed }) => freed.get(domain_id)?.freed_at ?? null,
+      (state) => heldSlot(state, hostname),
     );
-
-  return {
-    claim: async (of, hostname, context) => {
-      if (!isDomainName(hostname, serviceHost)) return refuse('invalid_domain');
-      const refused = await trackerRefusal(of);
-      if (refused !== null) return refuse(refused);
-      const { tracker_id, partner_id } = of;
-      const stream = domainStream(hostname);
-      const name = await names.readState(stream, (state) => state);
-      // A slot for a name that cannot be claimed would have to be freed again.
-      const taken = claimRefusal(name, of);
-      if (taken === 'domain_taken') return refuse(taken);
-      const isMine = name.claims.some((one) => one.tracker_id === tracker_id);
-      if (!isMine && (await isFull(partner_id))) return refuse('domain_limit');
-      const proven = taken !== null && (await isProven(hostname, partner_id));
-      if (taken !== null && !proven) return refuse(taken);
-      const ids = { hostname, tracker_id, partner_id, proven, at: context.at };
-      const slotTaken = await batcher.submit(
-        domainSlotsStream(tracker_id),
-        { type: 'Take', ...ids, domain_id: uuid() },
-        context,
-        (state) => heldSlot(state, hostname),
-      );
-      if (!slotTaken.ok) return slotTaken;
-      const slot = slotTaken.value.value;
-      if (!slot) throw new TypeError('the tracker accepted a slot that its state does not hold');
-      const { domain_id } = slot;
-      const claimed = await names.submit(stream, { type: 'Claim', ...ids, domain_id }, context, (after) => ({
-        domain: after.claims.get(domain_id),
-        needsProof: needsProof(after, partner_id),
-      }));
-      if (!claimed.ok) {
-        await free(of, domain_id, context);
-        return claimed;
-      }
-      const { value, position } = claimed.value;
-      if (!value.domain) throw new TypeError('the name accepted a claim that its state does not hold');
-      const { domain } = value;
-      return accept({ domain, needsProof: value.needsProof && domain.status !== 'active', position });
-    },
-
-    release: async (of, domain_id, context) => {
-      const refused = await trackerRefusal(of);
-      if (refused !== null) return refuse(refused);
-      const slot = await batcher.readState(domainSlotsStream(of.tracker_id), (state) =>
-        slotOf(state, domain_id),
-      );
-      if (!slot) return refuse('domain_not_found');
-      const { hostname } = slot;
-      // The slot goes first: without it no name is valid, so the processor completes an interrupted release.
-      const freed = await free(of, domain_id, context);
-      const deleted_at = freed.ok ? freed.value.value : null;
-      const command = { type: 'Release', domain_id, hostname, at: context.at } as const;
-      const released = await names.submit(domainStream(hostname), command, context, () => null);
-      if (!released.ok || deleted_at === null) throw new TypeError('the release of a domain was refused');
-      return accept({ hostname, deleted_at, position: released.value.position });
-    },
+    if (!slotTaken.ok) return slotTaken;
+    const slot = slotTaken.value.value;
+    if (!slot) throw new TypeError('the tracker accepted a slot that its state does not hold');
+    const { domain_id } = slot;
+    const command = { type: 'Claim', ...ids, domain_id } as const;
+    const claimed = await names.submit(domainStream(hostname), command, context, (after) => ({
+      domain: after.claims.get(domain_id),
+      needsProof: needsProof(after, partner_id),
+    }));
+    if (!claimed.ok) {
+      await freeSlot(slots, of, domain_id, context);
+      return claimed;
+    }
+    const { value, position } = claimed.value;
+    if (!value.domain) throw new TypeError('the name accepted a claim that its state does not hold');
+    const { domain } = value;
+    return accept({ domain, needsProof: value.needsProof && domain.status !== 'active', position });
   };
+
+  const release = async (
+    of: TrackerName,
+    domain_id: string,
+    context: CommandContext,
+  ): Promise<Result<ReleasedDomain, ReleaseRefusal>> => {
+    const refused = await deps.trackerRefusal(of);
+    if (refused !== null) return refuse(refused);
+    const slot = await slots.readState(domainSlotsStream(of.tracker_id), (state) => slotOf(state, domain_id));
+    if (!slot) return refuse('domain_not_found');
+    const { hostname } = slot;
+    // The slot goes first: without it no name is valid, so the processor completes an interrupted release.
+    const freed = await freeSlot(slots, of, domain_id, context);
+    const deleted_at = freed.ok ? freed.value.value : null;
+    const command = { type: 'Release', domain_id, hostname, at: context.at } as const;
+    const released = await names.submit(domainStream(hostname), command, context, () => null);
+    if (!released.ok || deleted_at === null) throw new TypeError('the release of a domain was refused');
+    return accept({ hostname, deleted_at, position: released.value.position });
+  };
+
+  return { claim, release };
 };
+
+/** Returns whether the tracker may claim the name, before a slot is taken that would have to be freed again. */
+const claimability = async (
+  { serviceHost, trackerRefusal, isFull, isProven }: DomainCommandDeps,
+  names: NamesBatcher,
+  of: TrackerName,
+  hostname: string,
+): Promise<Result<{ readonly proven: boolean }, ClaimRefusal>> => {
+  if (!isDomainName(hostname, serviceHost)) return refuse('invalid_domain');
+  const refused = await trackerRefusal(of);
+  if (refused !== null) return refuse(refused);
+  const name = await names.readState(domainStream(hostname), (state) => state);
+  const taken = claimRefusal(name, of);
+  if (taken === 'domain_taken') return refuse(taken);
+  const isMine = name.claims.some((one) => one.tracker_id === of.tracker_id);
+  if (!isMine && (await isFull(of.partner_id))) return refuse('domain_limit');
+  const proven = taken !== null && (await isProven(hostname, of.partner_id));
+  return taken !== null && !proven ? refuse(taken) : accept({ proven });
+};
+
+const freeSlot = (
+  slots: SlotsBatcher,
+  { tracker_id }: TrackerName,
+  domain_id: string,
+  context: CommandContext,
+) =>
+  slots.submit(
+    domainSlotsStream(tracker_id),
+    { type: 'Free', tracker_id, domain_id, at: context.at },
+    context,
+    ({ freed }) => freed.get(domain_id)?.freed_at ?? null,
+  );

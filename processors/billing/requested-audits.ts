@@ -34,75 +34,27 @@ export interface RequestedAudits {
   close(): Promise<void>;
 }
 
+type Deps = AuditDeps & { readonly log: Logger };
+
 /**
  * Runs the audits that dashboard users request. Each reads the whole log in a process that also serves requests, so they run
  * one at a time, with pauses, and at limited intervals.
  */
-export const createRequestedAudits = (
-  deps: AuditDeps & { readonly log: Logger },
-  maxReveals = MAX_REVEALS,
-): RequestedAudits => {
-  const { pool, clock, log } = deps;
+export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS): RequestedAudits => {
+  const { pool, log } = deps;
   const paced = { ...deps, store: { ...deps.store, follow: inPaces(deps.store) } };
   const oneAtATime = createGate({ room: 1 });
   const running = new Map<string, Promise<void>>();
 
-  const isTooLarge = async (partnerId: string): Promise<boolean> => {
-    const { rows } = await pool.query<{ reveals: string }>({
-      name: 'audited_reveals',
-      text: `select (select count(*) from (select from read.reveal_unit where partner_id = $1 limit $2) completed)
-                  + (select count(*) from (select from work.awaited_result where partner_id = $1 and ready limit $2) waiting)
-             as reveals`,
-      values: [partnerId, maxReveals + 1],
-    });
-    return Number(rows[0]?.reveals ?? 0) > maxReveals;
-  };
-
-  const begin = async (partnerId: string): Promise<Date | null> => {
-    const now = clock.now();
-    const { rowCount } = await pool.query(
-      `insert into work.audit_verdict as last (partner_id, began_at) values ($1, $2)
-       on conflict (partner_id) do update set began_at = excluded.began_at, ended_at = null, report = null
-         where last.began_at > $2 or greatest(
-           last.began_at + $3 * interval '1 millisecond',
-           last.ended_at + $4 * (last.ended_at - last.began_at)) <= $2`,
-      [partnerId, new Date(now), REST_MS, REST_TIMES],
-    );
-    return rowCount === 1 ? new Date(now) : null;
-  };
-
-  const audit = async (partnerId: string, began: Date): Promise<void> => {
-    const report = await auditBilling(paced, { partnerId, patienceMs: MAX_WAIT_MS })
-      .then((audited) => audited.report)
-      .catch((error: Error) => {
-        log.error({ error: error.message }, 'billing audit failed; no verdict is stored');
-        return null;
-      });
-    // Matches `began_at`, because another process may have started a later audit, whose verdict counts.
-    await pool.query(
-      'update work.audit_verdict set ended_at = $2, report = $3 where partner_id = $1 and began_at = $4',
-      [partnerId, new Date(clock.now()), report && JSON.stringify(report), began],
-    );
-  };
-
   return {
-    verdict: async (partnerId) => {
-      const { rows } = await pool.query<{ began_at: Date; ended_at: Date | null; report: Verdict['report'] }>(
-        'select began_at, ended_at, report from work.audit_verdict where partner_id = $1',
-        [partnerId],
-      );
-      const [row] = rows;
-      if (!row) return null;
-      const { began_at, ended_at, report } = row;
-      return { began_at: iso(began_at.getTime()), ended_at: ended_at && iso(ended_at.getTime()), report };
-    },
+    verdict: (partnerId) => readVerdict(pool, partnerId),
     audit: async (partnerId) => {
       if (running.has(partnerId)) return 'begun';
-      if (await isTooLarge(partnerId)) return 'too-large';
-      const began = await begin(partnerId);
+      if (await isTooLarge(pool, partnerId, maxReveals)) return 'too-large';
+      const began = await begin(deps, partnerId);
       if (began === null) return 'recent';
       const run = oneAtATime
-        .enter(() => audit(partnerId, began))
+        .enter(() => auditAndStore(paced, partnerId, began))
         .catch((error: unknown) =>
           log.error({ error: String(error) }, 'verdict of a billing audit was not stored'),
         )
@@ -115,6 +67,57 @@ export const createRequestedAudits = (
       await endsWithin(Promise.allSettled(running.values()), MOMENT_MS);
     },
   };
+};
+
+const readVerdict = async (pool: Deps['pool'], partnerId: string): Promise<Verdict | null> => {
+  const { rows } = await pool.query<{ began_at: Date; ended_at: Date | null; report: Verdict['report'] }>(
+    'select began_at, ended_at, report from work.audit_verdict where partner_id = $1',
+    [partnerId],
+  );
+  const [row] = rows;
+  if (!row) return null;
+  const { began_at, ended_at, report } = row;
+  return { began_at: iso(began_at.getTime()), ended_at: ended_at && iso(ended_at.getTime()), report };
+};
+
+const isTooLarge = async (pool: Deps['pool'], partnerId: string, maxReveals: number): Promise<boolean> => {
+  const { rows } = await pool.query<{ reveals: string }>({
+    name: 'audited_reveals',
+    text: `select (select count(*) from (select from read.reveal_unit where partner_id = $1 limit $2) completed)
+                + (select count(*) from (select from work.awaited_result where partner_id = $1 and ready limit $2) waiting)
+           as reveals`,
+    values: [partnerId, maxReveals + 1],
+  });
+  return Number(rows[0]?.reveals ?? 0) > maxReveals;
+};
+
+/** Records the beginning of an audit. @returns when it begins; null if the last one is too recent */
+const begin = async ({ pool, clock }: Deps, partnerId: string): Promise<Date | null> => {
+  const now = clock.now();
+  const { rowCount } = await pool.query(
+    `insert into work.audit_verdict as last (partner_id, began_at) values ($1, $2)
+     on conflict (partner_id) do update set began_at = excluded.began_at, ended_at = null, report = null
+       where last.began_at > $2 or greatest(
+         last.began_at + $3 * interval '1 millisecond',
+         last.ended_at + $4 * (last.ended_at - last.began_at)) <= $2`,
+    [partnerId, new Date(now), REST_MS, REST_TIMES],
+  );
+  return rowCount === 1 ? new Date(now) : null;
+};
+
+const auditAndStore = async (deps: Deps, partnerId: string, began: Date): Promise<void> => {
+  const { pool, clock, log } = deps;
+  const report = await auditBilling(deps, { partnerId, patienceMs: MAX_WAIT_MS })
+    .then((audited) => audited.report)
+    .catch((error: Error) => {
+      log.error({ error: error.message }, 'billing audit failed; no verdict is stored');
+      return null;
+    });
+  // Matches `began_at`, because another process may have started a later audit, whose verdict counts.
+  await pool.query(
+    'update work.audit_verdict set ended_at = $2, report = $3 where partner_id = $1 and began_at = $4',
+    [partnerId, new Date(clock.now()), report && JSON.stringify(report), began],
+  );
 };
 
 /** Follows the log with a pause after each batch, in which other requests run. */

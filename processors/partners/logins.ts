@@ -45,10 +45,7 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
     const token = randomBytes(32).toString('base64url');
     const now = clock.now();
     await correctFastClocks(pool, now);
-    await pool.query('delete from work.login where used_at < $1 or began_at < $2', [
-      new Date(now - IDLE),
-      new Date(now - MAX_AGE),
-    ]);
+    await deleteEnded(pool, now);
     // Locks the password, so that a concurrent change either waits and then ends this login, or is visible here.
     const { rowCount } = await pool.query(
       `with known as (select user_id from work.user_password where user_id = $2 and hash = $4 for share)
@@ -74,12 +71,7 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
     if (!found) return null;
     const { used_at, began_at, ...user } = found;
     if ([used_at, began_at].some((time) => isAhead(time.getTime(), now))) await correctFastClocks(pool, now);
-    else if (now - used_at.getTime() > MINUTE) {
-      await pool.query('update work.login set used_at = $2 where digest = $1', [
-        digestOf(token),
-        new Date(now),
-      ]);
-    }
+    else if (now - used_at.getTime() > MINUTE) await touch(pool, token, now);
     return user;
   },
 
@@ -101,6 +93,16 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
     return rows[0]?.logins ?? 0;
   },
 });
+
+const deleteEnded = (pool: pg.Pool, now: number) =>
+  pool.query('delete from work.login where used_at < $1 or began_at < $2', [
+    new Date(now - IDLE),
+    new Date(now - MAX_AGE),
+  ]);
+
+/** Records that a login was used now. */
+const touch = (pool: pg.Pool, token: string, now: number) =>
+  pool.query('update work.login set used_at = $2 where digest = $1', [digestOf(token), new Date(now)]);
 
 /** Moves logins that a fast clock recorded to now, so that they end in time. */
 const correctFastClocks = async (pool: pg.Pool, now: number): Promise<void> => {
