@@ -46,31 +46,48 @@ const MAX_CONCURRENT_LANES = 16;
  * Runs a processor from its checkpoint while this process holds the lease. Transient errors are retried. A poison event
  * stops this processor alone, sets its metric and is retried every minute.
  */
-export const runProcessor = async (
+export const runProcessor = (
   processor: FollowingProcessor,
   options: FollowOptions,
   lease: Lease,
   signal: AbortSignal,
-): Promise<void> => {
-  const { name, prefixes, lane, includeExpired = false, gatherMs, begin, handle, handleAll } = processor;
-  const { tail, checkpoints, log, onPassed, onStopped, onRunning } = options;
-  const { position: after, stoppedBy: stoppedBefore } = await checkpoints.load(name);
-  let isStopped = stoppedBefore !== null;
-  if (isStopped) onStopped?.(name);
-  else onRunning?.(name);
-  await begin?.(after);
-  const following = { after, prefixes, includeExpired, signal, ...(gatherMs ? { gatherMs } : {}) };
-  for await (const { events, position } of tail.follow(following)) {
-    for (const group of inLanes(events, lane)) {
-      await Promise.all(group.map(handleLane));
-      if (signal.aborted) return;
-    }
-    if (events.length > 0) await goOn();
-    checkpoints.passed(name, position, lease, events.length > 0);
-    onPassed(name, position);
+): Promise<void> => new ProcessorRun(processor, options, signal).run(lease);
+
+class ProcessorRun {
+  readonly #processor: FollowingProcessor;
+  readonly #options: FollowOptions;
+  readonly #signal: AbortSignal;
+  #isStopped = false;
+
+  constructor(processor: FollowingProcessor, options: FollowOptions, signal: AbortSignal) {
+    this.#processor = processor;
+    this.#options = options;
+    this.#signal = signal;
   }
 
-  async function handleLane(events: readonly RecordedEvent[]): Promise<void> {
+  async run(lease: Lease): Promise<void> {
+    const { name, prefixes, lane, includeExpired = false, gatherMs, begin } = this.#processor;
+    const { tail, checkpoints, onPassed, onStopped, onRunning } = this.#options;
+    const signal = this.#signal;
+    const { position: after, stoppedBy } = await checkpoints.load(name);
+    this.#isStopped = stoppedBy !== null;
+    if (this.#isStopped) onStopped?.(name);
+    else onRunning?.(name);
+    await begin?.(after);
+    const following = { after, prefixes, includeExpired, signal, ...(gatherMs ? { gatherMs } : {}) };
+    for await (const { events, position } of tail.follow(following)) {
+      for (const group of inLanes(events, lane)) {
+        await Promise.all(group.map((lane) => this.#handleLane(lane)));
+        if (signal.aborted) return;
+      }
+      if (events.length > 0) await this.#goOn();
+      checkpoints.passed(name, position, lease, events.length > 0);
+      onPassed(name, position);
+    }
+  }
+
+  async #handleLane(events: readonly RecordedEvent[]): Promise<void> {
+    const { name, handleAll } = this.#processor;
     if (handleAll && events.length > 1) {
       const done = await inSpan(step(name, events), () => handleAll(events)).then(
         () => true,
@@ -78,43 +95,50 @@ export const runProcessor = async (
       );
       if (done) return;
     }
-    for (const event of events) await handleOne(event);
+    for (const event of events) await this.#handleOne(event);
   }
 
-  async function handleOne(event: RecordedEvent): Promise<void> {
-    while (!signal.aborted) {
+  async #handleOne(event: RecordedEvent): Promise<void> {
+    const { name, handle } = this.#processor;
+    while (!this.#signal.aborted) {
       try {
         return await inSpan(step(name, [event]), () => handle(event));
       } catch (error) {
         if (isTransient(error)) {
-          log.warn({ processor: name, error: String(error) }, 'event not handled; retry scheduled');
-          await createWakeup().wait(RETRY_MS, signal);
-        } else await stopAt(event, error);
+          this.#options.log.warn(
+            { processor: name, error: String(error) },
+            'event not handled; retry scheduled',
+          );
+          await createWakeup().wait(RETRY_MS, this.#signal);
+        } else await this.#stopAt(event, error);
       }
     }
   }
 
   /** Keeps the lease: another process would stop at the same event. */
-  async function stopAt(event: RecordedEvent, error: unknown): Promise<void> {
+  async #stopAt(event: RecordedEvent, error: unknown): Promise<void> {
+    const { name } = this.#processor;
+    const { log, onStopped, checkpoints, retryStoppedMs = RETRY_STOPPED_MS } = this.#options;
     const stoppedBy = `${event.type} at revision ${event.revision} of ${event.stream}: ${error}`;
     log.error(
       { processor: name, stoppedBy, stack: (error as Error).stack },
       'processor stopped by an event; retried in a minute',
     );
-    isStopped = true;
+    this.#isStopped = true;
     onStopped?.(name);
     await checkpoints.markStopped(name, stoppedBy).catch(() => undefined);
-    await createWakeup().wait(options.retryStoppedMs ?? RETRY_STOPPED_MS, signal);
+    await createWakeup().wait(retryStoppedMs, this.#signal);
   }
 
-  async function goOn(): Promise<void> {
-    if (!isStopped) return;
-    await checkpoints.markStopped(name, null);
-    isStopped = false;
-    log.info({ processor: name }, 'processor continues after the event that had stopped it');
-    onRunning?.(name);
+  async #goOn(): Promise<void> {
+    if (!this.#isStopped) return;
+    const { name } = this.#processor;
+    await this.#options.checkpoints.markStopped(name, null);
+    this.#isStopped = false;
+    this.#options.log.info({ processor: name }, 'processor continues after the event that had stopped it');
+    this.#options.onRunning?.(name);
   }
-};
+}
 
 /** Returns the event's own trace parent, for events that are handled as one batch. */
 export const traceOf = ({ metadata: { traceparent } }: RecordedEvent): { traceparent?: string } =>

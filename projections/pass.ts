@@ -42,78 +42,102 @@ const URGENT_MS = 200;
  * stops one of them.
  * @throws CheckpointMoved, and errors of the database
  */
-export const runPass = async (options: PassOptions): Promise<void> => {
-  const { tail, db, pool, lease, projections, checkpoints, progress, signal, isDone = () => false } = options;
-  const names = projections.map(({ name }) => name);
-  const froms = new Map(names.map((name) => [name, checkpoints.get(name)?.position ?? null]));
-  const stopped = new Set(names.filter((name) => checkpoints.get(name)?.stoppedBy != null));
-  let passed = earliest([...froms.values()]);
-  let saving: NodeJS.Timeout | null = null;
-  let isOver = false;
-  let urgentUntil = Number.NEGATIVE_INFINITY;
+export const runPass = (options: PassOptions): Promise<void> => new Pass(options).run();
 
-  const stepsTo = (events: readonly RecordedEvent[], to: Position): Step[] =>
-    projections.flatMap((projection) => {
-      const from = froms.get(projection.name) ?? null;
-      if (from !== null && from >= to) return [];
-      const reached = max(from, passed);
-      const after = relevantTo(projection, events).filter(({ position }) => from === null || position > from);
-      return [{ projection, from, passed: reached, events: after }];
-    });
+class Pass {
+  readonly #options: PassOptions;
+  readonly #names: readonly string[];
+  /** The position that each projection has applied. */
+  readonly #froms: Map<string, Position | null>;
+  readonly #stopped: Set<string>;
+  #passed: Position | null;
+  #saving: NodeJS.Timeout | null = null;
+  #isOver = false;
+  #urgentUntil = Number.NEGATIVE_INFINITY;
 
-  const save = (): void => {
-    if (saving) clearTimeout(saving);
-    saving = null;
-    if (passed === null) return;
-    // An idle log brings no later batch that would save it, and other processes wait for the saved value.
-    void savePassed(pool, lease, stepsTo([], passed), passed).catch(() => {
-      if (!isOver) saving ??= setTimeout(save, SAVE_MS);
-    });
-  };
-  const unsubscribe = progress.onWanted(names, () => {
-    urgentUntil = performance.now() + URGENT_MS;
-    tail.hurry();
-    if (saving) save();
-  });
+  constructor(options: PassOptions) {
+    const { projections, checkpoints } = options;
+    this.#options = options;
+    this.#names = projections.map(({ name }) => name);
+    this.#froms = new Map(this.#names.map((name) => [name, checkpoints.get(name)?.position ?? null]));
+    this.#stopped = new Set(this.#names.filter((name) => checkpoints.get(name)?.stoppedBy != null));
+    this.#passed = earliest([...this.#froms.values()]);
+  }
 
-  const apply = async ({ events, position }: Batch): Promise<'applied' | 'passed' | 'stopped'> => {
-    const steps = stepsTo(events, position);
+  async run(): Promise<void> {
+    const { tail, lease, progress, signal, onApplied, isDone = () => false } = this.#options;
+    const names = this.#names;
+    const unsubscribe = progress.onWanted(names, () => this.#hurry());
+    try {
+      for await (const batch of tail.follow({ after: this.#passed, includeExpired: true, signal })) {
+        const outcome = await inSpan(spanOf(lease.name, batch), () => this.#apply(batch));
+        if (outcome === 'stopped') return;
+        const isEnd = isDone(batch.position);
+        if (outcome === 'applied' || isEnd) await this.#resume();
+        progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));
+        onApplied(names, batch.events.at(-1)?.metadata.at ?? null);
+        if (isEnd) return;
+      }
+    } finally {
+      unsubscribe();
+      this.#isOver = true;
+      if (this.#saving) this.#save();
+    }
+  }
+
+  async #apply({ events, position }: Batch): Promise<'applied' | 'passed' | 'stopped'> {
+    const steps = this.#stepsTo(events, position);
     if (steps.every((step) => step.events.length === 0)) {
-      passed = position;
-      if (performance.now() < urgentUntil) save();
-      else saving ??= setTimeout(save, SAVE_MS);
+      this.#passed = position;
+      if (performance.now() < this.#urgentUntil) this.#save();
+      else this.#saveLater();
       return 'passed';
     }
-    if (!(await commitOrIsolate(options, steps, position))) return 'stopped';
-    for (const { projection } of steps) froms.set(projection.name, position);
-    passed = position;
+    if (!(await commitOrIsolate(this.#options, steps, position))) return 'stopped';
+    for (const { projection } of steps) this.#froms.set(projection.name, position);
+    this.#passed = position;
     return 'applied';
-  };
-
-  const resume = async (): Promise<void> => {
-    for (const name of stopped) {
-      await clearStopped(db, name);
-      options.onResumed(name);
-    }
-    stopped.clear();
-  };
-
-  try {
-    for await (const batch of tail.follow({ after: passed, includeExpired: true, signal })) {
-      const outcome = await inSpan(spanOf(lease.name, batch), () => apply(batch));
-      if (outcome === 'stopped') return;
-      const isEnd = isDone(batch.position);
-      if (outcome === 'applied' || isEnd) await resume();
-      progress.advance(Object.fromEntries(names.map((name) => [name, batch.position])));
-      options.onApplied(names, batch.events.at(-1)?.metadata.at ?? null);
-      if (isEnd) return;
-    }
-  } finally {
-    unsubscribe();
-    isOver = true;
-    if (saving) save();
   }
-};
+
+  #stepsTo(events: readonly RecordedEvent[], to: Position): Step[] {
+    return this.#options.projections.flatMap((projection) => {
+      const from = this.#froms.get(projection.name) ?? null;
+      if (from !== null && from >= to) return [];
+      const after = relevantTo(projection, events).filter(({ position }) => from === null || position > from);
+      return [{ projection, from, passed: max(from, this.#passed), events: after }];
+    });
+  }
+
+  /** Applies and saves waiting events at once, because a caller waits for them. */
+  #hurry(): void {
+    this.#urgentUntil = performance.now() + URGENT_MS;
+    this.#options.tail.hurry();
+    if (this.#saving) this.#save();
+  }
+
+  #save(): void {
+    const { pool, lease } = this.#options;
+    if (this.#saving) clearTimeout(this.#saving);
+    this.#saving = null;
+    if (this.#passed === null) return;
+    // An idle log brings no later batch that would save it, and other processes wait for the saved value.
+    void savePassed(pool, lease, this.#stepsTo([], this.#passed), this.#passed).catch(() => {
+      if (!this.#isOver) this.#saveLater();
+    });
+  }
+
+  #saveLater(): void {
+    this.#saving ??= setTimeout(() => this.#save(), SAVE_MS);
+  }
+
+  async #resume(): Promise<void> {
+    for (const name of this.#stopped) {
+      await clearStopped(this.#options.db, name);
+      this.#options.onResumed(name);
+    }
+    this.#stopped.clear();
+  }
+}
 
 /** @returns false if a poison event stopped a projection; the others have then applied the batch */
 const commitOrIsolate = async (

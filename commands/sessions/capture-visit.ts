@@ -15,9 +15,9 @@ import { createKeyedMutex } from '../keyed-mutex.ts';
 import { createLinger, LINGER } from '../linger.ts';
 import type { QueueEntry } from '../queue-entry.ts';
 import { reportingAhead } from '../reporting-ahead.ts';
-
 import { type KnownTab, readTab } from './read-tab.ts';
-import { type CapturedVisit, commandOf, type VisitorKeys } from './visit-command.ts';
+import { type CapturedVisit, commandOf, type VisitCommand, type VisitorKeys } from './visit-command.ts';
+
 /** `retry`: a repeated visit, nothing was written. `full`: a new session is refused, because a delivery queue is full. */
 export type Captured = 'session' | 'visit' | 'retry' | 'full';
 
@@ -53,79 +53,133 @@ export const createVisitCapture = (
   keys: VisitorKeys,
   enterQueue: EnterQueue,
 ): CaptureVisit => {
-  const known = new LRUCache<string, KnownTab>({ max: CACHED_TABS });
-  const oneAtATime = createKeyedMutex();
-  const linger = createLinger(LINGER);
+  const capturer = new VisitCapturer(store, keys, enterQueue);
+  return (visit, context, admitted) => capturer.capture(visit, context, admitted);
+};
 
-  const capture = async (
-    tabId: string,
+/** One visit on its way into its tab's stream. */
+interface Capturing {
+  readonly tabId: string;
+  readonly context: CommandContext;
+  readonly command: VisitCommand;
+  readonly admitted: () => void;
+  /** Returns whether the caller still waits. */
+  readonly isWanted: () => boolean;
+  readonly afterConflict: (error: unknown) => Promise<void>;
+  /** The state of the tab that the visit is decided on. */
+  current: KnownTab;
+  hasReadStream: boolean;
+  hadConflict: boolean;
+}
+
+class VisitCapturer {
+  readonly #store: EventStore;
+  readonly #keys: VisitorKeys;
+  readonly #enterQueue: EnterQueue;
+  readonly #known = new LRUCache<string, KnownTab>({ max: CACHED_TABS });
+  readonly #oneAtATime = createKeyedMutex();
+  readonly #linger = createLinger(LINGER);
+
+  constructor(store: EventStore, keys: VisitorKeys, enterQueue: EnterQueue) {
+    this.#store = store;
+    this.#keys = keys;
+    this.#enterQueue = enterQueue;
+  }
+
+  async capture(
     visit: CapturedVisit,
     context: CommandContext,
-    admitted: () => void,
-    isWanted: () => boolean,
-  ): Promise<Captured> => {
-    if (!isWanted()) throw new StoreBusy(`earlier visits of tab ${tabId} took too long`);
-    const command = await commandOf(keys, visit, context.at);
-    let current = known.get(tabId) ?? UNKNOWN;
-    let hasReadStream = false;
-    let hadConflict = false;
-    const afterConflict = conflictRetries();
-    for (;;) {
-      const { generation, state } = current;
-      const events = decided(await command(state), state);
-      const [event] = events;
-      if (event === undefined) {
-        known.set(tabId, current);
-        admitted();
-        return 'retry';
-      }
-      const begins = event.type === 'sessions.SessionCreated.v1';
-      const queueEntry = begins ? await enterQueue(event.data) : null;
-      if (begins && queueEntry === null) {
-        if (hasReadStream) return 'full';
-        // The cached state may lack the session that the visit belongs to.
-        hasReadStream = true;
-        current = await readTab(store, tabId, generation, current.revision);
-        continue;
-      }
-      admitted();
-      try {
-        const { revision } = await appendSafely(
-          store,
-          tabStream(tabId, generation),
-          current.revision ?? 'no_stream',
-          toNewEvents(sessionEvents, events, { ...context, expiresAt: event.data.expires_at }),
-          isWanted,
-        );
-        known.set(tabId, { generation, state: events.reduce(tab.evolve, state), revision });
-        queueEntry?.confirm();
-        return begins ? 'session' : 'visit';
-      } catch (error) {
-        known.delete(tabId);
-        // After an unknown outcome the slot stays reserved until it times out, because the event may be stored.
-        if (!(error instanceof OutcomeUnknown)) queueEntry?.release();
-        if (!isWanted()) throw error;
-        if (error instanceof StreamExpired) current = { ...UNKNOWN, generation: generation + 1 };
-        else {
-          // The first conflict only reveals that the tab has a stream, so it needs no pause.
-          if (hadConflict || !(error instanceof WrongExpectedRevision)) await afterConflict(error);
-          hadConflict = true;
-          const actual = error instanceof WrongExpectedRevision ? error.actual : null;
-          current = await readTab(store, tabId, generation, actual);
-        }
-      }
-    }
-  };
-
-  return async (visit, context, admitted = () => undefined) => {
-    await linger();
+    admitted: () => void = () => undefined,
+  ): Promise<Captured> {
+    await this.#linger();
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + MAX_CAPTURE_MS;
-    return oneAtATime(tabId, () =>
-      capture(tabId, visit, context, admitted, () => performance.now() < deadline),
+    const isWanted = (): boolean => performance.now() < deadline;
+    return this.#oneAtATime(tabId, async () => {
+      if (!isWanted()) throw new StoreBusy(`earlier visits of tab ${tabId} took too long`);
+      const command = await commandOf(this.#keys, visit, context.at);
+      const capturing: Capturing = {
+        tabId,
+        context,
+        command,
+        admitted,
+        isWanted,
+        afterConflict: conflictRetries(),
+        current: this.#known.get(tabId) ?? UNKNOWN,
+        hasReadStream: false,
+        hadConflict: false,
+      };
+      for (;;) {
+        const captured = await this.#tryOnce(capturing);
+        if (captured !== null) return captured;
+      }
+    });
+  }
+
+  /** Decides on the current state and appends; null: the state was not current, and has been read again. */
+  async #tryOnce(capturing: Capturing): Promise<Captured | null> {
+    const { tabId, current, command, admitted } = capturing;
+    const events = decided(await command(current.state), current.state);
+    const [event] = events;
+    if (event === undefined) {
+      this.#known.set(tabId, current);
+      admitted();
+      return 'retry';
+    }
+    const begins = event.type === 'sessions.SessionCreated.v1';
+    const queueEntry = begins ? await this.#enterQueue(event.data) : null;
+    if (begins && queueEntry === null) {
+      if (capturing.hasReadStream) return 'full';
+      // The cached state may lack the session that the visit belongs to.
+      capturing.hasReadStream = true;
+      capturing.current = await readTab(this.#store, tabId, current.generation, current.revision);
+      return null;
+    }
+    admitted();
+    try {
+      await this.#append(capturing, events, event.data.expires_at);
+    } catch (error) {
+      // After an unknown outcome the slot stays reserved until it times out, because the event may be stored.
+      if (!(error instanceof OutcomeUnknown)) queueEntry?.release();
+      await this.#readAgain(capturing, error);
+      return null;
+    }
+    queueEntry?.confirm();
+    return begins ? 'session' : 'visit';
+  }
+
+  async #append(
+    { tabId, context, current, isWanted }: Capturing,
+    events: readonly SessionEvent[],
+    expiresAt: string,
+  ): Promise<void> {
+    const { generation, state } = current;
+    const { revision } = await appendSafely(
+      this.#store,
+      tabStream(tabId, generation),
+      current.revision ?? 'no_stream',
+      toNewEvents(sessionEvents, events, { ...context, expiresAt }),
+      isWanted,
     );
-  };
-};
+    this.#known.set(tabId, { generation, state: events.reduce(tab.evolve, state), revision });
+  }
+
+  /** Reads the tab again after a refused append. @throws the error, unless it is a conflict that may be retried */
+  async #readAgain(capturing: Capturing, error: unknown): Promise<void> {
+    const { tabId, current, hadConflict, isWanted, afterConflict } = capturing;
+    this.#known.delete(tabId);
+    if (!isWanted()) throw error;
+    if (error instanceof StreamExpired) {
+      capturing.current = { ...UNKNOWN, generation: current.generation + 1 };
+      return;
+    }
+    // The first conflict only reveals that the tab has a stream, so it needs no pause.
+    if (hadConflict || !(error instanceof WrongExpectedRevision)) await afterConflict(error);
+    capturing.hadConflict = true;
+    const actual = error instanceof WrongExpectedRevision ? error.actual : null;
+    capturing.current = await readTab(this.#store, tabId, current.generation, actual);
+  }
+}
 
 const reportedTab = reportingAhead(tab, 'session', (state, visit: Visit) => hasVisitsAhead(state, visit.at));
 

@@ -25,6 +25,9 @@ export interface CapturedVisit {
   readonly custom: CustomParameters;
 }
 
+/** Makes the command for a state of the tab. */
+export type VisitCommand = Awaited<ReturnType<typeof commandOf>>;
+
 /** Makes the command for each state that is tried; the id and seal of a new session are made only once. */
 export const commandOf = async (keys: VisitorKeys, visit: CapturedVisit, at: number) => {
   const { ip, custom, token: _, ...rest } = visit;

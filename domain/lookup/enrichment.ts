@@ -197,61 +197,33 @@ export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent,
         const open = { round, kind, requested_at, reservations, ...begun };
         return { ...state, ip, round, open };
       }
-      case 'lookup.EnrichmentJoined.v1':
-        return state.open
-          ? {
-              ...state,
-              open: { ...state.open, reservations: state.open.reservations.push(data.reservation) },
-            }
-          : state;
-      case 'lookup.EnrichmentAttemptFailed.v1':
-        return state.open
-          ? {
-              ...state,
-              open: {
-                ...state.open,
-                attempts: data.attempt,
-                next_attempt_at: data.next_attempt_at,
-                answered: [...new Set([...state.open.answered, ...(data.answered ?? [])])],
-              },
-            }
-          : state;
-      case 'lookup.EnrichmentCompleted.v1':
-        return {
-          ...state,
-          round: data.round,
-          open: null,
-          saved: data.result,
-          settled: data.settles,
-          gave_up_at: null,
-        };
+      case 'lookup.EnrichmentJoined.v1': {
+        if (!state.open) return state;
+        const reservations = state.open.reservations.push(data.reservation);
+        return { ...state, open: { ...state.open, reservations } };
+      }
+      case 'lookup.EnrichmentAttemptFailed.v1': {
+        if (!state.open) return state;
+        const { attempt: attempts, next_attempt_at } = data;
+        const answered = [...new Set([...state.open.answered, ...(data.answered ?? [])])];
+        return { ...state, open: { ...state.open, attempts, next_attempt_at, answered } };
+      }
+      case 'lookup.EnrichmentCompleted.v1': {
+        const { round, result: saved, settles: settled } = data;
+        return { ...state, round, open: null, saved, settled, gave_up_at: null };
+      }
       case 'lookup.EnrichmentGaveUp.v1': {
         // A completion that gave up counts as complete until the result is stale (contract, Lookup 8).
+        const { round, kind, failures, settles: settled, gave_up_at } = data;
+        const isCompletion = kind === 'completion';
         const saved =
-          state.saved && data.kind === 'completion'
-            ? afterGivingUp(state.saved, askedIn(data.failures))
-            : state.saved;
-        return {
-          ...state,
-          round: data.round,
-          open: null,
-          saved,
-          settled: data.settles,
-          gave_up_at: data.gave_up_at,
-        };
+          state.saved && isCompletion ? afterGivingUp(state.saved, askedIn(failures)) : state.saved;
+        return { ...state, round, open: null, saved, settled, gave_up_at };
       }
       case 'lookup.EnrichmentSnapshotted.v1': {
-        const { round, result, settles, gave_up_at } = data;
-        return {
-          ip: result.ip,
-          round,
-          open: null,
-          saved: result,
-          settled: settles,
-          gave_up_at,
-          snapshotted: true,
-          forgotten: false,
-        };
+        const { round, result: saved, settles: settled, gave_up_at } = data;
+        const known = { ip: saved.ip, round, saved, settled, gave_up_at };
+        return { ...known, open: null, snapshotted: true, forgotten: false };
       }
       case 'lookup.ResultForgotten.v1':
         return { ...state, saved: null, forgotten: true };

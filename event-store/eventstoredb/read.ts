@@ -54,18 +54,76 @@ export const createReader = (
   deadlineMs: number,
   closing: AbortSignal,
 ): Reader => {
+  const readPage = createPageReader(deadlineMs, closing);
+
+  const readStreamPage = (stream: string, backwards: boolean, from: number | null, maxCount: number) =>
+    readPage(() =>
+      client.readStream(stream, {
+        direction: backwards ? BACKWARDS : FORWARDS,
+        fromRevision: from !== null ? BigInt(from) : backwards ? END : START,
+        maxCount,
+        requiresLeader: true,
+      }),
+    );
+
+  async function* readStream(stream: string, options: ReadOptions = {}): AsyncGenerator<RecordedEvent> {
+    const backwards = options.direction === 'backwards';
+    let from = options.from ?? null;
+    let left = options.limit ?? Number.POSITIVE_INFINITY;
+    while (left > 0) {
+      const size = Math.min(left, PAGE);
+      const events = eventsIn(await readStreamPage(stream, backwards, from, size)).map(toRecordedEvent);
+      for (const event of events) {
+        if (!options.includeExpired && isHidden(event, now())) continue;
+        left -= 1;
+        yield event;
+      }
+      const last = events.at(-1);
+      if (!last || events.length < size || (backwards && last.revision === 0)) return;
+      from = last.revision + (backwards ? -1 : 1);
+    }
+  }
+
+  /** Skips the server's own events, which followers never see. */
+  const head = async (): Promise<Position | null> => {
+    let from: Position | null = null;
+    for (;;) {
+      const events = eventsIn(await readPage(() => allBackwards(client, from)));
+      const newest = events.find((event) => !isSystemEvent(event));
+      if (newest) return positionOf(newest);
+      const last = events.at(-1);
+      if (!last) return null;
+      from = positionOf(last);
+    }
+  };
+
+  const isExpired = async (stream: string): Promise<boolean> =>
+    (await readStreamPage(stream, true, null, 1)) === DELETED;
+
+  return { readStream, head, isExpired };
+};
+
+const allBackwards = (client: EventStoreDBClient, from: Position | null) =>
+  client.readAll({
+    direction: BACKWARDS,
+    fromPosition: from === null ? END : { commit: from, prepare: from },
+    maxCount: HEAD_PAGE,
+    requiresLeader: true,
+  });
+
+type PageOfEvents = readonly ClientEvent[] | typeof DELETED;
+
+const eventsIn = (page: PageOfEvents): readonly ClientEvent[] => (page === DELETED ? [] : page);
+
+/** Creates the function that reads one page, with retries, among a limited number of reads. */
+const createPageReader = (deadlineMs: number, closing: AbortSignal) => {
   const gate = createGate({
     room: MAX_CONCURRENT_READS,
     patienceMs: MAX_WAIT_MS,
     refusal: (why) => new StoreBusy(why),
   });
 
-  const page = async (open: () => Cancellable): Promise<ClientEvent[]> => {
-    const events = await gate.enter(() => tryPage(open));
-    return events === DELETED ? [] : events;
-  };
-
-  const tryPage = async (open: () => Cancellable): Promise<ClientEvent[] | typeof DELETED> => {
+  const tryPage = async (open: () => Cancellable): Promise<PageOfEvents> => {
     for (let attempt = 1; ; attempt += 1) {
       try {
         const resolved = await collect(open(), deadlineMs);
@@ -81,59 +139,7 @@ export const createReader = (
     }
   };
 
-  const openPage = (stream: string, backwards: boolean, from: number | null, maxCount: number) =>
-    client.readStream(stream, {
-      direction: backwards ? BACKWARDS : FORWARDS,
-      fromRevision: from !== null ? BigInt(from) : backwards ? END : START,
-      maxCount,
-      requiresLeader: true,
-    });
-
-  const isExpired = async (stream: string): Promise<boolean> =>
-    (await gate.enter(() => tryPage(() => openPage(stream, true, null, 1)))) === DELETED;
-
-  async function* readStream(stream: string, options: ReadOptions = {}): AsyncGenerator<RecordedEvent> {
-    const backwards = options.direction === 'backwards';
-    let from = options.from ?? null;
-    let left = options.limit ?? Number.POSITIVE_INFINITY;
-    while (left > 0) {
-      const size = Math.min(left, PAGE);
-      const events = (await page(() => openPage(stream, backwards, from, size))).map(toRecordedEvent);
-      for (const event of events) {
-        if (!options.includeExpired && isHidden(event, now())) continue;
-        left -= 1;
-        yield event;
-      }
-      const last = events.at(-1);
-      if (!last || events.length < size || (backwards && last.revision === 0)) return;
-      from = last.revision + (backwards ? -1 : 1);
-    }
-  }
-
-  const allBackwards = (from: Position | null) =>
-    page(() =>
-      client.readAll({
-        direction: BACKWARDS,
-        fromPosition: from === null ? END : { commit: from, prepare: from },
-        maxCount: HEAD_PAGE,
-        requiresLeader: true,
-      }),
-    );
-
-  /** Skips the server's own events, which followers never see. */
-  const head = async (): Promise<Position | null> => {
-    let from: Position | null = null;
-    for (;;) {
-      const events = await allBackwards(from);
-      const newest = events.find((event) => !isSystemEvent(event));
-      if (newest) return positionOf(newest);
-      const last = events.at(-1);
-      if (!last) return null;
-      from = positionOf(last);
-    }
-  };
-
-  return { readStream, head, isExpired };
+  return (open: () => Cancellable): Promise<PageOfEvents> => gate.enter(() => tryPage(open));
 };
 
 /** Collects a read. A failed read or a deadline must cancel the call explicitly, or it stays open. */

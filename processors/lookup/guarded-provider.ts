@@ -28,34 +28,14 @@ const FAILURES_TO_OPEN = 10;
  * Limits the calls of a provider: by rate, by a budget a UTC day, and by a circuit breaker for each process, which a failure of
  * one address alone does not open. A call that is held back throws `NotAsked`, which never counts as an answer.
  */
-export const guardProvider = <P extends Provider>(
-  provider: P,
-  { requestsPerSecond, requestsPerDay, maxWaitMs }: GuardedOptions,
-  { admit, takeFromBudget, breakerOpenMs, onBreaker, log }: Guard,
-): P => {
+export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOptions, guard: Guard): P => {
   const { name } = provider;
+  const { breakerOpenMs, onBreaker, log } = guard;
   const breaker = createBreaker({
     failures: FAILURES_TO_OPEN,
     openMs: breakerOpenMs,
     now: () => performance.now(),
   });
-
-  const waitForRate = async (signal: AbortSignal): Promise<void> => {
-    if (requestsPerSecond === null) return;
-    const until = performance.now() + maxWaitMs;
-    while (!signal.aborted) {
-      const verdict = await counted(admit(name, requestsPerSecond), 'rate');
-      if (verdict === null) return;
-      if (performance.now() + verdict.retryMs > until) break;
-      await createWakeup().wait(verdict.retryMs, signal);
-    }
-    throw new NotAsked('not asked: its rate is used up');
-  };
-
-  const takeOne = async (ofDay: number): Promise<void> => {
-    const isTaken = await counted(takeFromBudget(name, ofDay), 'budget');
-    if (!isTaken) throw new NotAsked('not asked: its budget of today is used up');
-  };
 
   let isKnownOpen = false;
   const reportBreaker = (failure?: unknown): void => {
@@ -73,8 +53,8 @@ export const guardProvider = <P extends Provider>(
     ...provider,
     lookup: async (ip, signal, onRaw) => {
       if (!breaker.admits()) throw new NotAsked('not asked: its circuit breaker is open');
-      await waitForRate(signal);
-      if (requestsPerDay !== null) await takeOne(requestsPerDay);
+      await waitForRate(name, limits, guard, signal);
+      await takeFromBudgetOfDay(name, limits, guard);
       try {
         const record = await provider.lookup(ip, signal, onRaw);
         breaker.succeeded();
@@ -88,6 +68,33 @@ export const guardProvider = <P extends Provider>(
       }
     },
   };
+};
+
+const waitForRate = async (
+  name: string,
+  { requestsPerSecond, maxWaitMs }: GuardedOptions,
+  { admit }: Guard,
+  signal: AbortSignal,
+): Promise<void> => {
+  if (requestsPerSecond === null) return;
+  const until = performance.now() + maxWaitMs;
+  while (!signal.aborted) {
+    const verdict = await counted(admit(name, requestsPerSecond), 'rate');
+    if (verdict === null) return;
+    if (performance.now() + verdict.retryMs > until) break;
+    await createWakeup().wait(verdict.retryMs, signal);
+  }
+  throw new NotAsked('not asked: its rate is used up');
+};
+
+const takeFromBudgetOfDay = async (
+  name: string,
+  { requestsPerDay }: GuardedOptions,
+  { takeFromBudget }: Guard,
+): Promise<void> => {
+  if (requestsPerDay === null) return;
+  const isTaken = await counted(takeFromBudget(name, requestsPerDay), 'budget');
+  if (!isTaken) throw new NotAsked('not asked: its budget of today is used up');
 };
 
 /** Without the store no call can be counted, so none is made. */

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { dayOfUsageStream, type LookupCount, negated, plus, usageEvents } from '../../domain/usage/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Projection } from '../projection.ts';
 
 interface Row {
@@ -23,53 +24,7 @@ export const usage: Projection = {
   tables: ['usage_hour', 'usage_source'],
   types: Object.keys(usageEvents),
   async apply(events, db) {
-    const rows = new Map<string, Row>();
-    const sources = new Map<string, Source>();
-    const corrected: Row[] = [];
-    const put = (source: string, count: LookupCount, absolute: boolean): void => {
-      const key = `${source} ${count[0]} ${count[1]} ${count[2]}`;
-      const before = absolute ? undefined : rows.get(key);
-      rows.set(key, {
-        source,
-        count: plus(before?.count, count),
-        absolute: absolute || (before?.absolute ?? false),
-      });
-    };
-    for (const stored of events) {
-      const event = readEvent(usageEvents, stored);
-      if (event === null) continue;
-      const totalled = (is: boolean): void => {
-        sources.set(stored.stream, { totalled: is, closed_at: is ? stored.metadata.at : null });
-      };
-      const { type, data } = event;
-      switch (type) {
-        case 'usage.LookupsCounted.v1':
-          totalled(false);
-          for (const count of data.counts) put(stored.stream, count, false);
-          break;
-        case 'usage.LookupsCorrected.v1':
-          totalled(false);
-          for (const count of data.counts) {
-            put(stored.stream, negated(count), false);
-            corrected.push({ source: stored.stream, count, absolute: false });
-          }
-          break;
-        case 'usage.LookupsTotalled.v1':
-          totalled(data.part === data.parts);
-          for (const count of data.counts) put(stored.stream, count, true);
-          break;
-        case 'usage.TrackerCallsCounted.v1':
-        case 'usage.TrackerCallsCorrected.v1':
-          totalled(false);
-          break;
-        case 'usage.TrackerCallsTotalled.v1':
-        case 'usage.TrackerDayClosed.v1':
-          totalled(data.part === data.parts);
-          break;
-        default:
-          unreachable(type);
-      }
-    }
+    const { rows, sources, corrected } = changesOf(events);
     if (sources.size > 0) {
       await db.query({ name: 'upsert_sources', text: UPSERT_SOURCES, values: sourceColumns(sources) });
     }
@@ -84,6 +39,65 @@ export const usage: Projection = {
       await db.query({ name: 'delete_empty_usage', text: DELETE_EMPTY, values });
     }
   },
+};
+
+interface Changes {
+  readonly rows: ReadonlyMap<string, Row>;
+  readonly sources: ReadonlyMap<string, Source>;
+  /** Rows whose counts were reduced. */
+  readonly corrected: readonly Row[];
+}
+
+/** Adds up the changes of a batch, by stream, key, hour and outcome. */
+const changesOf = (events: readonly RecordedEvent[]): Changes => {
+  const rows = new Map<string, Row>();
+  const sources = new Map<string, Source>();
+  const corrected: Row[] = [];
+  const put = (source: string, count: LookupCount, absolute: boolean): void => {
+    const key = `${source} ${count[0]} ${count[1]} ${count[2]}`;
+    const before = absolute ? undefined : rows.get(key);
+    rows.set(key, {
+      source,
+      count: plus(before?.count, count),
+      absolute: absolute || (before?.absolute ?? false),
+    });
+  };
+  for (const stored of events) {
+    const event = readEvent(usageEvents, stored);
+    if (event === null) continue;
+    const totalled = (is: boolean): void => {
+      sources.set(stored.stream, { totalled: is, closed_at: is ? stored.metadata.at : null });
+    };
+    const { type, data } = event;
+    switch (type) {
+      case 'usage.LookupsCounted.v1':
+        totalled(false);
+        for (const count of data.counts) put(stored.stream, count, false);
+        break;
+      case 'usage.LookupsCorrected.v1':
+        totalled(false);
+        for (const count of data.counts) {
+          put(stored.stream, negated(count), false);
+          corrected.push({ source: stored.stream, count, absolute: false });
+        }
+        break;
+      case 'usage.LookupsTotalled.v1':
+        totalled(data.part === data.parts);
+        for (const count of data.counts) put(stored.stream, count, true);
+        break;
+      case 'usage.TrackerCallsCounted.v1':
+      case 'usage.TrackerCallsCorrected.v1':
+        totalled(false);
+        break;
+      case 'usage.TrackerCallsTotalled.v1':
+      case 'usage.TrackerDayClosed.v1':
+        totalled(data.part === data.parts);
+        break;
+      default:
+        unreachable(type);
+    }
+  }
+  return { rows, sources, corrected };
 };
 
 const columns = (rows: readonly Row[]): unknown[] => [
