@@ -1,11 +1,13 @@
 /**
  * Serves given bytes from a bare Fastify route in a separate process: the cost of Node, Fastify and the kernel for a
- * request. Argument: `BareAnswer`. Prints `{port}`, ends when its input ends.
+ * request. Argument: `BareAnswer`. Prints `{port, quotaPort}`; answers at the second have the RateLimit headers. Ends when its
+ * input ends.
  */
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
-import Fastify from 'fastify';
+import Fastify, { type FastifyReply } from 'fastify';
 import { createCallRates } from '../http/call-rates.ts';
+import { setQuota } from '../http/replies.ts';
 import type { ApiKey, Route } from '../http/route.ts';
 import { createLocalLimiter } from '../platform/local-limiter.ts';
 
@@ -16,11 +18,9 @@ export interface BareAnswer {
   /** '' where the status has none. */
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Adds the RateLimit headers, made for each request as the service makes them. */
-  readonly quota?: boolean;
 }
 
-const { method, path, status, body, headers, quota } = JSON.parse(process.argv[2] ?? '') as BareAnswer;
+const { method, path, status, body, headers } = JSON.parse(process.argv[2] ?? '') as BareAnswer;
 const rates = createCallRates(createLocalLimiter({ now: Date.now }), {
   API_REQUESTS_PER_SECOND: 1,
   WEBHOOK_MANAGEMENT_PER_MINUTE: 1,
@@ -43,16 +43,24 @@ const route: Route = {
   bodyLimit: 0,
   handle: () => ({ status, body }),
 };
-const app = Fastify();
-app.route({
-  method,
-  url: path,
-  handler: (_request, reply) => {
-    reply.code(status).headers(headers);
-    if (quota) reply.headers(rates.quotaHeaders(key, route));
-    return reply.send(body);
-  },
-});
-await app.listen({ host: '127.0.0.1', port: 0 });
-process.stdout.write(`${JSON.stringify({ port: (app.server.address() as AddressInfo).port })}\n`);
+/** `addQuota` adds the RateLimit headers, made for each request as the service makes them. */
+const serve = async (addQuota: (reply: FastifyReply) => void): Promise<number> => {
+  const app = Fastify();
+  app.route({
+    method,
+    url: path,
+    handler: (_request, reply) => {
+      reply.code(status).headers(headers);
+      addQuota(reply);
+      return reply.send(body);
+    },
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  return (app.server.address() as AddressInfo).port;
+};
+
+// In one process, because two of the same code differ by more than what the headers cost.
+const port = await serve(() => undefined);
+const quotaPort = await serve((reply) => setQuota(reply, rates.quotaOf(key, route)));
+process.stdout.write(`${JSON.stringify({ port, quotaPort })}\n`);
 process.stdin.resume().on('end', () => process.exit(0));

@@ -50,7 +50,7 @@ export const buildApi = async (
       if (caller.kind === 'key') keyUses.note(caller);
       return rates.admit(caller, route);
     },
-    quotaHeaders: rates.quotaHeaders,
+    quotaOf: rates.quotaOf,
     isCustomDomain: context.served.isCustomDomain,
     isHttps: publicUrl.startsWith('https:'),
     connectionLimits: {

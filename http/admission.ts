@@ -10,6 +10,7 @@ import { bearerToken } from './authorization.ts';
 import type { Connections } from './drain.ts';
 import type { ErrorCode } from './error-catalog.ts';
 import { refuse } from './guards.ts';
+import type { QuotaHeaders } from './replies.ts';
 import { refuseByHeaders } from './request-body.ts';
 import type { Answer, ApiKey, Caller, PublicRoute, Route } from './route.ts';
 import { queryOf, type ServedRequest } from './served-request.ts';
@@ -25,8 +26,8 @@ export interface AdmissionDeps {
   authenticate(token: string): ApiKey | null | Promise<ApiKey | null>;
   /** Spends the rates that the call needs; null when all allow it. */
   admit(caller: Caller, route: Route): Inadmissible | null | Promise<Inadmissible | null>;
-  /** Returns the headers that tell what is left of these rates (contract, Requests 14). */
-  quotaHeaders(caller: Caller, route: Route): Readonly<Record<string, string>>;
+  /** Returns the values of the headers that tell what is left of these rates (contract, Requests 14). */
+  quotaOf(caller: Caller, route: Route): QuotaHeaders;
 }
 
 interface Deps extends AdmissionDeps {

@@ -29,7 +29,7 @@ const CHANGES_PER_DAY = 10_000;
 export const createCallRates = (
   { admit, quota }: RateLimiter,
   { API_REQUESTS_PER_SECOND, WEBHOOK_MANAGEMENT_PER_MINUTE }: Ceilings,
-): Pick<AdmissionDeps, 'admit' | 'quotaHeaders'> => {
+): Pick<AdmissionDeps, 'admit' | 'quotaOf'> => {
   const budgets: Record<NonNullable<Route['budget']>, Budget> = {
     webhooks: {
       ceiling: WEBHOOK_MANAGEMENT_PER_MINUTE,
@@ -46,15 +46,15 @@ export const createCallRates = (
         const { ceiling, windowMs, code } = budgets[budget];
         return spend(code, admit(`${budget} of ${caller.partner_id}`, ceiling, windowMs), spendApi);
       }),
-    quotaHeaders: (caller, { budget }) => {
+    quotaOf: (caller, { budget }) => {
       const { name, policy } = textsOf(caller);
       const limit = `"key"${shown(quota(name, perSecond(caller)))}`;
-      if (budget === undefined) return { 'ratelimit-policy': policy, ratelimit: limit };
+      if (budget === undefined) return { policy, limit };
       const { ceiling, windowMs } = budgets[budget];
       const left = quota(`${budget} of ${caller.partner_id}`, ceiling, windowMs);
       return {
-        'ratelimit-policy': `${policy}, "${budget}";q=${ceiling};w=${windowMs / 1_000}`,
-        ratelimit: `${limit}, "${budget}"${shown(left)}`,
+        policy: `${policy}, "${budget}";q=${ceiling};w=${windowMs / 1_000}`,
+        limit: `${limit}, "${budget}"${shown(left)}`,
       };
     },
   };

@@ -23,6 +23,12 @@ export interface Replies {
   readonly untaken: UntakenAnswers;
 }
 
+/** Values of the headers `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */
+export interface QuotaHeaders {
+  readonly policy: string;
+  readonly limit: string;
+}
+
 /** Lets a route's `answered` see the answer once, and replace it. Does not throw: Fastify would send twice. */
 export const countAnswer =
   (
@@ -41,20 +47,25 @@ export const countAnswer =
   };
 
 /**
- * Sets status and headers; `noStore`: `cache-control` is `no-store` unless the answer says otherwise. `quotaHeaders`: for
+ * Sets status and headers; `noStore`: `cache-control` is `no-store` unless the answer says otherwise. `quotaOf`: for
  * answers to a call with a key.
  */
 export const setHead =
   (
     replies: Replies,
     noStore: boolean,
-    quotaHeaders?: (key: ApiKey) => Readonly<Record<string, string>>,
+    quotaOf?: (key: ApiKey) => QuotaHeaders,
   ): preSerializationHookHandler =>
   ({ caller }, reply, answer, done) => {
     writeHead(reply, replies, noStore, answer as Answer);
-    if (quotaHeaders && caller !== null) reply.headers(quotaHeaders(caller));
+    if (quotaOf && caller !== null) setQuota(reply, quotaOf(caller));
     done();
   };
+
+/** One by one: `headers` with an object takes twice the time. */
+export function setQuota(reply: FastifyReply, { policy, limit }: QuotaHeaders): void {
+  reply.header('ratelimit-policy', policy).header('ratelimit', limit);
+}
 
 export function writeHead(reply: FastifyReply, replies: Replies, noStore: boolean, answer: Answer): void {
   const { status, body, headers } = answer;

@@ -69,7 +69,7 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
 
   const addRoute = (route: Route): void => {
     const { path } = route;
-    const head = setHead(replies, path.startsWith('/v1/'), (key) => deps.quotaHeaders(key, route));
+    const head = setHead(replies, path.startsWith('/v1/'), (key) => deps.quotaOf(key, route));
     const fail = (request: { readonly id: string }, failure: unknown) => failed(request, failure, route);
     app.route({
       method: methodsOf(route),

@@ -55,7 +55,7 @@ interface Measured {
 const asFastAsItGoes = async (plan: LoadPlan, meters: Meters): Promise<Measured> => {
   const wrk = openWrk(plan);
   try {
-    await wrk.run(plan.warmUpSeconds);
+    if (plan.warmUpSeconds > 0) await wrk.run(plan.warmUpSeconds);
     const before = readAll(meters);
     const result = await wrk.run(plan.seconds);
     return { result, before, after: readAll(meters) };

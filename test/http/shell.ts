@@ -50,7 +50,7 @@ export function aServer(deps: Partial<ServerDeps> & { logged?: Logged[] } = {}):
     routes: someRoutes,
     authenticate: (token) => (token === TOKEN ? aKey : null),
     admit: () => null,
-    quotaHeaders: () => ({}),
+    quotaOf: () => ({ policy: '', limit: '' }),
     clock: { now: () => Date.UTC(2026, 2, 14) },
     log: { error: (details, message) => void logged.push({ details: { ...details }, message }) },
     ...deps,
