@@ -4,8 +4,6 @@ import {
   createRevealSession,
   type RevealDeps,
 } from '../../commands/reveals/reveal-session.ts';
-import { accept } from '../../domain/kernel/decider.ts';
-import type { Reveal } from '../../domain/reveals/reveal.ts';
 import type { Route } from '../../http/route.ts';
 import {
   type EnrichRevealsDeps,
@@ -14,7 +12,6 @@ import {
 } from '../../processors/lookup/enrich-reveals.ts';
 import { slotsForReveal } from '../../processors/webhooks/queue-slots.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
-import type { Receipt } from '../../read-api/reveals/answer.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
 import { revealRoute } from '../../write-api/reveals/reveal-session.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -36,32 +33,20 @@ export const revealRoutes = (context: ApiContext): Route[] => {
     savedResult: savedResults(runtime),
     enterQueue: slotsForReveal(queue),
   };
-  const reveal = createRevealSession(revealDeps);
   return [
     revealRoute({
-      reveal: async (request, context) => {
-        const revealed = await reveal(request, context);
-        return revealed.ok ? accept(receiptOfState(revealed.value)) : revealed;
-      },
+      revealSession: createRevealSession(revealDeps),
       customOf: sessions.customOf,
       countCall,
     }),
     getRevealRoute({
       db,
       caughtUp,
-      complete: async (revealId, context) => {
-        const revealed = await completeReveal(revealDeps, revealId, context);
-        return revealed && receiptOfState(revealed);
-      },
+      complete: (revealId, context) => completeReveal(revealDeps, revealId, context),
       customOf: sessions.customOf,
       countCall,
     }),
   ];
-};
-
-const receiptOfState = ({ requested, completed }: Reveal): Receipt => {
-  if (!requested) throw new TypeError('a reveal without a request has no receipt');
-  return { ...requested, completed };
 };
 
 export const revealWork = (context: WorkerContext): WorkerModule => {

@@ -7,7 +7,7 @@ import {
   type Reveal,
   type RevealCommand,
   type RevealRefusal,
-  reveal,
+  revealDecider,
   revealStream,
 } from '../../domain/reveals/reveal.ts';
 import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
@@ -15,9 +15,9 @@ import { type Aggregate, type CommandContext, handle, load } from '../handle.ts'
 import { createLinger, LINGER } from '../linger.ts';
 import type { QueueEntry } from '../queue-entry.ts';
 
-const aggregate: Aggregate<Reveal, RevealCommand, RevealEvent, RevealRefusal> = {
+const aggregate: Aggregate<Reveal | null, RevealCommand, RevealEvent, RevealRefusal> = {
   schemas: revealEvents,
-  decider: reveal,
+  decider: revealDecider,
 };
 
 /** The immutable facts of a session that a reveal needs. */
@@ -120,18 +120,18 @@ const revealSession = async (
     found().then((one) => (typeof one === 'string' ? null : resultFor(deps, one, context.at))),
   );
   const known = await loading;
-  const { requested, completed } = known.state;
-  const hasExpired = requested !== null && Date.parse(requested.expires_at) <= context.at;
-  if (requested && !hasExpired) {
-    if (requested.session_id !== sessionId) return refuse('idempotency_conflict');
-    if (completed) return accept(known.state);
+  const earlier = known.state;
+  const hasExpired = earlier !== null && Date.parse(earlier.expires_at) <= context.at;
+  if (earlier && !hasExpired) {
+    if (earlier.session_id !== sessionId) return refuse('idempotency_conflict');
+    if (earlier.completed) return accept(earlier);
   }
 
   const session = await found();
   if (typeof session === 'string') return refuse(session);
   // The key was used for another session, which has expired.
   if (hasExpired) return refuse('reveal_expired');
-  if (!requested) {
+  if (!earlier) {
     const refused = await refusing();
     if (refused !== null) return refuse(refused);
     if (!(await deps.admit(partnerId))) return refuse('tracking_capacity');
@@ -148,7 +148,7 @@ const revealSession = async (
   };
   const queueEntry = result === null ? NO_SLOT_NEEDED : await deps.enterQueue(reveal);
   // A reveal that is already pending stays pending while a queue is full.
-  if (queueEntry === null) return requested ? accept(known.state) : refuse('tracking_unavailable');
+  if (queueEntry === null) return earlier ? accept(earlier) : refuse('tracking_unavailable');
   const command: RevealCommand = { type: 'Request', reveal, result, at: context.at };
   return run(deps.store, stream, command, { ...context, expiresAt: session.expires_at }, known, queueEntry);
 };
@@ -173,14 +173,13 @@ export const completeReveal = async (
 ): Promise<Reveal | null> => {
   const stream = revealStream(revealId);
   const known = await load(deps.store, aggregate, stream);
-  const { requested, completed } = known.state;
-  if (!requested) return null;
-  if (completed) return known.state;
-  const session = await deps.findSession(requested.partner_id, requested.session_id);
+  const reveal = known.state;
+  if (!reveal || reveal.completed) return reveal;
+  const session = await deps.findSession(reveal.partner_id, reveal.session_id);
   if (typeof session === 'string') return null;
   const result = await resultFor(deps, session, context.at);
-  const queueEntry = result && (await deps.enterQueue(requested));
-  if (result === null || queueEntry === null) return known.state;
+  const queueEntry = result && (await deps.enterQueue(reveal));
+  if (result === null || queueEntry === null) return reveal;
   const command = { type: 'Complete', result, at: context.at } as const;
   const expiring = { ...context, expiresAt: session.expires_at };
   const done = await run(deps.store, stream, command, expiring, known, queueEntry);
@@ -199,13 +198,15 @@ const run = async (
   stream: string,
   command: RevealCommand,
   context: CommandContext,
-  known: Awaited<ReturnType<typeof load<Reveal, RevealCommand, RevealEvent, RevealRefusal>>>,
+  known: Awaited<ReturnType<typeof load<Reveal | null, RevealCommand, RevealEvent, RevealRefusal>>>,
   queueEntry: QueueEntry,
 ): Promise<Result<Reveal, NotRevealed>> => {
   try {
     const handled = await handle(store, aggregate, stream, command, context, known);
     queueEntry.confirm();
-    return handled.ok ? accept(handled.value.state) : handled;
+    if (!handled.ok) return handled;
+    if (handled.value.state === null) throw new TypeError('a command on an unknown reveal was accepted');
+    return accept(handled.value.state);
   } catch (error) {
     // After an unknown outcome the slot stays reserved until it times out, because the event may be stored.
     if (!(error instanceof OutcomeUnknown)) queueEntry.release();

@@ -6,7 +6,7 @@ import type { Receipts } from './audit-receipts.ts';
 import { billingStream } from './events.ts';
 
 /** A reveal in the read model of receipts. */
-export interface ReceiptRow {
+export interface UnsweptReveal {
   readonly reveal_id: string;
   readonly pending: boolean;
   /** ISO 8601. */
@@ -20,7 +20,7 @@ export interface Traces {
   /** Ids in the streams `expired-…`, or that a sweep has recorded and is about to append there. */
   readonly expired: ReadonlySet<string>;
   /** Rows of `read.reveal` by id, read before `expired`, because a sweep appends the id before it deletes the row. */
-  readonly rows: ReadonlyMap<string, ReceiptRow>;
+  readonly rows: ReadonlyMap<string, UnsweptReveal>;
 }
 
 /** Time of the audit: the auditing process's clock, milliseconds, and the end of the audited log. */
@@ -121,5 +121,5 @@ const rowsWithoutReceipt = ({ byId }: Receipts, { expired, rows }: Traces, { now
   });
 
 /** Returns whether a sweep may be deleting the receipt: it deletes the stream before it appends the id to `expired-…`. */
-const isExpired = (row: ReceiptRow | undefined, now: number): boolean =>
+const isExpired = (row: UnsweptReveal | undefined, now: number): boolean =>
   row !== undefined && Date.parse(row.expires_at) <= aheadAfter(now);

@@ -29,7 +29,7 @@ export const revealResultSchema = z.object({
 export type RevealResult = z.output<typeof revealResultSchema>;
 
 /** Facts that both events of a reveal repeat, so that the completion alone is enough for a row, a bill or a webhook. */
-const ofReveal = {
+export const revealFacts = z.object({
   reveal_id: z.uuid(),
   session_id: z.uuid(),
   tracker_id: z.uuid(),
@@ -40,13 +40,12 @@ const ofReveal = {
   created_at: instant,
   /** The session's expiry. */
   expires_at: instant,
-} as const;
+});
 
 /** Stream `reveal-<uuidv5 of partner and Idempotency-Key>`, whose UUID is the reveal's id: one reveal. */
 export const revealEvents = {
-  'reveals.RevealRequested.v1': z.object(ofReveal),
-  'reveals.RevealCompleted.v1': z.object({
-    ...ofReveal,
+  'reveals.RevealRequested.v1': revealFacts,
+  'reveals.RevealCompleted.v1': revealFacts.extend({
     completed_at: instant,
     /** Whether it costs one unit, because its result is nonempty. */
     billable: z.boolean(),

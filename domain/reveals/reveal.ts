@@ -5,10 +5,16 @@ import { REVEAL_PREFIX, type RevealEvent, type RevealResult } from './events.ts'
 type Requested = Extract<RevealEvent, { type: 'reveals.RevealRequested.v1' }>['data'];
 type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
-export interface Reveal {
-  readonly requested: Requested | null;
-  readonly completed: Completed | null;
+export interface Reveal extends Requested {
+  /** null: pending. */
+  readonly completed: Pick<Completed, 'completed_at' | 'billable' | 'result'> | null;
 }
+
+/** The reveal that a completion describes in full. */
+export const completedReveal = ({ completed_at, billable, result, ...facts }: Completed): Reveal => ({
+  ...facts,
+  completed: { completed_at, billable, result },
+});
 
 export type RevealCommand =
   | {
@@ -26,40 +32,39 @@ export type RevealRefusal = 'idempotency_conflict';
 export const isNonempty = ({ company, network }: Pick<RevealResult, 'company' | 'network'>): boolean =>
   [company ?? {}, network].some((fields) => Object.values(fields).some((value) => value !== null));
 
-const completed = (requested: Requested, result: RevealResult, at: number): RevealEvent => ({
+const completion = ({ completed: _, ...facts }: Reveal, result: RevealResult, at: number): RevealEvent => ({
   type: 'reveals.RevealCompleted.v1',
-  data: { ...requested, completed_at: isoTime(at), billable: isNonempty(result), result },
+  data: { ...facts, completed_at: isoTime(at), billable: isNonempty(result), result },
 });
 
-export const reveal: Decider<Reveal, RevealCommand, RevealEvent, RevealRefusal> = {
-  initial: { requested: null, completed: null },
+/** The state is null before the request. */
+export const revealDecider: Decider<Reveal | null, RevealCommand, RevealEvent, RevealRefusal> = {
+  initial: null,
 
-  decide(command, state) {
+  decide(command, known) {
     switch (command.type) {
       case 'Request': {
         const { result, at } = command;
-        const known = state.requested;
         if (known && known.session_id !== command.reveal.session_id) return refuse('idempotency_conflict');
-        const requested = known ?? { ...command.reveal, created_at: isoTime(at) };
+        const requested = { ...command.reveal, created_at: isoTime(at) };
+        const reveal = known ?? { ...requested, completed: null };
         const events: RevealEvent[] = known ? [] : [{ type: 'reveals.RevealRequested.v1', data: requested }];
-        if (result && !state.completed) events.push(completed(requested, result, at));
+        if (result && !reveal.completed) events.push(completion(reveal, result, at));
         return accept(events);
       }
       case 'Complete':
-        return accept(
-          state.requested && !state.completed ? [completed(state.requested, command.result, command.at)] : [],
-        );
+        return accept(known && !known.completed ? [completion(known, command.result, command.at)] : []);
       default:
         return unreachable(command);
     }
   },
 
-  evolve(state, { type, data }) {
+  evolve(_known, { type, data }) {
     switch (type) {
       case 'reveals.RevealRequested.v1':
-        return { ...state, requested: data };
+        return { ...data, completed: null };
       case 'reveals.RevealCompleted.v1':
-        return { ...state, completed: data };
+        return completedReveal(data);
       default:
         return unreachable(type);
     }

@@ -1,4 +1,6 @@
 import type { RevealEvent } from '../reveals/events.ts';
+import { receiptOf } from '../reveals/receipt.ts';
+import { completedReveal } from '../reveals/reveal.ts';
 import type { CustomParameters, SessionEvent } from '../sessions/events.ts';
 import type { DeliveredType } from './events.ts';
 
@@ -41,30 +43,13 @@ export const sessionEnvelope = (
 });
 
 /** Makes the body of `reveal.completed`: the receipt. */
-export const revealEnvelope = (reveal: RevealCompleted, custom: CustomParameters): Envelope => {
-  const { reveal_id, session_id, tracker_id, billable, created_at, completed_at, expires_at, result } =
-    reveal;
-  return {
-    id: revealEventId(reveal_id),
-    type: 'reveal.completed',
-    schema_version: 1,
-    created_at: completed_at,
-    data: {
-      reveal_id,
-      session_id,
-      tracker_id,
-      custom,
-      status: 'complete',
-      billable,
-      billable_units: billable ? 1 : 0,
-      created_at,
-      completed_at,
-      expires_at,
-      result,
-      status_url: `/v1/reveals/${reveal_id}`,
-    },
-  };
-};
+export const revealEnvelope = (reveal: RevealCompleted, custom: CustomParameters): Envelope => ({
+  id: revealEventId(reveal.reveal_id),
+  type: 'reveal.completed',
+  schema_version: 1,
+  created_at: reveal.completed_at,
+  data: receiptOf(completedReveal(reveal), custom),
+});
 
 /** Makes the body of `webhook.test`. */
 export const testEnvelope = (id: string, created_at: string): Envelope => ({

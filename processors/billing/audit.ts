@@ -27,7 +27,7 @@ import {
   readRevealHours,
   readUnitRows,
 } from '../../queries/billing/reveal-units.ts';
-import { readExpiringReveals, readReceiptRows } from '../../queries/reveals/reveals.ts';
+import { readExpiringReveals, readUnsweptReveals } from '../../queries/reveals/reveals.ts';
 import { anchorSigner, type ChainDeps, type Reached, readChain, type SigningDeps } from './read-chain.ts';
 
 export interface BillingAudit {
@@ -76,7 +76,7 @@ export const auditBilling = async (
   const { receipts, expired } = await readReceipts(store, partnerId, head);
   // A sweep records ids, deletes receipts, appends the ids to `expired-…`, and only then rows and records are deleted.
   // Reading in the same order misses none.
-  const receiptRows = await readReceiptRows(db, partnerId);
+  const receiptRows = await readUnsweptReveals(db, partnerId);
   const expiring = await readExpiringReveals(db, partnerId);
   const expiredSince = await readExpiredSince(store, partnerId, head);
   const traces = { expired: new Set([...expired, ...expiring, ...expiredSince]), rows: receiptRows };

@@ -1,13 +1,18 @@
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { type RevealEvent, revealEvents, revealExpiryEvents } from '../../domain/reveals/events.ts';
+import {
+  type RevealEvent,
+  revealEvents,
+  revealExpiryEvents,
+  revealFacts,
+} from '../../domain/reveals/events.ts';
 import { dayOfExpiredStream } from '../../domain/sessions/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import { forgetInBatches } from '../forget.ts';
 import type { Projection } from '../projection.ts';
 
-interface RevealRow {
+interface WrittenRow {
   reveal_id: string;
   completed_at: string | null;
   billable: boolean | null;
@@ -29,7 +34,7 @@ export const reveals: Projection = {
   tables: ['reveal', 'expired_reveal'],
   types: Object.keys({ ...revealEvents, ...revealExpiryEvents }),
   async apply(events, db) {
-    const rows = new Map<string, RevealRow>();
+    const rows = new Map<string, WrittenRow>();
     const expired: ExpiredRow[] = [];
     for (const stored of events) {
       const event = readEvent(revealEvents, stored);
@@ -49,10 +54,10 @@ const write = (name: string, text: string, rows: readonly object[], db: pg.Clien
   db.query({ name, text, values: [JSON.stringify(rows)] });
 
 const rowAfter = (
-  before: RevealRow | undefined,
+  before: WrittenRow | undefined,
   { type, data }: RevealEvent,
   { revision, position }: RecordedEvent,
-): RevealRow => {
+): WrittenRow => {
   const origin = { last_revision: revision, last_position: String(position) };
   switch (type) {
     case 'reveals.RevealRequested.v1':
@@ -65,17 +70,7 @@ const rowAfter = (
 };
 
 const COMPLETION = ['completed_at', 'billable', 'result', 'last_revision', 'last_position'] as const;
-const COLUMNS = [
-  'reveal_id',
-  'session_id',
-  'tracker_id',
-  'partner_id',
-  'key_id',
-  'user_id',
-  'created_at',
-  'expires_at',
-  ...COMPLETION,
-].join(', ');
+const COLUMNS = [...Object.keys(revealFacts.shape), ...COMPLETION].join(', ');
 
 /** Each event holds the whole reveal, so the completion alone is enough to make the row. */
 const UPSERT = `

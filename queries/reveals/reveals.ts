@@ -1,37 +1,40 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import type { ReceiptRow } from '../../domain/billing/audit-missing.ts';
+import type { UnsweptReveal } from '../../domain/billing/audit-missing.ts';
+import { type RevealResult, revealFacts } from '../../domain/reveals/events.ts';
+import type { Reveal } from '../../domain/reveals/reveal.ts';
 import { findUnexpired } from '../unexpired.ts';
 
-const revealRow = z.object({
-  reveal_id: z.string(),
-  session_id: z.string(),
-  tracker_id: z.string(),
-  partner_id: z.string(),
-  created_at: z.string(),
-  expires_at: z.string(),
+const revealRow = revealFacts.extend({
   completed_at: z.string().nullable(),
   billable: z.boolean().nullable(),
-  result: z.record(z.string(), z.unknown()).nullable(),
+  result: z.custom<RevealResult>().nullable(),
 });
-export type RevealRow = z.output<typeof revealRow>;
+const COLUMNS = sql.join(
+  Object.keys(revealRow.shape).map((name) => sql.identifier([name])),
+  sql.fragment`, `,
+);
 
-const readReveal = (db: DatabasePool, partnerId: string, revealId: string): Promise<RevealRow | null> =>
-  db.maybeOne(sql.type(revealRow)`
-    select reveal_id, session_id, tracker_id, partner_id, created_at, expires_at, completed_at, billable, result
-    from read.reveal where reveal_id = ${revealId} and partner_id = ${partnerId}`);
+const readReveal = async (db: DatabasePool, partnerId: string, revealId: string): Promise<Reveal | null> => {
+  const row = await db.maybeOne(sql.type(revealRow)`
+    select ${COLUMNS} from read.reveal where reveal_id = ${revealId} and partner_id = ${partnerId}`);
+  if (row === null) return null;
+  const { completed_at, billable, result, ...facts } = row;
+  const isComplete = completed_at !== null && billable !== null && result !== null;
+  return { ...facts, completed: isComplete ? { completed_at, billable, result } : null };
+};
 
 const readExpiredAt = (db: DatabasePool, partnerId: string, revealId: string): Promise<string | null> =>
   db.maybeOneFirst(sql.type(z.object({ expired_at: z.string() }))`
     select expired_at from read.expired_reveal where reveal_id = ${revealId} and partner_id = ${partnerId}`);
 
-/** A receipt of the partner's that has not expired, or why there is none. `now` in milliseconds. */
+/** Finds a reveal of the partner's that has not expired, or why there is none. `now` in milliseconds. */
 export const findReveal = async (
   { db, caughtUp }: { readonly db: DatabasePool; readonly caughtUp: () => Promise<boolean> },
   partnerId: string,
   revealId: string,
   now: number,
-): Promise<RevealRow | 'reveal_not_found' | 'reveal_expired'> => {
+): Promise<Reveal | 'reveal_not_found' | 'reveal_expired'> => {
   const reads = {
     row: () => readReveal(db, partnerId, revealId),
     expiredAt: () => readExpiredAt(db, partnerId, revealId),
@@ -69,7 +72,7 @@ export const listRevealsOf = (
       order by o.created_at, o.reveal_id limit ${MOST_OF_SESSION}) r
     order by r.created_at, r.reveal_id`);
 
-const receiptRow = z.object({
+const unsweptReveal = z.object({
   reveal_id: z.string(),
   pending: z.boolean(),
   expires_at: z.string(),
@@ -85,13 +88,13 @@ export const readExpiringReveals = (db: DatabasePool, partnerId: string): Promis
     select id from work.expiring where kind = 'reveals' and partner_id = ${partnerId}`);
 
 /** Reads all of a partner's reveals that have not been swept, by id. */
-export const readReceiptRows = async (
+export const readUnsweptReveals = async (
   db: DatabasePool,
   partnerId: string,
-): Promise<ReadonlyMap<string, ReceiptRow>> => {
-  const rows = new Map<string, ReceiptRow>();
+): Promise<ReadonlyMap<string, UnsweptReveal>> => {
+  const rows = new Map<string, UnsweptReveal>();
   for (let after = BEFORE_ALL; ; ) {
-    const page = await db.any(sql.type(receiptRow)`
+    const page = await db.any(sql.type(unsweptReveal)`
       select reveal_id, completed_at is null as pending, expires_at, last_position::text as cursor
       from read.reveal where partner_id = ${partnerId} and reveal_id > ${after}::uuid
       order by reveal_id limit ${PAGE}`);

@@ -1,11 +1,12 @@
 import type { DatabasePool } from 'slonik';
 import type { CommandContext } from '../../commands/handle.ts';
+import type { Reveal } from '../../domain/reveals/reveal.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
-import { findReveal, type RevealRow } from '../../queries/reveals/reveals.ts';
-import { countedReceipt, type Receipt, type ReceiptDeps, refusingUnknownOutcome } from './answer.ts';
+import { findReveal } from '../../queries/reveals/reveals.ts';
+import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from './answer.ts';
 import { getRevealOperation } from './operations.ts';
 
 export interface GetRevealDeps extends ReceiptDeps {
@@ -13,7 +14,7 @@ export interface GetRevealDeps extends ReceiptDeps {
   /** Waits until the read models have all that the store has now, or a time limit is over. */
   readonly caughtUp: () => Promise<boolean>;
   /** Completes a pending reveal where its result is there (architecture, rule 14); null: it is gone. */
-  readonly complete: (revealId: string, context: CommandContext) => Promise<Receipt | null>;
+  readonly complete: (revealId: string, context: CommandContext) => Promise<Reveal | null>;
 }
 
 /** GET /v1/reveals/{reveal_id}: the receipt, completed first if it can be. */
@@ -32,17 +33,9 @@ const read = async (deps: GetRevealDeps, request: PartnerRequest): Promise<Answe
   const revealId = uuidParam(request, 'reveal_id');
   if (revealId === null) return refusal(request, 'reveal_not_found');
   const { partner_id } = request.caller;
-  const row = await findReveal(deps, partner_id, revealId, request.receivedAt);
-  if (typeof row === 'string') return refusal(request, row);
-  const kept = receiptOfRow(row);
-  const receipt = kept.completed ? kept : await deps.complete(revealId, commandContext(request));
-  if (receipt === null) return refusal(request, 'reveal_expired');
-  return countedReceipt(deps, request, receipt);
-};
-
-const receiptOfRow = (row: RevealRow): Receipt => {
-  const { completed_at, billable, result } = row;
-  const completed =
-    completed_at !== null && result !== null ? { completed_at, billable: billable ?? false, result } : null;
-  return { ...row, completed };
+  const found = await findReveal(deps, partner_id, revealId, request.receivedAt);
+  if (typeof found === 'string') return refusal(request, found);
+  const reveal = found.completed ? found : await deps.complete(revealId, commandContext(request));
+  if (reveal === null) return refusal(request, 'reveal_expired');
+  return countedReceipt(deps, request, reveal);
 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../domain/billing/audit-chain.ts';
-import { checkMissing, type ReceiptRow } from '../../domain/billing/audit-missing.ts';
+import { checkMissing, type UnsweptReveal } from '../../domain/billing/audit-missing.ts';
 import type { Receipt } from '../../domain/billing/audit-receipts.ts';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
 import { ANNA } from '../lookup/lookup-events.ts';
@@ -30,7 +30,7 @@ const receipt = (over: Partial<Receipt> = {}): Receipt => ({
   completed: null,
   ...over,
 });
-const row = (over: Partial<ReceiptRow> = {}): ReceiptRow => ({
+const row = (over: Partial<UnsweptReveal> = {}): UnsweptReveal => ({
   reveal_id: REVEAL,
   pending: false,
   expires_at: isoTime(NOW + DAY),
@@ -41,7 +41,7 @@ const row = (over: Partial<ReceiptRow> = {}): ReceiptRow => ({
 interface Given {
   readonly entries?: readonly Entry[];
   readonly receipts?: readonly Receipt[];
-  readonly rows?: readonly ReceiptRow[];
+  readonly rows?: readonly UnsweptReveal[];
   readonly expired?: readonly string[];
 }
 const check = ({ entries = [], receipts = [], rows = [], expired = [] }: Given) => {

@@ -98,7 +98,7 @@ describe('a reveal request', () => {
   ])('records the %s that made it', async (_kind, caller, recorded) => {
     const { deps, session } = aProcess();
     const made = await createRevealSession(deps)(requestOf(session), { ...stack.context(), ...caller });
-    expect(made).toMatchObject({ value: { requested: recorded, completed: recorded } });
+    expect(made).toMatchObject({ value: recorded });
   });
 
   it('that is repeated in another process appends nothing and spends neither rate nor queue', async () => {
@@ -117,7 +117,7 @@ describe('a reveal request', () => {
     processes.push(aProcess({}, session));
     const request = requestOf(session);
     const made = await Promise.all(Array.from({ length: 100 }, (_, n) => processes[n % 2]?.reveal(request)));
-    expect(new Set(made.map((one) => one?.ok && one.value.requested?.reveal_id)).size).toBe(1);
+    expect(new Set(made.map((one) => one?.ok && one.value.reveal_id)).size).toBe(1);
     expect(await storedTypes(session)).toEqual(BOTH);
     for (const { calls } of processes) expect(calls.admitted).toBeLessThanOrEqual(1);
   });
@@ -185,7 +185,7 @@ describe('a refused reveal request', () => {
     const next = aProcess({}, aSession({ partner_id: old.session.partner_id }));
     const again = { ...request, sessionId: next.session.session_id };
     expect(await next.reveal(again)).toEqual({ ok: false, refusal: 'reveal_expired' });
-    const id = made.ok ? made.value.requested?.reveal_id : '';
+    const id = made.ok ? made.value.reveal_id : '';
     await stack.store.expire(`${REVEAL_PREFIX}${id}`, 1);
     expect(await next.reveal(again)).toEqual({ ok: false, refusal: 'reveal_expired' });
     stack.clock.set(right);
@@ -247,7 +247,7 @@ describe('the completion of a pending reveal', () => {
     const { deps, revealId, session } = await pending();
     for (const over of [{ savedResult: async () => null }, { enterQueue: async () => null }]) {
       const left = await completeReveal({ ...deps, ...over }, revealId, stack.context());
-      expect(left).toMatchObject({ completed: null, requested: {} });
+      expect(left).toMatchObject({ completed: null });
     }
     expect(await storedTypes(session)).toEqual(['reveals.RevealRequested.v1']);
   });

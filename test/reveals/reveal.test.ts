@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RevealEvent, RevealResult } from '../../domain/reveals/events.ts';
-import { EMPTY_RESULT, isNonempty, type RevealCommand, reveal } from '../../domain/reveals/reveal.ts';
+import { EMPTY_RESULT, isNonempty, type RevealCommand, revealDecider } from '../../domain/reveals/reveal.ts';
 import { given } from '../domain/deciding.ts';
 
 const AT = Date.parse('2026-03-14T12:00:00.000Z');
@@ -35,36 +35,36 @@ const later = new Date(LATER).toISOString();
 
 describe('a reveal', () => {
   it('without a result is only requested', () => {
-    given(reveal, []).when(request()).thenEvents([requested]);
+    given(revealDecider, []).when(request()).thenEvents([requested]);
   });
   it('with a result is requested and completed in the same append', () => {
-    given(reveal, [])
+    given(revealDecider, [])
       .when(request({ result: found }))
       .thenEvents([requested, completed(found, '2026-03-14T12:00:00.000Z')]);
   });
   it('that is repeated keeps its time, and completes when it now can', () => {
-    given(reveal, [requested])
+    given(revealDecider, [requested])
       .when(request({ at: LATER }))
       .thenEvents([]);
-    given(reveal, [requested])
+    given(revealDecider, [requested])
       .when(request({ result: found, at: LATER }))
       .thenEvents([completed(found, later)]);
   });
   it('that is complete does not change', () => {
     const done = [requested, completed(EMPTY_RESULT, later)];
-    given(reveal, done)
+    given(revealDecider, done)
       .when(request({ result: found }))
       .thenEvents([]);
-    given(reveal, done).when({ type: 'Complete', result: found, at: LATER }).thenEvents([]);
+    given(revealDecider, done).when({ type: 'Complete', result: found, at: LATER }).thenEvents([]);
   });
   it('belongs to one session', () => {
-    given(reveal, [requested])
+    given(revealDecider, [requested])
       .when(request({ reveal: { ...ids, session_id: ids.tracker_id } }))
       .thenRefused('idempotency_conflict');
   });
   it('is completed only after its request', () => {
-    given(reveal, []).when({ type: 'Complete', result: found, at: AT }).thenEvents([]);
-    given(reveal, [requested])
+    given(revealDecider, []).when({ type: 'Complete', result: found, at: AT }).thenEvents([]);
+    given(revealDecider, [requested])
       .when({ type: 'Complete', result: EMPTY_RESULT, at: LATER })
       .thenEvents([completed(EMPTY_RESULT, later)]);
   });

@@ -1,20 +1,13 @@
-import type { CommandContext } from '../../commands/handle.ts';
-import type { NotRevealed, RevealRequest } from '../../commands/reveals/reveal-session.ts';
-import type { Result } from '../../domain/kernel/decider.ts';
+import type { RevealSession } from '../../commands/reveals/reveal-session.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
-import {
-  countedReceipt,
-  type Receipt,
-  type ReceiptDeps,
-  refusingUnknownOutcome,
-} from '../../read-api/reveals/answer.ts';
+import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from '../../read-api/reveals/answer.ts';
 import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
 
 export interface RevealRouteDeps extends ReceiptDeps {
-  readonly reveal: (request: RevealRequest, context: CommandContext) => Promise<Result<Receipt, NotRevealed>>;
+  readonly revealSession: RevealSession;
 }
 
 /** RFC 9562, version 4. */
@@ -37,7 +30,7 @@ const reveal = async (deps: RevealRouteDeps, request: PartnerRequest): Promise<A
   const key = request.header('idempotency-key') ?? '';
   if (!UUID_V4.test(key)) return refusal(request, 'invalid_idempotency_key');
   if (sessionId === null) return refusal(request, 'session_not_found');
-  const result = await deps.reveal(
+  const result = await deps.revealSession(
     { partnerId: request.caller.partner_id, sessionId, idempotencyKey: key.toLowerCase() },
     commandContext(request),
   );
