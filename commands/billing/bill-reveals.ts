@@ -1,5 +1,5 @@
 import { billingEvents, billingStream } from '../../domain/billing/events.ts';
-import { type Billable, type Ledger, ledger, ledgerAfter } from '../../domain/billing/ledger.ts';
+import { type Billable, type Ledger, ledgerAfter, ledgerDecider } from '../../domain/billing/ledger.ts';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import type { EventStore, NewEvent, Revision } from '../../event-store/port.ts';
@@ -52,15 +52,15 @@ const readEnd = async (
     if (entry === null) throw new LedgerBroken(`${stored.type} at revision ${stored.revision} of ${stream}`);
     return { state: ledgerAfter(stored.revision, entry), last: stored.revision };
   }
-  return { state: ledger.initial, last: null };
+  return { state: ledgerDecider.initial, last: null };
 };
 
 const entriesFor = (completions: readonly Completion[], from: Ledger): NewEvent[] => {
   let state = from;
   return completions.flatMap(({ reveal, context }) => {
-    const decision = ledger.decide({ type: 'Bill', reveal }, state);
+    const decision = ledgerDecider.decide({ type: 'Bill', reveal }, state);
     if (!decision.ok) return unreachable(decision.refusal);
-    state = decision.value.reduce(ledger.evolve, state);
+    state = decision.value.reduce(ledgerDecider.evolve, state);
     return toNewEvents(billingEvents, decision.value, context);
   });
 };

@@ -1,7 +1,7 @@
 import {
   type DomainCommand,
   type DomainRefusal,
-  domain,
+  domainDecider,
   type Name,
   snapshotName,
 } from '../../domain/domains/domain.ts';
@@ -15,7 +15,7 @@ import {
   type SlotCommand,
   type SlotRefusal,
   type Slots,
-  slots,
+  slotsDecider,
   snapshotSlots,
 } from '../../domain/domains/slots.ts';
 import type { EventStore } from '../../event-store/port.ts';
@@ -24,7 +24,7 @@ import type { SnapshottedAggregate } from '../snapshots.ts';
 
 const nameAggregate: SnapshottedAggregate<Name, DomainCommand, DomainEvent, DomainRefusal> = {
   schemas: domainEvents,
-  decider: domain,
+  decider: domainDecider,
   snapshot: snapshotName,
 };
 
@@ -34,7 +34,7 @@ export const createNamesBatcher = (store: EventStore): NamesBatcher => createBat
 
 const slotsAggregate: SnapshottedAggregate<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = {
   schemas: domainSlotEvents,
-  decider: slots,
+  decider: slotsDecider,
   snapshot: snapshotSlots,
 };
 

@@ -1,4 +1,4 @@
-import { type BeginEpoch, type Epoch, epochs } from '../../domain/epochs/epochs.ts';
+import { type BeginEpoch, type Epoch, epochsDecider } from '../../domain/epochs/epochs.ts';
 import { EPOCHS_STREAM, type EpochEvent, epochEvents } from '../../domain/epochs/events.ts';
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { EventStore } from '../../event-store/port.ts';
@@ -7,7 +7,7 @@ import { newId } from '../new-id.ts';
 
 const aggregate: Aggregate<readonly Epoch[], BeginEpoch, EpochEvent, 'empty_log'> = {
   schemas: epochEvents,
-  decider: epochs,
+  decider: epochsDecider,
 };
 
 /**

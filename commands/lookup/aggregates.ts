@@ -4,7 +4,7 @@ import {
   type Intake,
   type IntakeCommand,
   type IntakeRefusal,
-  intake,
+  intakeDecider,
   snapshotIntake,
 } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
@@ -15,7 +15,7 @@ import type { EnrichmentStreams } from './generations.ts';
 
 export const intakeAggregate: SnapshottedAggregate<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
   schemas: intakeEvents,
-  decider: reportingAhead(intake, 'allowance', (state, command) => hasUsageAhead(state, command.at)),
+  decider: reportingAhead(intakeDecider, 'allowance', (state, command) => hasUsageAhead(state, command.at)),
   snapshot: snapshotIntake,
   sizeOf: ({ open }) => open.size,
 };

@@ -1,12 +1,16 @@
 import type { Result } from '../../domain/kernel/decider.ts';
-import { type Enrichment, type EnrichmentCommand, enrichment } from '../../domain/lookup/enrichment.ts';
+import {
+  type Enrichment,
+  type EnrichmentCommand,
+  enrichmentDecider,
+} from '../../domain/lookup/enrichment.ts';
 import { type EnrichmentEvent, enrichmentEvents, enrichmentStream } from '../../domain/lookup/events.ts';
 import { type EventStore, StoreBusy, StreamExpired } from '../../event-store/port.ts';
 import { type Aggregate, type CommandContext, type Handled, handle, type Loaded, load } from '../handle.ts';
 
 const aggregate: Aggregate<Enrichment, EnrichmentCommand, EnrichmentEvent, 'result_forgotten'> = {
   schemas: enrichmentEvents,
-  decider: enrichment,
+  decider: enrichmentDecider,
 };
 
 export interface EnrichmentStreams {

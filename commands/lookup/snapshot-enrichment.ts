@@ -1,4 +1,4 @@
-import { enrichment } from '../../domain/lookup/enrichment.ts';
+import { enrichmentDecider } from '../../domain/lookup/enrichment.ts';
 import { enrichmentEvents } from '../../domain/lookup/events.ts';
 import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
@@ -30,7 +30,7 @@ export const snapshotEnrichment = async (
     await store.truncateBefore(stream, revision);
     return true;
   }
-  const decision = enrichment.decide({ type: 'Snapshot', before, at: context.at }, state);
+  const decision = enrichmentDecider.decide({ type: 'Snapshot', before, at: context.at }, state);
   if (!decision.ok || decision.value.length === 0) return false;
   const [last] = await Array.fromAsync(store.readStream(stream, { from: revision, limit: 1 }));
   if (last === undefined || last.position > passed) return false;

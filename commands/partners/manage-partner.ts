@@ -12,7 +12,7 @@ import {
   type Partner,
   type PartnerCommand,
   type PartnerRefusal,
-  partner,
+  partnerDecider,
   partnerStream,
   snapshotPartner,
 } from '../../domain/partners/partner.ts';
@@ -24,7 +24,7 @@ import type { SnapshottedAggregate } from '../snapshots.ts';
 
 const aggregate: SnapshottedAggregate<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
   schemas: partnerEvents,
-  decider: partner,
+  decider: partnerDecider,
   snapshot: snapshotPartner,
   sizeOf: ({ keys, revoked, revokedBefore }) => keys.size + revoked.size + revokedBefore.size,
 };

@@ -6,7 +6,7 @@ import {
   type User,
   type UserCommand,
   type UserRefusal,
-  user,
+  userDecider,
   userStream,
 } from '../../domain/partners/user.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
@@ -14,7 +14,7 @@ import { type Aggregate, type CommandContext, handle } from '../handle.ts';
 
 const aggregate: Aggregate<User, UserCommand, UserEvent, UserRefusal> = {
   schemas: userEvents,
-  decider: user,
+  decider: userDecider,
 };
 
 /** Namespace of user ids: the id derives from the name, which makes names unique. */

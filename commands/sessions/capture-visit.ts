@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { parse, v5 as uuidOf } from 'uuid';
 import { type SessionEvent, sessionEvents } from '../../domain/sessions/events.ts';
-import { hasVisitsAhead, type Tab, tab, tabStream, type Visit } from '../../domain/sessions/tab.ts';
+import { hasVisitsAhead, type Tab, tabDecider, tabStream, type Visit } from '../../domain/sessions/tab.ts';
 import {
   type EventStore,
   OutcomeUnknown,
@@ -42,7 +42,7 @@ const CACHED_TABS = 10_000;
 /** The caller gives up about then. */
 const MAX_CAPTURE_MS = 4_500;
 
-const UNKNOWN: KnownTab = { generation: 0, state: tab.initial, revision: null };
+const UNKNOWN: KnownTab = { generation: 0, state: tabDecider.initial, revision: null };
 
 /**
  * Creates the command. Most visits are a tab's first or follow one in this process, so it decides on the cached state, or
@@ -161,7 +161,7 @@ class VisitCapturer {
       toNewEvents(sessionEvents, events, { ...context, expiresAt }),
       isWanted,
     );
-    this.#known.set(tabId, { generation, state: events.reduce(tab.evolve, state), revision });
+    this.#known.set(tabId, { generation, state: events.reduce(tabDecider.evolve, state), revision });
   }
 
   /** Reads the tab again after a refused append. @throws the error, unless it is a conflict that may be retried */
@@ -181,7 +181,9 @@ class VisitCapturer {
   }
 }
 
-const reportedTab = reportingAhead(tab, 'session', (state, visit: Visit) => hasVisitsAhead(state, visit.at));
+const reportedTab = reportingAhead(tabDecider, 'session', (state, visit: Visit) =>
+  hasVisitsAhead(state, visit.at),
+);
 
 const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
   const decision = reportedTab.decide(command, state);

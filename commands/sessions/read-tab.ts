@@ -1,6 +1,6 @@
 import { readEvent } from '../../domain/kernel/events.ts';
 import { sessionEvents } from '../../domain/sessions/events.ts';
-import { REMEMBERED, type Tab, tab, tabStream } from '../../domain/sessions/tab.ts';
+import { REMEMBERED, type Tab, tabDecider, tabStream } from '../../domain/sessions/tab.ts';
 import type { EventStore, Revision } from '../../event-store/port.ts';
 
 export interface KnownTab {
@@ -35,7 +35,7 @@ export const readTab = async (
   }
   const state = back.reduceRight((folded, stored) => {
     const event = readEvent(sessionEvents, stored);
-    return event === null ? folded : tab.evolve(folded, event);
-  }, tab.initial);
+    return event === null ? folded : tabDecider.evolve(folded, event);
+  }, tabDecider.initial);
   return { generation, state, revision: revision < 0 ? null : revision };
 };

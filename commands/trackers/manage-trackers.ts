@@ -8,7 +8,7 @@ import {
   type TrackerCommand,
   type TrackerRefusal,
   type Trackers,
-  trackers,
+  trackersDecider,
   trackersStream,
 } from '../../domain/trackers/trackers.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
@@ -18,7 +18,7 @@ import type { SnapshottedAggregate } from '../snapshots.ts';
 
 const aggregate: SnapshottedAggregate<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
   schemas: trackerEvents,
-  decider: trackers,
+  decider: trackersDecider,
   snapshot: snapshotTrackers,
   partOf: partOfTrackers,
   sizeOf: ({ byId, deleted, deletedBefore }) => byId.size + deleted.size + deletedBefore.size,

@@ -1,11 +1,11 @@
 import { type UsageEvent, usageEvents } from '../../domain/usage/events.ts';
-import { type UsageCommand, type UsageTotals, usageTotals } from '../../domain/usage/totals.ts';
+import { type UsageCommand, type UsageTotals, usageTotalsDecider } from '../../domain/usage/totals.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
 
 const aggregate: Aggregate<UsageTotals, UsageCommand, UsageEvent, never> = {
   schemas: usageEvents,
-  decider: usageTotals,
+  decider: usageTotalsDecider,
 };
 
 /** Appends totals to a usage stream of a past day and truncates the counts before them. Idempotent, also after a crash. */

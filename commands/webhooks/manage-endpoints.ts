@@ -6,7 +6,7 @@ import { type Endpoint, type Endpoints, snapshotEndpoints } from '../../domain/w
 import {
   type EndpointCommand,
   type EndpointRefusal,
-  endpoints,
+  endpointsDecider,
   endpointsStream,
 } from '../../domain/webhooks/endpoints.ts';
 import { type EndpointEvent, endpointEvents, type SealedSecret } from '../../domain/webhooks/events.ts';
@@ -22,7 +22,7 @@ export const endpointAggregate: SnapshottedAggregate<
   EndpointRefusal
 > = {
   schemas: endpointEvents,
-  decider: endpoints,
+  decider: endpointsDecider,
   snapshot: snapshotEndpoints,
   sizeOf: ({ byId }) => byId.size,
 };

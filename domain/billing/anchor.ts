@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Difference, Entry } from './audit-chain.ts';
 import { billingStream } from './events.ts';
-import { ledger } from './ledger.ts';
+import { ledgerDecider } from './ledger.ts';
 
 /** The state of a partner's ledger at one moment, for an auditor to keep outside the operator's reach. */
 export const anchorSchema = z.strictObject({
@@ -34,7 +34,7 @@ export const anchorOf = (partner_id: string, entries: readonly Entry[], made_at:
   made_at,
   entries: entries.length,
   units: entries.reduce((sum, { units }) => sum + units, 0),
-  head_digest: entries.at(-1)?.digest ?? ledger.initial.digest,
+  head_digest: entries.at(-1)?.digest ?? ledgerDecider.initial.digest,
 });
 
 /** Checks that the chain still has a digest noted earlier. */

@@ -1,6 +1,6 @@
 import { readEvent } from '../kernel/events.ts';
 import { type BillingEvent, billingEvents, billingStream } from './events.ts';
-import { digestOf, ledger } from './ledger.ts';
+import { digestOf, ledgerDecider } from './ledger.ts';
 
 /** Kinds of audit findings; `docs/auditing.md` explains each. */
 export type DifferenceKind =
@@ -60,7 +60,7 @@ export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): C
   const numbers = new Map<string, number>();
   let next = 0;
   /** null: the previous entry is missing or unreadable. */
-  let digest: string | null = ledger.initial.digest;
+  let digest: string | null = ledgerDecider.initial.digest;
   let position = -1n;
 
   for (const { revision, position: ownPosition, type, data } of stored) {

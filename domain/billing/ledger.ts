@@ -54,7 +54,7 @@ export const digestOf = (number: number, entry: Omit<Entry, 'digest'>): string =
  * A partner's ledger (architecture, rules 2 and 3). Completions arrive in log order and may repeat after a crash, so
  * those at or before the last entry's position are ignored.
  */
-export const ledger: Decider<Ledger, BillCommand, BillingEvent, never> = {
+export const ledgerDecider: Decider<Ledger, BillCommand, BillingEvent, never> = {
   initial: { next: 0, digest: NO_DIGEST, position: null },
 
   decide({ reveal: { billable, ...reveal } }, { next, digest, position }) {
@@ -77,4 +77,4 @@ export const ledger: Decider<Ledger, BillCommand, BillingEvent, never> = {
 
 /** Returns the ledger's state after its last entry; earlier entries are not needed. */
 export const ledgerAfter = (number: number, last: BillingEvent): Ledger =>
-  ledger.evolve({ ...ledger.initial, next: number }, last);
+  ledgerDecider.evolve({ ...ledgerDecider.initial, next: number }, last);

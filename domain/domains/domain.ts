@@ -141,7 +141,7 @@ const endsAt = ({ status, claimed_at, missed_since }: Domain): number => {
 };
 
 /** Decides the claims of a host name, of which at most one is active. */
-export const domain: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = {
+export const domainDecider: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = {
   initial: { claims: PersistentMap(), owners: PersistentSet() },
 
   decide(command, name) {

@@ -46,7 +46,7 @@ const MAX_DOMAINS = 10;
 const REMEMBERED_FREED = 10;
 
 /** Decides the slots of one tracker, which limit the number of its domains. */
-export const slots: Decider<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = {
+export const slotsDecider: Decider<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = {
   initial: { held: PersistentMap(), freed: OrderedMap(), closed: false },
 
   decide(command, state) {

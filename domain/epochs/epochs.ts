@@ -16,7 +16,7 @@ export interface BeginEpoch {
 }
 
 /** Decides the epochs of a log, oldest first. */
-export const epochs: Decider<readonly Epoch[], BeginEpoch, EpochEvent, 'empty_log'> = {
+export const epochsDecider: Decider<readonly Epoch[], BeginEpoch, EpochEvent, 'empty_log'> = {
   initial: [],
   decide: ({ epoch_id, head }, state) => {
     if (state.some((epoch) => epoch.epoch_id === epoch_id)) return accept([]);

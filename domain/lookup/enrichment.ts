@@ -147,7 +147,7 @@ const snapshot = (
 const isDue = (open: OpenRound | null, round: number, attempt: number): open is OpenRound =>
   open !== null && open.round === round && open.attempts + 1 === attempt;
 
-export const enrichment: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent, EnrichmentRefusal> = {
+export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, EnrichmentEvent, EnrichmentRefusal> = {
   initial: {
     ip: '',
     round: 0,

@@ -80,7 +80,7 @@ const reserve = (command: Extract<IntakeCommand, { type: 'Reserve' }>, state: In
 };
 
 /** Decides a partner's reservations. Persistent maps avoid copying states with very many open ones. */
-export const intake: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
+export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
   initial: { usage: [], open: PersistentMap(), openByIp: PersistentMap() },
 
   decide(command, state) {

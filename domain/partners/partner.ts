@@ -140,7 +140,7 @@ const updateKey = (command: Extract<PartnerCommand, { type: 'UpdateKey' }>, stat
   ]);
 };
 
-export const partner: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
+export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
   initial: {
     name: null,
     ceilings: DEFAULT_CEILINGS,

@@ -21,7 +21,7 @@ export type UserCommand =
 export type UserRefusal = 'invalid_name' | 'user_exists' | 'user_not_found';
 
 /** Decides the life of one dashboard user. A removed user's name stays taken. */
-export const user: Decider<User, UserCommand, UserEvent, UserRefusal> = {
+export const userDecider: Decider<User, UserCommand, UserEvent, UserRefusal> = {
   initial: { partner_id: null, removed: false },
 
   decide(command, { partner_id, removed }) {

@@ -78,7 +78,7 @@ const begun = (visit: Visit): SessionEvent => {
 };
 
 /** Decides the sessions of one browser tab: same token, address and country (contract, Pixel 6). */
-export const tab: Decider<Tab, Visit, SessionEvent, never> = {
+export const tabDecider: Decider<Tab, Visit, SessionEvent, never> = {
   initial: { sessions: [], visits: [] },
 
   decide(visit, state) {

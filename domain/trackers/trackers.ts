@@ -89,7 +89,7 @@ const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
   ]);
 };
 
-export const trackers: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
+export const trackersDecider: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
   initial: { byId: PersistentMap(), deleted: PersistentMap(), deletedBefore: PersistentMap() },
 
   decide(command, state) {

@@ -56,7 +56,7 @@ const parts = (state: UsageTotals): UsageEvent[] => {
 };
 
 /** Decides the totals of a usage stream. Each command writes one part, because together they may exceed an append. */
-export const usageTotals: Decider<UsageTotals, UsageCommand, UsageEvent, never> = {
+export const usageTotalsDecider: Decider<UsageTotals, UsageCommand, UsageEvent, never> = {
   get initial(): UsageTotals {
     return { counts: new Map(), calls: new Map(), partsWritten: 0 };
   },

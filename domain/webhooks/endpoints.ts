@@ -142,7 +142,7 @@ const rotate = (
   ]);
 };
 
-export const endpoints: Decider<Endpoints, EndpointCommand, EndpointEvent, EndpointRefusal> = {
+export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent, EndpointRefusal> = {
   initial: { byId: PersistentMap(), notDeleted: 0, deleted: { last: [], before: [] } },
 
   decide(command, state) {

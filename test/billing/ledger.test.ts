@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { BillingEvent } from '../../domain/billing/events.ts';
 import { billingEvents } from '../../domain/billing/events.ts';
-import { type Billable, type BillCommand, ledger, ledgerAfter } from '../../domain/billing/ledger.ts';
+import { type Billable, type BillCommand, ledgerAfter, ledgerDecider } from '../../domain/billing/ledger.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA } from '../lookup/lookup-events.ts';
 
@@ -51,35 +51,35 @@ const first = entry(1, 0, 10n, ZEROS);
 
 describe("a partner's ledger", () => {
   it('begins with entry 0, whose previous digest is 64 zeros', () => {
-    given(ledger, []).when(bill(1, 10n)).thenEvents([first]);
+    given(ledgerDecider, []).when(bill(1, 10n)).thenEvents([first]);
   });
 
   it('continues with the digest of the previous entry', () => {
-    given(ledger, [first])
+    given(ledgerDecider, [first])
       .when(bill(2, 11n))
       .thenEvents([entry(2, 1, 11n, first.data.digest)]);
   });
 
   it('has an entry of zero units for a reveal that is not billable', () => {
-    given(ledger, [first])
+    given(ledgerDecider, [first])
       .when(bill(2, 11n, { billable: false }))
       .thenEvents([entry(2, 1, 11n, first.data.digest, 0)]);
   });
 
   it('ignores completions at or before the position of its last entry', () => {
-    given(ledger, [first]).when(bill(1, 10n)).thenEvents([]);
-    given(ledger, [first]).when(bill(2, 9n)).thenEvents([]);
+    given(ledgerDecider, [first]).when(bill(1, 10n)).thenEvents([]);
+    given(ledgerDecider, [first]).when(bill(2, 9n)).thenEvents([]);
   });
 
   it('continues from its last entry alone as from all entries', () => {
     const second = entry(2, 1, 11n, first.data.digest);
-    const all = [first, second].reduce(ledger.evolve, ledger.initial);
+    const all = [first, second].reduce(ledgerDecider.evolve, ledgerDecider.initial);
     expect(ledgerAfter(1, second)).toEqual(all);
   });
 
   it('distinguishes a key from a user of the same name, and null from every name', () => {
     const digest = (over: Partial<Billable>) => {
-      const decision = ledger.decide(bill(1, 10n, over), ledger.initial);
+      const decision = ledgerDecider.decide(bill(1, 10n, over), ledgerDecider.initial);
       return decision.ok && decision.value[0]?.data.digest;
     };
     const whose = [
@@ -100,12 +100,12 @@ describe("a partner's ledger", () => {
     fc.assert(
       fc.property(deliveries, (order) => {
         const events: BillingEvent[] = [];
-        let state = ledger.initial;
+        let state = ledgerDecider.initial;
         for (const nth of order) {
-          const decision = ledger.decide(bill(nth, BigInt(nth * 7)), state);
+          const decision = ledgerDecider.decide(bill(nth, BigInt(nth * 7)), state);
           if (!decision.ok) throw new Error('refused');
           events.push(...decision.value);
-          state = decision.value.reduce(ledger.evolve, state);
+          state = decision.value.reduce(ledgerDecider.evolve, state);
         }
         const billed = events.map(({ data }) => BigInt(data.position));
         const rising = order.filter((nth, at) => nth > Math.max(0, ...order.slice(0, at)));

@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { billingStream } from '../../domain/billing/events.ts';
-import { ledger } from '../../domain/billing/ledger.ts';
+import { ledgerDecider } from '../../domain/billing/ledger.ts';
 import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import { createSlonik } from '../../platform/slonik.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
@@ -43,7 +43,7 @@ const completions = (reveals: readonly Completed[]): RecordedEvent[] =>
 
 /** The ledger's entries for them, later in the log. */
 const billed = (reveals: readonly Completed[]): RecordedEvent[] => {
-  let state = ledger.initial;
+  let state = ledgerDecider.initial;
   return reveals.map((reveal, nth) => {
     const position = BigInt(nth * 10 + 1);
     const { partner_id, reveal_id, tracker_id, key_id, user_id, completed_at, billable } = reveal;
@@ -57,10 +57,10 @@ const billed = (reveals: readonly Completed[]): RecordedEvent[] => {
       billable,
       position,
     };
-    const decision = ledger.decide({ type: 'Bill', reveal: billable_ }, state);
+    const decision = ledgerDecider.decide({ type: 'Bill', reveal: billable_ }, state);
     const [entry] = decision.ok ? decision.value : [];
     if (!entry) throw new Error('each has its entry');
-    state = ledger.evolve(state, entry);
+    state = ledgerDecider.evolve(state, entry);
     return {
       ...entry,
       id: randomUUID(),

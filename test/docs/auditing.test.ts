@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkChain } from '../../domain/billing/audit-chain.ts';
 import type { BillingEvent } from '../../domain/billing/events.ts';
-import { digestOf, ledger } from '../../domain/billing/ledger.ts';
+import { digestOf, ledgerDecider } from '../../domain/billing/ledger.ts';
 import { ANNA, BERT } from '../lookup/lookup-events.ts';
 import { verify } from '../support/verifier.ts';
 
@@ -42,9 +42,9 @@ describe('docs/auditing.md', () => {
 const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-000000000000`;
 
 const goodLedger = (length: number): Numbered[] => {
-  let state = ledger.initial;
+  let state = ledgerDecider.initial;
   return Array.from({ length }, (_, number) => {
-    const decision = ledger.decide(
+    const decision = ledgerDecider.decide(
       {
         type: 'Bill',
         reveal: {
@@ -62,7 +62,7 @@ const goodLedger = (length: number): Numbered[] => {
     );
     const [entry] = decision.ok ? decision.value : [];
     if (!entry) throw new Error('each has its entry');
-    state = ledger.evolve(state, entry);
+    state = ledgerDecider.evolve(state, entry);
     return { number, ...entry.data };
   });
 };

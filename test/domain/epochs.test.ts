@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Epoch, epochs, resumeAt } from '../../domain/epochs/epochs.ts';
+import { type Epoch, epochsDecider, resumeAt } from '../../domain/epochs/epochs.ts';
 
 const FIRST = '0198a000-0000-7000-8000-000000000001';
 const SECOND = '0198a000-0000-7000-8000-000000000002';
@@ -7,22 +7,29 @@ const begun = (epoch_id: string, after: number) => ({
   type: 'epochs.EpochBegan.v1' as const,
   data: { epoch_id, after: String(after) },
 });
-const given = (...events: ReturnType<typeof begun>[]) => events.reduce(epochs.evolve, epochs.initial);
+const given = (...events: ReturnType<typeof begun>[]) =>
+  events.reduce(epochsDecider.evolve, epochsDecider.initial);
 const is = (id: string) => (epoch: Epoch) => epoch.epoch_id === id;
 
 describe('an epoch', () => {
   it('begins at the head of the log', () => {
-    const decided = epochs.decide({ type: 'Begin', epoch_id: SECOND, head: 70n }, given(begun(FIRST, 40)));
+    const decided = epochsDecider.decide(
+      { type: 'Begin', epoch_id: SECOND, head: 70n },
+      given(begun(FIRST, 40)),
+    );
     expect(decided).toEqual({ ok: true, value: [begun(SECOND, 70)] });
   });
 
   it('begins once', () => {
-    const decided = epochs.decide({ type: 'Begin', epoch_id: FIRST, head: 70n }, given(begun(FIRST, 40)));
+    const decided = epochsDecider.decide(
+      { type: 'Begin', epoch_id: FIRST, head: 70n },
+      given(begun(FIRST, 40)),
+    );
     expect(decided).toEqual({ ok: true, value: [] });
   });
 
   it('does not begin in an empty log', () => {
-    const decided = epochs.decide({ type: 'Begin', epoch_id: FIRST, head: null }, given());
+    const decided = epochsDecider.decide({ type: 'Begin', epoch_id: FIRST, head: null }, given());
     expect(decided).toEqual({ ok: false, refusal: 'empty_log' });
   });
 });

@@ -1,18 +1,18 @@
 import { describe, expect, it, test } from 'vitest';
-import { type BillCommand, ledger } from '../../domain/billing/ledger.ts';
-import { type DomainCommand, domain } from '../../domain/domains/domain.ts';
-import { type SlotCommand, slots, snapshotSlots } from '../../domain/domains/slots.ts';
+import { type BillCommand, ledgerDecider } from '../../domain/billing/ledger.ts';
+import { type DomainCommand, domainDecider } from '../../domain/domains/domain.ts';
+import { type SlotCommand, slotsDecider, snapshotSlots } from '../../domain/domains/slots.ts';
 import type { Decider } from '../../domain/kernel/decider.ts';
-import { type EnrichmentCommand, enrichment } from '../../domain/lookup/enrichment.ts';
-import { type IntakeCommand, intake } from '../../domain/lookup/intake.ts';
+import { type EnrichmentCommand, enrichmentDecider } from '../../domain/lookup/enrichment.ts';
+import { type IntakeCommand, intakeDecider } from '../../domain/lookup/intake.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
-import { type PartnerCommand, partner, snapshotPartner } from '../../domain/partners/partner.ts';
-import { type UserCommand, user } from '../../domain/partners/user.ts';
-import { tab, type Visit } from '../../domain/sessions/tab.ts';
+import { type PartnerCommand, partnerDecider, snapshotPartner } from '../../domain/partners/partner.ts';
+import { type UserCommand, userDecider } from '../../domain/partners/user.ts';
+import { tabDecider, type Visit } from '../../domain/sessions/tab.ts';
 import { snapshotTrackers } from '../../domain/trackers/tracker-snapshots.ts';
-import { type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts';
+import { type TrackerCommand, trackersDecider } from '../../domain/trackers/trackers.ts';
 import { snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
-import { type EndpointCommand, endpoints } from '../../domain/webhooks/endpoints.ts';
+import { type EndpointCommand, endpointsDecider } from '../../domain/webhooks/endpoints.ts';
 import { MAX_APPEND_BYTES } from '../../event-store/port.ts';
 import { ANNA, AT, reservation } from '../lookup/lookup-events.ts';
 import { createCopyCounter } from '../support/copied-slots.ts';
@@ -55,7 +55,7 @@ const run = <State, Command, Event, R extends string>(
 const kinds: Record<string, (items: number) => { events: number; slots: number }> = {
   'partner with its keys': (items) =>
     run(
-      partner,
+      partnerDecider,
       (nth): PartnerCommand[] => [
         ...(nth === 0 ? [{ ...ofPartner, type: 'CreatePartner', name: 'acme', ceilings: {} } as const] : []),
         {
@@ -80,7 +80,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   'partner’s trackers': (items) =>
     run(
-      trackers,
+      trackersDecider,
       (nth): TrackerCommand[] => {
         const of = { ...ofPartner, tracker_id: id(nth) };
         const fields = { name: 'a', origins: ['https://a.example'], customer_reference: null };
@@ -94,7 +94,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   'tracker’s places for domains': (items) =>
     run(
-      slots,
+      slotsDecider,
       (nth): SlotCommand[] => {
         const of = { tracker_id: id(1), domain_id: id(nth), at: AT };
         return [
@@ -106,7 +106,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   'host name': (items) =>
     run(
-      domain,
+      domainDecider,
       (nth): DomainCommand[] => {
         const of = { domain_id: id(nth), hostname: 'visits.example', at: AT + nth };
         return [
@@ -119,7 +119,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   'partner’s webhook endpoints': (items) =>
     run(
-      endpoints,
+      endpointsDecider,
       (nth): EndpointCommand[] => {
         const of = { ...ofPartner, webhook_id: id(nth) };
         const destinations = { allowHttp: false, allowPorts: [], allowNetworks: [], ownOrigins: [] };
@@ -144,7 +144,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   'partner’s reservations': (items) =>
     run(
-      intake,
+      intakeDecider,
       (nth): IntakeCommand[] => [
         {
           type: 'Reserve',
@@ -166,7 +166,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   'address with those who wait for it': (items) =>
     run(
-      enrichment,
+      enrichmentDecider,
       (nth): EnrichmentCommand[] => [
         { type: 'Submit', ip: '8.8.8.8', reservation: reservation(id(nth), nth), configured: [], at: AT },
       ],
@@ -174,7 +174,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   'browser tab': (items) =>
     run(
-      tab,
+      tabDecider,
       (nth): Visit[] => [
         {
           type: 'Visit',
@@ -191,7 +191,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   ledger: (items) =>
     run(
-      ledger,
+      ledgerDecider,
       (nth): BillCommand[] => [
         {
           type: 'Bill',
@@ -211,7 +211,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
     ),
   user: (items) =>
     run(
-      user,
+      userDecider,
       (nth): UserCommand[] => [
         ...(nth === 0
           ? [{ type: 'CreateUser', user_id: id(1), partner_id: ANNA, name: 'anna', at: AT } as const]
@@ -237,7 +237,7 @@ describe('a fold of ten times the events', () => {
 describe('a snapshot', () => {
   it('of a partner folds to the same state', () => {
     const { state } = run(
-      partner,
+      partnerDecider,
       (nth): PartnerCommand[] => [
         ...(nth === 0 ? [{ ...ofPartner, type: 'CreatePartner', name: 'acme', ceilings: {} } as const] : []),
         {
@@ -253,13 +253,13 @@ describe('a snapshot', () => {
       ],
       20,
     );
-    expect(partner.evolve(partner.initial, snapshotPartner(state))).toEqual(state);
+    expect(partnerDecider.evolve(partnerDecider.initial, snapshotPartner(state))).toEqual(state);
   });
 
   it('of trackers folds to the same state', () => {
     const fields = { name: 'a', origins: ['https://a.example'], customer_reference: null, limit: 20 };
     const { state } = run(
-      trackers,
+      trackersDecider,
       (nth): TrackerCommand[] => [
         { ...ofPartner, ...fields, type: 'Create', tracker_id: id(nth) },
         ...(nth % 3 === 0 ? [{ ...ofPartner, type: 'Disable', tracker_id: id(nth) } as const] : []),
@@ -268,53 +268,53 @@ describe('a snapshot', () => {
       20,
     );
     expect(snapshotTrackers(state)).toHaveLength(1);
-    expect(snapshotTrackers(state).reduce(trackers.evolve, trackers.initial)).toEqual(state);
+    expect(snapshotTrackers(state).reduce(trackersDecider.evolve, trackersDecider.initial)).toEqual(state);
   });
 
   it('of many trackers with many origins has parts that each fit into an append and fold to the same state', () => {
-    let state = trackers.initial;
+    let state = trackersDecider.initial;
     const created_at = new Date(AT).toISOString();
     const origins = Array.from({ length: 50 }, (_, nth) => `https://${'x'.repeat(60)}${nth}.example`);
     for (let nth = 0; nth < 1_000; nth += 1) {
       const ids = { tracker_id: id(nth), partner_id: ANNA };
       const of = { name: 'a', origins, customer_reference: null, created_at };
-      state = trackers.evolve(state, { type: 'trackers.TrackerCreated.v1', data: { ...ids, ...of } });
+      state = trackersDecider.evolve(state, { type: 'trackers.TrackerCreated.v1', data: { ...ids, ...of } });
     }
     const data = { tracker_id: id(7), partner_id: ANNA, deleted_at: created_at };
-    state = trackers.evolve(state, { type: 'trackers.TrackerDeleted.v1', data });
+    state = trackersDecider.evolve(state, { type: 'trackers.TrackerDeleted.v1', data });
     const snapshot = snapshotTrackers(state);
     expect(snapshot.length).toBeGreaterThan(4);
     for (const part of snapshot) {
       expect(Buffer.byteLength(JSON.stringify(part))).toBeLessThan(MAX_APPEND_BYTES - 65_536);
     }
-    expect(snapshot.reduce(trackers.evolve, trackers.initial)).toEqual(state);
-    expect(snapshot.slice(0, 2).reduce(trackers.evolve, state)).toEqual(state);
+    expect(snapshot.reduce(trackersDecider.evolve, trackersDecider.initial)).toEqual(state);
+    expect(snapshot.slice(0, 2).reduce(trackersDecider.evolve, state)).toEqual(state);
   });
 
   it('of trackers fits into an append, however many were created and deleted', () => {
-    let state = trackers.initial;
+    let state = trackersDecider.initial;
     const created_at = new Date(AT).toISOString();
     for (let nth = 0; nth < 30_000; nth += 1) {
       const ids = { tracker_id: id(nth), partner_id: ANNA };
       const of = { name: 'a', origins: ['https://a.example'], customer_reference: null, created_at };
-      state = trackers.evolve(state, { type: 'trackers.TrackerCreated.v1', data: { ...ids, ...of } });
+      state = trackersDecider.evolve(state, { type: 'trackers.TrackerCreated.v1', data: { ...ids, ...of } });
       if (nth === 0) continue;
       const data = { ...ids, deleted_at: created_at };
-      state = trackers.evolve(state, { type: 'trackers.TrackerDeleted.v1', data });
+      state = trackersDecider.evolve(state, { type: 'trackers.TrackerDeleted.v1', data });
     }
     const snapshot = snapshotTrackers(state);
     expect(Buffer.byteLength(JSON.stringify(snapshot))).toBeLessThan(512 * 1_024);
     expect(snapshot).toHaveLength(1);
-    expect(snapshot.reduce(trackers.evolve, trackers.initial)).toEqual(state);
+    expect(snapshot.reduce(trackersDecider.evolve, trackersDecider.initial)).toEqual(state);
     const remove = (nth: number) => ({ ...ofPartner, type: 'Delete', tracker_id: id(nth) }) as const;
-    expect(trackers.decide(remove(27_600), state)).toEqual({ ok: true, value: [] });
-    expect(trackers.decide(remove(1), state)).toMatchObject({ refusal: 'tracker_not_found' });
+    expect(trackersDecider.decide(remove(27_600), state)).toEqual({ ok: true, value: [] });
+    expect(trackersDecider.decide(remove(1), state)).toMatchObject({ refusal: 'tracker_not_found' });
     expect(state.byId.size).toBe(1);
   });
 
   it('of webhook endpoints folds to the same state and keeps at most a hundred deleted ones', () => {
     const { state } = run(
-      endpoints,
+      endpointsDecider,
       (nth): EndpointCommand[] => [
         {
           ...ofPartner,
@@ -336,15 +336,15 @@ describe('a snapshot', () => {
     expect(state.notDeleted).toBe(3);
     const snapshot = snapshotEndpoints(state);
     expect(snapshot).toMatchObject({ data: { endpoints: { length: 73 } } });
-    expect(endpoints.evolve(endpoints.initial, snapshot)).toEqual(state);
+    expect(endpointsDecider.evolve(endpointsDecider.initial, snapshot)).toEqual(state);
     const remove = (nth: number) => ({ ...ofPartner, type: 'Delete', webhook_id: id(nth) }) as const;
-    expect(endpoints.decide(remove(222), state)).toEqual({ ok: true, value: [] });
-    expect(endpoints.decide(remove(3), state)).toMatchObject({ refusal: 'webhook_not_found' });
+    expect(endpointsDecider.decide(remove(222), state)).toEqual({ ok: true, value: [] });
+    expect(endpointsDecider.decide(remove(3), state)).toMatchObject({ refusal: 'webhook_not_found' });
   });
 
   it("of a tracker's domain slots folds to the same state and keeps at most ten released ones", () => {
     const { state } = run(
-      slots,
+      slotsDecider,
       (nth): SlotCommand[] => {
         const of = { tracker_id: id(1), domain_id: id(nth), at: AT };
         const take = { ...of, type: 'Take', partner_id: ANNA, hostname: `n${nth}.example` } as const;
@@ -354,6 +354,6 @@ describe('a snapshot', () => {
     );
     const snapshot = snapshotSlots(state);
     expect(snapshot).toMatchObject({ data: { held: { length: 5 }, freed: { length: 10 } } });
-    expect(slots.evolve(slots.initial, snapshot)).toEqual(state);
+    expect(slotsDecider.evolve(slotsDecider.initial, snapshot)).toEqual(state);
   });
 });

@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest';
 import { userIdOf } from '../../commands/partners/manage-user.ts';
 import { composed, isName } from '../../domain/kernel/text.ts';
-import { trackers } from '../../domain/trackers/trackers.ts';
-import { endpoints } from '../../domain/webhooks/endpoints.ts';
+import { trackersDecider } from '../../domain/trackers/trackers.ts';
+import { endpointsDecider } from '../../domain/webhooks/endpoints.ts';
 import { hashPassword, isPassword } from '../../platform/passwords.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 import { given } from './deciding.ts';
@@ -18,7 +18,7 @@ test.each(['a', 'Köln 1', '日本語', '😀'])('%j is a valid name', (name) =>
 );
 
 test('trackers and webhook endpoints refuse a name with a control character', () => {
-  given(trackers, [])
+  given(trackersDecider, [])
     .when({
       type: 'Create',
       partner_id: ANNA,
@@ -30,7 +30,7 @@ test('trackers and webhook endpoints refuse a name with a control character', ()
       at: AT,
     })
     .thenRefused('invalid_tracker');
-  given(endpoints, [])
+  given(endpointsDecider, [])
     .when({
       type: 'Create',
       partner_id: ANNA,

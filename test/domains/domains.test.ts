@@ -1,8 +1,8 @@
 import { describe, expect, it, test } from 'vitest';
-import { type DomainCommand, domain, nextCheck, snapshotName } from '../../domain/domains/domain.ts';
+import { type DomainCommand, domainDecider, nextCheck, snapshotName } from '../../domain/domains/domain.ts';
 import type { DomainEvent, DomainSlotEvent } from '../../domain/domains/events.ts';
 import { isDomainName } from '../../domain/domains/hostname.ts';
-import { heldSlots, mayStand, slots } from '../../domain/domains/slots.ts';
+import { heldSlots, mayStand, slotsDecider } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT, BERT } from '../lookup/lookup-events.ts';
@@ -74,27 +74,27 @@ const bertsChanged = (error: string, after: number): DomainEvent => ({
 describe('a claim that a clock ahead by a year recorded', () => {
   const YEAR = 365 * DAY;
   it("is checked after the clock's correction and fails seven days after the first check", () => {
-    given(domain, [claimed(1, YEAR)])
+    given(domainDecider, [claimed(1, YEAR)])
       .when(look(null, 0))
       .thenEvents([activated(0)]);
-    given(domain, [claimed(1, YEAR)])
+    given(domainDecider, [claimed(1, YEAR)])
       .when(look('no_cname', 0))
       .thenEvents([changed('no_cname', 0)]);
-    given(domain, [claimed(1, YEAR), changed('no_cname', 0)])
+    given(domainDecider, [claimed(1, YEAR), changed('no_cname', 0)])
       .when(look('no_cname', 7 * DAY))
       .thenEvents([failed('no_cname', 7 * DAY)]);
   });
   it('fails three days after the first check that finds it pointing elsewhere', () => {
     const before = [claimed(), activated(1), changed('no_cname', YEAR)];
-    given(domain, before)
+    given(domainDecider, before)
       .when(look('no_cname', 5))
       .thenEvents([changed('no_cname', 5)]);
-    given(domain, [...before, changed('no_cname', 5)])
+    given(domainDecider, [...before, changed('no_cname', 5)])
       .when(look('no_cname', 5 + 3 * DAY))
       .thenEvents([failed('no_cname', 5 + 3 * DAY)]);
   });
   it('stays active while it points to the service', () => {
-    given(domain, [claimed(1, YEAR), activated(YEAR)])
+    given(domainDecider, [claimed(1, YEAR), activated(YEAR)])
       .when(look(null, 5))
       .thenEvents([changed(null, 5)]);
   });
@@ -103,7 +103,7 @@ describe('a claim that a clock ahead by a year recorded', () => {
 describe('a host name that two partners claim', () => {
   it('may be claimed by both while it is active for neither', () => {
     for (const since of [[], [failed('no_cname', 7 * DAY)]]) {
-      given(domain, [claimed(), ...since])
+      given(domainDecider, [claimed(), ...since])
         .when(bertClaims())
         .thenEvents([bertsClaim()]);
     }
@@ -111,94 +111,94 @@ describe('a host name that two partners claim', () => {
 
   it('is refused to another partner while it is active, unless its TXT record holds the token', () => {
     const active = [claimed(), activated(1)];
-    given(domain, active).when(bertClaims()).thenRefused('domain_active_elsewhere');
-    given(domain, active).when(bertClaims(true)).thenEvents([bertsClaim()]);
+    given(domainDecider, active).when(bertClaims()).thenRefused('domain_active_elsewhere');
+    given(domainDecider, active).when(bertClaims(true)).thenEvents([bertsClaim()]);
   });
 
   it('is not activated by its CNAME alone', () => {
     const both = [claimed(), bertsClaim()];
-    given(domain, both)
+    given(domainDecider, both)
       .when(look(null, 5))
       .thenEvents([changed('not_verified', 5)]);
-    given(domain, both)
+    given(domainDecider, both)
       .when(look(null, 5, 2))
       .thenEvents([bertsChanged('not_verified', 5)]);
-    given(domain, both)
+    given(domainDecider, both)
       .when(look(null, 5, 2, true))
       .thenEvents([bertsActivated(5)]);
     // The token alone does not activate it either.
-    given(domain, both)
+    given(domainDecider, both)
       .when(look('no_cname', 5, 2, true))
       .thenEvents([bertsChanged('no_cname', 5)]);
   });
 
   it('is activated by its CNAME once the other claim has failed or is released', () => {
     for (const over of [failed('no_cname', 4), released(1, 4)]) {
-      given(domain, [claimed(), bertsClaim(), over])
+      given(domainDecider, [claimed(), bertsClaim(), over])
         .when(look(null, 5, 2))
         .thenEvents([bertsActivated(5)]);
     }
   });
 
   it('changes hands when the CNAME of the proven claim is seen, and the former claim fails', () => {
-    given(domain, [claimed(), activated(1), bertsClaim(2)])
+    given(domainDecider, [claimed(), activated(1), bertsClaim(2)])
       .when(look(null, 5, 2, true))
       .thenEvents([failed('claimed_elsewhere', 5), bertsActivated(5)]);
   });
 
   it('needs proof for ever once it was active for another partner', () => {
     const left = [claimed(), activated(1), released(1, 2), bertsClaim(3)];
-    given(domain, left)
+    given(domainDecider, left)
       .when(look(null, 5, 2))
       .thenEvents([bertsChanged('not_verified', 5)]);
-    given(domain, left)
+    given(domainDecider, left)
       .when(look(null, 5, 2, true))
       .thenEvents([bertsActivated(5)]);
     // The partner that had it needs no proof.
-    given(domain, [claimed(), activated(1), released(1, 2), claimed(3, 3)])
+    given(domainDecider, [claimed(), activated(1), released(1, 2), claimed(3, 3)])
       .when(look(null, 5, 3))
       .thenEvents([{ type: 'domains.DomainActivated.v1', data: { ...ids(3), activated_at: time(5) } }]);
   });
 
   it('has a snapshot that folds to the same state', () => {
     const events = [claimed(), activated(1), bertsClaim(2), changed('no_cname', 3), bertsChanged('x', 4)];
-    const state = events.reduce(domain.evolve, domain.initial);
-    expect(domain.evolve(domain.initial, snapshotName(state))).toEqual(state);
+    const state = events.reduce(domainDecider.evolve, domainDecider.initial);
+    expect(domainDecider.evolve(domainDecider.initial, snapshotName(state))).toEqual(state);
   });
 });
 
 describe('a host name', () => {
   it('has one owner at a time', () => {
-    given(domain, []).when(claim()).thenEvents([claimed()]);
-    given(domain, [claimed(1)])
+    given(domainDecider, []).when(claim()).thenEvents([claimed()]);
+    given(domainDecider, [claimed(1)])
       .when(claim(2))
       .thenRefused('domain_taken');
     for (const since of [[], [activated(1)], [failed('no_cname', 1)]]) {
-      given(domain, [claimed(1), ...since])
+      given(domainDecider, [claimed(1), ...since])
         .when(claim(2))
         .thenRefused('domain_taken');
     }
-    given(domain, [claimed(1), released(1)])
+    given(domainDecider, [claimed(1), released(1)])
       .when(claim(2))
       .thenEvents([claimed(2)]);
   });
 
   it('keeps its state when its owner claims it again, unless it has failed', () => {
-    given(domain, [claimed()]).when(claim(1, 5)).thenEvents([]);
-    given(domain, [claimed(), activated(1)])
+    given(domainDecider, [claimed()]).when(claim(1, 5)).thenEvents([]);
+    given(domainDecider, [claimed(), activated(1)])
       .when(claim(1, 5))
       .thenEvents([]);
-    given(domain, [claimed(), failed('no_cname', 7 * DAY)])
+    given(domainDecider, [claimed(), failed('no_cname', 7 * DAY)])
       .when(claim(1, 8 * DAY))
       .thenEvents([claimed(1, 8 * DAY)]);
   });
 
   it('gets seven new days when it is claimed again after a failure, and keeps its creation time', () => {
     const anew = [claimed(), failed('no_cname', 7 * DAY), claimed(1, 8 * DAY)];
-    given(domain, anew)
+    given(domainDecider, anew)
       .when(look('no_cname', 14 * DAY))
       .thenEvents([changed('no_cname', 14 * DAY)]);
-    expect(anew.reduce(domain.evolve, domain.initial).claims.get(id(1))).toMatchObject({
+    expect(anew.reduce(domainDecider.evolve, domainDecider.initial).claims.get(id(1))).toMatchObject({
       status: 'pending',
       created_at: time(),
       claimed_at: time(8 * DAY),
@@ -207,22 +207,22 @@ describe('a host name', () => {
   });
 
   it('is active once it points to the service', () => {
-    given(domain, [claimed(), changed('no_cname', 1)])
+    given(domainDecider, [claimed(), changed('no_cname', 1)])
       .when(look(null, 2))
       .thenEvents([activated(2)]);
   });
 
   it('gets an event for a check with a new result and for no other', () => {
-    given(domain, [claimed()])
+    given(domainDecider, [claimed()])
       .when(look('dns_timeout', 1))
       .thenEvents([changed('dns_timeout', 1)]);
-    given(domain, [claimed(), changed('dns_timeout', 1)])
+    given(domainDecider, [claimed(), changed('dns_timeout', 1)])
       .when(look('dns_timeout', 2))
       .thenEvents([]);
-    given(domain, [claimed(), changed('dns_timeout', 1)])
+    given(domainDecider, [claimed(), changed('dns_timeout', 1)])
       .when(look('no_cname', 2))
       .thenEvents([changed('no_cname', 2)]);
-    given(domain, [claimed(), activated(1)])
+    given(domainDecider, [claimed(), activated(1)])
       .when(look(null, 2))
       .thenEvents([]);
   });
@@ -231,13 +231,13 @@ describe('a host name', () => {
     'that is pending with %s fails after seven days',
     (error) => {
       const pending = [claimed(), changed(error, 1)];
-      given(domain, pending)
+      given(domainDecider, pending)
         .when(look(error, 7 * DAY - 1))
         .thenEvents([]);
-      given(domain, pending)
+      given(domainDecider, pending)
         .when(look(error, 7 * DAY))
         .thenEvents([failed(error, 7 * DAY)]);
-      given(domain, pending)
+      given(domainDecider, pending)
         .when(look(null, 7 * DAY))
         .thenEvents([activated(7 * DAY)]);
     },
@@ -245,59 +245,59 @@ describe('a host name', () => {
 
   test.each(['points_elsewhere', 'dns_timeout'])('that is active with %s fails after three days', (error) => {
     const active = [claimed(), activated(1)];
-    given(domain, active)
+    given(domainDecider, active)
       .when(look(error, 9 * DAY))
       .thenEvents([changed(error, 9 * DAY)]);
     const missed = [...active, changed(error, 9 * DAY)];
-    given(domain, missed)
+    given(domainDecider, missed)
       .when(look(error, 12 * DAY - 1))
       .thenEvents([]);
-    given(domain, missed)
+    given(domainDecider, missed)
       .when(look(error, 12 * DAY))
       .thenEvents([failed(error, 12 * DAY)]);
     // Another error does not restart the three days.
-    given(domain, [...missed, changed('no_cname', 11 * DAY)])
+    given(domainDecider, [...missed, changed('no_cname', 11 * DAY)])
       .when(look(error, 12 * DAY))
       .thenEvents([failed(error, 12 * DAY)]);
   });
 
   it('gets three new days after it has pointed to the service again', () => {
     const back = [claimed(), activated(1), changed('no_cname', DAY), changed(null, 3 * DAY)];
-    given(domain, back)
+    given(domainDecider, back)
       .when(look('no_cname', 5 * DAY))
       .thenEvents([changed('no_cname', 5 * DAY)]);
-    given(domain, [...back, changed('no_cname', 5 * DAY)])
+    given(domainDecider, [...back, changed('no_cname', 5 * DAY)])
       .when(look('no_cname', 7 * DAY))
       .thenEvents([]);
   });
 
   it('ignores a check that began before the last event, or for another owner', () => {
-    given(domain, [claimed(), activated(10)])
+    given(domainDecider, [claimed(), activated(10)])
       .when(look('dns_timeout', 9))
       .thenEvents([]);
-    given(domain, [claimed(), failed('no_cname', 10)])
+    given(domainDecider, [claimed(), failed('no_cname', 10)])
       .when(look(null, 11))
       .thenEvents([]);
-    given(domain, [claimed(2)])
+    given(domainDecider, [claimed(2)])
       .when(look(null, 5, 1))
       .thenEvents([]);
-    given(domain, [claimed(2)])
+    given(domainDecider, [claimed(2)])
       .when(release(1, 5))
       .thenEvents([]);
   });
 
   it('is released in any state, once', () => {
     for (const since of [[], [activated(1)], [failed('no_cname', 1)]]) {
-      given(domain, [claimed(), ...since])
+      given(domainDecider, [claimed(), ...since])
         .when(release(1, 5))
         .thenEvents([released(1, 5)]);
     }
-    given(domain, []).when(release()).thenEvents([]);
+    given(domainDecider, []).when(release()).thenEvents([]);
   });
 
   it('is checked soon, then more slowly, then daily, and always before its deadline', () => {
     const wait = (events: DomainEvent[], at: number) => {
-      const mine = events.reduce(domain.evolve, domain.initial).claims.get(id(1));
+      const mine = events.reduce(domainDecider.evolve, domainDecider.initial).claims.get(id(1));
       const next = mine ? nextCheck(mine, AT + at) : null;
       return next === null ? null : next - AT - at;
     };
@@ -344,32 +344,32 @@ const ten = Array.from({ length: 10 }, (_, nth) => taken(nth));
 
 describe('the domain slots of a tracker', () => {
   it('number ten, and released ones do not count', () => {
-    given(slots, ten.slice(1))
+    given(slotsDecider, ten.slice(1))
       .when(take(0))
       .thenEvents([taken(0)]);
-    given(slots, ten).when(take(10)).thenRefused('domain_limit');
-    given(slots, [...ten, freed(4)])
+    given(slotsDecider, ten).when(take(10)).thenRefused('domain_limit');
+    given(slotsDecider, [...ten, freed(4)])
       .when(take(10))
       .thenEvents([taken(10)]);
   });
   it('are taken for a name once, also when all ten are taken', () => {
-    given(slots, ten)
+    given(slotsDecider, ten)
       .when(take(3, id(99)))
       .thenEvents([]);
   });
   it('are released once', () => {
-    given(slots, ten)
+    given(slotsDecider, ten)
       .when(free(3))
       .thenEvents([freed(3)]);
-    given(slots, []).when(free(3)).thenEvents([]);
+    given(slotsDecider, []).when(free(3)).thenEvents([]);
   });
   it('are closed with their tracker', () => {
-    given(slots, ten).when({ type: 'Close', tracker_id: TRACKER, at: AT }).thenEvents([closed]);
-    given(slots, [closed]).when(take(1)).thenRefused('tracker_deleted');
-    const after = [taken(1), taken(2), freed(2), closed].reduce(slots.evolve, slots.initial);
+    given(slotsDecider, ten).when({ type: 'Close', tracker_id: TRACKER, at: AT }).thenEvents([closed]);
+    given(slotsDecider, [closed]).when(take(1)).thenRefused('tracker_deleted');
+    const after = [taken(1), taken(2), freed(2), closed].reduce(slotsDecider.evolve, slotsDecider.initial);
     expect(heldSlots(after).map(({ domain_id }) => domain_id)).toEqual([id(1)]);
     expect(mayStand(after, id(1))).toBe(false);
-    expect(mayStand([taken(1)].reduce(slots.evolve, slots.initial), id(1))).toBe(true);
+    expect(mayStand([taken(1)].reduce(slotsDecider.evolve, slotsDecider.initial), id(1))).toBe(true);
   });
 });
 

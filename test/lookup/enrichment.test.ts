@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
-import { enrichment } from '../../domain/lookup/enrichment.ts';
+import { enrichmentDecider } from '../../domain/lookup/enrichment.ts';
 import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
 import { savedResultSchema } from '../../domain/lookup/result.ts';
 import { retryDelayMs } from '../../domain/lookup/schedule.ts';
@@ -37,43 +37,43 @@ const complete = (attempt: number, round = 1) =>
 
 describe('submitting an address', () => {
   it('starts the first round when nothing is saved', () => {
-    given(enrichment, []).when(submit()).thenEvents([requested()]);
+    given(enrichmentDecider, []).when(submit()).thenEvents([requested()]);
   });
   it('joins the round of another partner', () => {
-    given(enrichment, [requested()])
+    given(enrichmentDecider, [requested()])
       .when(submit(reservation(BERT)))
       .thenEvents([joined(reservation(BERT))]);
   });
   it('changes nothing when the partner waits already, whatever the reservation', () => {
-    given(enrichment, [requested()])
+    given(enrichmentDecider, [requested()])
       .when(submit(reservation(ANNA, 2)))
       .thenEvents([]);
   });
   it('changes nothing when a fresh result is saved', () => {
-    given(enrichment, [requested(), completed()])
+    given(enrichmentDecider, [requested(), completed()])
       .when(submit(reservation(BERT)))
       .thenEvents([]);
   });
   it('requests a refresh of a stale result', () => {
-    given(enrichment, [requested(), completed(STALE)])
+    given(enrichmentDecider, [requested(), completed(STALE)])
       .when(submit(reservation(ANNA, 2)))
       .thenEvents([requested(2, 'refresh', reservation(ANNA, 2))]);
   });
   it('requests the missing part of an incomplete result', () => {
-    given(enrichment, [requested(), completed({ match_type: 'isp', needs_company_enrichment: true })])
+    given(enrichmentDecider, [requested(), completed({ match_type: 'isp', needs_company_enrichment: true })])
       .when(submit(reservation(ANNA, 2)))
       .thenEvents([requested(2, 'completion', reservation(ANNA, 2))]);
   });
   it('changes nothing for a reservation that is settled already, however late it arrives', () => {
-    given(enrichment, [requested(), completed(STALE)])
+    given(enrichmentDecider, [requested(), completed(STALE)])
       .when(submit())
       .thenEvents([]);
   });
   it('works for a reveal, which has no reservation', () => {
-    given(enrichment, [])
+    given(enrichmentDecider, [])
       .when({ type: 'Submit', ip: IP, reservation: null, configured: [], at: AT })
       .thenEvents([requested(1, 'first', null)]);
-    given(enrichment, [requested()])
+    given(enrichmentDecider, [requested()])
       .when({ type: 'Submit', ip: IP, reservation: null, configured: [], at: AT })
       .thenEvents([]);
   });
@@ -105,37 +105,38 @@ const gaveUp = (round = 2): EnrichmentEvent => ({
 describe('a snapshot', () => {
   const snapshot = { type: 'Snapshot', before: MIDNIGHT, at: MIDNIGHT } as const;
   it("replaces all ended rounds and cuts the result's times to their UTC days", () => {
-    given(enrichment, [requested(), failed(1), completed({}, { attempt: 2 })])
+    given(enrichmentDecider, [requested(), failed(1), completed({}, { attempt: 2 })])
       .when(snapshot)
       .thenEvents([snapshotted()]);
   });
   it('keeps the time at which the last round was given up', () => {
-    given(enrichment, [requested(), completed(), requested(2, 'refresh'), gaveUp()])
+    given(enrichmentDecider, [requested(), completed(), requested(2, 'refresh'), gaveUp()])
       .when(snapshot)
       .thenEvents([snapshotted(new Date(AT).toISOString(), 2)]);
   });
   it("is not made of today's result, of a round in progress, or without a saved result", () => {
-    given(enrichment, [requested(), completed({ enriched_at: '2026-03-02T00:00:00.000Z' })])
+    given(enrichmentDecider, [requested(), completed({ enriched_at: '2026-03-02T00:00:00.000Z' })])
       .when(snapshot)
       .thenEvents([]);
-    given(enrichment, [requested(), completed(), requested(2, 'refresh')])
+    given(enrichmentDecider, [requested(), completed(), requested(2, 'refresh')])
       .when(snapshot)
       .thenEvents([]);
-    given(enrichment, [requested()]).when(snapshot).thenEvents([]);
+    given(enrichmentDecider, [requested()]).when(snapshot).thenEvents([]);
   });
   it('is made at once of a result that a clock ahead recorded', () => {
-    given(enrichment, [requested(), completed()])
+    given(enrichmentDecider, [requested(), completed()])
       .when({ type: 'Snapshot', before: MIDNIGHT - 365 * DAY, at: MIDNIGHT - 364 * DAY })
       .thenEvents([snapshotted()]);
   });
   it("folds to the same state as the events that it replaces, except for the result's times", () => {
-    const fold = (events: readonly EnrichmentEvent[]) => events.reduce(enrichment.evolve, enrichment.initial);
+    const fold = (events: readonly EnrichmentEvent[]) =>
+      events.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
     for (const events of [
       [requested(), completed()],
       [requested(), completed(), requested(2, 'refresh'), gaveUp()],
     ]) {
       const before = fold(events);
-      const decision = enrichment.decide(snapshot, before);
+      const decision = enrichmentDecider.decide(snapshot, before);
       const after = fold(decision.ok ? decision.value : []);
       const { enriched_at, fresh_until } = before.saved ?? result();
       const { saved, ...others } = { ...after, snapshotted: false };
@@ -143,7 +144,7 @@ describe('a snapshot', () => {
     }
   });
   it('is followed by further rounds, which another snapshot can replace', () => {
-    given(enrichment, [snapshotted(), requested(2, 'refresh'), completed({}, { round: 2 })])
+    given(enrichmentDecider, [snapshotted(), requested(2, 'refresh'), completed({}, { round: 2 })])
       .when(snapshot)
       .thenEvents([snapshotted(null, 2)]);
   });
@@ -151,32 +152,32 @@ describe('a snapshot', () => {
 
 describe('an attempt', () => {
   it('that succeeds settles every waiting partner', () => {
-    given(enrichment, [requested(), joined(reservation(BERT))])
+    given(enrichmentDecider, [requested(), joined(reservation(BERT))])
       .when(complete(1))
       .thenEvents([completed({}, { settles: [reservation(), reservation(BERT)] })]);
   });
   it('that fails is due again after the base delay', () => {
-    given(enrichment, [requested()])
+    given(enrichmentDecider, [requested()])
       .when(fail(1))
       .thenEvents([failed(1)]);
   });
   it('that is late or repeated changes nothing', () => {
-    given(enrichment, [requested(), failed(1)])
+    given(enrichmentDecider, [requested(), failed(1)])
       .when(complete(1))
       .thenEvents([]);
-    given(enrichment, [requested(), failed(1)])
+    given(enrichmentDecider, [requested(), failed(1)])
       .when(fail(1))
       .thenEvents([]);
-    given(enrichment, [requested(), completed()]).when(fail(1)).thenEvents([]);
-    given(enrichment, [requested(), completed(STALE), requested(2, 'refresh')])
+    given(enrichmentDecider, [requested(), completed()]).when(fail(1)).thenEvents([]);
+    given(enrichmentDecider, [requested(), completed(STALE), requested(2, 'refresh')])
       .when(complete(1, 1))
       .thenEvents([]);
   });
   it('of a first enrichment is repeated until it succeeds', () => {
     const tries = [1, 2, 3, 4, 5, 6, 7].map((attempt) => failed(attempt));
-    const decision = enrichment.decide(
+    const decision = enrichmentDecider.decide(
       fail(8),
-      [requested(), ...tries].reduce(enrichment.evolve, enrichment.initial),
+      [requested(), ...tries].reduce(enrichmentDecider.evolve, enrichmentDecider.initial),
     );
     expect(decision).toMatchObject({
       value: [{ type: 'lookup.EnrichmentAttemptFailed.v1', data: { attempt: 8 } }],
@@ -185,7 +186,7 @@ describe('an attempt', () => {
   it('of a refresh is not repeated after the fifth failure', () => {
     const tries = [1, 2, 3, 4].map((attempt) => failed(attempt, 2));
     const state = [requested(), completed(STALE), requested(2, 'refresh'), ...tries];
-    given(enrichment, state)
+    given(enrichmentDecider, state)
       .when(fail(5, 2))
       .thenEvents([
         {
@@ -210,10 +211,10 @@ describe('an attempt', () => {
       requested(2, 'completion'),
       ...tries,
     ];
-    const state = before.reduce(enrichment.evolve, enrichment.initial);
-    const gaveUp = enrichment.decide(fail(5, 2), state);
-    const after = gaveUp.ok ? gaveUp.value.reduce(enrichment.evolve, state) : state;
-    expect(enrichment.decide(submit(reservation(ANNA, 3)), after)).toEqual({ ok: true, value: [] });
+    const state = before.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
+    const gaveUp = enrichmentDecider.decide(fail(5, 2), state);
+    const after = gaveUp.ok ? gaveUp.value.reduce(enrichmentDecider.evolve, state) : state;
+    expect(enrichmentDecider.decide(submit(reservation(ANNA, 3)), after)).toEqual({ ok: true, value: [] });
   });
 });
 
@@ -222,16 +223,16 @@ describe('a provider that a saved result lacks', () => {
   const asks = (over: object = {}) => ({ ...submit(reservation(ANNA, 3)), configured, ...over });
   const isp = { match_type: 'isp' } as const;
   it('is asked on the next POST when it is configured now and was not asked then', () => {
-    given(enrichment, [requested(), completed(isp)])
+    given(enrichmentDecider, [requested(), completed(isp)])
       .when(asks())
       .thenEvents([requested(2, 'completion', reservation(ANNA, 3))]);
   });
   it('is not asked when the match is a company, when it was asked, or when it is configured no more', () => {
-    given(enrichment, [requested(), completed()]).when(asks()).thenEvents([]);
-    given(enrichment, [requested(), completed({ ...isp, asked: configured })])
+    given(enrichmentDecider, [requested(), completed()]).when(asks()).thenEvents([]);
+    given(enrichmentDecider, [requested(), completed({ ...isp, asked: configured })])
       .when(asks())
       .thenEvents([]);
-    given(enrichment, [requested(), completed({ ...isp, asked: ['directory', 'gone'] })])
+    given(enrichmentDecider, [requested(), completed({ ...isp, asked: ['directory', 'gone'] })])
       .when(asks({ configured: ['directory'] }))
       .thenEvents([]);
   });
@@ -253,12 +254,12 @@ describe('a provider that a saved result lacks', () => {
     },
   });
   it('counts as asked after a completion in which it failed five times', () => {
-    given(enrichment, [requested(), completed(isp), requested(2, 'completion'), gaveUpOn()])
+    given(enrichmentDecider, [requested(), completed(isp), requested(2, 'completion'), gaveUpOn()])
       .when(asks())
       .thenEvents([]);
   });
   it('is asked again after a completion in which it was held back', () => {
-    given(enrichment, [requested(), completed(isp), requested(2, 'completion'), gaveUpOn(false)])
+    given(enrichmentDecider, [requested(), completed(isp), requested(2, 'completion'), gaveUpOn(false)])
       .when(asks())
       .thenEvents([requested(3, 'completion', reservation(ANNA, 3))]);
   });
@@ -268,7 +269,9 @@ describe('a provider that a saved result lacks', () => {
         ? { ...event, data: { ...event.data, answered: ['directory'] } }
         : event,
     ) as EnrichmentEvent[];
-    expect(events.reduce(enrichment.evolve, enrichment.initial).open?.answered).toEqual(['directory']);
+    expect(events.reduce(enrichmentDecider.evolve, enrichmentDecider.initial).open?.answered).toEqual([
+      'directory',
+    ]);
   });
 });
 
@@ -289,19 +292,19 @@ describe('a result that has not been requested for a long time', () => {
     data: { ip: IP, forgotten_at: new Date(AT).toISOString() },
   } as const;
   it('is forgotten once', () => {
-    given(enrichment, [requested(), completed()]).when(forget).thenEvents([forgotten]);
+    given(enrichmentDecider, [requested(), completed()]).when(forget).thenEvents([forgotten]);
   });
   it('stays while a round is in progress, and cannot be forgotten where nothing is saved', () => {
-    given(enrichment, [requested(), completed(STALE), requested(2, 'refresh')])
+    given(enrichmentDecider, [requested(), completed(STALE), requested(2, 'refresh')])
       .when(forget)
       .thenEvents([]);
-    given(enrichment, [requested()]).when(forget).thenEvents([]);
-    given(enrichment, []).when(forget).thenEvents([]);
+    given(enrichmentDecider, [requested()]).when(forget).thenEvents([]);
+    given(enrichmentDecider, []).when(forget).thenEvents([]);
   });
   it('ends its stream: later commands go to the next generation', () => {
     const ended = [requested(), completed(), forgotten];
-    given(enrichment, ended).when(submit()).thenRefused('result_forgotten');
-    given(enrichment, ended).when(fail(1, 2)).thenRefused('result_forgotten');
-    given(enrichment, ended).when(complete(1, 2)).thenRefused('result_forgotten');
+    given(enrichmentDecider, ended).when(submit()).thenRefused('result_forgotten');
+    given(enrichmentDecider, ended).when(fail(1, 2)).thenRefused('result_forgotten');
+    given(enrichmentDecider, ended).when(complete(1, 2)).thenRefused('result_forgotten');
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
-import { type IntakeCommand, intake, snapshotIntake } from '../../domain/lookup/intake.ts';
+import { type IntakeCommand, intakeDecider, snapshotIntake } from '../../domain/lookup/intake.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT, made, reservation, settled } from './lookup-events.ts';
 
@@ -22,29 +22,29 @@ const reserve = (nth: number, ip: string, over: Partial<Extract<IntakeCommand, {
 
 describe('reserving', () => {
   it('appends the reservation', () => {
-    given(intake, [])
+    given(intakeDecider, [])
       .when(reserve(1, '8.8.8.8'))
       .thenEvents([made(1, '8.8.8.8')]);
   });
   it('changes nothing while the address is already reserved', () => {
-    given(intake, [made(1, '8.8.8.8')])
+    given(intakeDecider, [made(1, '8.8.8.8')])
       .when(reserve(2, '8.8.8.8', { pendingLimit: 0, dailyAllowance: 0 }))
       .thenEvents([]);
   });
   it("is refused at the key's daily allowance, which counts joined and settled reservations", () => {
     const before = [made(1, '8.8.8.8'), settled(1), made(2, '8.8.4.4')];
-    given(intake, before)
+    given(intakeDecider, before)
       .when(reserve(3, '1.1.1.1', { dailyAllowance: 2 }))
       .thenRefused('enrichment_limit');
-    given(intake, before)
+    given(intakeDecider, before)
       .when(reserve(3, '1.1.1.1', { dailyAllowance: 3 }))
       .thenEvents([made(3, '1.1.1.1')]);
-    given(intake, before)
+    given(intakeDecider, before)
       .when(reserve(3, '1.1.1.1', { dailyAllowance: 2, key_id: 'key_b' }))
       .thenEvents([made(3, '1.1.1.1', AT, 'key_b')]);
   });
   it('has a new allowance on the next UTC day', () => {
-    given(intake, [made(1, '8.8.8.8')])
+    given(intakeDecider, [made(1, '8.8.8.8')])
       .when(reserve(2, '1.1.1.1', { dailyAllowance: 1, at: AT + DAY }))
       .thenEvents([made(2, '1.1.1.1', AT + DAY)]);
   });
@@ -52,10 +52,10 @@ describe('reserving', () => {
     const midnight = Date.parse('2026-03-02T00:00:00.000Z');
     const next = [made(1, '8.8.8.8', midnight), made(2, '8.8.4.4', midnight)];
     const late = midnight - MINUTE;
-    given(intake, next)
+    given(intakeDecider, next)
       .when(reserve(3, '1.1.1.1', { dailyAllowance: 2, at: late }))
       .thenRefused('enrichment_limit');
-    given(intake, [...next, made(3, '9.9.9.9', late)])
+    given(intakeDecider, [...next, made(3, '9.9.9.9', late)])
       .when(reserve(4, '1.1.1.1', { dailyAllowance: 3, at: midnight }))
       .thenRefused('enrichment_limit');
   });
@@ -65,38 +65,38 @@ describe('reserving', () => {
   ])('has the rest of its allowance after the correction of a clock ahead by %s', (_by, now, ms) => {
     const at = Date.parse(now);
     const before = [made(1, '8.8.8.8', at), made(2, '8.8.4.4', at + ms), made(3, '9.9.9.9', at + ms)];
-    given(intake, before)
+    given(intakeDecider, before)
       .when(reserve(4, '1.1.1.1', { dailyAllowance: 1, at }))
       .thenRefused('enrichment_limit');
-    given(intake, before)
+    given(intakeDecider, before)
       .when(reserve(4, '1.1.1.1', { dailyAllowance: 2, at }))
       .thenEvents([made(4, '1.1.1.1', at)]);
     const after = [...before, made(4, '1.1.1.1', at)];
-    given(intake, after)
+    given(intakeDecider, after)
       .when(reserve(5, '1.0.0.1', { dailyAllowance: 2, at }))
       .thenRefused('enrichment_limit');
     // The day that the wrong clock started begins with nothing used.
-    given(intake, after)
+    given(intakeDecider, after)
       .when(reserve(5, '1.0.0.1', { dailyAllowance: 1, at: at + ms }))
       .thenEvents([made(5, '1.0.0.1', at + ms)]);
   });
   it('is refused with an allowance of 0', () => {
-    given(intake, [])
+    given(intakeDecider, [])
       .when(reserve(1, '8.8.8.8', { dailyAllowance: 0 }))
       .thenRefused('enrichment_limit');
   });
   it("is refused at the key's pending limit until a reservation is settled", () => {
     const before = [made(1, '8.8.8.8'), made(2, '8.8.4.4')];
-    given(intake, before)
+    given(intakeDecider, before)
       .when(reserve(3, '1.1.1.1', { pendingLimit: 2 }))
       .thenRefused('pending_limit');
-    given(intake, [...before, settled(1)])
+    given(intakeDecider, [...before, settled(1)])
       .when(reserve(3, '1.1.1.1', { pendingLimit: 2 }))
       .thenEvents([made(3, '1.1.1.1')]);
   });
   it('again for an address whose work has ended settles the old reservation in the same append', () => {
     const finished = reservation(ANNA, 1).reservation_id;
-    given(intake, [made(1, '8.8.8.8')])
+    given(intakeDecider, [made(1, '8.8.8.8')])
       .when(reserve(2, '8.8.8.8', { finished, pendingLimit: 1 }))
       .thenEvents([settled(1), made(2, '8.8.8.8')]);
   });
@@ -105,7 +105,7 @@ describe('reserving', () => {
 describe('settling', () => {
   it('counts once, and only for open reservations', () => {
     const reservation_ids = [1, 2].map((nth) => reservation(ANNA, nth).reservation_id);
-    given(intake, [made(1, '8.8.8.8')])
+    given(intakeDecider, [made(1, '8.8.8.8')])
       .when({ type: 'Settle', partner_id: ANNA, reservation_ids, at: AT })
       .thenEvents([settled(1)]);
   });
@@ -120,7 +120,7 @@ describe('a snapshot', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        let state = intake.initial;
+        let state = intakeDecider.initial;
         for (const { nth, settle, days } of steps) {
           const command = settle
             ? ({
@@ -130,16 +130,16 @@ describe('a snapshot', () => {
                 at: AT,
               } as const)
             : reserve(nth, `8.8.8.${nth}`, { at: AT + days * DAY });
-          const decision = intake.decide(command, state);
-          if (decision.ok) state = decision.value.reduce(intake.evolve, state);
+          const decision = intakeDecider.decide(command, state);
+          if (decision.ok) state = decision.value.reduce(intakeDecider.evolve, state);
         }
-        expect(intake.evolve(intake.initial, snapshotIntake(state))).toEqual(state);
+        expect(intakeDecider.evolve(intakeDecider.initial, snapshotIntake(state))).toEqual(state);
       }),
     );
   });
   it('does not change a state from which another one continues', () => {
-    const before = [made(1, '8.8.8.8')].reduce(intake.evolve, intake.initial);
-    [made(2, '8.8.4.4'), settled(1)].reduce(intake.evolve, before);
+    const before = [made(1, '8.8.8.8')].reduce(intakeDecider.evolve, intakeDecider.initial);
+    [made(2, '8.8.4.4'), settled(1)].reduce(intakeDecider.evolve, before);
     expect(before.open.size).toBe(1);
     expect(before.openByIp.toObject()).toEqual({ '8.8.8.8': before.open.keySeq().first() });
   });

@@ -5,7 +5,7 @@ import {
   type KeyLimits,
   type PartnerEvent,
 } from '../../domain/partners/events.ts';
-import { type PartnerRefusal, partner, snapshotPartner } from '../../domain/partners/partner.ts';
+import { type PartnerRefusal, partnerDecider, snapshotPartner } from '../../domain/partners/partner.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 
@@ -45,37 +45,37 @@ describe('a partner', () => {
   const create = (name: string) =>
     ({ type: 'CreatePartner', partner_id: ANNA, name, ceilings: {}, at: AT }) as const;
   it('is created once', () => {
-    const decision = partner.decide(create('acme'), partner.initial);
-    given(partner, decision.ok ? decision.value : [])
+    const decision = partnerDecider.decide(create('acme'), partnerDecider.initial);
+    given(partnerDecider, decision.ok ? decision.value : [])
       .when(create('acme'))
       .thenRefused('partner_exists');
   });
   it('has a name of 1 to 100 characters without control characters', () => {
     for (const name of ['', ' acme', 'a'.repeat(101), 'a\u0000b', '\ud800']) {
-      given(partner, []).when(create(name)).thenRefused('invalid_name');
+      given(partnerDecider, []).when(create(name)).thenRefused('invalid_name');
     }
   });
   it('has to exist before it has keys', () => {
-    given(partner, []).when(createKey('k1', 'one')).thenRefused('partner_not_found');
+    given(partnerDecider, []).when(createKey('k1', 'one')).thenRefused('partner_not_found');
   });
 });
 
 describe('a key', () => {
   it('is created with its limits and its hash', () => {
-    given(partner, [created])
+    given(partnerDecider, [created])
       .when(createKey('k1', 'one'))
       .thenEvents([keyMade('k1', 'one')]);
   });
   it('has a name that no other active key of the partner has', () => {
-    given(partner, [created, keyMade('k1', 'one')])
+    given(partnerDecider, [created, keyMade('k1', 'one')])
       .when(createKey('k2', 'one'))
       .thenRefused('key_name_taken');
-    given(partner, [created, keyMade('k1', 'one'), revoked('k1')])
+    given(partnerDecider, [created, keyMade('k1', 'one'), revoked('k1')])
       .when(createKey('k2', 'one'))
       .thenEvents([keyMade('k2', 'one')]);
   });
   it('changes only in the given fields', () => {
-    given(partner, [created, keyMade('k1', 'one')])
+    given(partnerDecider, [created, keyMade('k1', 'one')])
       .when({
         type: 'UpdateKey',
         partner_id: ANNA,
@@ -93,28 +93,28 @@ describe('a key', () => {
   });
   it('is revoked once and for ever', () => {
     const revoke = { type: 'RevokeKey', partner_id: ANNA, key_id: 'k1', at: AT } as const;
-    given(partner, [created, keyMade('k1', 'one')])
+    given(partnerDecider, [created, keyMade('k1', 'one')])
       .when(revoke)
       .thenEvents([revoked('k1')]);
-    given(partner, [created, keyMade('k1', 'one'), revoked('k1')])
+    given(partnerDecider, [created, keyMade('k1', 'one'), revoked('k1')])
       .when({ type: 'UpdateKey', partner_id: ANNA, key_id: 'k1', limits: {}, by: 'operator', at: AT })
       .thenRefused('key_revoked');
-    given(partner, [created]).when(revoke).thenRefused('key_not_found');
+    given(partnerDecider, [created]).when(revoke).thenRefused('key_not_found');
   });
   it('that was revoked is remembered among the last 2,500, so that a snapshot fits into an append', () => {
     const state = Array.from({ length: 40_000 }, (_, nth) => `key_${String(nth).padStart(24, '0')}`)
       .flatMap((id) => [keyMade(id, id), revoked(id)])
-      .reduce(partner.evolve, partner.evolve(partner.initial, created));
+      .reduce(partnerDecider.evolve, partnerDecider.evolve(partnerDecider.initial, created));
     const snapshot = snapshotPartner(state);
     expect(Buffer.byteLength(JSON.stringify(snapshot))).toBeLessThan(512 * 1_024);
-    expect(partner.evolve(partner.initial, snapshot)).toEqual(state);
+    expect(partnerDecider.evolve(partnerDecider.initial, snapshot)).toEqual(state);
     const last = {
       type: 'RevokeKey',
       partner_id: ANNA,
       key_id: `key_${'37501'.padStart(24, '0')}`,
       at: AT,
     } as const;
-    expect(partner.decide(last, state)).toEqual({ ok: true, value: [] });
+    expect(partnerDecider.decide(last, state)).toEqual({ ok: true, value: [] });
   });
 });
 
@@ -142,14 +142,17 @@ describe('a ceiling', () => {
       ceilings: { keys: 3 },
       at: AT,
     } as const;
-    expect(partner.decide(create, partner.initial)).toEqual({ ok: true, value: [created, set({ keys: 3 })] });
-    given(partner, [created, set({ keys: 3 })])
+    expect(partnerDecider.decide(create, partnerDecider.initial)).toEqual({
+      ok: true,
+      value: [created, set({ keys: 3 })],
+    });
+    given(partnerDecider, [created, set({ keys: 3 })])
       .when(setCeilings({ domains: 7 }))
       .thenEvents([set({ keys: 3, domains: 7 })]);
-    given(partner, [created])
+    given(partnerDecider, [created])
       .when(setCeilings({ keys: 100 }))
       .thenEvents([]);
-    given(partner, []).when(setCeilings({})).thenRefused('partner_not_found');
+    given(partnerDecider, []).when(setCeilings({})).thenRefused('partner_not_found');
   });
 
   test.each<[Partial<Ceilings>, Partial<KeyLimits>, PartnerRefusal]>([
@@ -162,15 +165,17 @@ describe('a ceiling', () => {
   ])('of %o refuses a user a key with %o', (ceilings, wanted, refusal) => {
     const low = strong('k1', { requests_per_second: 1, new_enrichments_per_day: 1, pending_enrichments: 1 });
     const before = [created, low, set(ceilings)];
-    given(partner, before).when(byUser(wanted)).thenRefused(refusal);
-    given(partner, before).when(updateByUser(wanted)).thenRefused(refusal);
+    given(partnerDecider, before).when(byUser(wanted)).thenRefused(refusal);
+    given(partnerDecider, before).when(updateByUser(wanted)).thenRefused(refusal);
     const made = { ...byUser(wanted), by: 'operator' } as const;
-    expect(partner.decide(made, before.reduce(partner.evolve, partner.initial))).toMatchObject({ ok: true });
+    expect(
+      partnerDecider.decide(made, before.reduce(partnerDecider.evolve, partnerDecider.initial)),
+    ).toMatchObject({ ok: true });
   });
 
   it('lets a user change other fields of a key that the operator has set above it', () => {
     const over = { requests_per_second: 5_000, company_signals: true };
-    given(partner, [created, strong('k1', over)])
+    given(partnerDecider, [created, strong('k1', over)])
       .when(updateByUser({ ...limits, ...over, pending_enrichments: 1 }))
       .thenEvents([
         {
@@ -190,20 +195,20 @@ describe('a ceiling', () => {
   it('of keys counts those that are neither revoked nor expired', () => {
     const expired = { expires_at: new Date(AT).toISOString() };
     const two = [created, set({ keys: 2 }), keyMade('k2', 'two'), keyMade('k3', 'three')];
-    given(partner, two).when(byUser({})).thenRefused('ceiling_keys');
-    given(partner, [...two, revoked('k3')])
+    given(partnerDecider, two).when(byUser({})).thenRefused('ceiling_keys');
+    given(partnerDecider, [...two, revoked('k3')])
       .when(byUser({}))
       .thenEvents([keyMade('k9', 'k9')]);
-    given(partner, [...two, revoked('k3'), strong('k1', expired)])
+    given(partnerDecider, [...two, revoked('k3'), strong('k1', expired)])
       .when(byUser({}))
       .thenEvents([keyMade('k9', 'k9')]);
     // Users may not leave any number of expired keys either.
     const many = Array.from({ length: 20 }, (_, nth) => strong(`e${nth}`, expired));
-    given(partner, [created, set({ keys: 2 }), ...many])
+    given(partnerDecider, [created, set({ keys: 2 }), ...many])
       .when(byUser({}))
       .thenRefused('ceiling_keys');
     // An expired key that gets more time counts again.
-    given(partner, [...two, strong('k1', expired)])
+    given(partnerDecider, [...two, strong('k1', expired)])
       .when(updateByUser({ expires_at: null }))
       .thenRefused('ceiling_keys');
   });

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
 import type { UserEvent } from '../../domain/partners/events.ts';
-import { user } from '../../domain/partners/user.ts';
+import { userDecider } from '../../domain/partners/user.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 
@@ -15,27 +15,27 @@ const change = (type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser') =>
 
 describe('a dashboard user', () => {
   it.each(['', ' Ada', 'a'.repeat(101), 'A\u0000da'])('may not have the name %j', (name) => {
-    given(user, []).when(create(name)).thenRefused('invalid_name');
+    given(userDecider, []).when(create(name)).thenRefused('invalid_name');
   });
 
   it("has a name that is never given again, also after the user's removal", () => {
-    given(user, [made]).when(create()).thenRefused('user_exists');
-    given(user, [made, removed]).when(create()).thenRefused('user_exists');
+    given(userDecider, [made]).when(create()).thenRefused('user_exists');
+    given(userDecider, [made, removed]).when(create()).thenRefused('user_exists');
   });
 
   it('is removed once', () => {
-    given(user, [made]).when(change('RemoveUser')).thenEvents([removed]);
+    given(userDecider, [made]).when(change('RemoveUser')).thenEvents([removed]);
   });
 
   it.each(['ResetPassword', 'ChangePassword', 'RemoveUser'] as const)(
     'does not exist for %s before its creation',
     (type) => {
-      given(user, []).when(change(type)).thenRefused('user_not_found');
+      given(userDecider, []).when(change(type)).thenRefused('user_not_found');
     },
   );
 
   it('has no password once it is removed', () => {
-    given(user, [made, removed]).when(change('ResetPassword')).thenRefused('user_not_found');
-    given(user, [made, removed]).when(change('ChangePassword')).thenRefused('user_not_found');
+    given(userDecider, [made, removed]).when(change('ResetPassword')).thenRefused('user_not_found');
+    given(userDecider, [made, removed]).when(change('ChangePassword')).thenRefused('user_not_found');
   });
 });

@@ -6,7 +6,7 @@ import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/a
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { intakeEvents } from '../../domain/lookup/events.ts';
-import { intake, intakeStream, snapshotIntake } from '../../domain/lookup/intake.ts';
+import { intakeDecider, intakeStream, snapshotIntake } from '../../domain/lookup/intake.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
 import { type AheadMark, watchAhead } from '../../platform/ahead.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
@@ -137,7 +137,7 @@ describe.each([
         new Date(),
       ]);
       const append = (at: number) => {
-        const events = toNewEvents(intakeEvents, [snapshotIntake(intake.initial)], {
+        const events = toNewEvents(intakeEvents, [snapshotIntake(intakeDecider.initial)], {
           ...stack.context(),
           at,
         });

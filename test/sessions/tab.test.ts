@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import type { SessionEvent } from '../../domain/sessions/events.ts';
-import { REMEMBERED, type Tab, tab, tabStream, type Visit } from '../../domain/sessions/tab.ts';
+import { REMEMBERED, type Tab, tabDecider, tabStream, type Visit } from '../../domain/sessions/tab.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 
@@ -54,25 +54,25 @@ describe('a visit', () => {
   const first = { nth: 1 };
 
   it('begins a session, for 30 days', () => {
-    given(tab, [])
+    given(tabDecider, [])
       .when(visit(first))
       .thenEvents([created(first)]);
   });
   it('continues the session of the same address and country up to 30 minutes later', () => {
     const at = AT + 30 * MINUTE;
-    given(tab, [created(first)])
+    given(tabDecider, [created(first)])
       .when(visit({ nth: 2, at }))
       .thenEvents([visited(2, first, at)]);
   });
   it('begins another session more than 30 minutes after the last visit', () => {
     const late = { nth: 3, at: AT + 50 * MINUTE + 1 };
-    given(tab, [created(first)])
+    given(tabDecider, [created(first)])
       .when(visit(late))
       .thenEvents([created(late)]);
-    given(tab, [created(first), visited(2, first, AT + 20 * MINUTE)])
+    given(tabDecider, [created(first), visited(2, first, AT + 20 * MINUTE)])
       .when(visit(late))
       .thenEvents([created(late)]);
-    given(tab, [created(first), visited(2, first, AT + 20 * MINUTE)])
+    given(tabDecider, [created(first), visited(2, first, AT + 20 * MINUTE)])
       .when(visit({ ...late, at: late.at - 1 }))
       .thenEvents([visited(3, first, late.at - 1)]);
   });
@@ -81,68 +81,68 @@ describe('a visit', () => {
     ['country', { nth: 2, country: 'FR' }],
     ['country, now unknown', { nth: 2, country: null }],
   ])('begins another session on a change of %s', (_what, changed) => {
-    given(tab, [created(first)])
+    given(tabDecider, [created(first)])
       .when(visit(changed))
       .thenEvents([created(changed)]);
   });
   it('from an earlier address continues that session within 30 minutes, and not after', () => {
     const other = { nth: 2, ip: 'b', at: AT + 20 * MINUTE };
-    given(tab, [created(first), created(other)])
+    given(tabDecider, [created(first), created(other)])
       .when(visit({ nth: 3, at: AT + 30 * MINUTE }))
       .thenEvents([visited(3, first, AT + 30 * MINUTE)]);
     const late = { nth: 3, at: AT + 31 * MINUTE };
-    given(tab, [created(first), created(other)])
+    given(tabDecider, [created(first), created(other)])
       .when(visit(late))
       .thenEvents([created(late)]);
   });
   it('never continues an expired session', () => {
     const end = AT + 30 * DAY;
     const before = visited(2, first, end - MINUTE);
-    given(tab, [created(first), before])
+    given(tabDecider, [created(first), before])
       .when(visit({ nth: 3, at: end - 1 }))
       .thenEvents([visited(3, first, end - 1)]);
     const after = { nth: 3, at: end };
-    given(tab, [created(first), before])
+    given(tabDecider, [created(first), before])
       .when(visit(after))
       .thenEvents([created(after)]);
   });
   it('is matched across midnight by the key of the day on which its session began', () => {
     const eve = { nth: 1, at: Date.parse('2026-03-01T23:59:00.000Z') };
     const at = eve.at + 2 * MINUTE;
-    given(tab, [created(eve)])
+    given(tabDecider, [created(eve)])
       .when(visit({ nth: 2, at }))
       .thenEvents([visited(2, eve, at)]);
-    given(tab, [created(eve)])
+    given(tabDecider, [created(eve)])
       .when(visit({ nth: 2, at, gone: ['2026-03-01'] }))
       .thenEvents([created({ nth: 2, at })]);
   });
   it('is appended once', () => {
-    given(tab, [created(first)])
+    given(tabDecider, [created(first)])
       .when(visit({ nth: 1, ip: 'b', at: AT + DAY }))
       .thenEvents([]);
   });
   it('by a slow clock continues the session and does not move its time back', () => {
     const slow = AT - MINUTE;
-    given(tab, [created(first)])
+    given(tabDecider, [created(first)])
       .when(visit({ nth: 2, at: slow }))
       .thenEvents([visited(2, first, slow)]);
     const at = AT + 30 * MINUTE;
-    given(tab, [created(first), visited(2, first, slow)])
+    given(tabDecider, [created(first), visited(2, first, slow)])
       .when(visit({ nth: 3, at }))
       .thenEvents([visited(3, first, at)]);
   });
   it('continues the session that a clock ahead by a year saw, until half an hour after the correction', () => {
     const ahead = { nth: 1, at: AT + 365 * DAY };
-    given(tab, [created(ahead)])
+    given(tabDecider, [created(ahead)])
       .when(visit({ nth: 2, at: AT }))
       .thenEvents([visited(2, ahead, AT)]);
     const at = AT + 31 * MINUTE;
-    given(tab, [created(ahead), visited(2, ahead, AT)])
+    given(tabDecider, [created(ahead), visited(2, ahead, AT)])
       .when(visit({ nth: 3, at }))
       .thenEvents([created({ nth: 3, at })]);
   });
   it('is matched from a later visit of the session alone, as at the end of a stream', () => {
-    given(tab, [visited(5, first, AT + DAY)])
+    given(tabDecider, [visited(5, first, AT + DAY)])
       .when(visit({ nth: 6, at: AT + DAY }))
       .thenEvents([visited(6, first, AT + DAY)]);
   });
@@ -158,11 +158,11 @@ describe('a tab', () => {
   const having = (visits: readonly Told[]): { state: Tab; events: SessionEvent[] } => {
     const events: SessionEvent[] = [];
     const state = visits.reduce((before: Tab, one) => {
-      const decision = tab.decide(visit(one), before);
+      const decision = tabDecider.decide(visit(one), before);
       const made = decision.ok ? decision.value : [];
       events.push(...made);
-      return made.reduce(tab.evolve, before);
-    }, tab.initial);
+      return made.reduce(tabDecider.evolve, before);
+    }, tabDecider.initial);
     return { state, events };
   };
 
@@ -170,7 +170,10 @@ describe('a tab', () => {
     fc.assert(
       fc.property(fc.array(told, { maxLength: 40 }), told, (before, one) => {
         const { state } = having([...before, one]);
-        expect(tab.decide(visit({ ...one, at: one.at + MINUTE }), state)).toEqual({ ok: true, value: [] });
+        expect(tabDecider.decide(visit({ ...one, at: one.at + MINUTE }), state)).toEqual({
+          ok: true,
+          value: [],
+        });
       }),
     );
   });

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { type BillingEvent, billingStream } from '../../domain/billing/events.ts';
-import { digestOf, ledger } from '../../domain/billing/ledger.ts';
+import { digestOf, ledgerDecider } from '../../domain/billing/ledger.ts';
 import { revealStream } from './reveals.ts';
 
 type Entry = BillingEvent['data'];
@@ -27,7 +27,7 @@ const rewrite = async (
   entries: readonly Entry[],
 ): Promise<void> => {
   const stream = billingStream(partnerId);
-  let previous = ledger.initial.digest;
+  let previous = ledgerDecider.initial.digest;
   for (const [number, entry] of entries.entries()) {
     const chained = { ...entry, previous };
     previous = digestOf(number, chained);

@@ -1,7 +1,7 @@
 import { describe, expect, it, test, vi } from 'vitest';
 import type { TrackerEvent } from '../../domain/trackers/events.ts';
 import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
-import { type TrackerCommand, trackers } from '../../domain/trackers/trackers.ts';
+import { type TrackerCommand, trackersDecider } from '../../domain/trackers/trackers.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 
@@ -47,63 +47,65 @@ const changeStatus = (type: 'Disable' | 'Enable' | 'Delete', nth: number) =>
 
 describe('a tracker', () => {
   it('is created below the limit, which does not count deleted trackers', () => {
-    given(trackers, [])
+    given(trackersDecider, [])
       .when(create(1))
       .thenEvents([created(1)]);
-    given(trackers, [created(1), created(2)])
+    given(trackersDecider, [created(1), created(2)])
       .when(create(3))
       .thenRefused('tracker_limit');
-    given(trackers, [created(1), created(2), disabled(2)])
+    given(trackersDecider, [created(1), created(2), disabled(2)])
       .when(create(3))
       .thenRefused('tracker_limit');
-    given(trackers, [created(1), created(2), deleted(2)])
+    given(trackersDecider, [created(1), created(2), deleted(2)])
       .when(create(3))
       .thenEvents([created(3)]);
   });
   it('has a name and a reference of 1 to 200 characters', () => {
-    given(trackers, [])
+    given(trackersDecider, [])
       .when(create(1, { name: '  site 1 ' }))
       .thenEvents([created(1)]);
     for (const name of ['', '   ', 'x'.repeat(201), 'a\u0000', '\ud800']) {
-      given(trackers, []).when(create(1, { name })).thenRefused('invalid_tracker');
+      given(trackersDecider, []).when(create(1, { name })).thenRefused('invalid_tracker');
     }
     for (const customer_reference of ['', 'x'.repeat(201)]) {
-      given(trackers, []).when(create(1, { customer_reference })).thenRefused('invalid_tracker');
+      given(trackersDecider, []).when(create(1, { customer_reference })).thenRefused('invalid_tracker');
     }
-    expect(trackers.decide(create(1, { name: '😀'.repeat(200) }), trackers.initial).ok).toBe(true);
+    expect(trackersDecider.decide(create(1, { name: '😀'.repeat(200) }), trackersDecider.initial).ok).toBe(
+      true,
+    );
   });
   it('has 1 to 50 different origins', () => {
     const many = (count: number) => Array.from({ length: count }, (_, n) => `https://s${n}.example.com`);
     for (const origins of [[], many(51), ['https://a.com', 'https://a.com'], ['https://A.com']]) {
-      given(trackers, []).when(create(1, { origins })).thenRefused('invalid_origin');
+      given(trackersDecider, []).when(create(1, { origins })).thenRefused('invalid_origin');
     }
-    expect(trackers.decide(create(1, { origins: many(50) }), trackers.initial).ok).toBe(true);
+    expect(trackersDecider.decide(create(1, { origins: many(50) }), trackersDecider.initial).ok).toBe(true);
   });
   it('is disabled and enabled idempotently', () => {
-    given(trackers, [created(1)])
+    given(trackersDecider, [created(1)])
       .when(changeStatus('Disable', 1))
       .thenEvents([disabled(1)]);
-    given(trackers, [created(1)])
+    given(trackersDecider, [created(1)])
       .when(changeStatus('Enable', 1))
       .thenEvents([]);
-    given(trackers, [created(1), disabled(1)])
+    given(trackersDecider, [created(1), disabled(1)])
       .when(changeStatus('Enable', 1))
       .thenEvents([enabled(1)]);
   });
   it('is deleted for ever, whether disabled or not', () => {
-    given(trackers, [created(1)])
+    given(trackersDecider, [created(1)])
       .when(changeStatus('Delete', 1))
       .thenEvents([deleted(1)]);
-    given(trackers, [created(1), disabled(1)])
+    given(trackersDecider, [created(1), disabled(1)])
       .when(changeStatus('Delete', 1))
       .thenEvents([deleted(1)]);
-    given(trackers, [created(1), deleted(1)])
+    given(trackersDecider, [created(1), deleted(1)])
       .when(changeStatus('Enable', 1))
       .thenRefused('tracker_deleted');
-    given(trackers, [created(1), deleted(1)])
+    given(trackersDecider, [created(1), deleted(1)])
       .when(changeStatus('Disable', 1))
       .thenRefused('tracker_deleted');
-    given(trackers, [created(1)])
+    given(trackersDecider, [created(1)])
       .when(changeStatus('Delete', 2))
       .thenRefused('tracker_not_found');
   });

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { LookupCount, UsageEvent } from '../../domain/usage/events.ts';
-import { usageTotals } from '../../domain/usage/totals.ts';
+import { usageTotalsDecider } from '../../domain/usage/totals.ts';
 
 const counted = (...counts: LookupCount[]): UsageEvent => ({
   type: 'usage.LookupsCounted.v1',
   data: { counts },
 });
 const totalUntilDone = (events: readonly UsageEvent[]): UsageEvent[] => {
-  let state = events.reduce(usageTotals.evolve, usageTotals.initial);
+  let state = events.reduce(usageTotalsDecider.evolve, usageTotalsDecider.initial);
   const written: UsageEvent[] = [];
   for (;;) {
-    const decision = usageTotals.decide({ type: 'Total' }, state);
+    const decision = usageTotalsDecider.decide({ type: 'Total' }, state);
     if (!decision.ok || decision.value.length === 0) return written;
     written.push(...decision.value);
-    state = decision.value.reduce(usageTotals.evolve, state);
+    state = decision.value.reduce(usageTotalsDecider.evolve, state);
   }
 };
 
@@ -75,8 +75,8 @@ describe('closing a usage stream', () => {
     const totals = totalUntilDone(events);
     expect(totals.map(({ data }) => 'part' in data && data.part)).toEqual([1, 2, 3]);
     expect(totalUntilDone([...events, ...totals.slice(0, 1)])).toEqual(totals.slice(1));
-    const alone = totals.reduce(usageTotals.evolve, usageTotals.initial);
-    const all = events.reduce(usageTotals.evolve, usageTotals.initial);
+    const alone = totals.reduce(usageTotalsDecider.evolve, usageTotalsDecider.initial);
+    const all = events.reduce(usageTotalsDecider.evolve, usageTotalsDecider.initial);
     expect(alone.counts).toEqual(all.counts);
   });
   it('appends nothing for an empty stream', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { type Endpoint, type Endpoints, snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
-import { type EndpointCommand, endpoints } from '../../domain/webhooks/endpoints.ts';
+import { type EndpointCommand, endpointsDecider } from '../../domain/webhooks/endpoints.ts';
 import type { WebhookEvent } from '../../domain/webhooks/events.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
@@ -93,31 +93,34 @@ const remove = (nth: number, at = AT): Of<'Delete'> => ({
   webhook_id: id(nth),
   at,
 });
-const fold = (...events: WebhookEvent[]): Endpoints => events.reduce(endpoints.evolve, endpoints.initial);
+const fold = (...events: WebhookEvent[]): Endpoints =>
+  events.reduce(endpointsDecider.evolve, endpointsDecider.initial);
 const one = (...events: WebhookEvent[]): Endpoint | undefined => fold(...events).byId.get(id(1));
 
 describe('a webhook endpoint', () => {
   it('is created below the limit, which counts paused endpoints and not deleted ones', () => {
-    given(endpoints, [])
+    given(endpointsDecider, [])
       .when(create(1))
       .thenEvents([created(1)]);
-    given(endpoints, [created(1), created(2), updated(2, { enabled: false })])
+    given(endpointsDecider, [created(1), created(2), updated(2, { enabled: false })])
       .when(create(3))
       .thenRefused('webhook_limit');
-    given(endpoints, [created(1), created(2), deleted(2)])
+    given(endpointsDecider, [created(1), created(2), deleted(2)])
       .when(create(3))
       .thenEvents([created(3)]);
     expect(one(created(1))).toMatchObject({ enabled: true, deleted_at: null, updated_at: isoTime(AT) });
   });
 
   it('has a name of 1 to 100 characters after trimming', () => {
-    given(endpoints, [])
+    given(endpointsDecider, [])
       .when(create(1, { name: '  receiver 1 ' }))
       .thenEvents([created(1)]);
-    expect(endpoints.decide(create(1, { name: '😀'.repeat(100) }), endpoints.initial).ok).toBe(true);
+    expect(endpointsDecider.decide(create(1, { name: '😀'.repeat(100) }), endpointsDecider.initial).ok).toBe(
+      true,
+    );
     for (const name of ['', '   ', 'x'.repeat(101), 'a\u0000', '\ud800']) {
-      given(endpoints, []).when(create(1, { name })).thenRefused('invalid_webhook');
-      given(endpoints, [created(1)])
+      given(endpointsDecider, []).when(create(1, { name })).thenRefused('invalid_webhook');
+      given(endpointsDecider, [created(1)])
         .when(update(1, { name }))
         .thenRefused('invalid_webhook');
     }
@@ -125,7 +128,7 @@ describe('a webhook endpoint', () => {
 
   it('subscribes to one or both of two events, without repeats', () => {
     for (const events of [['reveal.completed'], ['reveal.completed', 'session.created']]) {
-      given(endpoints, [])
+      given(endpointsDecider, [])
         .when(create(1, { events }))
         .thenEvents([{ ...created(1), data: { ...created(1).data, events } }]);
     }
@@ -135,80 +138,80 @@ describe('a webhook endpoint', () => {
       ['session.created', 'x'],
       ['session.created', 'session.created'],
     ]) {
-      given(endpoints, []).when(create(1, { events })).thenRefused('invalid_webhook');
-      given(endpoints, [created(1)])
+      given(endpointsDecider, []).when(create(1, { events })).thenRefused('invalid_webhook');
+      given(endpointsDecider, [created(1)])
         .when(update(1, { events }))
         .thenRefused('invalid_webhook');
     }
   });
 
   it('has a public destination and an existing tracker', () => {
-    given(endpoints, [])
+    given(endpointsDecider, [])
       .when(create(1, { url: 'http://hooks.example.com/' }))
       .thenRefused('invalid_webhook_url');
-    given(endpoints, [])
+    given(endpointsDecider, [])
       .when(create(1, { tracker_id: TRACKER }))
       .thenRefused('tracker_not_found');
-    given(endpoints, [])
+    given(endpointsDecider, [])
       .when(create(1, { tracker_id: TRACKER, tracker_known: true }))
       .thenEvents([{ ...created(1), data: { ...created(1).data, tracker_id: TRACKER } }]);
   });
 
   it('is refused for invalid fields before any other reason', () => {
     const wrong = { tracker_id: TRACKER, limit: 0 };
-    given(endpoints, [])
+    given(endpointsDecider, [])
       .when(create(1, { ...wrong, url: 'x', name: '' }))
       .thenRefused('invalid_webhook');
-    given(endpoints, [])
+    given(endpointsDecider, [])
       .when(create(1, { ...wrong, url: 'x' }))
       .thenRefused('invalid_webhook_url');
-    given(endpoints, []).when(create(1, wrong)).thenRefused('tracker_not_found');
-    given(endpoints, [])
+    given(endpointsDecider, []).when(create(1, wrong)).thenRefused('tracker_not_found');
+    given(endpointsDecider, [])
       .when(update(1, { name: '' }))
       .thenRefused('invalid_webhook');
   });
 
   it('changes in the given fields, and gets no event without a change', () => {
-    given(endpoints, [created(1)])
+    given(endpointsDecider, [created(1)])
       .when(update(1, { enabled: false }))
       .thenEvents([updated(1, { enabled: false })]);
-    given(endpoints, [created(1)])
+    given(endpointsDecider, [created(1)])
       .when(update(1, { name: ' other ', events: ['reveal.completed'] }))
       .thenEvents([updated(1, { name: 'other', events: ['reveal.completed'] })]);
-    given(endpoints, [created(1)])
+    given(endpointsDecider, [created(1)])
       .when(update(1, {}))
       .thenEvents([]);
-    given(endpoints, [created(1)])
+    given(endpointsDecider, [created(1)])
       .when(update(1, { name: 'receiver 1', events: ['session.created'], enabled: true }))
       .thenEvents([]);
-    given(endpoints, [created(1), updated(1, { enabled: false })])
+    given(endpointsDecider, [created(1), updated(1, { enabled: false })])
       .when(update(1, { enabled: true }))
       .thenEvents([updated(1, { enabled: true })]);
   });
 
   it('is deleted once, paused or not, and refuses every later command', () => {
-    given(endpoints, [created(1), updated(1, { enabled: false })])
+    given(endpointsDecider, [created(1), updated(1, { enabled: false })])
       .when(remove(1))
       .thenEvents([deleted(1)]);
-    given(endpoints, [created(1), deleted(1)])
+    given(endpointsDecider, [created(1), deleted(1)])
       .when(remove(1, AT + DAY))
       .thenEvents([]);
     expect(one(created(1), deleted(1))).toMatchObject({ enabled: false, deleted_at: isoTime(AT) });
     for (const command of [update(1, {}), update(1, { enabled: true }), rotate(1, 'second')]) {
-      given(endpoints, [created(1), deleted(1)])
+      given(endpointsDecider, [created(1), deleted(1)])
         .when(command)
         .thenRefused('webhook_not_found');
-      given(endpoints, []).when(command).thenRefused('webhook_not_found');
+      given(endpointsDecider, []).when(command).thenRefused('webhook_not_found');
     }
-    given(endpoints, []).when(remove(1)).thenRefused('webhook_not_found');
+    given(endpointsDecider, []).when(remove(1)).thenRefused('webhook_not_found');
   });
 
   it('is forgotten 90 days after its deletion', () => {
     const events = [created(1), deleted(1)];
-    given(endpoints, events)
+    given(endpointsDecider, events)
       .when(remove(1, AT + 90 * DAY - 1))
       .thenEvents([]);
-    given(endpoints, events)
+    given(endpointsDecider, events)
       .when(remove(1, AT + 90 * DAY))
       .thenRefused('webhook_not_found');
   });
@@ -216,7 +219,7 @@ describe('a webhook endpoint', () => {
 
 describe("a webhook endpoint's secret", () => {
   it('is replaced, paused or not, and the old one signs for 24 more hours', () => {
-    given(endpoints, [created(1), updated(1, { enabled: false })])
+    given(endpointsDecider, [created(1), updated(1, { enabled: false })])
       .when(rotate(1, 'second'))
       .thenEvents([rotated(1, 'second')]);
     expect(one(created(1), rotated(1, 'second'))).toMatchObject({
@@ -228,10 +231,10 @@ describe("a webhook endpoint's secret", () => {
 
   it('is not replaced again before the overlap has ended', () => {
     const events = [created(1), rotated(1, 'second')];
-    given(endpoints, events)
+    given(endpointsDecider, events)
       .when(rotate(1, 'third', AT + DAY - 1))
       .thenRefused('webhook_rotation_pending');
-    given(endpoints, events)
+    given(endpointsDecider, events)
       .when(rotate(1, 'third', AT + DAY))
       .thenEvents([rotated(1, 'third', AT + DAY)]);
     expect(one(...events, rotated(1, 'third', AT + DAY))?.previous).toEqual(secret('second'));
@@ -252,9 +255,9 @@ describe("a webhook endpoint's secret", () => {
       data: { webhook_id: id(1), partner_id: ANNA, ...resealed },
     };
     const events = [created(1), rotated(1, 'second')];
-    given(endpoints, events).when(reseal('second')).thenEvents([event]);
-    given(endpoints, events).when(reseal('first')).thenEvents([]);
-    given(endpoints, [...events, deleted(1)])
+    given(endpointsDecider, events).when(reseal('second')).thenEvents([event]);
+    given(endpointsDecider, events).when(reseal('first')).thenEvents([]);
+    given(endpointsDecider, [...events, deleted(1)])
       .when(reseal('second'))
       .thenRefused('webhook_not_found');
     expect(one(...events, event)).toMatchObject({
@@ -269,9 +272,9 @@ describe('endpoints deleted 90 days ago', () => {
   const forget = (days: number) => ({ type: 'Forget', partner_id: ANNA, at: AT + days * DAY }) as const;
   it('are removed once by a snapshot of the others', () => {
     const before = [created(1), created(2), created(3), deleted(2)];
-    given(endpoints, before).when(forget(89)).thenEvents([]);
-    const kept = [created(1), created(3)].reduce(endpoints.evolve, endpoints.initial);
-    given(endpoints, before)
+    given(endpointsDecider, before).when(forget(89)).thenEvents([]);
+    const kept = [created(1), created(3)].reduce(endpointsDecider.evolve, endpointsDecider.initial);
+    given(endpointsDecider, before)
       .when(forget(90))
       .thenEvents([snapshotEndpoints(kept)]);
   });
