@@ -4,6 +4,8 @@ const CONTEXTS = 'lookup|usage|trackers|sessions|reveals|billing|webhooks|partne
 /** Files of one context in any layer: the group is the context's name. */
 const OF_A_CONTEXT = `^(?:domain|commands|projections|processors|read-api|write-api)/(${CONTEXTS})/`;
 /** What answers look like, by context. */
+/** Both an answer and a webhook show it. */
+const RECEIPT = '^domain/reveals/receipt\\.ts$';
 const SCHEMAS = '^read-api/[^/]+/[^/]*schemas\\.ts$';
 const PACKAGES = '^node_modules/';
 const PORT = '^event-store/port\\.ts$';
@@ -84,8 +86,8 @@ module.exports = {
     never(
       'contexts-share-events-alone',
       { path: OF_A_CONTEXT },
-      { path: OF_A_CONTEXT, pathNot: ['^[^/]+/$1/', '^domain/[^/]+/events\\.ts$', SCHEMAS] },
-      "A context imports another's events and schemas, and nothing else of it.",
+      { path: OF_A_CONTEXT, pathNot: ['^[^/]+/$1/', '^domain/[^/]+/events\\.ts$', RECEIPT, SCHEMAS] },
+      "A context imports another's events, schemas and receipts, and nothing else of it.",
     ),
     never(
       'adapters-are-plugged-in-at-the-root',

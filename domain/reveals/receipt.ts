@@ -1,5 +1,6 @@
 import type { CustomParameters } from '../sessions/events.ts';
-import type { Reveal } from './reveal.ts';
+import type { RevealEvent } from './events.ts';
+import { completedReveal, type Reveal } from './reveal.ts';
 
 /** What a partner sees of a reveal, in an answer and in a webhook. `custom`: the labels of its session. */
 export const receiptOf = (
@@ -19,3 +20,8 @@ export const receiptOf = (
   result: completed?.result ?? null,
   status_url: `/v1/reveals/${reveal_id}`,
 });
+
+type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
+
+export const receiptOfCompletion = (completed: Completed, custom: CustomParameters) =>
+  receiptOf(completedReveal(completed), custom);

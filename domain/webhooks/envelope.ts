@@ -1,6 +1,5 @@
 import type { RevealEvent } from '../reveals/events.ts';
-import { receiptOf } from '../reveals/receipt.ts';
-import { completedReveal } from '../reveals/reveal.ts';
+import { receiptOfCompletion } from '../reveals/receipt.ts';
 import type { CustomParameters, SessionEvent } from '../sessions/events.ts';
 import type { DeliveredType } from './events.ts';
 
@@ -48,7 +47,7 @@ export const revealEnvelope = (reveal: RevealCompleted, custom: CustomParameters
   type: 'reveal.completed',
   schema_version: 1,
   created_at: reveal.completed_at,
-  data: receiptOf(completedReveal(reveal), custom),
+  data: receiptOfCompletion(reveal, custom),
 });
 
 /** Makes the body of `webhook.test`. */
