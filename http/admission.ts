@@ -39,35 +39,37 @@ interface Deps extends AdmissionDeps {
 
 /** Returns the hooks of a route. */
 export function admissionHooks(route: Route, deps: Deps): onRequestHookHandler[] {
-  const ready = <T>(
-    request: FastifyRequest,
-    value: T | Promise<T>,
-    done: (failure: Error) => void,
-    next: (value: T) => void,
-  ): void => {
-    if (value instanceof Promise) deps.inTime(request, route, value).then(next, done);
-    else next(value);
-  };
+  const access =
+    route.access === 'public'
+      ? [admitPublicly(route, deps)]
+      : [authenticate(route, deps), spendRates(route, deps)];
+  const hasBody = route.method !== 'GET' && route.method !== 'OPTIONS';
+  return [begin(route, deps), ...access, ...(hasBody ? [checkBodyHeaders(route)] : [])];
+}
 
-  const begin: onRequestHookHandler = (request, reply, done) => {
-    const { raw } = request;
-    deps.connections.answering(reply.raw);
-    request.receivedAt = deps.clock.now();
-    request.startedAt = performance.now();
-    request.query = queryOf(raw.url ?? '');
-    serveInSpan(route.path, raw, reply.raw, request.id, () => checkTarget(request, reply, done));
-  };
+type Hook = (route: Route, deps: Deps) => onRequestHookHandler;
 
-  const checkTarget = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    const { raw } = request;
-    if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
-      // RFC 9112 section 3.2. The catalog has no code of its own for it; see raw-refusals.ts.
-      refuse(request, reply, 'invalid_body', { message: 'The Host header is missing.' });
-    } else if (exceedsTarget(route.targetLimit, raw.url)) refuse(request, reply, 'uri_too_long');
-    else done();
-  };
+const begin: Hook = (route, deps) => (request, reply, done) => {
+  const { raw } = request;
+  deps.connections.answering(reply.raw);
+  request.receivedAt = deps.clock.now();
+  request.startedAt = performance.now();
+  request.query = queryOf(raw.url ?? '');
+  serveInSpan(route.path, raw, reply.raw, request.id, () => checkTarget(route, request, reply, done));
+};
 
-  const authenticate: onRequestHookHandler = (request, reply, done) => {
+const checkTarget = (route: Route, request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+  const { raw } = request;
+  if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
+    // RFC 9112 section 3.2. The catalog has no code of its own for it; see raw-refusals.ts.
+    refuse(request, reply, 'invalid_body', { message: 'The Host header is missing.' });
+  } else if (exceedsTarget(route.targetLimit, raw.url)) refuse(request, reply, 'uri_too_long');
+  else done();
+};
+
+const authenticate: Hook = (route, deps) => {
+  const ready = inTimeOf<ApiKey | null>(route, deps);
+  return (request, reply, done) => {
     const token = bearerToken(request.raw.rawHeaders, request.query as string);
     if (token === null) return refuse(request, reply, 'unauthorized');
     ready(request, deps.authenticate(token), done, (key) => {
@@ -77,25 +79,32 @@ export function admissionHooks(route: Route, deps: Deps): onRequestHookHandler[]
       done();
     });
   };
+};
 
-  const spendRates: onRequestHookHandler = (request, reply, done) => {
+const spendRates: Hook = (route, deps) => {
+  const ready = inTimeOf<Inadmissible | null>(route, deps);
+  return (request, reply, done) => {
     ready(request, deps.admit(request.caller as ApiKey, route), done, (refused) => {
       if (refused === null) done();
       else refuse(request, reply, refused.code, { retryAfter: refused.retryAfter });
     });
   };
+};
 
-  const admitPublicly =
-    (open: PublicRoute): onRequestHookHandler =>
-    (request, reply, done) => {
-      request.isCounted = true;
-      ready<Answer | null>(request, open.admit?.(request as ServedRequest) ?? null, done, (refused) => {
-        if (refused === null) done();
-        else reply.send(refused);
-      });
-    };
+const admitPublicly = (route: PublicRoute, deps: Deps): onRequestHookHandler => {
+  const ready = inTimeOf<Answer | null>(route, deps);
+  return (request, reply, done) => {
+    request.isCounted = true;
+    ready(request, route.admit?.(request as ServedRequest) ?? null, done, (refused) => {
+      if (refused === null) done();
+      else reply.send(refused);
+    });
+  };
+};
 
-  const checkBodyHeaders: onRequestHookHandler = (request, reply, done) => {
+const checkBodyHeaders =
+  (route: Route): onRequestHookHandler =>
+  (request, reply, done) => {
     const code = refuseByHeaders(route, request.raw);
     if (code !== null) return refuse(request, reply, code);
     // Fastify refuses malformed types; a route without a body has no use for the header.
@@ -103,10 +112,18 @@ export function admissionHooks(route: Route, deps: Deps): onRequestHookHandler[]
     done();
   };
 
-  const access = route.access === 'public' ? [admitPublicly(route)] : [authenticate, spendRates];
-  const body = route.method === 'GET' || route.method === 'OPTIONS' ? [] : [checkBodyHeaders];
-  return [begin, ...access, ...body];
-}
+/** Returns a function that passes a value on, at once or within the route's time. */
+const inTimeOf =
+  <T>(route: Route, { inTime }: Deps) =>
+  (
+    request: FastifyRequest,
+    value: T | Promise<T>,
+    done: (failure: Error) => void,
+    next: (value: T) => void,
+  ): void => {
+    if (value instanceof Promise) inTime(request, route, value).then(next, done);
+    else next(value);
+  };
 
 /** Returns whether the request target, path and query, is longer than its path allows (414). */
 export function exceedsTarget(limit: number | undefined, target: string | undefined): boolean {

@@ -4,14 +4,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../platform/clock.ts';
 import { type AdmissionDeps, admissionHooks, exceedsTarget } from './admission.ts';
 import { type ConnectionLimits, limitConnections } from './connection-limits.ts';
-import { watchConnections } from './drain.ts';
+import { type Connections, watchConnections } from './drain.ts';
 import { createFastify, defaultTimeouts, type RequestTimeouts } from './fastify.ts';
 import { guardHooks, refuse } from './guards.ts';
 import { onBehalfOf } from './on-behalf-of.ts';
 import { countAnswer, type Replies, setHead, transmit } from './replies.ts';
 import { addBodyParser, refuseBody } from './request-body.ts';
 import { createErrorHandler, createFailed, dropAbandoned, type Log, timeLimit } from './request-errors.ts';
-import { countRequests, type RequestLimit } from './requests-under-way.ts';
+import { countRequests, type RequestLimit, type RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
 import { decorateRequests, hasKey, type ServedRequest } from './served-request.ts';
 import { createUntakenAnswers } from './untaken-answers.ts';
@@ -52,61 +52,87 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   addBodyParser(app);
   app.setErrorHandler(createErrorHandler(failed, underWay));
   app.setReplySerializer((answer) => (answer as Answer).body as string);
-
   const guards = guardHooks({ underWay, isCustomDomain: deps.isCustomDomain ?? (() => false) });
+  const shared = { app, deps, replies, underWay, guards, connections, failed, inTime };
+  addMethods(app);
+  for (const [path, onPath] of Map.groupBy(deps.routes, (route) => route.path)) {
+    for (const route of onPath) addRoute(shared, route);
+    refuseOtherMethods(shared, path, onPath);
+  }
+  // A route instead of `setNotFoundHandler`: that one comes after the body, and `OPTIONS *` does not reach it.
+  addRefusal(shared, '*', ROUTED_METHODS, (request, reply) => refuse(request, reply, 'not_found'));
+  return app;
+}
 
-  /** Registers methods that are refused on a path, whatever comes with them: before the body is looked at. */
-  const addRefusal = (url: string, method: string[], refuseRequest: Refuse): void => {
-    app.route({
-      method,
-      url,
-      onRequest: [...guards(url), (request, reply) => refuseRequest(request, reply)],
-      preSerialization: setHead(replies, true),
-      onSend: transmit(replies, underWay),
-      handler: unreachable,
-    });
-  };
+/** What every route of a server shares. */
+interface Shared {
+  readonly app: FastifyInstance;
+  readonly deps: ServerDeps;
+  readonly replies: Replies;
+  readonly underWay: RequestsUnderWay;
+  readonly guards: ReturnType<typeof guardHooks>;
+  readonly connections: Connections;
+  readonly failed: ReturnType<typeof createFailed>;
+  readonly inTime: ReturnType<typeof timeLimit>;
+}
 
-  const addRoute = (route: Route): void => {
-    const { path } = route;
-    const head = setHead(replies, path.startsWith('/v1/'), (key) => deps.quotaOf(key, route));
-    const fail = (request: { readonly id: string }, failure: unknown) => failed(request, failure, route);
-    app.route({
-      method: methodsOf(route),
-      url: path,
-      ...(route.bodyLimit > 0 && { bodyLimit: route.bodyLimit }),
-      config: { route },
-      onRequest: [...guards(path), ...admissionHooks(route, { ...deps, connections, inTime })],
-      ...(route.method !== 'GET' && { preParsing: dropAbandoned(underWay) }),
-      preValidation: refuseBody,
-      preSerialization: route.answered ? [countAnswer(answeredBy(route), fail), head] : head,
-      onSend: transmit(replies, underWay, (status, ms) => deps.onAnswer?.(route, status, ms)),
-      handler: (request) => {
-        const answer = handled(route, request as ServedRequest);
-        return answer instanceof Promise ? inTime(request, route, answer) : answer;
-      },
-    });
-  };
+function addRoute(shared: Shared, route: Route): void {
+  const { app, deps, replies, underWay, guards, connections, failed, inTime } = shared;
+  const { path } = route;
+  const head = setHead(replies, path.startsWith('/v1/'), (key) => deps.quotaOf(key, route));
+  const fail = (request: { readonly id: string }, failure: unknown) => failed(request, failure, route);
+  app.route({
+    method: methodsOf(route),
+    url: path,
+    ...(route.bodyLimit > 0 && { bodyLimit: route.bodyLimit }),
+    config: { route },
+    onRequest: [...guards(path), ...admissionHooks(route, { ...deps, connections, inTime })],
+    ...(route.method !== 'GET' && { preParsing: dropAbandoned(underWay) }),
+    preValidation: refuseBody,
+    preSerialization: route.answered ? [countAnswer(answeredBy(route), fail), head] : head,
+    onSend: transmit(replies, underWay, (status, ms) => deps.onAnswer?.(route, status, ms)),
+    handler: (request) => {
+      const answer = handled(route, request as ServedRequest);
+      return answer instanceof Promise ? inTime(request, route, answer) : answer;
+    },
+  });
+}
 
+/** Answers the methods that a path does not have with 405. */
+function refuseOtherMethods(shared: Shared, path: string, onPath: readonly Route[]): void {
+  const allowed = onPath.flatMap(methodsOf);
+  const others = ROUTED_METHODS.filter((method) => !allowed.includes(method));
+  // Registered, so that the router's own decoding of a path decides between 404 and 405.
+  addRefusal(shared, path, others, (request, reply) => {
+    if (exceedsTarget(onPath[0]?.targetLimit, request.raw.url)) refuse(request, reply, 'uri_too_long');
+    else refuse(request, reply, 'method_not_allowed', { headers: { allow: allowed.join(', ') } });
+  });
+}
+
+/** Registers methods that are refused on a path, whatever comes with them: before the body is looked at. */
+function addRefusal(
+  { app, replies, underWay, guards }: Shared,
+  url: string,
+  method: string[],
+  refuseRequest: Refuse,
+): void {
+  app.route({
+    method,
+    url,
+    onRequest: [...guards(url), (request, reply) => refuseRequest(request, reply)],
+    preSerialization: setHead(replies, true),
+    onSend: transmit(replies, underWay),
+    handler: unreachable,
+  });
+}
+
+function addMethods(app: FastifyInstance): void {
   for (const method of ROUTED_METHODS) {
     // Fastify would parse the body of OPTIONS, which is ignored here like the one of GET.
     const isBodyless = method === 'OPTIONS';
     if (isBodyless || !app.supportedMethods.includes(method))
       app.addHttpMethod(method, { overrideExisting: isBodyless });
   }
-  for (const [path, onPath] of Map.groupBy(deps.routes, (route) => route.path)) {
-    for (const route of onPath) addRoute(route);
-    const allowed = onPath.flatMap(methodsOf);
-    const others = ROUTED_METHODS.filter((method) => !allowed.includes(method));
-    // Registered, so that the router's own decoding of a path decides between 404 and 405.
-    addRefusal(path, others, (request, reply) => {
-      if (exceedsTarget(onPath[0]?.targetLimit, request.raw.url)) refuse(request, reply, 'uri_too_long');
-      else refuse(request, reply, 'method_not_allowed', { headers: { allow: allowed.join(', ') } });
-    });
-  }
-  // A route instead of `setNotFoundHandler`: that one comes after the body, and `OPTIONS *` does not reach it.
-  addRefusal('*', ROUTED_METHODS, (request, reply) => refuse(request, reply, 'not_found'));
-  return app;
 }
 
 /** Runs the route; work for a partner spends that partner's share of the service. */

@@ -7,23 +7,18 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import type { Visit } from '../visit.ts';
 
+type Requests = readonly {
+  readonly day: string;
+  readonly outcome: string;
+  readonly requests: number;
+  readonly cache_hits: number;
+}[];
+type Reveals = readonly { readonly day: string; readonly completed: number; readonly units: number }[];
+
 export interface OverviewDeps {
   /** Of all keys, since a UTC day (`YYYY-MM-DD`), with every day included. */
-  readonly requests: (
-    partnerId: string,
-    since: string,
-  ) => Promise<
-    readonly {
-      readonly day: string;
-      readonly outcome: string;
-      readonly requests: number;
-      readonly cache_hits: number;
-    }[]
-  >;
-  readonly reveals: (
-    partnerId: string,
-    since: string,
-  ) => Promise<readonly { readonly day: string; readonly completed: number; readonly units: number }[]>;
+  readonly requests: (partnerId: string, since: string) => Promise<Requests>;
+  readonly reveals: (partnerId: string, since: string) => Promise<Reveals>;
 }
 
 const DAYS = 30;
@@ -50,70 +45,81 @@ const overview = async (deps: OverviewDeps, visit: Visit): Promise<Answer> => {
     deps.requests(partner_id, since),
     deps.reveals(partner_id, since),
   ]);
-  const all = sum(requests, ({ requests }) => requests);
-  const hits = sum(requests, ({ cache_hits }) => cache_hits);
-  const outcomes = [...Map.groupBy(requests, ({ outcome }) => outcome)]
-    .map(([outcome, rows]) => [outcome, sum(rows, ({ requests }) => requests)] as const)
-    .sort(([, a], [, b]) => b - a);
+  const isUnused = sum(requests, (row) => row.requests) === 0 && reveals.length === 0;
   return show(visit, {
     title: 'Overview',
     section: 'Overview',
     content: html`<p>The last ${DAYS} days, all keys together.</p>
-    ${facts([
-      ['Lookup requests', count(all)],
-      [
-        'Answered from saved results',
-        all === 0 ? '–' : `${count(hits)} (${Math.round((hits / all) * 100)} %)`,
-      ],
-      ['Reveals completed', count(sum(reveals, ({ completed }) => completed))],
-      ['Units', count(sum(reveals, ({ units }) => units))],
-    ])}
-    ${all === 0 && reveals.length === 0 && firstSteps}
-    ${barChart({
-      title: 'Lookup requests and cache hits a day',
-      series: ['Requests', 'Cache hits'],
-      days: days.map((day) => {
-        const of = requests.filter((row) => row.day === day);
-        return {
-          day,
-          values: [sum(of, ({ requests }) => requests), sum(of, ({ cache_hits }) => cache_hits)],
-        };
-      }),
-    })}
-    ${barChart({
-      title: 'Outcomes a day',
-      series: GROUPS.map(([name]) => name),
-      days: days.map((day) => ({
-        day,
-        values: GROUPS.map(([, of]) =>
-          sum(
-            requests.filter((row) => row.day === day && of.includes(row.outcome)),
-            ({ requests }) => requests,
-          ),
-        ),
-      })),
-    })}
-    ${barChart({
-      title: 'Reveals and units a day',
-      series: ['Reveals', 'Units'],
-      days: days.map((day) => {
-        const of = reveals.find((row) => row.day === day);
-        return { day, values: [of?.completed ?? 0, of?.units ?? 0] };
-      }),
-    })}
-    ${
-      outcomes.length > 0 &&
-      html`<section><h2>Outcomes</h2>${table(
-        'Lookup requests by outcome',
-        ['Outcome', 'Requests', 'Share'],
-        outcomes.map(([outcome, n]) => [
-          outcome.replaceAll('_', ' '),
-          count(n),
-          `${((n / all) * 100).toFixed(1)} %`,
-        ]),
-      )}</section>`
-    }`,
+    ${totals(requests, reveals)}
+    ${isUnused && firstSteps}
+    ${requestsByDay(days, requests)}
+    ${outcomesByDay(days, requests)}
+    ${revealsByDay(days, reveals)}
+    ${outcomes(requests)}`,
   });
+};
+
+const totals = (requests: Requests, reveals: Reveals) => {
+  const all = sum(requests, ({ requests }) => requests);
+  const hits = sum(requests, ({ cache_hits }) => cache_hits);
+  return facts([
+    ['Lookup requests', count(all)],
+    ['Answered from saved results', all === 0 ? '–' : `${count(hits)} (${Math.round((hits / all) * 100)} %)`],
+    ['Reveals completed', count(sum(reveals, ({ completed }) => completed))],
+    ['Units', count(sum(reveals, ({ units }) => units))],
+  ]);
+};
+
+const requestsByDay = (days: readonly string[], requests: Requests) =>
+  barChart({
+    title: 'Lookup requests and cache hits a day',
+    series: ['Requests', 'Cache hits'],
+    days: days.map((day) => {
+      const of = requests.filter((row) => row.day === day);
+      return {
+        day,
+        values: [sum(of, ({ requests }) => requests), sum(of, ({ cache_hits }) => cache_hits)],
+      };
+    }),
+  });
+
+const outcomesByDay = (days: readonly string[], requests: Requests) =>
+  barChart({
+    title: 'Outcomes a day',
+    series: GROUPS.map(([name]) => name),
+    days: days.map((day) => ({
+      day,
+      values: GROUPS.map(([, of]) =>
+        sum(
+          requests.filter((row) => row.day === day && of.includes(row.outcome)),
+          ({ requests }) => requests,
+        ),
+      ),
+    })),
+  });
+
+const revealsByDay = (days: readonly string[], reveals: Reveals) =>
+  barChart({
+    title: 'Reveals and units a day',
+    series: ['Reveals', 'Units'],
+    days: days.map((day) => {
+      const of = reveals.find((row) => row.day === day);
+      return { day, values: [of?.completed ?? 0, of?.units ?? 0] };
+    }),
+  });
+
+const outcomes = (requests: Requests) => {
+  const all = sum(requests, ({ requests }) => requests);
+  const rows = [...Map.groupBy(requests, ({ outcome }) => outcome)]
+    .map(([outcome, rows]) => [outcome, sum(rows, ({ requests }) => requests)] as const)
+    .sort(([, a], [, b]) => b - a)
+    .map(([outcome, n]) => [outcome.replaceAll('_', ' '), count(n), `${((n / all) * 100).toFixed(1)} %`]);
+  if (rows.length === 0) return null;
+  return html`<section><h2>Outcomes</h2>${table(
+    'Lookup requests by outcome',
+    ['Outcome', 'Requests', 'Share'],
+    rows,
+  )}</section>`;
 };
 
 const sum = <T>(rows: readonly T[], of: (row: T) => number): number =>
