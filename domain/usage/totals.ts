@@ -55,13 +55,13 @@ const parts = (state: UsageTotals): UsageEvent[] => {
   ];
 };
 
-/** Decides the totals of a usage stream. Each command writes one part, because together they may exceed an append. */
+/** Decides the totals of a usage stream: the parts that are not written yet, which together may exceed an append. */
 export const usageTotalsDecider: Decider<UsageTotals, UsageCommand, UsageEvent, never> = {
   get initial(): UsageTotals {
     return { counts: new Map(), calls: new Map(), partsWritten: 0 };
   },
 
-  decide: (_command, state) => accept(parts(state).slice(state.partsWritten, state.partsWritten + 1)),
+  decide: (_command, state) => accept(parts(state).slice(state.partsWritten)),
 
   evolve(state, { type, data }) {
     const counts = state.counts as Map<string, LookupCount>;

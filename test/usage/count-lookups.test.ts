@@ -1,7 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { toNewEvents } from '../../commands/handle.ts';
 import { CountNotDurable } from '../../commands/usage/count-groups.ts';
 import { createLookupCounter } from '../../commands/usage/count-lookups.ts';
+import { hourOf } from '../../commands/usage/hour.ts';
 import { totalUsage } from '../../commands/usage/total-usage.ts';
+import { utcDay } from '../../domain/kernel/time.ts';
+import { type LookupCount, type UsageEvent, usageEvents, usageStream } from '../../domain/usage/events.ts';
 import {
   type EventStore,
   OutcomeUnknown,
@@ -136,6 +141,38 @@ describe('the upkeep of usage', () => {
     await totalUsage(stack.store, stream, stack.context());
     expect(await eventsOf(stream)).toHaveLength(1);
     expect(await sums('k5')).toEqual(before);
+  });
+
+  it('reads a stream once, however many parts its totals have', async () => {
+    const at = stack.clock.now();
+    const stream = usageStream(randomUUID(), utcDay(at));
+    const counts = Array.from(
+      { length: 12_000 },
+      (_, n): LookupCount => [`key ${n}`, hourOf(at), 'isp', 1, 1, 1],
+    );
+    const counted = [counts.slice(0, 5_000), counts.slice(5_000, 10_000), counts.slice(10_000)].map(
+      (some): UsageEvent => ({ type: 'usage.LookupsCounted.v1', data: { counts: some } }),
+    );
+    const { store } = stack;
+    for (const event of counted) {
+      await store.append(stream, 'any', toNewEvents(usageEvents, [event], stack.context()));
+    }
+    let read = 0;
+    const counting: EventStore = {
+      ...store,
+      async *readStream(...asked) {
+        for await (const event of store.readStream(...asked)) {
+          read += 1;
+          yield event;
+        }
+      },
+    };
+    await totalUsage(counting, stream, stack.context());
+    expect(read).toBe(counted.length);
+    const totals = await eventsOf(stream);
+    expect(totals.map(({ data }) => 'counts' in data && (data.counts as []).length)).toEqual([
+      5_000, 5_000, 2_000,
+    ]);
   });
 
   it('expires counts older than 400 days and nothing else', async () => {
