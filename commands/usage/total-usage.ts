@@ -21,13 +21,13 @@ export const totalUsage = async (
   const afterConflict = conflictRetries();
   let known = await load(store, aggregate, stream);
   for (;;) {
-    const decision = usageTotals.decide({ type: 'Total' }, known.state);
+    const decision = usageTotalsDecider.decide({ type: 'Total' }, known.state);
     if (!decision.ok || decision.value.length === 0) break;
     try {
       for (const part of decision.value) {
         const events = toNewEvents(usageEvents, [part], context);
         const { revision } = await appendSafely(store, stream, known.revision ?? 'no_stream', events);
-        known = { state: usageTotals.evolve(known.state, part), revision };
+        known = { state: usageTotalsDecider.evolve(known.state, part), revision };
       }
     } catch (error) {
       await afterConflict(error);
