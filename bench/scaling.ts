@@ -96,9 +96,9 @@ const measure = async (size: Size): Promise<{ figures: number[]; machine: string
     quiet,
   );
   const sites = await subscribe(cluster, sink);
-  const told = () => cluster.beside((runtime) => measureDeliveries(bench, runtime, cluster, sites, sink));
-  await told();
-  const delivered = await rounds(async () => (await told()).perSecond, quiet);
+  const deliver = () => cluster.beside((runtime) => measureDeliveries(bench, runtime, cluster, sites, sink));
+  await deliver();
+  const delivered = await rounds(async () => (await deliver()).perSecond, quiet);
   const { date, cores, cpu, postgresql } = await describeMachine(cluster, 'postgresql');
   await undoAll();
   const machine = `On ${date.slice(0, 10)}, ${cores} cores (${cpu}) that carried all processes, PostgreSQL ${postgresql} and the load together.`;

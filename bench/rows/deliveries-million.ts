@@ -256,11 +256,11 @@ const enabling = async (
   { product, webhook, tracker }: Filled,
 ): Promise<Line> => {
   const { rounds, seconds } = bench.effort;
-  const told = { product, sink, tracker, rate: CAPTURES_A_SECOND, seconds: (rounds * seconds) / 2 };
-  const before = await captureToReceiver(bench, told);
+  const options = { product, sink, tracker, rate: CAPTURES_A_SECOND, seconds: (rounds * seconds) / 2 };
+  const before = await captureToReceiver(bench, options);
   const [key = ''] = product.keys;
   await product.service.call('PATCH', `/v1/webhooks/${webhook}`, { key, body: { enabled: true } });
-  const after = await captureToReceiver(bench, told);
+  const after = await captureToReceiver(bench, options);
   const name = bench.effort.saved.toLocaleString('en');
   const [a, b] = [percentile(after, 0.95), percentile(before, 0.95)];
   return {

@@ -55,7 +55,7 @@ export const startCluster = async (
     for (const role of roles) services.push(await startService({ role, databaseUrl: postgres.url, env }));
     const answering = services.filter((_, nth) => roles[nth] !== 'workers');
     const [service] = answering;
-    if (service === undefined) throw new Error('nobody answers');
+    if (service === undefined) throw new Error('no process serves the API');
     const keys: string[] = [];
     while (keys.length < partners) keys.push((await service.newKey(KEY_LIMITS)).api_key);
     const postmaster = postmasterOf(folder) as number;

@@ -53,7 +53,7 @@ export const createEndpoint = async (
 };
 
 /** Captures of a tracker with one subscribed endpoint, at a rate per second for a time after the warm-up. */
-interface Told {
+interface Notified {
   readonly product: Product;
   readonly sink: WebhookSink;
   readonly tracker: string;
@@ -64,7 +64,7 @@ interface Told {
 /** Milliseconds from the response of each capture, over HTTP, until the endpoint has its event. */
 export const captureToReceiver = async (
   { effort, freshAddresses }: Bench,
-  { product, sink, tracker, rate, seconds }: Told,
+  { product, sink, tracker, rate, seconds }: Notified,
 ): Promise<Float64Array> => {
   const total = Math.round(rate * (effort.warmUpSeconds + seconds));
   const first = freshAddresses(total);

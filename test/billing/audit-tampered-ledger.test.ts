@@ -39,8 +39,8 @@ const rewritten = (from: number, change: (data: Entry) => object) => async (stac
 
 describe('an audit finds a ledger row', () => {
   it('whose unit was changed', async () => {
-    const { differences: told, verified } = await found(inLedger(5, '{"units": 1}'));
-    expect(told).toEqual([
+    const { differences, verified } = await found(inLedger(5, '{"units": 1}'));
+    expect(differences).toEqual([
       'digest_mismatch 5',
       'unit_mismatch 5',
       'read_model_mismatch 5',
@@ -51,38 +51,43 @@ describe('an audit finds a ledger row', () => {
   });
 
   it('whose unit was changed after its receipt had expired', async () => {
-    const { differences: told } = await found(inLedger(1, '{"units": 1}'));
-    expect(told).toEqual(['digest_mismatch 1', 'read_model_mismatch 1', 'usage_mismatch', 'usage_mismatch']);
+    const { differences } = await found(inLedger(1, '{"units": 1}'));
+    expect(differences).toEqual([
+      'digest_mismatch 1',
+      'read_model_mismatch 1',
+      'usage_mismatch',
+      'usage_mismatch',
+    ]);
   });
 
   it('whose unit and digest were changed', async () => {
-    const { differences: told, verified } = await found(async (stack) => {
+    const { differences, verified } = await found(async (stack) => {
       const [row] = await stack.rows('select data from eventlog.event where stream = $1 and revision = 5', [
         LEDGER,
       ]);
       const changed = { ...(row?.data as Entry), units: 1 as const };
       await inLedger(5, JSON.stringify({ units: 1, digest: digestOf(5, changed) }))(stack);
     });
-    expect(told.slice(0, 2)).toEqual(['previous_mismatch 6', 'unit_mismatch 5']);
+    expect(differences.slice(0, 2)).toEqual(['previous_mismatch 6', 'unit_mismatch 5']);
     expect(verified.stdout).toBe('previous_mismatch at entry 6\n');
   });
 
   it('whose digest was changed', async () => {
-    const { differences: told, verified } = await found(inLedger(3, `{"digest": "${'a'.repeat(64)}"}`));
-    expect(told).toEqual(['digest_mismatch 3', 'previous_mismatch 4']);
+    const { differences, verified } = await found(inLedger(3, `{"digest": "${'a'.repeat(64)}"}`));
+    expect(differences).toEqual(['digest_mismatch 3', 'previous_mismatch 4']);
     expect(verified.stdout).toBe('digest_mismatch at entry 3\n');
   });
 
   it('whose month was changed', async () => {
-    const { differences: told } = await found(inLedger(4, '{"completed_at": "2026-03-01T00:00:00.000Z"}'));
-    expect(new Set(told)).toEqual(
+    const { differences } = await found(inLedger(4, '{"completed_at": "2026-03-01T00:00:00.000Z"}'));
+    expect(new Set(differences)).toEqual(
       new Set(['digest_mismatch 4', 'receipt_mismatch 4', 'read_model_mismatch 4', 'usage_mismatch']),
     );
   });
 
   it('that cannot be decoded', async () => {
-    const { differences: told, verified } = await found(inLedger(2, '{"units": 7}'));
-    expect(told).toEqual([
+    const { differences, verified } = await found(inLedger(2, '{"units": 7}'));
+    expect(differences).toEqual([
       'unreadable_entry 2',
       'missing_entry of 2',
       'read_model_mismatch 2',
@@ -110,10 +115,10 @@ describe('an audit finds a ledger row', () => {
   });
 
   it('that was removed', async () => {
-    const { differences: told, verified } = await found((stack) =>
+    const { differences, verified } = await found((stack) =>
       stack.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]),
     );
-    expect(told).toEqual([
+    expect(differences).toEqual([
       'number_gap 4',
       'missing_entry of 3',
       'read_model_mismatch 3',
@@ -124,7 +129,7 @@ describe('an audit finds a ledger row', () => {
   });
 
   it('that was removed while the others were renumbered', async () => {
-    const { differences: told, verified } = await found(async (stack) => {
+    const { differences, verified } = await found(async (stack) => {
       await stack.pool.query('delete from eventlog.event where stream = $1 and revision = 3', [LEDGER]);
       for (const revision of [4, 5, 6]) {
         await stack.pool.query(
@@ -133,21 +138,26 @@ describe('an audit finds a ledger row', () => {
         );
       }
     });
-    expect(told).toEqual(
+    expect(differences).toEqual(
       expect.arrayContaining(['previous_mismatch 3', 'digest_mismatch 3', 'missing_entry of 3']),
     );
     expect(verified.stdout).toBe('previous_mismatch at entry 3\n');
   });
 
   it('that was the last and was removed', async () => {
-    const { differences: told } = await found((stack) =>
+    const { differences } = await found((stack) =>
       stack.pool.query('delete from eventlog.event where stream = $1 and revision = 6', [LEDGER]),
     );
-    expect(told).toEqual(['missing_entry of 6', 'read_model_mismatch 6', 'usage_mismatch', 'usage_mismatch']);
+    expect(differences).toEqual([
+      'missing_entry of 6',
+      'read_model_mismatch 6',
+      'usage_mismatch',
+      'usage_mismatch',
+    ]);
   });
 
   it('that was duplicated', async () => {
-    const { differences: told, verified } = await found((stack) =>
+    const { differences, verified } = await found((stack) =>
       stack.pool.query(
         `insert into eventlog.event (stream, revision, id, type, data, metadata)
          select stream, 7, gen_random_uuid(), type, data, metadata from eventlog.event
@@ -155,7 +165,7 @@ describe('an audit finds a ledger row', () => {
         [LEDGER],
       ),
     );
-    expect(told).toEqual([
+    expect(differences).toEqual([
       'previous_mismatch 7',
       'digest_mismatch 7',
       'order 7',
@@ -172,8 +182,8 @@ describe('an audit finds a ledger row', () => {
       inLedger(6, `{"partner_id": "${randomUUID()}"}`),
       rewritten(6, () => ({ partner_id: randomUUID() })),
     ]) {
-      const { differences: told, verified } = await found(tamper);
-      expect(told).toEqual(['digest_mismatch 6', 'receipt_mismatch 6']);
+      const { differences, verified } = await found(tamper);
+      expect(differences).toEqual(['digest_mismatch 6', 'receipt_mismatch 6']);
       expect(verified.stdout).toBe('digest_mismatch at entry 6\n');
     }
   });
@@ -187,8 +197,8 @@ describe('an audit finds a ledger row', () => {
       await rows(stack);
     };
     expect((await found(forge)).differences).toEqual([]);
-    const { differences: told, verified } = await found(forge, { digest: head });
-    expect(told).toEqual(['anchor_missing']);
+    const { differences, verified } = await found(forge, { digest: head });
+    expect(differences).toEqual(['anchor_missing']);
     expect(verified).toEqual({ code: 1, stdout: `anchor_missing: no entry has the digest ${head}\n` });
   });
 });

@@ -21,19 +21,19 @@ const inReceipt = (number: number, set: string) => (stack: TestStack) =>
 
 describe('an audit finds a receipt', () => {
   it('that is no longer marked as billable', async () => {
-    const { differences: told } = await found(inReceipt(2, '{"billable": false}'));
-    expect(told).toEqual(['unit_mismatch of 2', 'unit_mismatch 2']);
+    const { differences } = await found(inReceipt(2, '{"billable": false}'));
+    expect(differences).toEqual(['unit_mismatch of 2', 'unit_mismatch 2']);
   });
 
   it('whose result became empty', async () => {
-    const { differences: told } = await found((stack) =>
+    const { differences } = await found((stack) =>
       stack.pool.query(
         `update eventlog.event set data = jsonb_set(data::jsonb, '{result,company}', 'null')::json
          where stream = $1 and revision = 1`,
         [revealStream(reveal(2).reveal_id)],
       ),
     );
-    expect(told).toEqual(['unit_mismatch of 2']);
+    expect(differences).toEqual(['unit_mismatch of 2']);
   });
 
   it('that names another key', async () => {
@@ -41,21 +41,21 @@ describe('an audit finds a receipt', () => {
   });
 
   it('that cannot be decoded', async () => {
-    const { differences: told } = await found(inReceipt(2, '{"tracker_id": 7}'));
-    expect(told).toEqual(['unreadable_receipt of 2', 'unknown_reveal 2']);
+    const { differences } = await found(inReceipt(2, '{"tracker_id": 7}'));
+    expect(differences).toEqual(['unreadable_receipt of 2', 'unknown_reveal 2']);
   });
 
   it('whose completion was removed', async () => {
-    const { differences: told } = await found((stack) =>
+    const { differences } = await found((stack) =>
       stack.pool.query('delete from eventlog.event where stream = $1 and revision = 1', [
         revealStream(reveal(2).reveal_id),
       ]),
     );
-    expect(told).toEqual(['unknown_reveal 2', 'missing_completion of 2']);
+    expect(differences).toEqual(['unknown_reveal 2', 'missing_completion of 2']);
   });
 
   it('whose completion was duplicated and billed twice', async () => {
-    const { differences: told } = await found((stack) =>
+    const { differences } = await found((stack) =>
       stack.pool.query(
         `insert into eventlog.event (stream, revision, id, type, data, metadata)
          select stream, 2, gen_random_uuid(), type, data, metadata from eventlog.event
@@ -63,7 +63,7 @@ describe('an audit finds a receipt', () => {
         [revealStream(reveal(2).reveal_id)],
       ),
     );
-    expect(told).toEqual(expect.arrayContaining(['duplicate_reveal 7', 'duplicate_reveal of 2']));
+    expect(differences).toEqual(expect.arrayContaining(['duplicate_reveal 7', 'duplicate_reveal of 2']));
   });
 });
 

@@ -47,8 +47,8 @@ it("of two concurrent audits in two processes the later one's result is kept, wh
   clock.advance(10 * MINUTE);
   expect(await quick.audit(partner_id)).toBe('begun');
   const verdict = await until('the second has ended', async () => {
-    const told = await quick.verdict(partner_id);
-    return told?.report ? told : null;
+    const found = await quick.verdict(partner_id);
+    return found?.report ? found : null;
   });
   gate.reject(new Error('the store is away'));
   await first;

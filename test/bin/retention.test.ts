@@ -54,9 +54,9 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
   /** The answers for partners and for an auditor. */
   const answers = async () => {
     const status = async (url: string) => `${(await get(url)).statusCode} ${url}`;
-    const told = [];
-    for (const id of sessions) told.push(await status(`/v1/sessions/${id}`));
-    for (const id of reveals) told.push(await status(`/v1/reveals/${id}`));
+    const lines = [];
+    for (const id of sessions) lines.push(await status(`/v1/sessions/${id}`));
+    for (const id of reveals) lines.push(await status(`/v1/reveals/${id}`));
     const day = (days: number) => utcDay(NOON + days * DAY);
     const range = `?from=${day(0)}&to=${day(31)}`;
     const ofTracker = (await get(`/v1/trackers/${tracker}/usage${range}`)).json();
@@ -66,7 +66,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     const {
       totals: { api_requests: _, completed_responses: __, company_responses: ___, ...counts },
     } = ofTracker;
-    return { told, counts, units: own.reveals, feed: (await feed(api, key)).sessions, report };
+    return { lines, counts, units: own.reveals, feed: (await feed(api, key)).sessions, report };
   };
   const eventsOf = async (prefix: string) =>
     (await api.sql.query('select count(*)::int as n from eventlog.event where stream ^@ $1', [prefix]))
@@ -108,7 +108,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
   it('give the same answers before the sweep, after it and after a rebuild at any time', async () => {
     clock.set(NOON + 30 * DAY + 10 * MINUTE);
     const expired = await answers();
-    expect(expired.told.map((line) => line.slice(0, 3))).toEqual(Array(5).fill('410'));
+    expect(expired.lines.map((line) => line.slice(0, 3))).toEqual(Array(5).fill('410'));
     expect(expired.feed).toEqual([]);
     expect(expired.report.differences).toEqual([]);
     expect(expired.report.units).toBe(3);
@@ -142,7 +142,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
 
   it('are reported as expired for 60 days and as unknown afterwards', async () => {
     clock.set(NOON + 90 * DAY - 1);
-    const statuses = async () => (await answers()).told.map((line) => line.slice(0, 3));
+    const statuses = async () => (await answers()).lines.map((line) => line.slice(0, 3));
     expect(await statuses()).toEqual(Array(5).fill('410'));
     clock.set(NOON + 90 * DAY + MINUTE);
     expect(await statuses()).toEqual(Array(5).fill('404'));
@@ -153,7 +153,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
     expect([await rowsOf('expired_session'), await rowsOf('expired_reveal')]).toEqual([0, 0]);
     await rebuildAll();
     const after = await answers();
-    expect(after.told.map((line) => line.slice(0, 3))).toEqual(Array(5).fill('404'));
+    expect(after.lines.map((line) => line.slice(0, 3))).toEqual(Array(5).fill('404'));
     expect(after.report.differences).toEqual([]);
     expect(after.units).toMatchObject({ billable_reveals: 3 });
     expect(after.counts).toEqual({ sessions: 2, reveals: 3, billable_reveals: 3, capture_requests: 2 });

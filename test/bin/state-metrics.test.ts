@@ -16,12 +16,12 @@ it('/metrics reports stores that do not answer, well before the scrape times out
     logStalls: () => 0,
   };
   watchState(stores as never, { processId: '', states: () => null }, { registry });
-  let told = '';
+  let shown = '';
   void registry.metrics().then((text) => {
-    told = text;
+    shown = text;
   });
   await vi.advanceTimersByTimeAsync(3_000);
-  expect(told).toContain('doorplate_reachable{store="postgresql"} 0');
-  expect(told).toContain('doorplate_reachable{store="event store"} 0');
+  expect(shown).toContain('doorplate_reachable{store="postgresql"} 0');
+  expect(shown).toContain('doorplate_reachable{store="event store"} 0');
   expect(vi.getTimerCount()).toBe(0);
 });

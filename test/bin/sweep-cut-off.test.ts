@@ -1,4 +1,4 @@
-/** A sweep that dies between two of its steps, and read models that are rebuilt before the next one. */
+/** A sweep that is killed between two steps, and read models that are rebuilt before the next one. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { sweepToEnd } from '../../bin/retention.ts';

@@ -156,13 +156,13 @@ describe('a stream with concurrent writers', () => {
     const batcher = createBatcher(refusing, { schemas, decider });
     const began = performance.now();
     let tookMs = 0;
-    const told = batcher
+    const answered = batcher
       .submit(STREAM, { id: 1, bytes: 1 }, context, () => null)
       .catch((error: unknown) => {
         tookMs = performance.now() - began;
         return error;
       });
-    expect(await settled(told)).toBeInstanceOf(StoreBusy);
+    expect(await settled(answered)).toBeInstanceOf(StoreBusy);
     expect(tookMs).toBeGreaterThanOrEqual(2_000);
     expect(tookMs).toBeLessThan(2_500);
     expect(appends).toBeGreaterThanOrEqual(12);
@@ -197,12 +197,12 @@ describe('a store that hangs, fails and answers late at random', () => {
             return fates[n - 1] ?? STEADY;
           });
           const processes = [batcher(), batcher()];
-          const told = [];
+          const answered = [];
           for (const { id, bytes, process, pauseMs } of commands) {
-            told.push(take(id, bytes, processes[process]));
+            answered.push(take(id, bytes, processes[process]));
             if (pauseMs > 150) await vi.advanceTimersByTimeAsync(pauseMs);
           }
-          const results = await settled(Promise.all(told));
+          const results = await settled(Promise.all(answered));
           const there = new Set(ids());
           expect(ids()).toHaveLength(there.size);
           expect(there.size).toBeLessThanOrEqual(SLOTS);

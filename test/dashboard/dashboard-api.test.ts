@@ -170,7 +170,7 @@ describe('keys', () => {
     const mine = await api.key({}, key.partner_id);
     await usageOf(mine.api_key);
     await eventually(
-      'it is written down',
+      'it is stored',
       async () => {
         clock.advance(1_000);
         return (await page.get(`/keys/${mine.key_id}`)).body;
@@ -236,7 +236,7 @@ describe('a session', () => {
     expect((await showing.get('/sessions')).body).toContain('no company found');
   });
 
-  it('whose reveal nobody knows the outcome of keeps its form, which tells when it is sent again', async () => {
+  it('keeps its form when the outcome of its reveal is unknown, and shows the outcome when the form is sent again', async () => {
     const session = await visit(await makeTracker(api, key), '5.9.3.4');
     const asked = (await page.get(`/sessions/${session}/reveal`)).body;
     const form = { idempotency_key: idempotencyKeyIn(asked) };
@@ -250,7 +250,7 @@ describe('a session', () => {
     expect(await statusOf(page.send(`/sessions/${session}/reveal`, form))).toBe(303);
   });
 
-  it('is asked about anew, with another key, where the one of the form is of no use', async () => {
+  it('is requested with another key when the form has an unusable one', async () => {
     const session = await visit(await makeTracker(api, key), '5.9.3.5');
     const refused = await page.send(`/sessions/${session}/reveal`, { idempotency_key: 'none' });
     expect(refused.statusCode).toBe(400);
@@ -300,8 +300,8 @@ describe('a tracker', () => {
   it('that may not be read just now, or not be changed, is not called unknown', async () => {
     const tracker = await makeTracker(api, key);
     const calls = Array.from({ length: 28 }, () => page.get(`/trackers/${tracker}`));
-    const told = new Set((await Promise.all(calls)).map(({ statusCode }) => statusCode));
-    expect(told).toEqual(new Set([200, 429]));
+    const answers = new Set((await Promise.all(calls)).map(({ statusCode }) => statusCode));
+    expect(answers).toEqual(new Set([200, 429]));
     clock.advance(1_000);
     await page.send(`/trackers/${tracker}/disable`);
     await page.send(`/trackers/${tracker}/delete`);
@@ -382,9 +382,9 @@ describe('failed deliveries', () => {
     expect(await states()).toEqual({ [old]: 'failed', [recent]: 'failed' });
 
     answer = 204;
-    const told = await page.send(`${at}/retry`, { since: day });
-    expect(told.statusCode, told.body).toBe(200);
-    expect(told.body).toContain('1 delivery is being attempted anew');
+    const answers = await page.send(`${at}/retry`, { since: day });
+    expect(answers.statusCode, answers.body).toBe(200);
+    expect(answers.body).toContain('1 delivery is being attempted anew');
     const delivered = (all: Record<string, string>) => all[recent] === 'delivered';
     expect(await eventually('it is delivered', passing, delivered)).toMatchObject({ [old]: 'failed' });
   }, 90_000);

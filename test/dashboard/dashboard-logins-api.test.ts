@@ -125,12 +125,12 @@ describe('a login', () => {
     expect((await logIn(api, user.name.toUpperCase())).statusCode).toBe(303);
   });
 
-  it('is refused in the same words for a wrong password and for nobody', async () => {
+  it('is refused in the same words for a wrong password and for an unknown user', async () => {
     const wrong = await logIn(api, user.name, 'not the password');
-    const nobody = await logIn(api, 'nobody at all', PASSWORD);
-    expect([wrong.statusCode, nobody.statusCode]).toEqual([401, 401]);
+    const unknown = await logIn(api, 'no such user', PASSWORD);
+    expect([wrong.statusCode, unknown.statusCode]).toEqual([401, 401]);
     const without = (body: string) => body.replace(/value="[^"]*"/g, '');
-    expect(without(wrong.body)).toBe(without(nobody.body));
+    expect(without(wrong.body)).toBe(without(unknown.body));
     expect(cookieOf(wrong)).toBeNull();
   });
 
@@ -250,7 +250,7 @@ describe('attempts to log in', () => {
     expect(statuses).toEqual(new Set([401, 429]));
   });
 
-  it('are limited by place, of which an IPv6 host has but one, and write down no more names than they try', async () => {
+  it('are limited by network, which for IPv6 is a /64, and store no more names than they try', async () => {
     const statuses: number[] = [];
     for (let n = 0; n < 105; n += 1) {
       const headers = { 'x-forwarded-for': `2a01:4f8:1:2::${n.toString(16)}` };
@@ -351,14 +351,14 @@ describe('a page', () => {
     expect(body).not.toMatch(/<script(?! defer src="\/dashboard\/assets\/app\.js")|\son\w+=|style="/);
   });
 
-  it('is found with a slash at its end, and told of in words where there is none', async () => {
+  it('is found with a slash at its end, and is answered in words where there is none', async () => {
     expect((await browse(api, 'GET', '/dashboard/')).headers.location).toBe('/dashboard');
     const none = await browse(api, 'GET', '/dashboard/no/such/page');
     expect(none.statusCode).toBe(404);
     expect(none.headers['content-type']).toContain('text/html');
   });
 
-  it('is told in words when it fails', async () => {
+  it('shows words when it fails', async () => {
     const { cookie } = await loggedIn(api, user);
     const answer = await browse(api, 'POST', '/dashboard/keys', {
       cookie,

@@ -34,8 +34,8 @@ describe('docs/auditing.md', () => {
     );
     const union = /type DifferenceKind =(.*?);/s.exec(source)?.[1] ?? '';
     const kinds = [...union.matchAll(/'(\w+)'/g)].map(([, kind]) => kind);
-    const told = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, kind]) => kind);
-    expect(told).toEqual(kinds);
+    const listed = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, kind]) => kind);
+    expect(listed).toEqual(kinds);
   });
 });
 

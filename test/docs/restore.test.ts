@@ -96,14 +96,14 @@ describe('a product restored by the documented steps', () => {
     expect(await answersOf(restored, used)).toEqual(before);
   });
 
-  it('lets dashboard users log in with their passwords, and nobody else', async () => {
+  it('lets dashboard users log in with their passwords, and no one else', async () => {
     expect((await logIn(restored, used.user.name)).statusCode).toBe(303);
     expect((await logIn(restored, used.user.name, 'not the password')).statusCode).toBe(401);
   });
 
   it('shows new sessions to a partner whose cursor is later than the backup', async () => {
     const known = (await feed(restored, used.key)).sessions.length;
-    const told = around.received('session.created').length;
+    const count = around.received('session.created').length;
     await collect(restored, used.tracker, { ip: UNKNOWN });
     const all = (await feed(restored, used.key)).sessions;
     expect(all).toHaveLength(known + 1);
@@ -112,13 +112,13 @@ describe('a product restored by the documented steps', () => {
     expect((await feed(restored, used.key, `cursor=${next_cursor}`)).sessions).toEqual([]);
     await eventually(
       'the receiver has the event',
-      () => around.received('session.created').slice(told),
+      () => around.received('session.created').slice(count),
       isOne,
     );
   });
 
   it('repeats no side effect and recognizes repeated requests', async () => {
-    const told = around.received().length;
+    const count = around.received().length;
     const visits = (await feed(restored, used.key)).sessions;
     expect((await collect(restored, used.tracker, { ip: COMPANY, body: used.visit })).statusCode).toBe(204);
     const again = await reveal(restored, used.key, visits[0]?.session_id, used.idempotencyKey);
@@ -126,16 +126,16 @@ describe('a product restored by the documented steps', () => {
     expect(used.urls).toContain(`/v1/reveals/${again.reveal_id}`);
     await settled(restored);
     expect((await feed(restored, used.key)).sessions).toEqual(visits);
-    expect(around.received()).toHaveLength(told);
+    expect(around.received()).toHaveLength(count);
   });
 
   it('completes what waited, notifies with the old secret, and bills in the same chain', async () => {
-    const told = around.received('reveal.completed').length;
+    const count = around.received('reveal.completed').length;
     around.provider.says(PENDING, aCompany('Late'));
     clock.advance(MINUTE);
     const events = await eventually(
       'the event is notified',
-      () => around.received('reveal.completed').slice(told),
+      () => around.received('reveal.completed').slice(count),
       isOne,
     );
     const [event] = events.map((request) => verified(request, used.webhook.signing_secret));

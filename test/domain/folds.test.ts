@@ -164,7 +164,7 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
       ],
       items,
     ),
-  'address with those who wait for it': (items) =>
+  'address with the partners that wait for it': (items) =>
     run(
       enrichmentDecider,
       (nth): EnrichmentCommand[] => [

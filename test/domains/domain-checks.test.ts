@@ -105,7 +105,7 @@ const isIn = (status: string, last_error: string | null) =>
 const advanceUntilChecked = async (ms: number, outcome: string) => {
   const before = outcomes.length;
   stack.clock.advance(ms);
-  await eventually('somebody has looked', () => outcomes.length > before);
+  await eventually('the domain was checked', () => outcomes.length > before);
   expect(outcomes.at(-1)).toBe(outcome);
 };
 const eventsOf = async (stream: string): Promise<RecordedEvent[]> => {
@@ -352,7 +352,7 @@ describe('an operation over two streams', () => {
       const [winner, ...more] = claims.flatMap((claimed) => (claimed.ok ? [claimed.value.domain] : []));
       expect(more).toEqual([]);
       expect(claims.filter(({ ok }) => !ok)).toEqual([{ ok: false, refusal: 'domain_taken' }]);
-      if (!winner) throw new Error('nobody has it');
+      if (!winner) throw new Error('no partner has it');
       const of = { partner_id: PARTNER, tracker_id: winner.tracker_id };
       const given = await Promise.all(both.map((by) => by.release(of, winner.domain_id, stack.context())));
       expect(given.map(({ ok }) => ok)).toEqual([true, true]);

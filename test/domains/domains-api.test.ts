@@ -80,9 +80,9 @@ describe('a custom domain over HTTP', () => {
     });
     const { id } = pending;
     const looked = await eventually(
-      'somebody has looked',
+      'the domain was checked',
       () => domains.show(id),
-      (told) => told.last_error !== null,
+      (shown) => shown.last_error !== null,
     );
     expect(looked).toMatchObject({ status: 'pending', last_error: 'no_such_name', snippet: null });
 
@@ -117,9 +117,9 @@ describe('a custom domain over HTTP', () => {
     expect(refusalOf(await domains.get(id))).toEqual([404, 'domain_not_found']);
     const repeated = await domains.remove(id);
     expect([repeated.statusCode, repeated.json().deleted_at]).toEqual([200, deleted.json().deleted_at]);
-    const anew = await domains.claim(hostname);
-    expect([anew.statusCode, anew.json().status]).toEqual([201, 'pending']);
-    expect(anew.json().id).not.toBe(id);
+    const reclaimed = await domains.claim(hostname);
+    expect([reclaimed.statusCode, reclaimed.json().status]).toEqual([201, 'pending']);
+    expect(reclaimed.json().id).not.toBe(id);
   });
 
   test.each<[string, unknown, string]>([
@@ -170,7 +170,7 @@ describe('a custom domain over HTTP', () => {
     }
   });
 
-  it('is not found under another tracker, or by what is no id; and there are no queries', async () => {
+  it('is not found under another tracker, or by an invalid id; and there are no queries', async () => {
     const { id, tracker } = await activeDomain();
     const other = domainsOf(api, key, await makeTracker(api, key));
     const own = domainsOf(api, key, tracker);
@@ -190,7 +190,7 @@ describe('a custom domain over HTTP', () => {
     expect([wrong.statusCode, wrong.headers.allow]).toEqual([405, 'GET, DELETE']);
   });
 
-  it('has one tracker, whoever else asks, until it is given up', async () => {
+  it('has one tracker, whichever partner asks, until it is given up', async () => {
     const { hostname, domains, id } = await activeDomain();
     const rival = domainsOf(api, await api.key(), await makeTracker(api, key));
     const other = await api.key();
@@ -201,7 +201,7 @@ describe('a custom domain over HTTP', () => {
     expect((await others.claim(hostname)).statusCode).toBe(201);
   });
 
-  it('is won by one of those who claim it at once, and the others keep their places', async () => {
+  it('is won by one of the partners that claim it at once, and the others keep their claims', async () => {
     const trackers = await Promise.all(Array.from({ length: 8 }, () => makeTracker(api, key)));
     const hostname = newName();
     const answers = await Promise.all(
@@ -271,10 +271,10 @@ describe('a host name that two partners claim', () => {
         );
         return domains.show(id);
       },
-      (told) => told.status === status && told.last_error === error,
+      (shown) => shown.status === status && shown.last_error === error,
     );
 
-  it('tells each of them the TXT record, and is active for whoever has made it', async () => {
+  it('shows each of them its TXT record, and is active for the partner that has made it', async () => {
     const hostname = newName();
     const [first, second] = [await claimBy(hostname), await claimBy(hostname)];
     expect([first.answer.statusCode, second.answer.statusCode]).toEqual([201, 201]);
@@ -285,9 +285,9 @@ describe('a host name that two partners claim', () => {
       name: `_doorplate.${hostname}`,
       value: expect.stringMatching(/^[\w-]{32}$/),
     });
-    const told = (await first.domains.get(first.id)).json().verification;
-    expect(told.name).toBe(verification.name);
-    expect(told.value).not.toBe(verification.value);
+    const shown = (await first.domains.get(first.id)).json().verification;
+    expect(shown.name).toBe(verification.name);
+    expect(shown.value).not.toBe(verification.value);
 
     dns.says(hostname, [SERVICE_HOST]);
     await becomes(first.domains, first.id, 'pending', 'not_verified');
@@ -318,8 +318,8 @@ describe('a host name that two partners claim', () => {
       status: 'failed',
       last_error: 'claimed_elsewhere',
     });
-    const heard = await collect(api, tracker, { headers: { host: hostname } });
-    expect(heard.statusCode).toBe(204);
+    const collected = await collect(api, tracker, { headers: { host: hostname } });
+    expect(collected.statusCode).toBe(204);
     expect(refusalOf(await former.domains.claim(hostname))).toEqual([409, 'domain_taken']);
   });
 
@@ -379,13 +379,13 @@ describe('the ceiling of a partner’s names', () => {
 });
 
 describe('under the Host of a custom domain', () => {
-  it('visits are heard and the script is served, for its tracker alone', async () => {
+  it('visits are collected and the script is served, for its tracker alone', async () => {
     const { tracker, hostname } = await activeDomain();
     const other = await makeTracker(api, key);
     for (const host of [hostname, hostname.toUpperCase(), `${hostname}:443`, `${hostname}.:8443`]) {
-      const heard = await collect(api, tracker, { headers: { host } });
-      expect(heard.statusCode).toBe(204);
-      expect(heard.headers['access-control-allow-origin']).toBe(PAGE);
+      const collected = await collect(api, tracker, { headers: { host } });
+      expect(collected.statusCode).toBe(204);
+      expect(collected.headers['access-control-allow-origin']).toBe(PAGE);
       expect((await script(tracker, host)).statusCode).toBe(200);
       expect(refusalOf(await collect(api, other, { headers: { host } }))).toEqual([
         403,
@@ -411,7 +411,7 @@ describe('under the Host of a custom domain', () => {
     expect([answer.statusCode, answer.headers['access-control-allow-origin']]).toEqual([204, PAGE]);
   });
 
-  it('nothing is heard that is not exactly that', async () => {
+  it('nothing is collected on any other name', async () => {
     const { tracker, hostname } = await activeDomain();
     for (const host of [
       `${hostname}..`,
@@ -430,7 +430,7 @@ describe('under the Host of a custom domain', () => {
     }
   });
 
-  it('nothing is heard while it is pending, nor once it is given up', async () => {
+  it('nothing is collected while it is pending, nor once it is given up', async () => {
     const tracker = await makeTracker(api, key);
     const hostname = newName();
     const pending = domainsOf(api, key, tracker);

@@ -194,11 +194,11 @@ describe('a host name', () => {
   });
 
   it('gets seven new days when it is claimed again after a failure, and keeps its creation time', () => {
-    const anew = [claimed(), failed('no_cname', 7 * DAY), claimed(1, 8 * DAY)];
-    given(domainDecider, anew)
+    const events = [claimed(), failed('no_cname', 7 * DAY), claimed(1, 8 * DAY)];
+    given(domainDecider, events)
       .when(look('no_cname', 14 * DAY))
       .thenEvents([changed('no_cname', 14 * DAY)]);
-    expect(anew.reduce(domainDecider.evolve, domainDecider.initial).claims.get(id(1))).toMatchObject({
+    expect(events.reduce(domainDecider.evolve, domainDecider.initial).claims.get(id(1))).toMatchObject({
       status: 'pending',
       created_at: time(),
       claimed_at: time(8 * DAY),

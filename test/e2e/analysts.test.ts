@@ -56,7 +56,7 @@ beforeAll(async () => {
 afterAll(() => service.remove());
 
 describe('doorplate analytics', () => {
-  it('grants a user who reads the views over the printed socket, and revokes the grant', async () => {
+  it('grants a user, which reads the views over the printed socket, and revokes the grant', async () => {
     const granted = await json('analytics', 'grant', 'alice');
     expect(granted).toMatchObject({ user: 'alice', role: 'doorplate_analyst', database: 'doorplate' });
     expect(granted.connect).toBe(`psql "host=${granted.host} port=5432 dbname=doorplate user=alice"`);

@@ -62,7 +62,7 @@ describe('a lookup by the client', () => {
 
   it.each([
     [
-      'an address that nobody asked for',
+      'an address that was never requested',
       (p: Partner) => p.client().readLookup('5.9.2.2'),
       404,
       'not_requested',

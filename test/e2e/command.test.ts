@@ -62,7 +62,7 @@ describe('doorplate, beside a running server', () => {
     });
     const free = await json('partner', 'update', capped.partner_id, '--new-enrichments-per-day', 'none');
     expect(free).toMatchObject({ keys: 2, new_enrichments_per_day: null });
-    expect(await refused('partner', 'update', 'nobody')).toMatchObject({ code: 1 });
+    expect(await refused('partner', 'update', 'unknown')).toMatchObject({ code: 1 });
   });
 
   it('creates a key that works at once, shows it once, and applies changed limits', async () => {

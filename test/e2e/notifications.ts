@@ -101,16 +101,16 @@ export const startFlakyReceiver = async (): Promise<FlakyReceiver> => {
 
 /** The events that a customer must receive: one for every session and one for every requested reveal. */
 const expectedEvents = async (killable: Killable, customer: WebhookCustomer): Promise<Set<string>> => {
-  const { record: told, partner_id } = customer;
+  const { record, partner_id } = customer;
   await eventually(
     'the follower is at the end of the feed',
     () => follow(killable.service, customer),
-    ({ status, body }) => status === 200 && !body.has_more && told.followed.length >= told.captured.size,
+    ({ status, body }) => status === 200 && !body.has_more && record.followed.length >= record.captured.size,
   );
   const reveals = revealsIn(await readLog(killable.store, [REVEAL_PREFIX]), partner_id);
-  for (const { reveal_id } of told.reveals.values()) expect(reveals.has(reveal_id), reveal_id).toBe(true);
+  for (const { reveal_id } of record.reveals.values()) expect(reveals.has(reveal_id), reveal_id).toBe(true);
   return new Set([
-    ...told.followed.map((id) => `evt_session_${id}`),
+    ...record.followed.map((id) => `evt_session_${id}`),
     ...[...reveals.keys()].map((id) => `evt_reveal_${id}`),
   ]);
 };

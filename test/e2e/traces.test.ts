@@ -134,13 +134,13 @@ describe('a trace exporter', () => {
     );
     const work = attempts.at(-1)?.traceId ?? '';
     await has(work, ['Submit enrichment', 'Complete enrichment', 'process complete-reveals']);
-    const told = await eventually(
+    const deliveries = await eventually(
       'the completion was delivered',
       () => otlp.spans().filter(({ name }) => name === 'attempt delivery'),
       (some) => some.length === 2,
       SENT_MS,
     );
-    const ofReveals = [traceId, told.at(-1)?.traceId];
+    const ofReveals = [traceId, deliveries.at(-1)?.traceId];
     const ofWork = ofTrace(work).filter(({ name }) => name !== 'process projections');
     expect(
       ofWork.filter((span) => [span.traceId, ...span.links].some((id) => ofReveals.includes(id))),

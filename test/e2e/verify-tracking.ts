@@ -17,11 +17,11 @@ const AT_ONCE = 8;
 
 /** Checks everything that was acknowledged since the beginning; of the reveals those since the last check. */
 export const verifyRecord = async (service: Service, customer: Customer): Promise<void> => {
-  const { record: told } = customer;
-  expect(told.unexpected).toEqual([]);
+  const { record } = customer;
+  expect(record.unexpected).toEqual([]);
   await verifySessions(service, customer);
-  await receiptsOf(service, customer, told.checkedReveals);
-  told.checkedReveals = told.reveals.size;
+  await receiptsOf(service, customer, record.checkedReveals);
+  record.checkedReveals = record.reveals.size;
   await audit(service, customer);
   await verifyUsage(service, customer);
 };
@@ -59,11 +59,11 @@ export const verifyCompleted = async (
 
 /** Every tab with an acknowledged visit is one session, and the feed shows each session once, in order. */
 const verifySessions = async (service: Service, customer: Customer): Promise<void> => {
-  const { key, record: told } = customer;
+  const { key, record } = customer;
   await eventually(
     'the follower is at the end of the feed',
     () => follow(service, customer),
-    ({ status, body }) => status === 200 && !body.has_more && told.followed.length >= told.captured.size,
+    ({ status, body }) => status === 200 && !body.has_more && record.followed.length >= record.captured.size,
   );
   const sessions: string[] = [];
   const tabs: string[] = [];
@@ -75,23 +75,19 @@ const verifySessions = async (service: Service, customer: Customer): Promise<voi
     }
     cursor = body.has_more ? `&cursor=${body.next_cursor}` : null;
   }
-  expect(told.followed).toEqual(sessions);
+  expect(record.followed).toEqual(sessions);
   const there = new Set(tabs);
   expect(there.size, 'a tab has two sessions').toBe(tabs.length);
-  expect([...told.captured].filter((tab) => !there.has(tab))).toEqual([]);
-  expect(tabs.filter((tab) => !told.tabs.has(tab))).toEqual([]);
+  expect([...record.captured].filter((tab) => !there.has(tab))).toEqual([]);
+  expect(tabs.filter((tab) => !record.tabs.has(tab))).toEqual([]);
 };
 
 /**
  * Every acknowledged reveal from the `first` on exists under its key and has a receipt.
  * @returns the receipts
  */
-const receiptsOf = async (
-  service: Service,
-  { key, record: told }: Customer,
-  first: number,
-): Promise<Called[]> => {
-  const left = [...told.reveals].slice(first);
+const receiptsOf = async (service: Service, { key, record }: Customer, first: number): Promise<Called[]> => {
+  const left = [...record.reveals].slice(first);
   const receipts: Called[] = [];
   const check = async (): Promise<void> => {
     for (let one = left.pop(); one !== undefined; one = left.pop()) {
@@ -116,11 +112,11 @@ const audit = async (service: Service, { partner_id }: Customer): Promise<{ unit
   return JSON.parse(stdout);
 };
 
-const verifyUsage = async (service: Service, { key, tracker_id, record: told }: Customer): Promise<void> => {
+const verifyUsage = async (service: Service, { key, tracker_id, record }: Customer): Promise<void> => {
   const [from, to] = [utcDay(Date.now() - DAY), utcDay(Date.now() + 2 * DAY)];
   const path = `/v1/trackers/${tracker_id}/usage?from=${from}&to=${to}`;
   const { sessions, capture_requests } = (await service.call('GET', path, { key })).body.totals;
-  expect(sessions).toBe(told.followed.length);
-  expect(capture_requests).toBeGreaterThanOrEqual(told.captures);
-  expect(capture_requests).toBeLessThanOrEqual(told.captures + told.uncertainCaptures);
+  expect(sessions).toBe(record.followed.length);
+  expect(capture_requests).toBeGreaterThanOrEqual(record.captures);
+  expect(capture_requests).toBeLessThanOrEqual(record.captures + record.uncertainCaptures);
 };

@@ -107,7 +107,12 @@ describeOnStores('webhooks of two api and two worker processes', (env) => {
       ROOMY_MS,
     );
     const { delivery_id } = await at[0].sendTest(other);
-    await at[1].becomes('another is told', other, delivery_id, ({ state }) => state === 'delivered');
+    await at[1].becomes(
+      'another endpoint has its event',
+      other,
+      delivery_id,
+      ({ state }) => state === 'delivered',
+    );
   };
   const counted = async ({ env: { OPS_PORT } }: Service, name: string): Promise<number> => {
     const text = await (await fetch(`http://127.0.0.1:${OPS_PORT}/metrics`)).text();

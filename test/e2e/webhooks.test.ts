@@ -170,14 +170,14 @@ describeOnStores('webhooks', (env) => {
       (shown) => shown.every(({ state }) => state === 'delivered'),
       DELIVERED_MS,
     );
-    const told = history.toReversed().map(({ event_id, type, attempts, http_status, error }) => ({
+    const outcomes = history.toReversed().map(({ event_id, type, attempts, http_status, error }) => ({
       event_id,
       type,
       attempts,
       http_status,
       error,
     }));
-    expect(told).toEqual(
+    expect(outcomes).toEqual(
       events.map(({ id, type }) => ({ event_id: id, type, attempts: 1, http_status: 204, error: null })),
     );
     const [newest] = history;

@@ -87,9 +87,9 @@ describe('a visitor from a public address', () => {
   let session: { session_id: string; visitor_country: string | null; custom: object };
   let receipt: Called['body'];
   /** The answers that the tracker's usage must count, by status. */
-  const told: Called[] = [];
+  const called: Called[] = [];
   const noted = async (answer: Promise<Called>): Promise<Called> => {
-    told.push(await answer);
+    called.push(await answer);
     return answer;
   };
 
@@ -158,12 +158,12 @@ describe('a visitor from a public address', () => {
     const ofTracker = (await call('GET', `/v1/trackers/${tracker.id}/usage`)).body;
     expect(usage.reveals).toMatchObject({ billable_reveals: 1, completed_reveals: 1 });
     expect(usage.totals.requests).toBe(0);
-    const complete = told.filter(({ status }) => status === 200);
+    const complete = called.filter(({ status }) => status === 200);
     const company = complete.filter(({ body }) => body.result?.company_found === true);
     expect(ofTracker.totals).toEqual({
       capture_requests: 1,
       sessions: 1,
-      api_requests: told.length,
+      api_requests: called.length,
       completed_responses: complete.length,
       company_responses: company.length,
       reveals: 1,

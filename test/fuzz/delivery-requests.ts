@@ -1,4 +1,4 @@
-/** Requests about what became of deliveries, and for more of them. */
+/** Requests that read and retry deliveries. */
 import fc from 'fast-check';
 import { type Known, oneOf } from './known.ts';
 import { idAmong, seldomAsking } from './tracking-requests.ts';

@@ -1,4 +1,4 @@
-/** Requests as nobody would send them, and as many would: what the API's fuzzing is made of. */
+/** Absurd and ordinary requests: what the API's fuzzing is made of. */
 import fc from 'fast-check';
 import { deliveryRequests } from './delivery-requests.ts';
 import { domainRequests } from './domain-requests.ts';

@@ -111,7 +111,7 @@ const judge = (asked: Request, answered: Answered): void => {
   const kind = `${answered.status} ${code}`.trim();
   seen.set(kind, (seen.get(kind) ?? 0) + 1);
   if (answered.status < 300) noting(answered.text);
-  // Promised everywhere, and never right: it tells of a mistake in the service.
+  // Promised everywhere, and never right: it shows a mistake in the service.
   const found = code === 'service_unavailable' ? 'an unexpected failure' : problem;
   if (found)
     throw new Error(

@@ -9,7 +9,7 @@ export const ORIGIN = 'https://www.example.com';
 const HOST = 'doorplate.test';
 /** Custom domains that trackers may have; half of them point at the service. */
 export const customHost = fc.nat(39).map((n) => `s${n}.visits.example`);
-const NOBODY = '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61';
+const UNKNOWN = '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61';
 
 const printable = fc.string({ maxLength: 30 });
 const uuids = (count: number, version: 4 | 7) =>
@@ -29,8 +29,8 @@ const wrongId = fc.oneof(
 /** Mostly one that is known. */
 export const idAmong = (all: readonly string[]) =>
   fc.oneof(
-    { arbitrary: oneOf(all, NOBODY), weight: 7 },
-    { arbitrary: oneOf(all, NOBODY).map((id) => id.toUpperCase()), weight: 1 },
+    { arbitrary: oneOf(all, UNKNOWN), weight: 7 },
+    { arbitrary: oneOf(all, UNKNOWN).map((id) => id.toUpperCase()), weight: 1 },
     { arbitrary: wrongId, weight: 2 },
   );
 

@@ -1,4 +1,4 @@
-/** Addresses and dates in every spelling that somebody might try. */
+/** Addresses and dates in every conceivable spelling. */
 import fc from 'fast-check';
 
 const hex = fc.constantFrom(...'0123456789abcdefABCDEF');

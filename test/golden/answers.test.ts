@@ -123,7 +123,7 @@ const answerTo = async (seed: number): Promise<string> => {
   return `${seed} ${method} ${answer.statusCode} ${code} ${digest}`;
 };
 
-it(`gives the same answers as ever to ${REQUESTS} requests`, async () => {
+it(`gives unchanged answers to ${REQUESTS} requests`, async () => {
   const lines: string[] = [];
   for (let seed = 1; seed <= REQUESTS; seed += 1) {
     lines.push(await answerTo(seed));

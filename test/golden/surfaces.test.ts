@@ -1,4 +1,4 @@
-/** What users have written down of the product: its document, the names of its metrics, the command's help. */
+/** What users depend on: its document, the names of its metrics, the command's help. */
 import { expect, it, onTestFinished } from 'vitest';
 import { documentedRoutes } from '../../bin/documented-routes.ts';
 import { allCommands, commandLine } from '../../cli/main.ts';
@@ -6,18 +6,18 @@ import { openApiDocument } from '../../http/openapi.ts';
 import { testDatabase } from '../support/database.ts';
 import { startService } from '../support/service.ts';
 
-it('has the same OpenAPI document as ever', async () => {
+it('has an unchanged OpenAPI document', async () => {
   const document = openApiDocument(documentedRoutes(), { publicUrl: 'https://doorplate.example' });
   await expect(`${JSON.stringify(document, null, 1)}\n`).toMatchFileSnapshot('openapi.txt');
 });
 
-it('has the same commands and options as ever', async () => {
+it('has unchanged commands and options', async () => {
   const help = allCommands(commandLine()).map((command) => command.configureHelp({ helpWidth: 100 }));
   const texts = help.map((command) => command.helpInformation());
   await expect(texts.join('\n')).toMatchFileSnapshot('commands.txt');
 });
 
-it('has the same metrics as ever', async () => {
+it('has unchanged metrics', async () => {
   const database = await testDatabase();
   const service = await startService({ databaseUrl: database.url });
   onTestFinished(async () => {

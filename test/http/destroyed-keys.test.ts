@@ -105,7 +105,7 @@ it('a complete receipt stays what it was, without labels', async () => {
   }
 });
 
-it('a pending reveal is told as expired, and never billed', async () => {
+it('a pending reveal is shown as expired, and never billed', async () => {
   for (const answer of [await get(`/v1/reveals/${pending.receipt}`), await reveal(pending.id, pending.key)]) {
     expect([answer.statusCode, codeOf(answer)]).toEqual([
       410,
@@ -127,10 +127,10 @@ it('a pending delivery whose payload is destroyed expires', async () => {
   expect([retried.statusCode, codeOf(retried)]).toEqual([410, 'webhook_event_expired']);
 });
 
-it('what is captured from then on is told and revealed as ever', async () => {
+it('later captures are notified and revealed as usual', async () => {
   const { ip, id } = await visit();
   await saved(ip);
   expect((await get(`/v1/sessions/${id}`)).json()).toMatchObject({ custom: { n: address } });
   expect((await reveal(id)).json()).toMatchObject({ status: 'complete', custom: { n: address } });
-  await until('it is told', async () => (await statesOf(id)).length === 1);
+  await until('it is queued', async () => (await statesOf(id)).length === 1);
 });

@@ -231,7 +231,7 @@ describe('connections', () => {
 });
 
 describe('a caller who does not read', () => {
-  it('is cut off in the middle of a long answer, and one who reads gets it whole', async () => {
+  it('is cut off in the middle of a long answer, and a reader gets it whole', async () => {
     const body = 'x'.repeat(32 * 1_048_576);
     const handle = () => ({ status: 200, body });
     const long = aRoute({ method: 'GET', path: '/long', access: 'public', handle });
@@ -276,7 +276,7 @@ describe('a caller who stalls', () => {
       'in the body',
       `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
     ],
-  ])('%s is told 408 and cut off', async (_where, bytes) => {
+  ])('%s gets 408 and is cut off', async (_where, bytes) => {
     expect(summary(await exchangeBytes(await listening(impatient), bytes))).toEqual([408, 'invalid_body']);
   });
 

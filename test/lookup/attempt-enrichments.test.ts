@@ -106,7 +106,7 @@ describe('the attempts at an enrichment', () => {
     await submit('8.8.3.1', randomUUID());
     await stack.caughtUp([lookups]);
     worker.nudge();
-    const { open } = await until('the failure is written down', async () => {
+    const { open } = await until('the failure is stored', async () => {
       const state = await enrichmentOf('8.8.3.1');
       return state.open?.attempts === 1 ? state : null;
     });

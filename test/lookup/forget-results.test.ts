@@ -38,7 +38,7 @@ describe('a saved result', () => {
   };
   const noted = async (ip: string) => {
     const day = new Date(clock.now()).toISOString().slice(0, 10);
-    await until('the use is written down', async () => {
+    await until('the use is stored', async () => {
       await api.runtime.lookupUses.flush();
       const { rows } = await api.sql.query('select from work.lookup_use where ip = $1 and asked_on = $2', [
         ip,

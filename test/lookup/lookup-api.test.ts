@@ -180,7 +180,7 @@ describe('a lookup whose work has ended in the log, but not in the read models y
   });
   afterAll(() => other.close());
 
-  /** Keeps the projections from writing, but nobody from reading, while the work goes on. */
+  /** Keeps the projections from writing, but not readers from reading, while the work runs. */
   const whileBehind = async (work: () => Promise<void>): Promise<void> => {
     const blocker = new pg.Client({ connectionString: api.runtime.databaseUrl });
     await blocker.connect();

@@ -60,7 +60,7 @@ describe('a reservation whose submission is not confirmed', () => {
     expect((await api.usage(key)).json().enrichment.submission_unconfirmed).toBe(0);
   });
 
-  it('is completed by the background process where nobody repeats it', async () => {
+  it('is completed by the background process without a repeated request', async () => {
     faults.failAppends('enrichment-', () => new OutcomeUnknown('no answer'));
     const submittedAt = new Date(clock.now()).toISOString();
     unavailable(await api.post(key, '5.8.0.4'), 'submission_unconfirmed');
@@ -144,7 +144,7 @@ describe('a store that fails', () => {
     expect((await api.usage(own)).json().totals.requests).toBe(1);
   });
 
-  it('in a way that nobody foresaw is service_unavailable', async () => {
+  it('in an unforeseen way is service_unavailable', async () => {
     faults.failReads('enrichment-', () => new RangeError('a bug'));
     unavailable(await api.post(key, '5.8.2.2'), 'service_unavailable');
   });

@@ -49,7 +49,7 @@ describe('a key over its rate', () => {
     expect(await post(slow, '5.7.0.1')).toEqual(ACCEPTED);
   });
 
-  it('is told so before anything is said about the request', async () => {
+  it('gets this refusal before any about the request', async () => {
     await start();
     const slow = await api.key({ requests_per_second: 1 });
     await get(slow, '5.7.0.1');

@@ -44,7 +44,7 @@ const failAll = async (ip: string, attempts: number): Promise<void> => {
 };
 
 describe('a stale result', () => {
-  it('keeps its fields, is told as stale, and a GET starts nothing', async () => {
+  it('keeps its fields, is shown as stale, and a GET starts nothing', async () => {
     await staleResult('5.5.0.1');
     for (let n = 0; n < 2; n += 1) {
       const answer = await api.get(key, '5.5.0.1');
@@ -103,7 +103,7 @@ describe('a stale result', () => {
   it.each([
     ['pending_limit', { pending_enrichments: 0 }],
     ['enrichment_limit', { new_enrichments_per_day: 0 }],
-  ] as const)('is deferred with %s, told to the POST alone', async (code, limits) => {
+  ] as const)('is deferred with %s, which only the POST shows', async (code, limits) => {
     const ip = code === 'pending_limit' ? '5.5.1.1' : '5.5.1.2';
     await staleResult(ip);
     const limited = await api.key(limits);

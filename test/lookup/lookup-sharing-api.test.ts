@@ -58,7 +58,7 @@ describe('a submission', () => {
     expect(await pendingOf(third)).toMatchObject({ completed_observed_last_minute: 0 });
   });
 
-  it('is one of the partner, whichever of its keys polls or repeats it', async () => {
+  it('is one of the partner, with any of its keys', async () => {
     const sibling = await api.key({}, first.partner_id);
     provider.says('5.4.0.2', 'hangs');
     const { submitted_at } = (await api.post(first, '5.4.0.2')).json();

@@ -150,7 +150,7 @@ describe('the body of a POST', () => {
     expect(await posting(body(1_025))).toEqual([413, 'body_too_large']);
   });
 
-  it('needs the type application/json and no encoding, the encoding being told first', async () => {
+  it('needs the type application/json and no encoding, and the encoding is refused first', async () => {
     const body = '{"ip":"8.8.8.8"}';
     const json = [400, 'invalid_query'];
     expect(await posting(body, { 'content-type': 'application/json; charset=utf-8' }, '?a')).toEqual(json);

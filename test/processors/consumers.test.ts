@@ -16,19 +16,19 @@ afterAll(() => stack.close());
 const progress = () => createConsumerProgress(stack.pool, { projections: ['a'], processors: ['b'] });
 
 it('waits for consumers by asking their processes to save their checkpoints', async () => {
-  const heard = Promise.withResolvers<void>();
+  const notified = Promise.withResolvers<void>();
   const listening = Promise.withResolvers<void>();
   const listener = createListener({
     url: stack.url,
     name: 'test checkpoints',
     channels: [CHECKPOINTS_CHANNEL],
-    onNotification: () => heard.resolve(),
+    onNotification: () => notified.resolve(),
     ready: () => listening.resolve(),
   });
   listener.ensure();
   await listening.promise;
   const waiting = progress().waitFor(7n as Position, new AbortController().signal);
-  await heard.promise;
+  await notified.promise;
   await stack.rows(`update work.processor set position = 7 where name = 'b'`);
   expect(await waiting).toBe(true);
   await listener.close();

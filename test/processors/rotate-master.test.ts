@@ -173,7 +173,7 @@ describe("a change of the data folder's master key", () => {
     await open({ MASTER_KEY: '' });
     const old = masterKeyFrom(Buffer.from((await keyLines())[0] ?? '', 'base64'));
     const rotating = rotateMaster(partsOf({ settleMs: 2_000 }), context);
-    await eventually('all is sealed anew', async () => {
+    await eventually('all is resealed', async () => {
       const ids = await sealedUnder();
       return ids.length === 1 && ids[0] !== old.currentId();
     });

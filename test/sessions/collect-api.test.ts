@@ -17,7 +17,7 @@ beforeAll(async () => {
   tracker = await makeTracker(api, key);
 });
 afterAll(() => api.close());
-// Out of the way of the rates that the test before has spent.
+// After the rates that the test before has spent.
 beforeEach(() => clock.advance(2_000));
 
 const allowedOrigin = (answer: { headers: Readonly<Record<string, unknown>> }) =>
@@ -74,7 +74,7 @@ describe('a capture', () => {
     expect((await feed(api, key, `tracker_id=${mine}`)).sessions).toEqual([]);
   });
 
-  it('is heard from every subdomain of a wildcard, and not from the apex', async () => {
+  it('is collected from every subdomain of a wildcard, and not from the apex', async () => {
     const mine = await makeTracker(api, key, { origins: ['https://*.example.org'] });
     const from = async (origin: string) => (await collect(api, mine, { headers: { origin } })).statusCode;
     expect(await from('https://a.b.example.org')).toBe(204);
@@ -180,7 +180,7 @@ describe('a capture is refused', () => {
   it.each<[string, Sent, string | undefined]>([
     ['of the tracker', { headers: { host: 'x' } }, PAGE],
     ['of the tracker, whatever is wrong', { body: { visit_id: 7 } }, PAGE],
-    ['of nobody', { headers: { origin: 'https://x.org' } }, undefined],
+    ['of no partner', { headers: { origin: 'https://x.org' } }, undefined],
     ['of the tracker, which the body does not name', { body: '{' }, undefined],
   ])('readably for pages %s', async (_what, sent, expected) => {
     const answer = await collect(api, tracker, sent);

@@ -130,7 +130,7 @@ describe('the feed', () => {
     expect(labels(await feed(api, key, `tracker_id=${mine}&cursor=${empty.next_cursor}`))).toEqual([0]);
   });
 
-  it('has at most 100 on a page, 50 unless told', async () => {
+  it('has at most 100 on a page, 50 by default', async () => {
     const mine = await makeTracker(api, key);
     await Promise.all(Array.from({ length: 120 }, () => collect(api, mine)));
     expect((await feed(api, key, `tracker_id=${mine}`)).sessions).toHaveLength(50);
@@ -162,7 +162,7 @@ describe('the feed', () => {
     ] as const) {
       expect([query, await refused(by, query)]).toEqual([query, '400 invalid_cursor']);
     }
-    // The second key of a partner goes on with what the first has read.
+    // The second key of a partner continues the list that the first has read.
     const second = await api.key({}, key.partner_id);
     expect(labels(await feed(api, second, `tracker_id=${mine}&cursor=${filtered}`))).toEqual([1]);
   });
@@ -222,39 +222,39 @@ describe('the feed', () => {
 });
 
 describe('a session that expires', () => {
-  it('leaves the feed, is told as gone for 60 days and then as unknown', async () => {
+  it('leaves the feed, is answered as gone for 60 days and then as unknown', async () => {
     const by = await api.key();
     const mine = await makeTracker(api, by);
     await collect(api, mine);
     const { sessions, next_cursor } = await feed(api, by);
     const id = sessions[0]?.session_id;
-    const told = async () => {
+    const answered = async () => {
       const answer = await preview(by, id);
       return codeOf(answer) ?? answer.statusCode;
     };
     const expiry = clock.now() + 30 * DAY;
 
     clock.set(expiry - 1);
-    expect([await told(), (await feed(api, by)).sessions.length]).toEqual([200, 1]);
+    expect([await answered(), (await feed(api, by)).sessions.length]).toEqual([200, 1]);
     clock.set(expiry);
-    expect([await told(), (await feed(api, by)).sessions.length]).toEqual(['session_expired', 0]);
+    expect([await answered(), (await feed(api, by)).sessions.length]).toEqual(['session_expired', 0]);
     expect(codeOf(await preview(key, id))).toBe('session_not_found');
     await collect(api, mine);
     expect((await feed(api, by, `cursor=${next_cursor}`)).sessions).toHaveLength(1);
 
     // By the clock alone, and once the row has made way for the bare id.
     clock.set(expiry + 60 * DAY - 1);
-    expect(await told()).toBe('session_expired');
+    expect(await answered()).toBe('session_expired');
     const data = { partner_id: by.partner_id, sessions: [[id, new Date(expiry).toISOString()]] };
     const metadata = { $correlationId: 'c', $causationId: 'c', at: new Date(clock.now()).toISOString() };
     const event = { id: randomUUID(), type: 'sessions.SessionsExpired.v1', data, metadata };
     await api.runtime.store.append(expiredStream(by.partner_id, '2026-06-12'), 'no_stream', [event]);
     await feed(api, by);
-    expect(await told()).toBe('session_expired');
+    expect(await answered()).toBe('session_expired');
     expect(codeOf(await preview(key, id))).toBe('session_not_found');
     const { rows } = await api.sql.query('select 1 from read.session where session_id = $1', [id]);
     expect(rows).toEqual([]);
     clock.set(expiry + 60 * DAY);
-    expect(await told()).toBe('session_not_found');
+    expect(await answered()).toBe('session_not_found');
   });
 });

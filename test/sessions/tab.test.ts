@@ -11,7 +11,7 @@ const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-0000
 /** The digest of an address under a day's key. */
 const digest = (day: string, ip: string) => `${ip} on ${day}`;
 
-interface Told {
+interface VisitValues {
   readonly nth: number;
   readonly ip?: string;
   readonly country?: string | null;
@@ -20,7 +20,7 @@ interface Told {
   readonly gone?: readonly string[];
 }
 
-const visit = ({ nth, ip = 'a', country = 'DE', at = AT, gone = [] }: Told): Visit => ({
+const visit = ({ nth, ip = 'a', country = 'DE', at = AT, gone = [] }: VisitValues): Visit => ({
   type: 'Visit',
   visit_id: id(nth),
   tracker_id: TRACKER,
@@ -31,7 +31,7 @@ const visit = ({ nth, ip = 'a', country = 'DE', at = AT, gone = [] }: Told): Vis
   at,
 });
 
-const identity = ({ nth, ip = 'a', country = 'DE', at = AT }: Told) => ({
+const identity = ({ nth, ip = 'a', country = 'DE', at = AT }: VisitValues) => ({
   session_id: id(900 + nth),
   tracker_id: TRACKER,
   partner_id: ANNA,
@@ -40,12 +40,12 @@ const identity = ({ nth, ip = 'a', country = 'DE', at = AT }: Told) => ({
   first_seen_at: isoTime(at),
   expires_at: isoTime(at + 30 * DAY),
 });
-const created = (told: Told): SessionEvent => ({
+const created = (given: VisitValues): SessionEvent => ({
   type: 'sessions.SessionCreated.v1',
-  data: { ...identity(told), visit_id: id(told.nth), sealed: `sealed by visit ${told.nth}` },
+  data: { ...identity(given), visit_id: id(given.nth), sealed: `sealed by visit ${given.nth}` },
 });
 /** A visit in the session that another visit began. */
-const visited = (nth: number, began: Told, at: number): SessionEvent => ({
+const visited = (nth: number, began: VisitValues, at: number): SessionEvent => ({
   type: 'sessions.SessionVisited.v1',
   data: { ...identity(began), visit_id: id(nth), seen_at: isoTime(at) },
 });
@@ -149,13 +149,13 @@ describe('a visit', () => {
 });
 
 describe('a tab', () => {
-  const told = fc.record({
+  const given = fc.record({
     nth: fc.integer({ min: 1, max: 30 }),
     ip: fc.constantFrom('a', 'b', 'c'),
     country: fc.constantFrom('DE', 'FR', null),
     at: fc.integer({ min: -40 * MINUTE, max: 31 * DAY }).map((ms) => AT + ms),
   });
-  const having = (visits: readonly Told[]): { state: Tab; events: SessionEvent[] } => {
+  const having = (visits: readonly VisitValues[]): { state: Tab; events: SessionEvent[] } => {
     const events: SessionEvent[] = [];
     const state = visits.reduce((before: Tab, one) => {
       const decision = tabDecider.decide(visit(one), before);
@@ -168,7 +168,7 @@ describe('a tab', () => {
 
   it('ignores a repeated visit, whatever came before', () => {
     fc.assert(
-      fc.property(fc.array(told, { maxLength: 40 }), told, (before, one) => {
+      fc.property(fc.array(given, { maxLength: 40 }), given, (before, one) => {
         const { state } = having([...before, one]);
         expect(tabDecider.decide(visit({ ...one, at: one.at + MINUTE }), state)).toEqual({
           ok: true,
@@ -179,7 +179,7 @@ describe('a tab', () => {
   });
   it('records each visit once, and visits only in sessions that it began', () => {
     fc.assert(
-      fc.property(fc.array(told, { maxLength: 60 }), (visits) => {
+      fc.property(fc.array(given, { maxLength: 60 }), (visits) => {
         const { events } = having(visits);
         const ids = events.map(({ data }) => data.visit_id);
         expect(new Set(ids).size).toBe(ids.length);

@@ -12,7 +12,7 @@ const seen = (peer: string, forwarded?: string) =>
 describe("a visitor's address", () => {
   test.each<[string, string, string | undefined, string]>([
     ['is the peer’s', '9.9.9.9', undefined, '9.9.9.9'],
-    ['is the peer’s where nobody trusts it', '9.9.9.9', '8.8.8.8', '9.9.9.9'],
+    ['is the peer’s where it is not trusted', '9.9.9.9', '8.8.8.8', '9.9.9.9'],
     ['is what a trusted proxy tells', '10.0.0.1', '8.8.8.8', '8.8.8.8'],
     ['is not what the client itself put before that', '10.0.0.1', '1.1.1.1, 8.8.8.8', '8.8.8.8'],
     ['is the one before a chain of trusted proxies', '10.0.0.1', '1.1.1.1, 8.8.8.8, 10.0.0.2', '8.8.8.8'],
@@ -25,10 +25,10 @@ describe("a visitor's address", () => {
     ['has no brackets without a port either', '10.0.0.1', '[2a00:1450::1]', '2a00:1450::1'],
     ['is canonical', '10.0.0.1', '2A00:1450:0:0::1', '2a00:1450::1'],
     ['is IPv4 where it was mapped', '10.0.0.1', '::ffff:8.8.8.8', '8.8.8.8'],
-    ['is told by a proxy that was mapped', '::ffff:10.0.0.1', '8.8.8.8', '8.8.8.8'],
-    ['is told by a proxy over IPv6', '::1', '8.8.8.8,fd00::2', '8.8.8.8'],
+    ['is given by a mapped proxy', '::ffff:10.0.0.1', '8.8.8.8', '8.8.8.8'],
+    ['is given by a proxy over IPv6', '::1', '8.8.8.8,fd00::2', '8.8.8.8'],
     ['has no interface', 'fe80::1%eth0', undefined, 'fe80::1'],
-    ['is nobody’s once the socket is gone', '', '8.8.8.8', '::'],
+    ['is unknown once the socket is gone', '', '8.8.8.8', '::'],
     ['is not of a sloppy spelling', '10.0.0.1', '8.8.8.8, 010.8.8.8', '10.0.0.1'],
   ])('%s', (_what, peer, forwarded, expected) => {
     expect(seen(peer, forwarded)).toBe(expected);

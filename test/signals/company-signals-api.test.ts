@@ -61,8 +61,8 @@ const send = async (body: unknown, headers: Record<string, string> = {}) => {
     headers: { 'content-type': 'application/json', ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
-  const told = (await answer.json()) as Record<string, unknown>;
-  return { status: answer.status, headers: answer.headers, body: told };
+  const answered = (await answer.json()) as Record<string, unknown>;
+  return { status: answer.status, headers: answer.headers, body: answered };
 };
 const take = async (...signals: SentSignal[]) => {
   const { status, body } = await send({ signals });
@@ -138,7 +138,7 @@ describe('POST /signals', () => {
     expect(await take(right)).toEqual({ accepted: 1, duplicates: 0 });
   });
 
-  it('refuses what is no batch', async () => {
+  it('refuses an invalid batch', async () => {
     expect(await send('{')).toMatchObject({ status: 400, body: { error: 'invalid_json' } });
     expect(await send('')).toMatchObject({ status: 400, body: { error: 'invalid_json' } });
     expect(await send([])).toMatchObject({ status: 400, body: { error: 'invalid_body' } });
@@ -166,7 +166,7 @@ describe('POST /signals', () => {
 });
 
 describe('an enabled key', () => {
-  it('is told what is known of an address, whatever becomes of the lookup', async () => {
+  it('gets what is known of an address, whatever the lookup answers', async () => {
     provider.says('6.1.0.1', 'hangs');
     await take(at('6.1.0.1', { page_run_id: 'run', evidence: 'field_only' }));
     const expected = {
@@ -188,27 +188,27 @@ describe('an enabled key', () => {
       ],
     };
     expect(await cluesOf('6.1.0.1')).toEqual(expected);
-    const told = async (answer: Promise<Awaited<ReturnType<TestApi['get']>>>) => {
+    const answered = async (answer: Promise<Awaited<ReturnType<TestApi['get']>>>) => {
       const { statusCode, ...rest } = await answer;
       return [statusCode, rest.json().company_signals];
     };
-    expect(await told(api.get(enabled, '6.1.0.1'))).toEqual([404, expected]);
-    expect(await told(api.post(enabled, '6.1.0.1'))).toEqual([202, expected]);
-    expect(await told(api.get(enabled, '::ffff:6.1.0.1'))).toEqual([202, expected]);
+    expect(await answered(api.get(enabled, '6.1.0.1'))).toEqual([404, expected]);
+    expect(await answered(api.post(enabled, '6.1.0.1'))).toEqual([202, expected]);
+    expect(await answered(api.get(enabled, '::ffff:6.1.0.1'))).toEqual([202, expected]);
     faults.failAppends('usage-', () => new OutcomeUnknown('no answer'));
-    expect(await told(api.get(enabled, '6.1.0.1'))).toEqual([503, expected]);
+    expect(await answered(api.get(enabled, '6.1.0.1'))).toEqual([503, expected]);
     faults.heal();
     faults.failReads('enrichment-', () => new StoreUnavailable('gone'));
-    expect(await told(api.post(enabled, '6.1.0.1'))).toEqual([503, expected]);
+    expect(await answered(api.post(enabled, '6.1.0.1'))).toEqual([503, expected]);
     faults.heal();
     provider.says('6.1.0.2', aCompany('Six', { company: { name: 'Six', website: 'six.io' } }));
     await api.post(enabled, '6.1.0.2');
     await api.settled(enabled, '6.1.0.2');
-    expect(await told(api.get(enabled, '6.1.0.2'))).toEqual([200, NONE]);
-    expect(await told(api.post(enabled, '6.1.0.2'))).toEqual([200, NONE]);
+    expect(await answered(api.get(enabled, '6.1.0.2'))).toEqual([200, NONE]);
+    expect(await answered(api.post(enabled, '6.1.0.2'))).toEqual([200, NONE]);
   });
 
-  it('is told nothing with other refusals, and other keys nothing ever', async () => {
+  it('gets nothing with other refusals, and other keys never get anything', async () => {
     await take(at('6.1.1.1'));
     const carries = async (answer: ReturnType<TestApi['get']>) => 'company_signals' in (await answer).json();
     expect(await carries(api.get(enabled, 'nonsense'))).toBe(false);
@@ -223,7 +223,7 @@ describe('an enabled key', () => {
     expect(await carries(api.usage(enabled))).toBe(false);
   });
 
-  it('is told what speaks for a clue, and what against it', async () => {
+  it('gets what speaks for a clue, and what against it', async () => {
     const companyAt = async (ip: string, name: string, website: string) => {
       provider.says(ip, aCompany(name, { company: { name, website } }));
       await api.post(plain, ip);
@@ -233,14 +233,14 @@ describe('an enabled key', () => {
     await companyAt('6.2.0.2', 'Shared One', 'shared.io');
     await companyAt('6.2.0.3', 'Shared Two', 'shared.io');
     await companyAt('6.2.0.4', 'Lookup', 'lookup.io');
-    for (const email_domain of ['acme-two.io', 'shared.io', 'nobody.io', 'lookup.io']) {
+    for (const email_domain of ['acme-two.io', 'shared.io', 'unknown.io', 'lookup.io']) {
       clock.advance(MINUTE);
       await take(at('6.2.0.4', { email_domain }), at('6.2.0.4', { email_domain }));
     }
     const { candidates } = await cluesOf('6.2.0.4');
     expect(candidates.map(({ domain, company, flags }) => [domain, company?.name ?? null, flags])).toEqual([
       ['lookup.io', 'Lookup', []],
-      ['nobody.io', null, ['unmatched_domain']],
+      ['unknown.io', null, ['unmatched_domain']],
       ['shared.io', null, ['ambiguous_domain']],
       ['acme-two.io', 'Acme', ['differs_from_lookup']],
     ]);
@@ -250,7 +250,7 @@ describe('an enabled key', () => {
     ]);
   });
 
-  it('is told how much was seen: events, submits, visits, sites, over the days', async () => {
+  it('gets how much was seen: events, submits, visits, sites, over the days', async () => {
     const first = clock.now();
     await take(
       at('6.3.0.1', { page_run_id: 'one', evidence: 'field_only' }),
@@ -272,7 +272,7 @@ describe('an enabled key', () => {
     ]);
   });
 
-  it('is told of ten, newest first, and that there are more', async () => {
+  it('gets ten, newest first, and that there are more', async () => {
     for (let n = 0; n < 11; n += 1) {
       await take(at('6.4.0.1', { email_domain: `n${n}.io`, occurred_at: isoTime(clock.now() - n * MINUTE) }));
       const { truncated, candidates } = await cluesOf('6.4.0.1');
@@ -282,7 +282,7 @@ describe('an enabled key', () => {
     expect(candidates.map(({ domain }) => domain)).toEqual(Array.from({ length: 10 }, (_, n) => `n${n}.io`));
   });
 
-  it('is told of the last 30 days, by our clock', async () => {
+  it('gets the last 30 days, by our clock', async () => {
     const begun = clock.now();
     await take(
       at('6.5.0.1', { occurred_at: isoTime(begun - 30 * DAY + HOUR) }),
@@ -304,7 +304,7 @@ describe('an enabled key', () => {
     expect(await seen()).toEqual([]);
   });
 
-  it('is told `unavailable` where the clues cannot be read, soon, and no other key waits', async () => {
+  it('gets `unavailable` where the clues cannot be read, soon, and no other key waits', async () => {
     provider.says('6.6.0.1', aCompany('Six'));
     await api.post(plain, '6.6.0.1');
     await api.settled(plain, '6.6.0.1');

@@ -130,7 +130,7 @@ describe('very many signals of one address', () => {
     };
     expect(await seen('newer')).toEqual([newer, true]);
     expect(await seen('newer', 'older')).toEqual([[newer[0], ['older1', 1], newer[1]], false]);
-    expect(await seen('nobody')).toEqual([[], true]);
+    expect(await seen('unknown')).toEqual([[], true]);
     await stack.pool.query(`delete from read.signal where visitor in ('older', 'newer')`);
   });
 });

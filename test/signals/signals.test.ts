@@ -173,8 +173,8 @@ describe('a candidate', () => {
       company: { name, brand_name: null },
       host,
     });
-    const differs = (told: ReturnType<typeof found>, profile: typeof acme | 'several' | null = acme) =>
-      candidateOf(seen, profile, told).flags.includes('differs_from_lookup');
+    const differs = (known: ReturnType<typeof found>, profile: typeof acme | 'several' | null = acme) =>
+      candidateOf(seen, profile, known).flags.includes('differs_from_lookup');
     expect(differs(found('Other', 'other.io'))).toBe(true);
     expect(differs(found('Other', null))).toBe(true);
     expect(differs(found('Something else', 'acme.io'))).toBe(false);

@@ -69,7 +69,7 @@ const session = (tracker_id: string, partner_id: string, country: string | null,
   const session_id = randomUUID();
   return {
     session_id,
-    told: {
+    event: {
       type: 'sessions.SessionCreated.v1',
       data: {
         session_id,
@@ -148,7 +148,7 @@ export const makeExamples = async (store: EventStore): Promise<void> => {
     session(SITE, ANNA, 'US', 25),
     session(SHOP, BERT, null, 1),
   ];
-  for (const { session_id, told } of visits) await put(`tab-${session_id}`, told);
+  for (const { session_id, event } of visits) await put(`tab-${session_id}`, event);
   const found = [
     reveal('Acme', SITE, ANNA, { session_id: visits[0]?.session_id }),
     reveal('Acme', SITE, ANNA, { session_id: visits[1]?.session_id, key_id: null, user_id: CANARY }),

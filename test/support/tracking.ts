@@ -8,7 +8,7 @@ export const PAGE = 'https://www.example.com';
 const HOST = 'doorplate.test';
 
 export interface Sent {
-  /** Any of the body's properties, or a text in its place. */
+  /** Any of the body's properties, or a text instead. */
   readonly body?: Readonly<Record<string, unknown>> | string;
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly query?: string;

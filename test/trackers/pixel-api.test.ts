@@ -119,7 +119,7 @@ describe('GET /tracking/a.js', () => {
     expect((await ask(`?tracker_id=${made.value.tracker.tracker_id}`)).statusCode).toBe(200);
   });
 
-  it('is not served where a visit would not be heard', async () => {
+  it('is not served where a visit would not be collected', async () => {
     for (const host of ['elsewhere.test', 'doorplate.test:8443', 'visits.example.com']) {
       const answer = await ask(`?tracker_id=${tracker}`, { host });
       expect(refusalOf(answer)).toEqual([403, 'untrusted_collector']);

@@ -13,7 +13,7 @@ const tracker = (disabled: boolean): ListedTracker => ({
   deleted: false,
 });
 
-/** A directory over a read model that answers when it is told to. */
+/** A directory over a read model that answers on command. */
 const aDirectory = (caughtUp: () => Promise<boolean> = async () => true) => {
   const asked: ((rows: readonly unknown[]) => void)[] = [];
   const query = () =>
@@ -25,7 +25,7 @@ const aDirectory = (caughtUp: () => Promise<boolean> = async () => true) => {
 };
 
 describe('the directory of trackers', () => {
-  it('asks once for all who ask at once, and for those who come soon after', async () => {
+  it('asks once for all simultaneous callers, and for those soon after', async () => {
     const { directory, asked } = aDirectory();
     const finds = [directory.find(id), directory.find(id)];
     asked[0]?.([tracker(false)]);
@@ -34,7 +34,7 @@ describe('the directory of trackers', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('does not keep what was read before a change that it is told of', async () => {
+  it('does not keep what was read before a change that it is notified of', async () => {
     const { directory, asked } = aDirectory();
     const before = directory.find(id);
     directory.forget(id);

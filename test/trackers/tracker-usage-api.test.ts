@@ -95,7 +95,7 @@ describe('the usage of a tracker', () => {
     });
   });
 
-  it('is empty for a new tracker, stays readable for a deleted one, and is nobody else’s', async () => {
+  it('is empty for a new tracker, stays readable for a deleted one, and is hidden from other partners', async () => {
     const tracker = await makeTracker(api, key);
     await api.inject(key, { method: 'POST', url: `/v1/trackers/${tracker}/delete` });
     expect(await usage(tracker)).toMatchObject({ totals: NOTHING, hourly: [], pending_reveals: 0 });
@@ -106,7 +106,7 @@ describe('the usage of a tracker', () => {
     expect((await api.usage(stranger)).json()).not.toHaveProperty('reveals');
   });
 
-  it('refuses what is no range, and tells history that is not partial', async () => {
+  it('refuses an invalid range, and marks partial history', async () => {
     const tracker = await makeTracker(api, key);
     for (const query of ['?to=2026-03-15', '?from=x', '?from=2026-03-15&to=2026-03-15', '?a=1']) {
       expect(codeOf(await get(`/v1/trackers/${tracker}/usage${query}`))).toBe('invalid_range');

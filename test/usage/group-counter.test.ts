@@ -20,15 +20,15 @@ const lookup = (keyId: string) => ({ keyId, outcome: 'isp', cacheHit: false, dur
 
 /** Counts for a key and records the outcome and its time. */
 const count = (counter: LookupCounter, keyId = 'k') => {
-  const told: { as: 'nothing' | 'durable' | 'refused'; afterMs: number } = { as: 'nothing', afterMs: 0 };
+  const counted: { as: 'nothing' | 'durable' | 'refused'; afterMs: number } = { as: 'nothing', afterMs: 0 };
   const began = performance.now();
   const settle = (as: 'durable' | 'refused') => () =>
-    Object.assign(told, { as, afterMs: performance.now() - began });
+    Object.assign(counted, { as, afterMs: performance.now() - began });
   counter.count(lookup(keyId)).then(settle('durable'), (error: unknown) => {
     if (!(error instanceof CountNotDurable)) throw error;
     settle('refused')();
   });
-  return told;
+  return counted;
 };
 
 type Store = ReturnType<typeof unsteadyStore>;
@@ -59,18 +59,18 @@ describe('the group commit of counts', () => {
 
   it('waits up to four seconds for a running append', async () => {
     const store = unsteadyStore(() => ({ is: 'taken', landsIn: 3_000, answersIn: 3_500 }));
-    const told = count(createLookupCounter(store.store, clock));
+    const counted = count(createLookupCounter(store.store, clock));
     await vi.advanceTimersByTimeAsync(LATER);
-    expect(told).toMatchObject({ as: 'durable', afterMs: expect.closeTo(3_500, -2) });
+    expect(counted).toMatchObject({ as: 'durable', afterMs: expect.closeTo(3_500, -2) });
     expect(usage(store)).toBe(1);
   });
 
   it('refuses a count after four seconds and corrects it when it lands later', async () => {
     const store = unsteadyStore(() => ({ is: 'taken', landsIn: 6_000, answersIn: 6_000 }));
-    const told = count(createLookupCounter(store.store, clock));
+    const counted = count(createLookupCounter(store.store, clock));
     await vi.advanceTimersByTimeAsync(4_200);
-    expect(told.as).toBe('refused');
-    expect(told.afterMs).toBeGreaterThanOrEqual(4_000);
+    expect(counted.as).toBe('refused');
+    expect(counted.afterMs).toBeGreaterThanOrEqual(4_000);
     await vi.advanceTimersByTimeAsync(LATER);
     expect(store.events().map(({ type }) => type)).toContain('usage.LookupsCounted.v1');
     expect(usage(store)).toBe(0);
@@ -82,20 +82,20 @@ describe('the group commit of counts', () => {
       appends += 1;
       return appends === 1 ? { is: 'unknown', landsIn: 60_000, answersIn: 30_000 } : STEADY;
     });
-    const told = count(createLookupCounter(store.store, clock));
+    const counted = count(createLookupCounter(store.store, clock));
     await vi.advanceTimersByTimeAsync(LATER);
-    expect(told.as).toBe('refused');
+    expect(counted.as).toBe('refused');
     expect(store.events().map(({ type }) => type)).toEqual(['usage.LookupsCorrected.v1']);
     expect(usage(store)).toBe(0);
   });
 
   it('refuses a count after two seconds when no append has begun for it, and never writes it', async () => {
     const store = unsteadyStore(() => ({ is: 'refused', as: 'busy' }));
-    const told = count(createLookupCounter(store.store, clock));
+    const counted = count(createLookupCounter(store.store, clock));
     await vi.advanceTimersByTimeAsync(LATER);
-    expect(told.as).toBe('refused');
-    expect(told.afterMs).toBeGreaterThanOrEqual(2_000);
-    expect(told.afterMs).toBeLessThanOrEqual(2_300);
+    expect(counted.as).toBe('refused');
+    expect(counted.afterMs).toBeGreaterThanOrEqual(2_000);
+    expect(counted.afterMs).toBeLessThanOrEqual(2_300);
     expect(store.events()).toEqual([]);
   });
 
@@ -140,14 +140,14 @@ describe('the group commit of counts', () => {
   it('closes within six seconds while the store hangs', async () => {
     const store = unsteadyStore(() => ({ is: 'unknown', landsIn: null, answersIn: 1_000_000 }));
     const counter = createLookupCounter(store.store, clock);
-    const told = count(counter);
+    const counted = count(counter);
     await vi.advanceTimersByTimeAsync(10);
     let isClosed = false;
     void counter.close().then(() => {
       isClosed = true;
     });
     await vi.advanceTimersByTimeAsync(6_000);
-    expect([told.as, isClosed]).toEqual(['refused', true]);
+    expect([counted.as, isClosed]).toEqual(['refused', true]);
   });
 });
 
@@ -184,16 +184,16 @@ describe('a store that hangs, fails and answers late at random', () => {
             return fates[n - 1] ?? STEADY;
           });
           const counter = createLookupCounter(store.store, clock);
-          const told: ReturnType<typeof count>[] = [];
+          const counted: ReturnType<typeof count>[] = [];
           for (const { counts, pauseMs } of bursts) {
-            for (let i = 0; i < counts; i += 1) told.push(count(counter));
+            for (let i = 0; i < counts; i += 1) counted.push(count(counter));
             await vi.advanceTimersByTimeAsync(pauseMs);
           }
           await vi.advanceTimersByTimeAsync(LATER);
-          expect(told.filter(({ as }) => as === 'nothing')).toEqual([]);
-          expect(usage(store)).toBe(told.filter(({ as }) => as === 'durable').length);
-          expect(Math.max(...told.map(({ afterMs }) => afterMs))).toBeLessThanOrEqual(4_200);
-          const refused = told.filter(({ as }) => as === 'refused').map(({ afterMs }) => afterMs);
+          expect(counted.filter(({ as }) => as === 'nothing')).toEqual([]);
+          expect(usage(store)).toBe(counted.filter(({ as }) => as === 'durable').length);
+          expect(Math.max(...counted.map(({ afterMs }) => afterMs))).toBeLessThanOrEqual(4_200);
+          const refused = counted.filter(({ as }) => as === 'refused').map(({ afterMs }) => afterMs);
           // Counts share their limits with others of the same 100 ms.
           expect(Math.min(...refused, 2_000)).toBeGreaterThanOrEqual(1_900);
           // No append is still running.

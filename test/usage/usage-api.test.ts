@@ -101,7 +101,7 @@ describe('usage', () => {
     expect([outcomes.rate_limited, outcomes.company, totals.requests]).toEqual([3, 1, 4]);
   });
 
-  it('does not count what is no lookup of the key: other paths, methods, long URLs, wrong keys', async () => {
+  it('does not count other requests than lookups of the key: other paths, methods, long URLs, wrong keys', async () => {
     await api.usage(key);
     await api.usage(key, 'from=never');
     await api.inject(key, { method: 'GET', url: '/v1/nothing' });
@@ -175,7 +175,7 @@ describe('usage', () => {
   });
 });
 
-describe('usage that cannot be told exactly', () => {
+describe('usage that is not known exactly', () => {
   it('is usage_unavailable while the read models are behind, and complete again after that', async () => {
     const blocker = await api.sql.connect();
     await blocker.query('begin; lock table read.projection in exclusive mode');

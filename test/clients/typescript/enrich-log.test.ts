@@ -59,7 +59,7 @@ describe('readLog', () => {
 describe('the file of companies', () => {
   const failed = (ip: string): LookedUp => ({ ip, result: null, error: { code: 'invalid_ip' } as never });
 
-  it('goes on after what an earlier run has finished, without the half line of one that was killed', async () => {
+  it('resumes after what an earlier run has finished, and drops the half line of a killed run', async () => {
     const path = join(folder, 'resumed.csv');
     const first = await openCompaniesFile(path);
     await first.write(failed('9.1.1.1'), 3);

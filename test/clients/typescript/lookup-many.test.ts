@@ -97,7 +97,7 @@ describe('lookupMany', () => {
     expect(results).toHaveLength(3);
   });
 
-  it('gives a refusal of one address as its result, and goes on with the others', async () => {
+  it('gives a refusal of one address as its result, and continues with the others', async () => {
     const { client, until } = fakeService((one) =>
       ipOf(one) === '10.0.0.1' ? refused(400, 'invalid_ip') : complete(one),
     );

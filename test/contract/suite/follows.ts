@@ -155,7 +155,7 @@ export const follows = ({ open }: SuiteContext): void => {
       followers.push(follow(after, 50));
       for (const [stream, list] of await write(writers, `${prefix}-b`, 6, 40)) written.set(stream, list);
       last = (await store.append(unique(), 'no_stream', [event()])).position;
-      // The event may arrive before the append returns: one more event ensures a batch to look at.
+      // The event may arrive before the append returns: one more event ensures a batch.
       await store.append(unique(), 'no_stream', [event()]);
       for (const batches of await Promise.all(followers)) expectAll(batches, written, after);
     }, 60_000);
