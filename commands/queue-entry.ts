@@ -1,6 +1,6 @@
-/** A reserved slot in the queues of the endpoints that will be notified. */
+/** Room in a partner's queue of webhook deliveries, reserved for those of one event. */
 export interface QueueEntry {
-  /** Gives the slot back, because the event was not appended. */
+  /** Gives the room back, because the event was not appended. */
   release(): void;
   /** Marks the event as appended, so that its notification is queued soon. */
   confirm(): void;

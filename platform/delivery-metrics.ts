@@ -7,8 +7,8 @@ export interface DeliveryMetrics {
   ended(error: string | null, state: string): void;
   /** Records the state of endpoints with pending deliveries, over all processes. */
   watched(now: {
-    readonly taking: number;
-    readonly held: number;
+    readonly accepting: number;
+    readonly breakerOpen: number;
     readonly paused: number;
     readonly oldestDueMs: number;
   }): void;
@@ -60,9 +60,9 @@ export const createDeliveryMetrics = (registry: Registry): DeliveryMetrics => {
       outcomes.inc({ outcome: error ?? 'delivered' });
       if (state === 'failed') givenUp.inc();
     },
-    watched: ({ taking, held, paused, oldestDueMs }) => {
-      endpoints.set({ state: 'taking' }, taking);
-      endpoints.set({ state: 'held' }, held);
+    watched: ({ accepting, breakerOpen, paused, oldestDueMs }) => {
+      endpoints.set({ state: 'taking' }, accepting);
+      endpoints.set({ state: 'held' }, breakerOpen);
       endpoints.set({ state: 'paused' }, paused);
       oldest.set(oldestDueMs / 1_000);
     },

@@ -10,7 +10,7 @@ import {
   enrichReveals,
   retryRefusedReveals,
 } from '../../processors/lookup/enrich-reveals.ts';
-import { slotsForReveal } from '../../processors/webhooks/queue-slots.ts';
+import { entryForReveal } from '../../processors/webhooks/queue-entries.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
 import { revealRoute } from '../../write-api/reveals/reveal-session.ts';
@@ -31,7 +31,7 @@ export const revealRoutes = (context: ApiContext): Route[] => {
     admit: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
     savedResult: savedResults(runtime),
-    enterQueue: slotsForReveal(queue),
+    enterQueue: entryForReveal(queue),
   };
   return [
     revealRoute({

@@ -8,8 +8,8 @@ import {
   completeRevealsOf,
   createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
+import { entryForReveal } from '../../processors/webhooks/queue-entries.ts';
 import { queueWebhookEvents } from '../../processors/webhooks/queue-events.ts';
-import { slotsForReveal } from '../../processors/webhooks/queue-slots.ts';
 import type { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
 import type { Runtime } from '../runtime.ts';
@@ -47,7 +47,7 @@ export const buildWebhookNotifications = (
     store,
     findSession: sessions.find,
     savedResult: savedResults(runtime),
-    enterQueue: slotsForReveal(queue),
+    enterQueue: entryForReveal(queue),
   };
   const completing: CompleteRevealsDeps = {
     pool,

@@ -6,7 +6,7 @@ import type { Route } from '../../http/route.ts';
 import { sealText } from '../../platform/master-key.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/claims.ts';
 import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
-import { slotForDelivery } from '../../processors/webhooks/queue-slots.ts';
+import { entryForDelivery } from '../../processors/webhooks/queue-entries.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { payloads } from '../../projections/webhooks/payloads.ts';
@@ -45,11 +45,11 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
     ...changingRoutes({
       commands,
       projected: ownWrite([webhooks.name, deliveries.name]),
-      changed: queue.forget,
+      changed: queue.endpointsChanged,
       totalsOf,
     }),
     webhookTestRoute({
-      sendTest: createSendTest({ store, endpoints, dayKeys, enterQueue: slotForDelivery(queue) }),
+      sendTest: createSendTest({ store, endpoints, dayKeys, enterQueue: entryForDelivery(queue) }),
       projected: ownWrite([deliveries.name, payloads.name]),
     }),
     ...deliveryRoutes(context),

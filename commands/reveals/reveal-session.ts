@@ -56,7 +56,7 @@ export interface RevealDeps {
   readonly admit: (partnerId: string) => boolean | Promise<boolean>;
   /** Returns the saved result of an address as the partner sees it, and notes its use, which prolongs its life; null: none. */
   readonly savedResult: (ip: string, partnerId: string, at: number) => Promise<RevealResult | null>;
-  /** Reserves a slot in the queues of subscribed endpoints; null if one is full and the reveal must not complete. */
+  /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the reveal must not complete. */
   readonly enterQueue: (reveal: {
     readonly reveal_id: string;
     readonly tracker_id: string;
@@ -146,7 +146,7 @@ const revealSession = async (
     user_id: context.userId ?? null,
     expires_at: session.expires_at,
   };
-  const queueEntry = result === null ? NO_SLOT_NEEDED : await deps.enterQueue(reveal);
+  const queueEntry = result === null ? NOTHING_QUEUED : await deps.enterQueue(reveal);
   // A reveal that is already pending stays pending while a queue is full.
   if (queueEntry === null) return earlier ? accept(earlier) : refuse('tracking_unavailable');
   const command: RevealCommand = { type: 'Request', reveal, result, at: context.at };
@@ -159,7 +159,7 @@ const lazily = <T>(work: Promise<T>): (() => Promise<T>) => {
   return () => work;
 };
 
-const NO_SLOT_NEEDED: QueueEntry = { release: () => undefined, confirm: () => undefined };
+const NOTHING_QUEUED: QueueEntry = { release: () => undefined, confirm: () => undefined };
 
 /**
  * Completes a pending reveal if its result exists. Idempotent.
@@ -208,7 +208,7 @@ const run = async (
     if (handled.value.state === null) throw new TypeError('a command on an unknown reveal was accepted');
     return accept(handled.value.state);
   } catch (error) {
-    // After an unknown outcome the slot stays reserved until it times out, because the event may be stored.
+    // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
     if (!(error instanceof OutcomeUnknown)) queueEntry.release();
     // The Idempotency-Key belongs to an expired reveal whose stream is deleted; its name cannot be reused.
     if (error instanceof StreamExpired) return refuse('reveal_expired');

@@ -21,7 +21,7 @@ import { type CapturedVisit, commandOf, type VisitCommand, type VisitorKeys } fr
 /** `retry`: a repeated visit, nothing was written. `full`: a new session is refused, because a delivery queue is full. */
 export type Captured = 'session' | 'visit' | 'retry' | 'full';
 
-/** Reserves a slot in the queues of subscribed endpoints; null if one is full and the session must not begin. */
+/** Reserves room in the partner's queue of webhook deliveries; null if it is full and the session must not begin. */
 export type EnterQueue = (
   session: Pick<SessionEvent['data'], 'session_id' | 'tracker_id' | 'partner_id'>,
 ) => Promise<QueueEntry | null>;
@@ -139,7 +139,7 @@ class VisitCapturer {
     try {
       await this.#append(capturing, events, event.data.expires_at);
     } catch (error) {
-      // After an unknown outcome the slot stays reserved until it times out, because the event may be stored.
+      // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
       if (!(error instanceof OutcomeUnknown)) queueEntry?.release();
       await this.#readAgain(capturing, error);
       return null;

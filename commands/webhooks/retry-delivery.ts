@@ -23,7 +23,7 @@ export interface RetryDeps {
   readonly endpoints: EndpointBatcher;
   /** Returns whether the body of the event is still stored. */
   readonly isKept: (eventId: string) => Promise<boolean>;
-  /** Reserves a slot in the partner's queue; null if it is full. */
+  /** Reserves room in the partner's queue of deliveries; null if it is full. */
   readonly enterQueue: (delivery: {
     readonly partner_id: string;
     readonly webhook_id: string;

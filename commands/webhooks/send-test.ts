@@ -12,7 +12,7 @@ export interface SendTestDeps {
   readonly store: EventStore;
   readonly endpoints: EndpointBatcher;
   readonly dayKeys: BodyKeys;
-  /** Reserves a slot in the partner's queue; null if it is full. */
+  /** Reserves room in the partner's queue of deliveries; null if it is full. */
   readonly enterQueue: (test: {
     readonly partner_id: string;
     readonly webhook_id: string;

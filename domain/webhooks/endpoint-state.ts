@@ -1,5 +1,5 @@
 import { Map as PersistentMap } from 'immutable';
-import { DELETED_KEPT_MS, type EndpointEvent, type SealedSecret, type Subscribable } from './events.ts';
+import { type EndpointEvent, type SealedSecret, type Subscribable, WEBHOOK_HISTORY_MS } from './events.ts';
 export interface Endpoint {
   readonly webhook_id: string;
   readonly name: string;
@@ -29,7 +29,7 @@ export interface Endpoints {
 const DELETED_REMEMBERED = 50;
 
 export const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
-  deleted_at !== null && at >= Date.parse(deleted_at) + DELETED_KEPT_MS;
+  deleted_at !== null && at >= Date.parse(deleted_at) + WEBHOOK_HISTORY_MS;
 
 export const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => ({
   ...state,
@@ -42,7 +42,7 @@ export const change = (state: Endpoints, id: string, over: (of: Endpoint) => Par
   return endpoint ? put(state, { ...endpoint, ...over(endpoint) }, more) : state;
 };
 
-export const forgetOld = (state: Endpoints, webhookId: string): Endpoints => {
+export const evictOldDeleted = (state: Endpoints, webhookId: string): Endpoints => {
   const { last, before } = state.deleted;
   const deleted = [...last, webhookId];
   if (deleted.length < DELETED_REMEMBERED) return { ...state, deleted: { last: deleted, before } };
@@ -60,7 +60,7 @@ export const snapshotEndpoints = ({ byId, deleted }: Endpoints): EndpointEvent =
   };
 };
 
-export const forget = (at: number, state: Endpoints): EndpointEvent[] => {
+export const forgetDeleted = (at: number, state: Endpoints): EndpointEvent[] => {
   const byId = state.byId.filterNot((endpoint) => isForgotten(endpoint, at));
   return byId.size === state.byId.size ? [] : [snapshotEndpoints({ ...state, byId })];
 };

@@ -7,8 +7,8 @@ import {
   change,
   type Endpoint,
   type Endpoints,
-  forget,
-  forgetOld,
+  evictOldDeleted,
+  forgetDeleted,
   isForgotten,
   put,
   restored,
@@ -146,7 +146,7 @@ export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent
   initial: { byId: PersistentMap(), notDeleted: 0, deleted: { last: [], before: [] } },
 
   decide(command, state) {
-    if (command.type === 'Forget') return accept(forget(command.at, state));
+    if (command.type === 'Forget') return accept(forgetDeleted(command.at, state));
     const { partner_id, webhook_id, at } = command;
     if (command.type === 'Create') return create(command, state);
     if (command.type === 'Update') return update(command, state);
@@ -194,7 +194,7 @@ export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent
       case 'webhooks.SecretsResealed.v1':
         return change(state, data.webhook_id, () => ({ secret: data.secret, previous: data.previous }));
       case 'webhooks.EndpointDeleted.v1':
-        return forgetOld(
+        return evictOldDeleted(
           change(state, data.webhook_id, () => ({ enabled: false, deleted_at: data.deleted_at }), -1),
           data.webhook_id,
         );

@@ -85,8 +85,8 @@ export type SnapshottedEndpoint = Extract<
 
 export const WEBHOOKS_PREFIX = 'webhooks-';
 
-/** Retention of deleted endpoints, milliseconds (contract, Webhooks 6). */
-export const DELETED_KEPT_MS = 90 * DAY;
+/** Retention of delivery metadata, and of deleted endpoints, milliseconds (contract, Webhooks 6). */
+export const WEBHOOK_HISTORY_MS = 90 * DAY;
 
 /** Types of delivered events (contract, Webhooks 2). */
 export const deliveredTypeSchema = z.enum(['session.created', 'reveal.completed', 'webhook.test']);
@@ -166,7 +166,7 @@ export const deliveryEvents = {
 export type DeliveryEvent = EventOf<typeof deliveryEvents>;
 
 /** Failed attempts in a row that open an endpoint's circuit breaker until one succeeds. */
-export const HELD_AFTER = 10;
+export const BREAKER_OPENS_AFTER = 10;
 
 export const PAYLOAD_PREFIX = 'payload-';
 export const DELIVERIES_PREFIX = 'deliveries-';

@@ -1,5 +1,5 @@
+import type { AttemptOutcome } from '../../commands/webhooks/record-attempts.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
-import type { DeliveryEvent } from '../../domain/webhooks/events.ts';
 import { afterAttempt } from '../../domain/webhooks/schedule.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { DeliveryClaim } from './claims.ts';
@@ -37,8 +37,6 @@ export interface AttemptDeps {
   readonly onStart: (lagMs: number | null) => void;
 }
 
-type AttemptedData = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>['data'];
-
 /**
  * Makes one attempt. null: there is no body or no target at the moment; `destroyed`: the body is gone for good.
  * @throws errors of the deps
@@ -47,7 +45,7 @@ export const makeAttempt = async (
   deps: AttemptDeps,
   claim: DeliveryClaim,
   target: Target | undefined,
-): Promise<AttemptedData | 'destroyed' | null> => {
+): Promise<AttemptOutcome | 'destroyed' | null> => {
   const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = deps;
   const { delivery_id, webhook_id, partner_id, event_id, cycle, attempt } = claim;
   const body = target === undefined ? null : await bodyOf(event_id);

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
-import { HELD_AFTER } from '../../domain/webhooks/events.ts';
+import { BREAKER_OPENS_AFTER } from '../../domain/webhooks/events.ts';
 import { reportAhead } from '../../platform/ahead.ts';
 
 /** One claimed attempt of this worker. */
@@ -78,7 +78,7 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
           projections,
           concurrency,
           startsPerSecond,
-          HELD_AFTER,
+          BREAKER_OPENS_AFTER,
           probeEveryMs,
         ],
       });
@@ -90,8 +90,8 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
       }));
     },
 
-    /** Frees the slots of ended attempts; their claims stay until `forget`. */
-    end: async (ended: readonly EndedAttempt[]): Promise<void> => {
+    /** Records that attempts no longer run; their claims stay until `release`. */
+    recordEnded: async (ended: readonly EndedAttempt[]): Promise<void> => {
       const claims = ended.map(({ claim }) => claim);
       await pool.query({
         name: 'record_ended_attempts',
@@ -105,9 +105,9 @@ export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
     },
 
     /** Releases claims whose outcomes are projected. */
-    forget: async (claims: readonly DeliveryClaim[]): Promise<void> => {
+    release: async (claims: readonly DeliveryClaim[]): Promise<void> => {
       await pool.query({
-        name: 'forget_deliveries',
+        name: 'release_claims',
         text: `delete from work.delivery_claim c
                using unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
                where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
@@ -133,7 +133,7 @@ export interface Waiting {
   readonly webhook_id: string;
   readonly partner_id: string;
   readonly paused: boolean;
-  readonly held: boolean;
+  readonly breaker_open: boolean;
   /** Of its earliest pending delivery; null: the endpoint is paused. */
   readonly next_attempt_at: Date | null;
 }
@@ -142,7 +142,7 @@ export interface Waiting {
 export const readWaiting = async (pool: pg.Pool, now: number): Promise<Waiting[]> => {
   const { rows } = await pool.query<Waiting>({
     name: 'waiting_endpoints',
-    text: `select h.webhook_id, h.partner_id, h.paused_at is not null as paused, h.failures_in_row >= $1 as held,
+    text: `select h.webhook_id, h.partner_id, h.paused_at is not null as paused, h.failures_in_row >= $1 as breaker_open,
                   case when a.next_attempt_at is null then n.next_attempt_at else $2 end as next_attempt_at
            from read.webhook_health h
            left join lateral (
@@ -155,7 +155,7 @@ export const readWaiting = async (pool: pg.Pool, now: number): Promise<Waiting[]
                and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > $3
              limit 1) a on n.next_attempt_at > $2
            where h.pending > 0 and h.deleted_at is null`,
-    values: [HELD_AFTER, new Date(now), new Date(aheadAfter(now))],
+    values: [BREAKER_OPENS_AFTER, new Date(now), new Date(aheadAfter(now))],
   });
   return rows;
 };

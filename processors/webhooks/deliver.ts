@@ -9,12 +9,18 @@ import { endsWithin } from '../../platform/pause.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
 import { type AttemptDeps, makeAttempt, type Target } from './attempt.ts';
 import { inAttemptSpan } from './attempt-span.ts';
-import { createDeliveryClaims, type DeliveryClaim, type EndedAttempt, type Wanted } from './claims.ts';
+import { ClaimRenewal } from './claim-renewal.ts';
+import {
+  createDeliveryClaims,
+  type DeliveryClaim,
+  type DeliveryClaims,
+  type EndedAttempt,
+  type Wanted,
+} from './claims.ts';
 import { expireDelivery } from './expire-deliveries.ts';
-import { createHeldClaims } from './held-claims.ts';
-import { createJournal } from './journal.ts';
-import { createLanes } from './lanes.ts';
-import { startWatch, type Watched } from './watch.ts';
+import { Lanes } from './lanes.ts';
+import { OutcomeWriter } from './outcome-writer.ts';
+import { startWatch, type Watch, type Watched } from './watch.ts';
 
 export interface DeliverOptions extends AttemptDeps {
   readonly store: EventStore;
@@ -40,7 +46,7 @@ export interface Deliveries {
   stop(): Promise<void>;
 }
 
-/** Per process; so many that a few hundred hanging endpoints cannot fill them (see `createLanes`). */
+/** Per process; so many that a few hundred hanging endpoints cannot fill them (see `Lanes`). */
 const MAX_CONCURRENT_ATTEMPTS = 2_048;
 /** Three times the longest attempt, so that a delayed renewal does not lose a claim. */
 const LEASE_MS = 30_000;
@@ -57,132 +63,154 @@ const WRITE_END_MS = 1_500;
 
 /**
  * Makes the attempts that are due, in any number of processes: PostgreSQL enforces the limits of an endpoint
- * (`claims.sql`). An attempt's slot is free when the attempt ends; its claim stays until its outcome is in the
+ * (`claims.sql`). An attempt counts against the concurrency until it ends; its claim stays until its outcome is in the
  * read model.
  */
-export const startDeliveries = (options: DeliverOptions): Deliveries => {
-  const { clock, log, pool, concurrency } = options;
-  const stopping = new AbortController();
-  const wakeup = createWakeup();
-  const lanes = createLanes(concurrency, MAX_CONCURRENT_ATTEMPTS, options.roomOfPartner);
-  const claims = createDeliveryClaims(pool, {
-    ...options,
-    holder: uuid(),
-    leaseMs: LEASE_MS,
-    probeEveryMs: probeEveryMs(options.retryBaseMs),
-  });
-  const held = createHeldClaims({ ...options, claims });
-  const journal = createJournal({ ...options, onWritten: held.written, onExpired: held.drop });
-  const running = new Set<Promise<void>>();
-  let ended: EndedAttempt[] = [];
-  let abandoned = false;
+export const startDeliveries = (options: DeliverOptions): Deliveries => new DeliveryWorker(options);
 
-  const schedule = (webhookId: string, partnerId: string, at: number): void => {
-    lanes.schedule(webhookId, partnerId, at);
-    wakeup.wake();
+class DeliveryWorker implements Deliveries {
+  readonly #options: DeliverOptions;
+  readonly #stopping = new AbortController();
+  readonly #wakeup = createWakeup();
+  readonly #lanes: Lanes;
+  readonly #claims: DeliveryClaims;
+  readonly #renewal: ClaimRenewal;
+  readonly #outcomes: OutcomeWriter;
+  readonly #watch: Watch;
+  readonly #running = new Set<Promise<void>>();
+  #ended: EndedAttempt[] = [];
+  /** Set when the worker no longer waits for its attempts. */
+  #abandoned = false;
+  readonly #loop: Promise<void>;
+
+  constructor(options: DeliverOptions) {
+    this.#options = options;
+    this.#lanes = new Lanes(options.concurrency, MAX_CONCURRENT_ATTEMPTS, options.roomOfPartner);
+    this.#claims = createDeliveryClaims(options.pool, {
+      ...options,
+      holder: uuid(),
+      leaseMs: LEASE_MS,
+      probeEveryMs: probeEveryMs(options.retryBaseMs),
+    });
+    this.#renewal = new ClaimRenewal({ ...options, claims: this.#claims });
+    this.#outcomes = new OutcomeWriter({
+      ...options,
+      onWritten: (written, position) => void this.#renewal.releaseAfter(written, position),
+      onExpired: (claim) => this.#renewal.release(claim),
+    });
+    this.#watch = startWatch({ ...options, schedule: this.#schedule });
+    this.#loop = this.#pollUntilStopped();
+  }
+
+  onNotification(notification: string): void {
+    this.#watch.onNotification(notification);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#loop;
+    await endsWithin(Promise.all(this.#running), RUNNING_END_MS);
+    // An attempt that is cut off has no outcome; it is repeated after its lease.
+    this.#abandoned = true;
+    await this.#outcomes.close(WRITE_END_MS);
+    await this.#recordEnded().catch(() => undefined);
+    await this.#watch.stop();
+    await this.#renewal.stop();
+  }
+
+  readonly #schedule = (webhookId: string, partnerId: string, at: number): void => {
+    this.#lanes.schedule(webhookId, partnerId, at);
+    this.#wakeup.wake();
   };
-  const watch = startWatch({ ...options, schedule });
 
-  const release = (claim: DeliveryClaim): void => {
-    held.drop(claim);
-    schedule(claim.webhook_id, claim.partner_id, clock.now() + RELEASED_AGAIN_MS);
-  };
+  async #pollUntilStopped(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      await this.#poll();
+      const idleMs = this.#outcomes.isBehind() ? POLL_MS : this.#lanes.nextIn(this.#options.clock.now());
+      const ms = this.#ended.length > 0 ? 0 : idleMs;
+      if (ms > 0) await this.#wakeup.wait(Math.min(ms, POLL_MS), this.#stopping.signal);
+    }
+  }
 
-  const attempt = async (claim: DeliveryClaim, target: Target | undefined): Promise<void> => {
+  async #poll(): Promise<void> {
+    const { clock, log } = this.#options;
+    const wanted = this.#outcomes.isBehind() ? [] : this.#lanes.plan(clock.now());
+    try {
+      const hasEnded = this.#ended.length > 0;
+      await this.#recordEnded();
+      const hasStarted = await this.#take(wanted);
+      if (hasStarted || hasEnded) await setTimeout(GATHER_MS);
+    } catch (error) {
+      log.warn({ error: String(error) }, 'deliveries could not be claimed; retry scheduled');
+      for (const one of wanted) this.#lanes.onNotClaimed(one, clock.now());
+      await this.#wakeup.wait(RETRY_MS, this.#stopping.signal);
+    }
+  }
+
+  async #recordEnded(): Promise<void> {
+    const batch = this.#ended;
+    if (batch.length === 0) return;
+    this.#ended = [];
+    await this.#claims.recordEnded(batch).catch((error: unknown) => {
+      this.#ended.push(...batch);
+      throw error;
+    });
+  }
+
+  async #take(wanted: readonly Wanted[]): Promise<boolean> {
+    if (wanted.length === 0) return false;
+    const taken = await this.#claims.take(wanted, this.#options.clock.now());
+    for (const one of taken) this.#lanes.onClaimed(one);
+    const claims = taken.flatMap((one) => one.claims);
+    if (claims.length === 0) return false;
+    this.#renewal.add(claims);
+    const work = this.#start(claims).finally(() => this.#running.delete(work));
+    this.#running.add(work);
+    return true;
+  }
+
+  async #start(claims: readonly DeliveryClaim[]): Promise<void> {
+    const { log, targetsOf } = this.#options;
+    const ids = [...new Set(claims.map(({ webhook_id }) => webhook_id))];
+    const targets = await targetsOf(ids).catch((error: unknown) => {
+      log.warn({ error: String(error) }, 'endpoints could not be read; their deliveries are claimed again');
+      return new Map<string, Target>();
+    });
+    await Promise.all(claims.map((claim) => this.#attempt(claim, targets.get(claim.webhook_id))));
+  }
+
+  async #attempt(claim: DeliveryClaim, target: Target | undefined): Promise<void> {
+    const { store, clock, log, onOutcome } = this.#options;
     let succeeded: boolean | null = null;
     try {
-      await inAttemptSpan(options.store, claim, async (sent) => {
-        const outcome = await makeAttempt(options, claim, target);
-        if (outcome === 'destroyed') await expireDelivery(options, claim);
+      await inAttemptSpan(store, claim, async (sent) => {
+        const outcome = await makeAttempt(this.#options, claim, target);
+        if (outcome === 'destroyed') await expireDelivery(this.#options, claim);
         else if (outcome !== null) sent(outcome);
-        if (abandoned) return;
+        if (this.#abandoned) return;
         if (outcome === null || outcome === 'destroyed') {
-          release(claim);
+          this.#release(claim);
           return;
         }
         succeeded = outcome.error === null;
-        journal.add(claim, outcome, clock.now());
-        options.onOutcome(outcome.error, outcome.state);
+        this.#outcomes.add(claim, outcome, clock.now());
+        onOutcome(outcome.error, outcome.state);
       });
     } catch (error) {
       log.warn(
         { error: String(error), delivery: claim.delivery_id },
         'delivery attempt failed to start; retried after its claim is released',
       );
-      release(claim);
+      this.#release(claim);
     } finally {
-      ended.push({ claim, succeeded });
-      lanes.ended(claim.webhook_id);
-      wakeup.wake();
+      this.#ended.push({ claim, succeeded });
+      this.#lanes.ended(claim.webhook_id);
+      this.#wakeup.wake();
     }
-  };
+  }
 
-  const start = async (taken: readonly DeliveryClaim[]): Promise<void> => {
-    const ids = [...new Set(taken.map(({ webhook_id }) => webhook_id))];
-    const targets = await options.targetsOf(ids).catch((error: unknown) => {
-      log.warn({ error: String(error) }, 'endpoints could not be read; their deliveries are claimed again');
-      return new Map<string, Target>();
-    });
-    await Promise.all(taken.map((claim) => attempt(claim, targets.get(claim.webhook_id))));
-  };
-
-  const freeSlots = async (): Promise<void> => {
-    const batch = ended;
-    if (batch.length === 0) return;
-    ended = [];
-    await claims.end(batch).catch((error: unknown) => {
-      ended.push(...batch);
-      throw error;
-    });
-  };
-
-  const take = async (wanted: readonly Wanted[]): Promise<boolean> => {
-    if (wanted.length === 0) return false;
-    const at = clock.now();
-    const taken = await claims.take(wanted, at);
-    for (const one of taken) lanes.onClaimed(one);
-    const started = taken.flatMap((one) => one.claims);
-    if (started.length === 0) return false;
-    held.add(started);
-    const work = start(started).finally(() => running.delete(work));
-    running.add(work);
-    return true;
-  };
-
-  const poll = async (): Promise<void> => {
-    const wanted = journal.isBehind() ? [] : lanes.plan(clock.now());
-    try {
-      const hasEnded = ended.length > 0;
-      await freeSlots();
-      const hasStarted = await take(wanted);
-      if (hasStarted || hasEnded) await setTimeout(GATHER_MS);
-    } catch (error) {
-      log.warn({ error: String(error) }, 'deliveries could not be claimed; retry scheduled');
-      for (const one of wanted) lanes.onNotClaimed(one, clock.now());
-      await wakeup.wait(RETRY_MS, stopping.signal);
-    }
-  };
-
-  const loop = (async () => {
-    while (!stopping.signal.aborted) {
-      await poll();
-      const ms = ended.length > 0 ? 0 : journal.isBehind() ? POLL_MS : lanes.nextIn(clock.now());
-      if (ms > 0) await wakeup.wait(Math.min(ms, POLL_MS), stopping.signal);
-    }
-  })();
-
-  return {
-    onNotification: watch.onNotification,
-    stop: async () => {
-      stopping.abort();
-      await loop;
-      await endsWithin(Promise.all(running), RUNNING_END_MS);
-      // An attempt that is cut off has no outcome; it is repeated after its lease.
-      abandoned = true;
-      await journal.close(WRITE_END_MS);
-      await freeSlots().catch(() => undefined);
-      await watch.stop();
-      await held.stop();
-    },
-  };
-};
+  #release(claim: DeliveryClaim): void {
+    this.#renewal.release(claim);
+    this.#schedule(claim.webhook_id, claim.partner_id, this.#options.clock.now() + RELEASED_AGAIN_MS);
+  }
+}

@@ -2,8 +2,8 @@ import type pg from 'pg';
 import { v7 as uuid } from 'uuid';
 import { toNewEvents } from '../../commands/handle.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
-import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
-import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
+import { isoTime, utcDay } from '../../domain/kernel/time.ts';
+import { type DeliveryEvent, deliveryEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { type EventStore, type Position, StreamExpired } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
@@ -28,8 +28,6 @@ interface ExpiredRow {
 
 const BATCH = 1_000;
 const FIRST = { cursor: '-infinity', delivery_id: '00000000-0000-0000-0000-000000000000' };
-/** Metadata. */
-const KEPT_DAYS = 90;
 
 /**
  * Records which deliveries have lost their payload, so that their totals follow; the API has reported them as expired
@@ -62,18 +60,18 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
 /** Records that a delivery has lost its payload early. Idempotent. */
 export const expireDelivery = (
   deps: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
-  delivery: DeliveryRow & { readonly created_at: string },
+  delivery: DeliveryRef & { readonly created_at: string },
 ): Promise<void> => {
   const createdAt = isoTime(Date.parse(delivery.created_at));
   return appendExpired(deps, deliveriesStream(delivery.webhook_id, createdAt), [delivery]);
 };
 
-type DeliveryRow = Pick<ExpiredRow, 'delivery_id' | 'webhook_id' | 'partner_id'>;
+type DeliveryRef = Pick<ExpiredRow, 'delivery_id' | 'webhook_id' | 'partner_id'>;
 
 const appendExpired = async (
   { store, clock }: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
   stream: string,
-  rows: readonly DeliveryRow[],
+  rows: readonly DeliveryRef[],
 ): Promise<void> => {
   const [first] = rows;
   if (first === undefined) return;
@@ -101,7 +99,7 @@ export const deleteOldDeliveries = async (
   consumers: Consumers,
   forget: (before: string) => Promise<void>,
 ): Promise<void> => {
-  const before = utcDay(clock.now() - KEPT_DAYS * DAY);
+  const before = utcDay(clock.now() - WEBHOOK_HISTORY_MS);
   const passed = await createConsumerProgress(pool, consumers).passed();
   const { rows } = await pool.query<{ webhook_id: string; day: string }>(
     'select distinct webhook_id, day::text from read.webhook_total where day < $1::date',

@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid';
 import { forgetEndpoints } from '../../commands/webhooks/forget-endpoints.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
-import { DELETED_KEPT_MS, endpointEvents } from '../../domain/webhooks/events.ts';
+import { endpointEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { AppendTooLarge, type EventStore, type Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
@@ -27,7 +27,7 @@ export const forgetDeletedEndpoints = async (
   const { store, pool, clock, consumers } = options;
   const { rows } = await pool.query<{ partner_id: string }>(
     'select distinct partner_id from read.webhook_endpoint where deleted_at <= $1',
-    [new Date(clock.now() - DELETED_KEPT_MS)],
+    [new Date(clock.now() - WEBHOOK_HISTORY_MS)],
   );
   for (const { partner_id } of rows) {
     const id = uuid();
@@ -57,7 +57,7 @@ const truncateBehindSnapshots = async (
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
   for (const { partner_id } of rows) {
     const stream = endpointsStream(partner_id);
-    const snapshot = await newestSnapshot(store, stream, passed, clock.now() - DELETED_KEPT_MS);
+    const snapshot = await newestSnapshot(store, stream, passed, clock.now() - WEBHOOK_HISTORY_MS);
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
   }
 };

@@ -1,38 +1,31 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
+import type { QueueEntry } from '../../commands/queue-entry.ts';
 
-/** An event that is about to be appended, and its subscribers. */
+/** An event that is about to be appended, and its recipients. */
 export interface Entering {
   readonly partner_id: string;
   readonly event_id: string;
-  /** To every endpoint that is subscribed to this type for the tracker, or to one of the partner's. */
+  /** Every endpoint that is subscribed to this type for the tracker, or one endpoint. */
   readonly to: { readonly type: string; readonly tracker_id: string } | { readonly webhook_id: string };
 }
 
-/** Reserved slots in the partner's queue, one for each subscribed endpoint: the `QueueEntry` of commands. */
-export interface QueueSlots {
-  /** Gives the slots back, because the event was not appended. */
-  release(): void;
-  /** Marks the event as appended, so that its deliveries are queued soon. */
-  confirm(): void;
-}
-
 export interface WebhookQueue {
-  /** null: the queue is full, and it must not happen. */
-  enter(entering: Entering): Promise<QueueSlots | null>;
-  /** The partner's endpoints have changed. */
-  forget(partnerId: string): void;
+  /** Reserves room for the deliveries of an event; null: the queue is full, so the event must not be appended. */
+  enter(entering: Entering): Promise<QueueEntry | null>;
+  /** Reads the partner's endpoints again before the next entry. */
+  endpointsChanged(partnerId: string): void;
 }
 
 export interface WebhookQueueOptions {
   readonly pool: pg.Pool;
   readonly now: () => number;
   readonly deliveryIdOf: (webhookId: string, eventId: string) => string;
-  /** Deliveries of a partner that may be pending. */
+  /** Maximum of a partner's pending deliveries. */
   readonly most: number;
-  /** Bytes of bodies of a partner that may be kept. */
+  /** Maximum of a partner's stored bodies, bytes. */
   readonly mostBytes: number;
-  /** Ends the pause of the log's readers, in every process, so that the delivery is queued at once. */
+  /** Wakes the readers of the log in every process, so that the delivery is queued at once. */
   readonly hurry: () => void;
 }
 
@@ -46,29 +39,29 @@ interface Queue {
   readonly endpoints: readonly Endpoint[];
   readonly pending: number;
   readonly bytes: number;
-  /** When this was asked for, by the process's steady clock. */
+  /** `performance.now()` before the query. */
   readonly readAt: number;
 }
 
 const PARTNERS = 10_000;
-/** A count stays valid this long while there is much room. */
+/** A count is cached this long while there is much room. */
 const FRESH_MS = 250;
-/** With less room than this, every request counts again. */
+/** With less room than this, every entry counts again. */
 const MUCH = 1_000;
-/** An event that is not queued after so long never will be: its endpoint was paused meanwhile. */
+/** An event that is not queued after this time never will be, because its endpoint was paused meanwhile. */
 const UNDER_WAY_MS = 10_000;
-/** Who has queued a delivery looks for the next ones without a pause, for longer than this. */
+/** The processor that queues deliveries polls without a pause for longer than this after each. */
 const HURRIED_MS = 500;
 
 /**
- * The ceiling of a partner's queue. What this process lets in counts from that moment on, and from the read model once
- * it is queued there; what other processes let in at the same moment may go past the ceiling (architecture, rule 8).
+ * Limits a partner's pending deliveries. Entries of this process count at once; entries of other processes count once the
+ * read model has their deliveries, so that concurrent ones may exceed the limit (architecture, rule 8).
  */
 export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue => {
   const { deliveryIdOf, most, mostBytes } = options;
   const known = new LRUCache<string, Queue>({ max: PARTNERS });
   const reading = new Map<string, Promise<Queue>>();
-  /** By partner, the deliveries on their way into the queue, and when they set out. */
+  /** By partner: deliveries that are not in the read model yet, and when they entered. */
   const underWay = new Map<string, Map<string, number>>();
   let hurriedAt = Number.NEGATIVE_INFINITY;
 
@@ -104,10 +97,10 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
   const hasMuchRoom = ({ endpoints, pending, bytes }: Queue): boolean =>
     endpoints.length === 0 || (pending + MUCH < most && bytes < mostBytes * 0.99);
 
-  const enter = async ({ partner_id, event_id, to }: Entering): Promise<QueueSlots | null> => {
+  const enter = async ({ partner_id, event_id, to }: Entering): Promise<QueueEntry | null> => {
     const queue = await current(partner_id);
     const ids = subscribersOf(queue, to).map((webhookId) => deliveryIdOf(webhookId, event_id));
-    if (ids.length === 0) return NO_SLOTS;
+    if (ids.length === 0) return NO_SUBSCRIBERS;
     const mine = underWay.get(partner_id) ?? new Map<string, number>();
     const arriving = ids.filter((id) => !mine.has(id)).length;
     if (queue.pending + mine.size + arriving > most || queue.bytes >= mostBytes) return null;
@@ -120,10 +113,10 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
       confirm: hurry,
     };
   };
-  return { enter, forget: (partnerId) => known.delete(partnerId) };
+  return { enter, endpointsChanged: (partnerId) => known.delete(partnerId) };
 };
 
-const NO_SLOTS: QueueSlots = { release: () => undefined, confirm: () => undefined };
+const NO_SUBSCRIBERS: QueueEntry = { release: () => undefined, confirm: () => undefined };
 
 const subscribersOf = ({ endpoints }: Queue, to: Entering['to']): string[] =>
   'webhook_id' in to

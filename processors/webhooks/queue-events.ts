@@ -76,7 +76,7 @@ export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor =>
       const queued = await queueDeliveries(store, dayKeys, await withRecipients(deps, notifiable));
       if (queued !== null) void applied(QUEUED, queued);
     }
-    known.forgetBefore(first.position);
+    known.dropBefore(first.position);
   };
   return {
     name: QUEUEING_PROCESSOR,

@@ -35,7 +35,7 @@ export interface Subscriptions {
     position: Position,
   ): string[];
   /** Drops what only earlier positions need: a script may create and delete endpoints all day. */
-  forgetBefore(position: Position): void;
+  dropBefore(position: Position): void;
   /** Number of endpoints in memory. */
   readonly size: number;
 }
@@ -143,7 +143,7 @@ const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
         )
         .map(({ webhook_id }) => webhook_id)
         .sort(),
-    forgetBefore: (position) => {
+    dropBefore: (position) => {
       for (const endpoint of endpoints.values()) {
         const { spans, deletedAt } = endpoint;
         for (const [from, { to }] of spans) if (to !== null && to <= position) spans.delete(from);

@@ -8,8 +8,8 @@ import { readWaiting } from './claims.ts';
 /** State of the endpoints with pending deliveries, over all processes. */
 export interface Watched {
   /** Endpoints that accept deliveries, whose breaker is open, and that are paused. */
-  readonly taking: number;
-  readonly held: number;
+  readonly accepting: number;
+  readonly breakerOpen: number;
   readonly paused: number;
   /** Age of the oldest due delivery of an endpoint whose breaker is closed, milliseconds. */
   readonly oldestDueMs: number;
@@ -43,6 +43,8 @@ const dueIn = (notification: string): z.output<typeof dueSchema> | null => {
   }
 };
 
+export type Watch = ReturnType<typeof startWatch>;
+
 /** Schedules endpoints with due deliveries, by notifications of the read model and by polling. */
 export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptions) => {
   const stopping = new AbortController();
@@ -52,14 +54,14 @@ export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptio
     const now = clock.now();
     const waiting = await readWaiting(pool, now);
     let oldestDueMs = 0;
-    for (const { webhook_id, partner_id, held, next_attempt_at } of waiting) {
+    for (const { webhook_id, partner_id, breaker_open, next_attempt_at } of waiting) {
       if (next_attempt_at === null) continue;
       schedule(webhook_id, partner_id, next_attempt_at.getTime());
-      if (!held) oldestDueMs = Math.max(oldestDueMs, now - next_attempt_at.getTime());
+      if (!breaker_open) oldestDueMs = Math.max(oldestDueMs, now - next_attempt_at.getTime());
     }
     const paused = waiting.filter((endpoint) => endpoint.paused).length;
-    const held = waiting.filter((endpoint) => endpoint.held && !endpoint.paused).length;
-    onWatched({ taking: waiting.length - paused - held, held, paused, oldestDueMs });
+    const breakerOpen = waiting.filter((endpoint) => endpoint.breaker_open && !endpoint.paused).length;
+    onWatched({ accepting: waiting.length - paused - breakerOpen, breakerOpen, paused, oldestDueMs });
     return waiting.length > 0 ? EVERY_MS : IDLE_MS;
   };
 

@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import {
-  DELETED_KEPT_MS,
   type DeliveryEvent,
   deliveryEvents,
   endpointEvents,
   type SnapshottedEndpoint,
+  WEBHOOK_HISTORY_MS,
   WEBHOOKS_PREFIX,
   type WebhookEvent,
 } from '../../domain/webhooks/events.ts';
@@ -48,7 +48,7 @@ export const deliveries: Projection = {
       if (endpoint?.type !== 'webhooks.EndpointsSnapshotted.v1')
         return endpoint ? [{ endpoint, position }] : [];
       const partner_id = stored.stream.slice(WEBHOOKS_PREFIX.length);
-      const forgottenBefore = new Date(Date.parse(stored.metadata.at) - DELETED_KEPT_MS);
+      const forgottenBefore = new Date(Date.parse(stored.metadata.at) - WEBHOOK_HISTORY_MS);
       return [{ partner_id, endpoints: endpoint.data.endpoints, forgottenBefore, position }];
     });
     if (handled.length === 0) return;

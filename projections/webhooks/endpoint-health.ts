@@ -1,5 +1,9 @@
 import { unreachable } from '../../domain/kernel/decider.ts';
-import { HELD_AFTER, type SnapshottedEndpoint, type WebhookEvent } from '../../domain/webhooks/events.ts';
+import {
+  BREAKER_OPENS_AFTER,
+  type SnapshottedEndpoint,
+  type WebhookEvent,
+} from '../../domain/webhooks/events.ts';
 
 /** A row of `webhook_health`; positions as text. */
 export interface HealthRow {
@@ -113,7 +117,7 @@ export const changeHealth = (
 };
 
 const isSuspended = ({ paused_at, failures_in_row }: HealthRow): boolean =>
-  paused_at !== null || failures_in_row >= HELD_AFTER;
+  paused_at !== null || failures_in_row >= BREAKER_OPENS_AFTER;
 
 /** Returns the total suspension up to `at`, milliseconds; never negative, although clocks of processes differ. */
 export const suspendedMs = ({ still_ms, still_since }: HealthRow, at: string): number =>

@@ -2,9 +2,9 @@ import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { type EventOf, readEvent } from '../../domain/kernel/events.ts';
 import {
-  DELETED_KEPT_MS,
   type EndpointEvent,
   endpointEvents,
+  WEBHOOK_HISTORY_MS,
   WEBHOOKS_PREFIX,
 } from '../../domain/webhooks/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
@@ -161,7 +161,7 @@ const snapshotted = async (
   await forgetDeleted(db, {
     partner_id,
     except: endpoints.map(({ webhook_id }) => webhook_id),
-    before: new Date(Date.parse(metadata.at) - DELETED_KEPT_MS),
+    before: new Date(Date.parse(metadata.at) - WEBHOOK_HISTORY_MS),
   });
 };
 

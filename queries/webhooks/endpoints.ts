@@ -1,6 +1,6 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { DELETED_KEPT_MS, subscribableSchema } from '../../domain/webhooks/events.ts';
+import { subscribableSchema, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { BackendTimeout } from '../../http/failures.ts';
 
 const endpointRow = z.object({
@@ -52,6 +52,6 @@ export const findEndpoint = async (
     if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
     row = await read();
   }
-  const isForgotten = row?.deleted_at && now >= Date.parse(row.deleted_at) + DELETED_KEPT_MS;
+  const isForgotten = row?.deleted_at && now >= Date.parse(row.deleted_at) + WEBHOOK_HISTORY_MS;
   return isForgotten ? null : row;
 };

@@ -1,17 +1,16 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { isoTime, utcDay } from '../../domain/kernel/time.ts';
-import { HELD_AFTER } from '../../domain/webhooks/events.ts';
+import { BREAKER_OPENS_AFTER, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { NO_DELIVERIES } from './answer.ts';
-import { DELIVERIES_KEPT_MS } from './delivery-rows.ts';
 import { deliveryState } from './delivery-schemas.ts';
 import type { DeliveryTotals } from './schemas.ts';
 
 const totalRow = z.object({ webhook_id: z.string(), state: deliveryState, deliveries: z.number() });
 
 /**
- * How many deliveries of the last 90 UTC days these endpoints have in each state: sums of counts, and of rows only what
- * has expired and is not swept yet. `now` in milliseconds.
+ * Counts the deliveries of the last 90 UTC days of these endpoints by state: sums stored counts, and corrects them by rows
+ * that have expired and are not swept yet. `now` in milliseconds.
  */
 export const countDeliveries = async (
   db: DatabasePool,
@@ -19,7 +18,7 @@ export const countDeliveries = async (
   now: number,
 ): Promise<ReadonlyMap<string, DeliveryTotals>> => {
   const ids = sql.fragment`any (${sql.array(webhookIds, 'uuid')})`;
-  const oldest = utcDay(now - DELIVERIES_KEPT_MS);
+  const oldest = utcDay(now - WEBHOOK_HISTORY_MS);
   const notSwept = sql.fragment`
     from read.webhook_delivery
     where payload_expires_at <= ${isoTime(now)}::timestamptz and state <> 'expired' and webhook_id = ${ids}
@@ -46,12 +45,12 @@ export const countDeliveries = async (
 
 const dueRow = z.object({ due: z.number(), oldest_due_at: z.string().nullable() });
 
-/** Of one endpoint no more are counted: a backlog of millions must not be read to say that it is there. */
+/** Counted per endpoint at most, so that a backlog of millions is not read. */
 const MOST_COUNTED = 10_000;
 
 /**
- * A partner's deliveries that are due, those apart that a pause or a breaker holds back; at most 10,000 of each endpoint.
- * `now` in milliseconds.
+ * Counts a partner's due deliveries, without endpoints that are paused or whose breaker is open; at most 10,000 of each
+ * endpoint. `now` in milliseconds.
  */
 export const countDue = (
   db: DatabasePool,
@@ -68,4 +67,4 @@ export const countDue = (
               and payload_expires_at > ${isoTime(now)}::timestamptz
             order by next_attempt_at limit ${MOST_COUNTED}) d) n
     where h.partner_id = ${partnerId} and h.pending > 0 and h.paused_at is null and h.deleted_at is null
-      and h.failures_in_row < ${HELD_AFTER}`);
+      and h.failures_in_row < ${BREAKER_OPENS_AFTER}`);

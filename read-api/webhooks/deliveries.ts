@@ -7,7 +7,7 @@ import type { Cursors } from '../cursor.ts';
 import { WEBHOOK_ROUTE } from './answer.ts';
 import { deliveryAnswer, deliveryFields } from './delivery-answer.ts';
 import { getDeliveryOperation, listDeliveriesOperation } from './delivery-operations.ts';
-import { type DeliveryReads, type DeliveryRow, findDelivery, listDeliveries } from './delivery-rows.ts';
+import { type DeliveryReads, type FoundDelivery, findDelivery, listDeliveries } from './delivery-rows.ts';
 import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
 
 export interface DeliveryReadDeps extends DeliveryReads {
@@ -107,7 +107,7 @@ export const findShownDelivery = async (
   webhookId: string,
   deliveryId: string,
   now: number,
-): Promise<DeliveryRow | 'webhook_not_found' | 'webhook_delivery_not_found'> => {
+): Promise<FoundDelivery | 'webhook_not_found' | 'webhook_delivery_not_found'> => {
   const endpoint = await findEndpoint(parts, partnerId, webhookId, now);
   if (endpoint === null) return 'webhook_not_found';
   const deleted = endpoint.deleted_at !== null;

@@ -1,23 +1,11 @@
 import type { Answer, PartnerRequest } from '../../http/route.ts';
-import type { DeliveryBody, DeliveryState } from './delivery-schemas.ts';
+import type { FoundDelivery } from './delivery-rows.ts';
+import type { DeliveryBody } from './delivery-schemas.ts';
 
-/** A delivery as the read model has it, in the state that it is in now. */
-export interface ShownDelivery {
-  readonly delivery_id: string;
-  readonly event_id: string;
-  readonly type: DeliveryBody['type'];
-  readonly state: DeliveryState;
-  readonly attempts: number;
-  readonly created_at: string;
-  readonly last_attempt_at: string | null;
-  readonly delivered_at: string | null;
-  readonly next_attempt_at: string | null;
-  readonly http_status: number | null;
-  readonly error: DeliveryBody['error'];
-}
+export type { FoundDelivery };
 
 /** A delivery as the API shows it. */
-export const deliveryFields = (delivery: ShownDelivery): DeliveryBody => ({
+export const deliveryFields = (delivery: FoundDelivery): DeliveryBody => ({
   id: delivery.delivery_id,
   event_id: delivery.event_id,
   type: delivery.type,
@@ -31,10 +19,10 @@ export const deliveryFields = (delivery: ShownDelivery): DeliveryBody => ({
   error: delivery.error,
 });
 
-/** `body`: of its event, as it was stored; null: it is gone. */
+/** `body`: the event as it was stored; null: expired. */
 export const deliveryAnswer = (
   request: PartnerRequest,
-  delivery: ShownDelivery,
+  delivery: FoundDelivery,
   body: Buffer | null,
 ): Answer => {
   const event = body === null || delivery.state === 'expired' ? null : JSON.parse(body.toString('utf8'));

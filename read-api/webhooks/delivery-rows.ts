@@ -1,12 +1,13 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import { deliveredTypeSchema, deliveryErrorSchema } from '../../domain/webhooks/events.ts';
+import { isoTime } from '../../domain/kernel/time.ts';
+import {
+  deliveredTypeSchema,
+  deliveryErrorSchema,
+  WEBHOOK_HISTORY_MS,
+} from '../../domain/webhooks/events.ts';
 import { BackendTimeout } from '../../http/failures.ts';
 import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
-
-/** Retention of delivery metadata (contract, Webhooks 6). */
-export const DELIVERIES_KEPT_MS = 90 * DAY;
 
 const deliveryRow = z.object({
   delivery_id: z.string(),
@@ -26,9 +27,10 @@ const deliveryRow = z.object({
   /** bigint as text. */
   position: z.string(),
 });
-export type DeliveryRow = z.output<typeof deliveryRow>;
+/** A delivery as the read model has it, in the state that it is in now. */
+export type FoundDelivery = z.output<typeof deliveryRow>;
 
-/** `state` as it is now: by the clock and by the endpoint, which change no row. */
+/** `state` follows the clock and the endpoint, which change no row. */
 const columns = (now: string, cancelled: boolean) => sql.fragment`
   delivery_id, partner_id, webhook_id, event_id, type, cycle, attempts, created_at, last_attempt_at, delivered_at,
   next_attempt_at, http_status, error, position::text as position,
@@ -37,11 +39,11 @@ const columns = (now: string, cancelled: boolean) => sql.fragment`
 
 export interface PageQuery {
   readonly webhookId: string;
-  /** Whether the endpoint is deleted: what was pending is cancelled. */
+  /** Whether the endpoint is deleted, so that its pending deliveries are cancelled. */
   readonly deleted: boolean;
   /** null: all of them. */
   readonly status: DeliveryState | null;
-  /** Those queued before this place of the log; null: from the newest on. */
+  /** Log position before which they were queued; null: from the newest on. */
   readonly before: bigint | null;
   readonly limit: number;
   /** Milliseconds. */
@@ -61,7 +63,7 @@ export const pageQuery = ({ webhookId, deleted, status, before, limit, now }: Pa
   const from = sql.fragment`
     select ${columns(at, deleted)} from read.webhook_delivery
     where webhook_id = ${webhookId} and position < ${String(before ?? LAST)}::bigint
-      and created_at > ${isoTime(now - DELIVERIES_KEPT_MS)}::timestamptz`;
+      and created_at > ${isoTime(now - WEBHOOK_HISTORY_MS)}::timestamptz`;
   const end = sql.fragment`order by webhook_delivery.position desc limit ${limit}`;
   const ofState = (state: string) => sql.fragment`(${from} and state = ${state} ${end})`;
   const notExpired = (state: string) =>
@@ -88,7 +90,10 @@ const storedAs = (status: Exclude<DeliveryState, 'expired'>, deleted: boolean): 
 };
 
 /** A page of an endpoint's history. */
-export const listDeliveries = async (db: DatabasePool, query: PageQuery): Promise<readonly DeliveryRow[]> => {
+export const listDeliveries = async (
+  db: DatabasePool,
+  query: PageQuery,
+): Promise<readonly FoundDelivery[]> => {
   const page = pageQuery(query);
   return page === null ? [] : db.any(sql.type(deliveryRow)`${page}`);
 };
@@ -108,12 +113,12 @@ export const findDelivery = async (
   { webhookId, deleted }: { readonly webhookId: string; readonly deleted: boolean },
   deliveryId: string,
   now: number,
-): Promise<DeliveryRow | null> => {
+): Promise<FoundDelivery | null> => {
   const read = () =>
     db.maybeOne(sql.type(deliveryRow)`
       select ${columns(isoTime(now), deleted)} from read.webhook_delivery
       where delivery_id = ${deliveryId} and webhook_id = ${webhookId}
-        and created_at > ${isoTime(now - DELIVERIES_KEPT_MS)}::timestamptz`);
+        and created_at > ${isoTime(now - WEBHOOK_HISTORY_MS)}::timestamptz`);
   const row = await read();
   if (row !== null) return row;
   if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');

@@ -148,7 +148,7 @@ describe("a partner's queue", () => {
     expect(await queue.enter(entering(partner))).not.toBeNull();
     await append(created(partner, stack.clock.now()));
     expect(await queue.enter(entering(partner))).not.toBeNull();
-    queue.forget(partner.partner_id);
+    queue.endpointsChanged(partner.partner_id);
     expect(await queue.enter(entering(partner))).toBeNull();
   });
 });

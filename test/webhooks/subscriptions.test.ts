@@ -76,7 +76,7 @@ it('forgets deleted endpoints, which a script may create and delete all day', as
   const stored = await Array.fromAsync(stack.store.readStream(`webhooks-${one.partner_id}`));
   for (const event of stored) known.apply(event);
   expect(known.size).toBe(before + 100);
-  known.forgetBefore((await append('source', { type: 'test.Happened.v1', data: {} })) as Position);
+  known.dropBefore((await append('source', { type: 'test.Happened.v1', data: {} })) as Position);
   expect(known.size).toBe(before);
 });
 

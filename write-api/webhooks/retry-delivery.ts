@@ -8,26 +8,24 @@ import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
-import { deliveryAnswer, type ShownDelivery } from '../../read-api/webhooks/delivery-answer.ts';
+import { deliveryAnswer, type FoundDelivery } from '../../read-api/webhooks/delivery-answer.ts';
 import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-operations.ts';
 
-type Known = ShownDelivery & RetriableDelivery;
-
 export interface RetryRouteDeps {
-  /** A delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */
+  /** Finds a delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */
   readonly find: (
     partnerId: string,
     webhookId: string,
     deliveryId: string,
     now: number,
-  ) => Promise<Known | 'webhook_not_found' | 'webhook_delivery_not_found'>;
+  ) => Promise<FoundDelivery | 'webhook_not_found' | 'webhook_delivery_not_found'>;
   readonly retry: (
     delivery: RetriableDelivery,
     context: CommandContext,
   ) => Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>>;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
-  /** The body of an event; null: it is gone. */
+  /** Loads the body of an event; null: expired. */
   readonly bodyOf: (eventId: string) => Promise<Buffer | null>;
 }
 
@@ -54,14 +52,14 @@ const retry = async (deps: RetryRouteDeps, request: PartnerRequest): Promise<Ans
   const retried = await deps.retry(known, commandContext(request));
   if (!retried.ok) return refusal(request, retried.refusal);
   if (retried.value === 'unchanged') return answer(deps, request, known);
-  // It is begun, whether or not the read models can be waited for.
+  // The retry has begun, also if the read models lag.
   await deps.projected(retried.value.position).catch(() => undefined);
   const now = await find().catch(() => known);
-  const isThere = typeof now !== 'string' && now.cycle > known.cycle;
-  return answer(deps, request, isThere ? now : { ...known, ...begun(request) });
+  const isApplied = typeof now !== 'string' && now.cycle > known.cycle;
+  return answer(deps, request, isApplied ? now : { ...known, ...begun(request) });
 };
 
-/** As the read models will have it. */
+/** The fields that the read models will have. */
 const begun = ({ receivedAt }: PartnerRequest) => ({
   state: 'pending' as const,
   delivered_at: null,
@@ -71,5 +69,5 @@ const begun = ({ receivedAt }: PartnerRequest) => ({
 const answer = async (
   { bodyOf }: RetryRouteDeps,
   request: PartnerRequest,
-  delivery: ShownDelivery,
+  delivery: FoundDelivery,
 ): Promise<Answer> => deliveryAnswer(request, delivery, await bodyOf(delivery.event_id));

@@ -1,5 +1,6 @@
+import type { QueueEntry } from '../../commands/queue-entry.ts';
 import { revealEventId, sessionEventId } from '../../domain/webhooks/envelope.ts';
-import type { QueueSlots, WebhookQueue } from './queue-admission.ts';
+import type { WebhookQueue } from './queue-admission.ts';
 
 interface Happening {
   readonly partner_id: string;
@@ -12,28 +13,28 @@ interface Queued {
   readonly event_id: string;
 }
 
-/** Reserves slots in the queues of endpoints that subscribe to new sessions. */
-export const slotsForSession =
+/** Reserves room in the queue for deliveries to endpoints that subscribe to new sessions. */
+export const entryForSession =
   ({ enter }: Pick<WebhookQueue, 'enter'>) =>
   ({
     partner_id,
     tracker_id,
     session_id,
-  }: Happening & { readonly session_id: string }): Promise<QueueSlots | null> =>
+  }: Happening & { readonly session_id: string }): Promise<QueueEntry | null> =>
     enter({ partner_id, event_id: sessionEventId(session_id), to: { type: 'session.created', tracker_id } });
 
-/** Reserves slots in the queues of endpoints that subscribe to completed reveals. */
-export const slotsForReveal =
+/** Reserves room in the queue for deliveries to endpoints that subscribe to completed reveals. */
+export const entryForReveal =
   ({ enter }: Pick<WebhookQueue, 'enter'>) =>
   ({
     partner_id,
     tracker_id,
     reveal_id,
-  }: Happening & { readonly reveal_id: string }): Promise<QueueSlots | null> =>
+  }: Happening & { readonly reveal_id: string }): Promise<QueueEntry | null> =>
     enter({ partner_id, event_id: revealEventId(reveal_id), to: { type: 'reveal.completed', tracker_id } });
 
-/** Reserves a slot in the queue of one endpoint. */
-export const slotForDelivery =
+/** Reserves room in the queue for a delivery to one endpoint. */
+export const entryForDelivery =
   ({ enter }: Pick<WebhookQueue, 'enter'>) =>
-  ({ partner_id, webhook_id, event_id }: Queued): Promise<QueueSlots | null> =>
+  ({ partner_id, webhook_id, event_id }: Queued): Promise<QueueEntry | null> =>
     enter({ partner_id, event_id, to: { webhook_id } });

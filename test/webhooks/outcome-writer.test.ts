@@ -10,7 +10,7 @@ import {
   StreamExpired,
 } from '../../event-store/port.ts';
 import type { DeliveryClaim } from '../../processors/webhooks/claims.ts';
-import { createJournal } from '../../processors/webhooks/journal.ts';
+import { OutcomeWriter } from '../../processors/webhooks/outcome-writer.ts';
 import { eventually } from '../support/eventually.ts';
 
 const AT = Date.parse('2026-03-01T12:00:00.000Z');
@@ -43,13 +43,13 @@ const MOST_APPENDS = 10_000;
 type Answer = (stream: string) => Promise<Appended>;
 const takes: Answer = async () => ({ revision: 0, position: 1n as Position });
 
-const journals: { close(ms: number): Promise<void> }[] = [];
+const writers: { close(ms: number): Promise<void> }[] = [];
 afterEach(async () => {
-  for (const journal of journals.splice(0)) await journal.close(0);
+  for (const writer of writers.splice(0)) await writer.close(0);
 });
 
-/** A journal over a store that answers each append as given. */
-const openJournal = (answer: Answer) => {
+/** A writer over a store that answers each append as given. */
+const openWriter = (answer: Answer) => {
   const state = { answer, appends: 0, written: [] as DeliveryClaim[], expired: [] as DeliveryClaim[] };
   const store = {
     append: (stream: string) => {
@@ -58,18 +58,18 @@ const openJournal = (answer: Answer) => {
       return state.appends > MOST_APPENDS ? new Promise<never>(() => undefined) : state.answer(stream);
     },
   } as unknown as EventStore;
-  const journal = createJournal({
+  const writer = new OutcomeWriter({
     store,
     log: pino({ level: 'silent' }),
     onWritten: (claims) => void state.written.push(...claims),
     onExpired: (claim) => void state.expired.push(claim),
   });
-  journals.push(journal);
+  writers.push(writer);
   const add = (claim = aClaim()): DeliveryClaim => {
-    journal.add(claim, outcomeOf(claim), AT);
+    writer.add(claim, outcomeOf(claim), AT);
     return claim;
   };
-  return { journal, state, add };
+  return { writer, state, add };
 };
 
 /** Whether the event loop turns `times` times; a loop of microtasks would prevent that. */
@@ -78,21 +78,21 @@ const turns = async (count: number): Promise<number> => {
   return count;
 };
 
-describe('the journal of delivery outcomes', () => {
+describe('the writer of delivery outcomes', () => {
   it.each([
     ['is busy', () => Promise.reject(new StoreBusy('1001 appends are waiting'))],
     ['never says what happened', () => Promise.reject(new OutcomeUnknown('no answer'))],
   ])('yields to the event loop while the store %s and rejects at once', async (_, reject) => {
-    const { state, add } = openJournal(reject);
+    const { state, add } = openWriter(reject);
     add();
     await turns(200);
-    // One append with its resends, then the journal waits on a timer.
+    // One append with its resends, then the writer waits on a timer.
     expect(state.appends).toBeLessThanOrEqual(3);
     expect(state.appends).toBeGreaterThan(0);
   });
 
   it('writes every outcome once the store accepts appends again', async () => {
-    const { state, add } = openJournal(() => Promise.reject(new StoreBusy('busy')));
+    const { state, add } = openWriter(() => Promise.reject(new StoreBusy('busy')));
     const claims = [add(), add()];
     await turns(10);
     state.answer = takes;
@@ -101,46 +101,46 @@ describe('the journal of delivery outcomes', () => {
   });
 
   it('closes while the store rejects at once', async () => {
-    const { journal, state, add } = openJournal(() => Promise.reject(new StoreBusy('busy')));
+    const { writer, state, add } = openWriter(() => Promise.reject(new StoreBusy('busy')));
     add();
     await turns(10);
-    await journal.close(20);
+    await writer.close(20);
     const before = state.appends;
     await turns(50);
     expect(state.appends).toBe(before);
   });
 
   it('closes while an append hangs', async () => {
-    const { journal, add } = openJournal(() => new Promise<never>(() => undefined));
+    const { writer, add } = openWriter(() => new Promise<never>(() => undefined));
     add();
     await turns(10);
-    await expect(journal.close(20)).resolves.toBeUndefined();
+    await expect(writer.close(20)).resolves.toBeUndefined();
   });
 
   it('drops outcomes whose stream has expired and reports them', async () => {
     const gone = aClaim();
-    const { journal, state, add } = openJournal((stream) =>
+    const { writer, state, add } = openWriter((stream) =>
       stream.includes(gone.webhook_id) ? Promise.reject(new StreamExpired(stream)) : takes(stream),
     );
     add(gone);
     const there = add();
-    await journal.close(1_000);
+    await writer.close(1_000);
     expect(state.expired).toEqual([gone]);
     expect(state.written).toEqual([there]);
     expect(state.appends).toBe(2);
   });
 
   it('reports backpressure while more than 2,000 outcomes are not durable, whether waiting, sent or rejected', async () => {
-    const { journal, state, add } = openJournal(() => Promise.reject(new StoreBusy('busy')));
+    const { writer, state, add } = openWriter(() => Promise.reject(new StoreBusy('busy')));
     for (let n = 0; n < 2_000; n += 1) add();
-    expect(journal.isBehind()).toBe(false);
+    expect(writer.isBehind()).toBe(false);
     add();
-    expect(journal.isBehind()).toBe(true);
+    expect(writer.isBehind()).toBe(true);
     await turns(10);
     expect(state.appends).toBeGreaterThan(0);
-    expect(journal.isBehind()).toBe(true);
+    expect(writer.isBehind()).toBe(true);
     state.answer = takes;
     await eventually('the outcomes are written', () => state.written.length === 2_001);
-    expect(journal.isBehind()).toBe(false);
+    expect(writer.isBehind()).toBe(false);
   });
 });

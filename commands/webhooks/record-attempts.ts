@@ -1,0 +1,36 @@
+import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
+import { type EventStore, type NewEvent, type Position, StreamExpired } from '../../event-store/port.ts';
+import { appendSafely, toNewEvents } from '../handle.ts';
+import { newId } from '../new-id.ts';
+
+type Attempted = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>;
+export type AttemptOutcome = Attempted['data'];
+
+/** Makes the events of an outcome, once: a retried append repeats their ids. `at` in milliseconds. */
+export const attemptEvents = (data: AttemptOutcome, at: number): readonly NewEvent[] => {
+  const event: Attempted = { type: 'webhooks.DeliveryAttempted.v1', data };
+  const { delivery_id, partner_id } = data;
+  const context = { correlationId: newId(), causationId: delivery_id, at, partnerId: partner_id };
+  return toNewEvents(deliveryEvents, [event], context);
+};
+
+/**
+ * Appends outcomes of attempts to their deliveries' stream. Projections use the first outcome of an attempt, so repeating
+ * is safe.
+ * @param isWanted asked before each try after the first
+ * @returns position of the last, null if the store does not report it; 'expired': the deliveries' metadata has expired
+ * @throws the port's errors
+ */
+export const recordAttempts = async (
+  store: EventStore,
+  stream: string,
+  events: readonly NewEvent[],
+  isWanted: () => boolean,
+): Promise<Position | null | 'expired'> => {
+  try {
+    return (await appendSafely(store, stream, 'any', events, isWanted)).position;
+  } catch (error) {
+    if (error instanceof StreamExpired) return 'expired';
+    throw error;
+  }
+};

@@ -1,0 +1,122 @@
+import type { Logger } from 'pino';
+import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
+import {
+  type AttemptOutcome,
+  attemptEvents,
+  recordAttempts,
+} from '../../commands/webhooks/record-attempts.ts';
+import type { EventStore, NewEvent, Position } from '../../event-store/port.ts';
+import { backoffMs } from '../../platform/backoff.ts';
+import { endsWithin, pause } from '../../platform/pause.ts';
+import { withoutTrace } from '../../platform/spans.ts';
+import type { DeliveryClaim } from './claims.ts';
+
+interface Outcome {
+  readonly claim: DeliveryClaim;
+  readonly stream: string;
+  readonly event: NewEvent;
+}
+
+export interface OutcomeWriterOptions {
+  readonly store: EventStore;
+  readonly log: Logger;
+  /** Called with the claims whose outcomes are durable and the last outcome's position; null: not known. */
+  readonly onWritten: (claims: readonly DeliveryClaim[], position: Position | null) => void;
+  /** Called with a claim whose outcome is never written, because the delivery's metadata has expired. */
+  readonly onExpired: (claim: DeliveryClaim) => void;
+}
+
+const RETRY = { firstMs: 250, mostMs: 4_000 } as const;
+/** Keeps an append far below 1 MiB. */
+const MAX_APPEND_EVENTS = 500;
+/** With more outcomes than this waiting to become durable, no attempt starts. */
+const MAX_UNWRITTEN = 2_000;
+
+/**
+ * Writes the outcomes of attempts by group commit: outcomes that arrive during one write share the next. A failed append,
+ * or one of unknown outcome, is retried with backoff.
+ */
+export class OutcomeWriter {
+  readonly #options: OutcomeWriterOptions;
+  readonly #closing = new AbortController();
+  #waiting: Outcome[] = [];
+  #unwritten = 0;
+  #flushing: Promise<void> | null = null;
+  #failures = 0;
+  #lastError: unknown = null;
+
+  constructor(options: OutcomeWriterOptions) {
+    this.#options = options;
+  }
+
+  /** `at`: when the attempt ended, milliseconds. */
+  add(claim: DeliveryClaim, outcome: AttemptOutcome, at: number): void {
+    const stream = deliveriesStream(claim.webhook_id, new Date(claim.created_at).toISOString());
+    for (const event of attemptEvents(outcome, at)) {
+      this.#waiting.push({ claim, stream, event });
+      this.#unwritten += 1;
+    }
+    // After this turn of the event loop, so that outcomes of the same turn share the write.
+    this.#flushing ??= withoutTrace(() =>
+      new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.#flush()),
+    );
+  }
+
+  isBehind(): boolean {
+    return this.#unwritten > MAX_UNWRITTEN;
+  }
+
+  /** Writes waiting outcomes for at most `ms`, then ends. Attempts with unwritten outcomes are repeated elsewhere. */
+  async close(ms: number): Promise<void> {
+    await endsWithin(this.#flushing ?? Promise.resolve(), ms);
+    this.#closing.abort();
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#waiting.length > 0 && !this.#closing.signal.aborted) {
+      const batch = this.#waiting;
+      this.#waiting = [];
+      const streams = [...Map.groupBy(batch, ({ stream }) => stream)];
+      const appends = streams.flatMap(([stream, ofStream]) =>
+        inParts(ofStream).map((part) => this.#append(stream, part)),
+      );
+      const appended = await Promise.all(appends);
+      if (appended.includes(true)) this.#failures = 0;
+      if (appended.includes(false)) await this.#backOff();
+    }
+    this.#flushing = null;
+  }
+
+  async #append(stream: string, outcomes: readonly Outcome[]): Promise<boolean> {
+    const { store, onWritten, onExpired } = this.#options;
+    try {
+      const events = outcomes.map(({ event }) => event);
+      const position = await recordAttempts(store, stream, events, () => !this.#closing.signal.aborted);
+      this.#unwritten -= outcomes.length;
+      const claims = outcomes.map(({ claim }) => claim);
+      if (position === 'expired') for (const claim of claims) onExpired(claim);
+      else onWritten(claims, position);
+      return true;
+    } catch (error) {
+      this.#waiting.push(...outcomes);
+      this.#lastError = error;
+      return false;
+    }
+  }
+
+  /** Waits on a timer, so that an immediate rejection by the store does not block the event loop. */
+  async #backOff(): Promise<void> {
+    this.#failures += 1;
+    const retryInMs = backoffMs(this.#failures, RETRY);
+    this.#options.log.warn(
+      { error: String(this.#lastError), outcomes: this.#unwritten, retry_in_ms: retryInMs },
+      'delivery outcomes were not written; retry scheduled',
+    );
+    await pause(retryInMs, this.#closing.signal);
+  }
+}
+
+const inParts = (outcomes: readonly Outcome[]): Outcome[][] =>
+  Array.from({ length: Math.ceil(outcomes.length / MAX_APPEND_EVENTS) }, (_, part) =>
+    outcomes.slice(part * MAX_APPEND_EVENTS, (part + 1) * MAX_APPEND_EVENTS),
+  );
