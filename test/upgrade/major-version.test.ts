@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
-import { migrate } from '../../platform/migrate.ts';
 import { manualClock, startApi } from '../support/api.ts';
 import { KEPT } from '../support/backup.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
@@ -11,7 +10,7 @@ import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { doorplate, MASTER_KEY } from '../support/doorplate.ts';
 import { answersOf, type Surroundings, settled, startSurroundings } from '../support/everything.ts';
 import { reap } from '../support/reaped.ts';
-import { comparable, loadDatabase, RECORDED_AT, type Recorded, readRecorded } from './recorded.ts';
+import { comparable, RECORDED_AT, type Recorded, readRecorded, writeRecordedDump } from './recorded.ts';
 
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
 
@@ -28,20 +27,11 @@ const versionAt = async (url: string) => {
   return Math.floor(rows[0].server_version_num / 10_000);
 };
 
-/** Stands for the previous version: runs on PostgreSQL 17 and dumps its data. */
-const dumpUnder17 = async (): Promise<void> => {
-  const old = await startEmbeddedPostgres({
-    dataDir,
-    log: quiet,
-    durable: false,
-    npmPackage: 'embedded-postgres-17',
-  });
-  expect(await versionAt(old.url)).toBe(17);
-  await loadDatabase(old.url, recorded.database);
-  await migrate(old.url);
-  const { code, stderr } = await doorplate(['store', 'dump', dump], { DATABASE_URL: old.url });
-  expect(code, stderr).toBe(0);
-  await old.stop();
+/** Makes a data folder whose cluster says that it is PostgreSQL 17's. */
+const startUnder17 = async (): Promise<void> => {
+  const postgres = await startEmbeddedPostgres({ dataDir, log: quiet, durable: false });
+  await postgres.stop();
+  writeFileSync(join(dataDir, 'postgres', 'cluster', 'PG_VERSION'), '17\n');
 };
 
 beforeAll(async () => {
@@ -50,7 +40,8 @@ beforeAll(async () => {
   dataDir = makeDataFolder();
   reap({ folder: dataDir });
   dump = join(dataDir, 'dump');
-  await dumpUnder17();
+  await startUnder17();
+  writeRecordedDump('postgresql-17', dump, around);
 }, 60_000);
 afterAll(async () => {
   await around?.close();

@@ -1,5 +1,6 @@
 /** Databases of earlier releases, written by `record.ts` and opened by upgrade tests. */
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
@@ -34,11 +35,20 @@ const CLOSED = 'http://the-closed-port.invalid/';
 export const withoutPorts = (json: string, { webhookUrls }: Surroundings): string =>
   json.replaceAll(webhookUrls.receiver, RECEIVER).replaceAll(webhookUrls.closed, CLOSED);
 
-/** @param release the commit or version that names its file in `releases/` */
-export const readRecorded = (release: string, { webhookUrls }: Surroundings): Recorded => {
-  const file = new URL(`releases/${release}.json.gz`, import.meta.url);
-  const json = gunzipSync(readFileSync(file)).toString();
+const readGzipped = (path: string, { webhookUrls }: Surroundings) => {
+  const json = gunzipSync(readFileSync(new URL(path, import.meta.url))).toString();
   return JSON.parse(json.replaceAll(RECEIVER, webhookUrls.receiver).replaceAll(CLOSED, webhookUrls.closed));
+};
+
+/** @param release the commit or version that names its file in `releases/` */
+export const readRecorded = (release: string, around: Surroundings): Recorded =>
+  readGzipped(`releases/${release}.json.gz`, around);
+
+/** Writes the files of a recorded dump into a new folder. `name`: of its file in `dumps/`. */
+export const writeRecordedDump = (name: string, folder: string, around: Surroundings): void => {
+  const files: Record<string, string> = readGzipped(`dumps/${name}.json.gz`, around);
+  mkdirSync(folder);
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
 };
 
 const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> => {
