@@ -10,6 +10,7 @@ import {
   enrichReveals,
   retryRefusedReveals,
 } from '../../processors/lookup/enrich-reveals.ts';
+import { createRevealShare } from '../../processors/lookup/reveal-share.ts';
 import { entryForReveal } from '../../processors/webhooks/queue-entries.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
@@ -52,14 +53,14 @@ export const revealRoutes = (context: ApiContext): Route[] => {
 export const revealWork = (context: WorkerContext): WorkerModule => {
   const { runtime, capacity, sessions, notifications } = context;
   const { pool, clock, store, digest } = runtime;
+  const intake = { store, digest, capacity, hasShare: createRevealShare(pool) };
   const enrichDeps: EnrichRevealsDeps = {
     pool,
     clock,
     digest,
     addressOf: sessions.addressOf,
     onAwaited: notifications.onAwaited,
-    request: (ip, partnerId, context) =>
-      requestForReveal({ store, digest, capacity }, ip, partnerId, context),
+    request: (ip, partnerId, context) => requestForReveal(intake, ip, partnerId, context),
   };
   return {
     processors: { visits: [enrichReveals(enrichDeps), notifications.completing] },

@@ -3,6 +3,12 @@ import type { CommandContext } from '../handle.ts';
 import { type EnrichmentStreams, handleEnrichment, loadEnrichment } from './generations.ts';
 import type { WorkCapacity } from './submit-lookup.ts';
 
+export interface RevealIntake extends EnrichmentStreams {
+  readonly capacity: WorkCapacity;
+  /** Returns whether the partner's reveals may ask for more, while others of them wait. */
+  readonly hasShare: (partnerId: string) => Promise<boolean>;
+}
+
 /**
  * Requests the enrichment for a reveal, unless a result or an enrichment exists. It uses the shared intake and none of the
  * partner's lookup limits (contract, Reveals 4). Idempotent.
@@ -10,13 +16,14 @@ import type { WorkCapacity } from './submit-lookup.ts';
  * @returns false if the intake, or the partner's part of it, is full
  */
 export const requestForReveal = async (
-  { capacity, ...streams }: EnrichmentStreams & { readonly capacity: WorkCapacity },
+  { capacity, hasShare, ...streams }: RevealIntake,
   ip: string,
   partnerId: string,
   context: CommandContext,
 ): Promise<boolean> => {
   const known = await loadEnrichment(streams, ip);
   if (known.state.saved || known.state.open) return true;
+  if (!(await hasShare(partnerId))) return false;
   const slot = await capacity.admit(ip, `reveals of ${partnerId}`);
   if (!slot.ok) return false;
   let position: Position | null = null;

@@ -7,6 +7,7 @@ import type { WorkCapacity } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
 import { retryRefusedReveals } from '../../processors/lookup/enrich-reveals.ts';
+import { createRevealShare } from '../../processors/lookup/reveal-share.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -119,10 +120,28 @@ it('the reveal sweep gives each partner its own share of the intake', async () =
       return { ok: false, retryAfterSeconds: 1 };
     },
   };
-  const streams = { store: stack.store, digest: (ip: string) => ip, capacity };
+  const streams = { store: stack.store, digest: (ip: string) => ip, capacity, hasShare: async () => true };
   const context = { correlationId: 'c', causationId: 'c', at: stack.clock.now() };
   for (const partner of ['anna', 'ben']) {
     expect(await requestForReveal(streams, '8.8.8.8', partner, context)).toBe(false);
   }
   expect(new Set(askers).size).toBe(2);
+});
+
+it("asks for no more of a partner's reveals while 10,000 of them wait for results, and for those of others", async () => {
+  const [anna, ben] = [randomUUID(), randomUUID()];
+  await stack.pool.query(
+    `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
+     select gen_random_uuid(), gen_random_uuid(), $1, 'digest', true, $2 from generate_series(1, 9999)`,
+    [anna, new Date(stack.clock.now() + 60_000)],
+  );
+  const capacity: WorkCapacity = { admit: async () => ({ ok: true, finished: () => {} }) };
+  const { store } = stack;
+  const intake = { store, digest: (ip: string) => ip, capacity, hasShare: createRevealShare(stack.pool) };
+  const ask = (partner: string, ip: string) => requestForReveal(intake, ip, partner, stack.context());
+  expect(await ask(anna, '9.9.9.1')).toBe(true);
+  expect(await ask(anna, '9.9.9.2')).toBe(false);
+  // An enrichment that is under way costs nothing.
+  expect(await ask(anna, '9.9.9.1')).toBe(true);
+  expect(await ask(ben, '9.9.9.2')).toBe(true);
 });
