@@ -31,11 +31,13 @@ export interface StoredReveals {
 /**
  * Reads the partner's reveals from the store, expired or not, up to a log position. Scans the whole log, because an
  * audit must not trust the read models.
+ * @param maxReveals throws when the store has more
  */
 export const readReceipts = async (
   store: EventStore,
   partnerId: string,
   upTo: Position,
+  maxReveals = Number.POSITIVE_INFINITY,
 ): Promise<StoredReveals> => {
   const { receipts, add } = gatherReceipts();
   const expired = new Set<string>();
@@ -43,6 +45,8 @@ export const readReceipts = async (
   for await (const event of readLog(store, prefixes, null, upTo)) {
     if (!event.stream.startsWith(REVEAL_PREFIX)) for (const id of expiredIn(event)) expired.add(id);
     else if ((event.data as { partner_id?: unknown } | null)?.partner_id === partnerId) add(event);
+    if (Math.max(receipts.byId.size, expired.size) > maxReveals)
+      throw new Error(`partner ${partnerId} has more than ${maxReveals} reveals in the store`);
   }
   return { receipts, expired };
 };

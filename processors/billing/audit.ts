@@ -57,6 +57,8 @@ export interface AuditOptions {
   readonly anchors?: readonly Anchor[];
   /** Time limit for ledger and read model to reach the log's head, milliseconds. */
   readonly patienceMs: number;
+  /** Reveals that the audit may hold in memory: it fails when the store has more. */
+  readonly maxReveals?: number;
 }
 
 /**
@@ -65,7 +67,7 @@ export interface AuditOptions {
  */
 export const auditBilling = async (
   deps: AuditDeps,
-  { partnerId, month, digest, anchors, patienceMs }: AuditOptions,
+  { partnerId, month, digest, anchors, patienceMs, maxReveals }: AuditOptions,
 ): Promise<BillingAudit> => {
   const { store, db, progress, clock } = deps;
   const { chain, head, billed, notes } = await readChain(deps, partnerId, patienceMs);
@@ -73,7 +75,7 @@ export const auditBilling = async (
     if (await progress.reached([name], billed, patienceMs)) continue;
     notes.push(`projection ${name} is behind: what it has not come to shows as ${kinds}`);
   }
-  const { receipts, expired } = await readReceipts(store, partnerId, head);
+  const { receipts, expired } = await readReceipts(store, partnerId, head, maxReveals);
   // A sweep records ids, deletes receipts, appends the ids to `expired-…`, and only then rows and records are deleted.
   // Reading in the same order misses none.
   const receiptRows = await readUnsweptReveals(db, partnerId);

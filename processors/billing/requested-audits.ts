@@ -5,7 +5,7 @@ import { iso } from '../../platform/clock.ts';
 import { createGate } from '../../platform/gate.ts';
 import type { Logger } from '../../platform/log.ts';
 import { endsWithin } from '../../platform/pause.ts';
-import { type AuditDeps, auditBilling, type BillingAudit } from './audit.ts';
+import { type AuditDeps, type AuditOptions, auditBilling, type BillingAudit } from './audit.ts';
 
 /** An audit of a small ledger ends within this time; otherwise the page shows it as running. */
 const MOMENT_MS = 3_000;
@@ -54,7 +54,7 @@ export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS): Req
       const began = await begin(deps, partnerId);
       if (began === null) return 'recent';
       const run = oneAtATime
-        .enter(() => auditAndStore(paced, partnerId, began))
+        .enter(() => auditAndStore(paced, { partnerId, patienceMs: MAX_WAIT_MS, maxReveals }, began))
         .catch((error: unknown) =>
           log.error({ error: String(error) }, 'verdict of a billing audit was not stored'),
         )
@@ -80,11 +80,16 @@ const readVerdict = async (pool: Deps['pool'], partnerId: string): Promise<Verdi
   return { began_at: iso(began_at.getTime()), ended_at: ended_at && iso(ended_at.getTime()), report };
 };
 
+/** Pending reveals are counted by the three partial indexes of their table. */
 const isTooLarge = async (pool: Deps['pool'], partnerId: string, maxReveals: number): Promise<boolean> => {
   const { rows } = await pool.query<{ reveals: string }>({
     name: 'audited_reveals',
     text: `select (select count(*) from (select from read.reveal_unit where partner_id = $1 limit $2) completed)
-                + (select count(*) from (select from work.awaited_result where partner_id = $1 and ready limit $2) waiting)
+                + (select count(*) from (select from work.awaited_result where partner_id = $1 and ready limit $2) ready)
+                + (select count(*) from (
+                    select from work.awaited_result where partner_id = $1 and not asked and not ready limit $2) refused)
+                + (select count(*) from (
+                    select from work.awaited_result where partner_id = $1 and asked and not ready limit $2) asked)
            as reveals`,
     values: [partnerId, maxReveals + 1],
   });
@@ -105,9 +110,9 @@ const begin = async ({ pool, clock }: Deps, partnerId: string): Promise<Date | n
   return rowCount === 1 ? new Date(now) : null;
 };
 
-const auditAndStore = async (deps: Deps, partnerId: string, began: Date): Promise<void> => {
+const auditAndStore = async (deps: Deps, options: AuditOptions, began: Date): Promise<void> => {
   const { pool, clock, log } = deps;
-  const report = await auditBilling(deps, { partnerId, patienceMs: MAX_WAIT_MS })
+  const report = await auditBilling(deps, options)
     .then((audited) => audited.report)
     .catch((error: Error) => {
       log.error({ error: error.message }, 'billing audit failed; no verdict is stored');
@@ -116,7 +121,7 @@ const auditAndStore = async (deps: Deps, partnerId: string, began: Date): Promis
   // Matches `began_at`, because another process may have started a later audit, whose verdict counts.
   await pool.query(
     'update work.audit_verdict set ended_at = $2, report = $3 where partner_id = $1 and began_at = $4',
-    [partnerId, new Date(clock.now()), report && JSON.stringify(report), began],
+    [options.partnerId, new Date(clock.now()), report && JSON.stringify(report), began],
   );
 };
 

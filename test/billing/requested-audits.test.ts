@@ -1,5 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Runtime } from '../../bin/runtime.ts';
+import { toNewEvents } from '../../commands/handle.ts';
+import { isoTime } from '../../domain/kernel/time.ts';
+import { revealExpiryEvents } from '../../domain/reveals/events.ts';
+import { expiredStream } from '../../domain/sessions/events.ts';
 import { createRequestedAudits } from '../../processors/billing/requested-audits.ts';
 import { manualClock, startApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
@@ -102,4 +107,43 @@ it('a ledger that would not fit into memory is not audited', async () => {
   await api.sql.query('delete from read.reveal_unit where partner_id = $1', [partner_id]);
   await add(2);
   expect(await audits.audit(partner_id)).toBe('begun');
+});
+
+it('pending reveals count for the size of a ledger, whatever they wait for', async () => {
+  const { partner_id } = await api.key();
+  const audits = createRequestedAudits(api.runtime, 2);
+  closing.push(audits.close);
+  const wait = (asked: boolean, ready: boolean) =>
+    api.sql.query(
+      `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, ready, expires_at)
+       values (gen_random_uuid(), gen_random_uuid(), $1, 'digest', $2, $3, $4)`,
+      [partner_id, asked, ready, new Date(clock.now() + MINUTE)],
+    );
+  await wait(false, false);
+  await wait(true, false);
+  await wait(false, true);
+  expect(await audits.audit(partner_id)).toBe('too-large');
+});
+
+it('an audit fails when the store has more reveals of the partner than may be held, such as expired ones', async () => {
+  const { partner_id } = await api.key();
+  const audits = createRequestedAudits(api.runtime, 2);
+  closing.push(audits.close);
+  const at = isoTime(clock.now());
+  const expired = {
+    type: 'reveals.RevealsExpired.v1',
+    data: { partner_id, reveals: [1, 2, 3].map(() => [randomUUID(), at] as const) },
+  };
+  const context = { correlationId: randomUUID(), causationId: randomUUID(), at: clock.now() };
+  await api.runtime.store.append(
+    expiredStream(partner_id, at.slice(0, 10)),
+    'no_stream',
+    toNewEvents(revealExpiryEvents, [expired], context),
+  );
+  expect(await audits.audit(partner_id)).toBe('begun');
+  const verdict = await until('it has ended', async () => {
+    const told = await audits.verdict(partner_id);
+    return told?.ended_at ? told : null;
+  });
+  expect(verdict.report).toBeNull();
 });
