@@ -142,8 +142,8 @@ it('an audit fails when the store has more reveals of the partner than may be he
   );
   expect(await audits.audit(partner_id)).toBe('begun');
   const verdict = await until('it has ended', async () => {
-    const told = await audits.verdict(partner_id);
-    return told?.ended_at ? told : null;
+    const last = await audits.verdict(partner_id);
+    return last?.ended_at ? last : null;
   });
   expect(verdict.report).toBeNull();
 });
