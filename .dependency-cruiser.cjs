@@ -149,6 +149,15 @@ module.exports = {
     never('no-cycles', {}, { circular: true }, 'Two files that need each other are one file.'),
     never('everything-resolves', {}, { couldNotResolve: true }, 'An import that leads nowhere.'),
   ],
+  required: [
+    {
+      name: 'typescript-is-read',
+      severity: 'error',
+      comment: 'Without its parser (@swc/core) the cruiser reads no TypeScript, and would find nothing.',
+      module: { path: '^bin/doorplate\\.js$' },
+      to: { path: '^domain/', reachable: true },
+    },
+  ],
   options: {
     // TypeScript 7 has no JavaScript API that the cruiser could parse with.
     parser: 'swc',
