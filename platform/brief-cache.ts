@@ -10,7 +10,10 @@ export interface BriefCache<T> {
 const TRUSTED_MS = 400;
 const CACHED = 10_000;
 
-/** Caches an answer for less than half a second; concurrent callers share one question. */
+/**
+ * Caches an answer for less than half a second; concurrent callers share one question. lru-cache's own `fetch` would return a
+ * promise for a cached answer too, which every request would wait for.
+ */
 export const createBriefCache = <T>(ask: (key: string) => Promise<T>): BriefCache<T> => {
   const answers = new LRUCache<string, { readonly answer: T; readonly askedAt: number }>({ max: CACHED });
   const asking = new Map<string, Promise<T>>();

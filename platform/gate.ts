@@ -18,7 +18,7 @@ export interface GateOptions {
   readonly refusal?: (why: string) => Error;
 }
 
-/** Limits concurrency, with a bounded FIFO queue. */
+/** Limits concurrency, with a bounded FIFO queue. p-queue and p-limit bound neither the queue nor the wait in it. */
 export const createGate = ({
   room,
   waiting: mostWaiting = Number.POSITIVE_INFINITY,
