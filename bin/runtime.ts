@@ -5,10 +5,8 @@ import { createKnownEpochs } from '../commands/epochs/epochs.ts';
 import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggregates.ts';
 import { createEndpointBatcher, type EndpointBatcher } from '../commands/webhooks/manage-endpoints.ts';
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
-import type { EventStore, Position } from '../event-store/port.ts';
-import { createPostgresEventStore } from '../event-store/postgres/store.ts';
+import type { EventStore } from '../event-store/port.ts';
 import { createTail, type Tail } from '../event-store/tail.ts';
-import { tracedStore } from '../event-store/traced-store.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import { openDataFolder } from '../platform/data-folder.ts';
@@ -28,6 +26,7 @@ import { createWebhookQueue, type WebhookQueue } from '../processors/webhooks/qu
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { fairPool } from '../queries/fair-pool.ts';
 import { type Cursors, createCursors } from '../read-api/cursor.ts';
+import { openStore } from './open-store.ts';
 
 /** The shared resources of every command and role. */
 export interface Runtime {
@@ -79,12 +78,96 @@ export interface Substitutes {
   readonly aroundStore?: (store: EventStore) => EventStore;
 }
 
-/** Imported lazily, because the client is slow to load and only used with EVENTSTORE_URL. */
-const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
-
 const NO_PROVIDERS: readonly string[] = [];
 /** Time limit for a running read of the log at close. */
 const TAIL_MS = 2_000;
+
+/** @throws Unreachable if a configured database does not answer; MigrationError */
+const migrated = (config: Config, databaseUrl: string): Promise<unknown> =>
+  migrate(databaseUrl).catch((error: unknown) => {
+    // A failed migration is not caused by the address.
+    if (error instanceof MigrationError || !config.DATABASE_URL) throw error;
+    throw new Unreachable('DATABASE_URL', databaseUrl, error);
+  });
+
+const POOL = {
+  max: 10,
+  application_name: 'doorplate',
+  // Claims, heartbeats and rates can be made again after a server crash loses them.
+  options: '-c synchronous_commit=off',
+  connectionTimeoutMillis: 2_000,
+  query_timeout: 4_500,
+};
+
+const openQueue = (config: Config, pool: pg.Pool, clock: Clock, progress: Progress): WebhookQueue =>
+  createWebhookQueue({
+    pool,
+    now: () => clock.now(),
+    deliveryIdOf: deliveryId,
+    most: config.WEBHOOK_QUEUE_PER_PARTNER,
+    mostBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
+    hurry: () => progress.hurry(['deliveries']),
+  });
+
+interface Opened extends Required<Substitutes> {
+  readonly dataDir: string;
+  readonly databaseUrl: string;
+  /** The embedded server, which ends last; null: a configured one. */
+  readonly postgres: { stop(): Promise<unknown> } | null;
+}
+
+const openParts = async (
+  config: Config,
+  log: Logger,
+  { clock, aroundStore, dataDir, databaseUrl, postgres }: Opened,
+): Promise<Runtime> => {
+  await migrated(config, databaseUrl);
+  const pool = openPool(databaseUrl, log, POOL);
+  const db = fairPool(await createSlonik(databaseUrl));
+  const master = loadMasterKey(config, dataDir);
+  await bindKeys(pool, master);
+  const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
+  const peers = { present: () => true };
+  const options = { clock, log, hasOtherListeners: () => peers.present(), aroundStore };
+  const { store, logStalls } = await openStore(config, databaseUrl, options);
+  const tail = createTail({ store, now: clock.now, log });
+  const lookupUses = createLookupUses({ pool, clock });
+  const progress = createProgress({ url: databaseUrl, pool });
+  const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
+  return {
+    config,
+    log,
+    clock,
+    dataDir,
+    databaseUrl,
+    pool,
+    db,
+    store,
+    logStalls,
+    tail,
+    peers,
+    providers: { configured: () => NO_PROVIDERS },
+    intake: createIntakeBatcher(store),
+    endpoints: createEndpointBatcher(store),
+    progress,
+    processed,
+    digest,
+    cursors: createCursors(await serviceKey(pool, master, 'cursor'), createKnownEpochs(store)),
+    master,
+    lookupUses,
+    dayKeys: createDayKeys({ pool, master, clock }),
+    queue: openQueue(config, pool, clock, progress),
+    close: async () => {
+      await endsWithin(tail.close(), TAIL_MS);
+      await store.close();
+      await progress.close();
+      await processed.close();
+      await lookupUses.close();
+      await Promise.all([endPool(pool), endPool(db)]);
+      await postgres?.stop();
+    },
+  };
+};
 
 /** Opens the runtime. `own`: a server; `join`: a command, beside a server or alone. */
 export const openRuntime = async (
@@ -98,85 +181,7 @@ export const openRuntime = async (
   const postgres = config.DATABASE_URL ? null : await startEmbeddedPostgres({ dataDir, log, mode });
   const databaseUrl = config.DATABASE_URL ?? (postgres?.url as string);
   try {
-    await migrate(databaseUrl).catch((error: unknown) => {
-      // A failed migration is not caused by the address.
-      if (error instanceof MigrationError || !config.DATABASE_URL) throw error;
-      throw new Unreachable('DATABASE_URL', databaseUrl, error);
-    });
-    const pool = openPool(databaseUrl, log, {
-      max: 10,
-      application_name: 'doorplate',
-      // Claims, heartbeats and rates can be made again after a server crash loses them.
-      options: '-c synchronous_commit=off',
-      connectionTimeoutMillis: 2_000,
-      query_timeout: 4_500,
-    });
-    const db = fairPool(await createSlonik(databaseUrl));
-    const master = loadMasterKey(config, dataDir);
-    await bindKeys(pool, master);
-    const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
-    const cursorKey = await serviceKey(pool, master, 'cursor');
-    const peers = { present: () => true };
-    let stalls = 0;
-    const onStall = (error: Error, after: Position | null): void => {
-      stalls += 1;
-      log.warn({ error: error.message, after: String(after) }, 'the log could not be read; retry scheduled');
-    };
-    const bareStore = aroundStore(
-      config.EVENTSTORE_URL
-        ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now: clock.now, onStall })
-        : createPostgresEventStore({
-            url: databaseUrl,
-            now: clock.now,
-            hasOtherListeners: () => peers.present(),
-            onStall,
-          }),
-    );
-    const store = tracedStore(bareStore, config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
-    const tail = createTail({ store, now: clock.now, log });
-    const lookupUses = createLookupUses({ pool, clock });
-    const progress = createProgress({ url: databaseUrl, pool });
-    const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
-    return {
-      config,
-      log,
-      clock,
-      dataDir,
-      databaseUrl,
-      pool,
-      db,
-      store,
-      tail,
-      peers,
-      providers: { configured: () => NO_PROVIDERS },
-      logStalls: () => stalls,
-      intake: createIntakeBatcher(store),
-      endpoints: createEndpointBatcher(store),
-      progress,
-      processed,
-      digest,
-      cursors: createCursors(cursorKey, createKnownEpochs(store)),
-      master,
-      lookupUses,
-      dayKeys: createDayKeys({ pool, master, clock }),
-      queue: createWebhookQueue({
-        pool,
-        now: () => clock.now(),
-        deliveryIdOf: deliveryId,
-        most: config.WEBHOOK_QUEUE_PER_PARTNER,
-        mostBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
-        hurry: () => progress.hurry(['deliveries']),
-      }),
-      close: async () => {
-        await endsWithin(tail.close(), TAIL_MS);
-        await store.close();
-        await progress.close();
-        await processed.close();
-        await lookupUses.close();
-        await Promise.all([endPool(pool), endPool(db)]);
-        await postgres?.stop();
-      },
-    };
+    return await openParts(config, log, { clock, aroundStore, dataDir, databaseUrl, postgres });
   } catch (error) {
     await postgres?.stop();
     throw error;

@@ -48,6 +48,29 @@ const keyOf = async ({ db, store, projected }: Session, keyId: string) => {
   return key;
 };
 
+type CreateOptions = LimitOptions & { readonly partner: string; readonly name: string };
+
+const makeKey = async (session: Session, options: CreateOptions): Promise<void> => {
+  const { partner_id } = await partnerOf(session, options.partner);
+  const limits = { ...DEFAULT_LIMITS, ...limitsIn(options) };
+  const wanted = {
+    partner_id,
+    name: options.name,
+    limits,
+    api_key: newApiKey(),
+    by: 'operator',
+  } as const;
+  const made = await createKey(session.store, wanted, session.context).catch((error: unknown) => {
+    // The key may be stored; printing it makes a retry with the same key possible.
+    process.stderr.write(`doorplate: it is not known whether this key stands: ${wanted.api_key}\n`);
+    throw error;
+  });
+  if (!made.ok) throw new Refused(`${made.refusal}: ${options.name}`);
+  const { key_id, api_key, position } = made.value;
+  print({ key_id, api_key, partner_id, name: options.name, ...limits }, options.json);
+  await session.shown(position);
+};
+
 /** Adds `doorplate key create|list|update|revoke`. */
 export const addKeyCommands = (program: Command): void => {
   const key = program.command('key').description('API keys of partners');
@@ -55,28 +78,7 @@ export const addKeyCommands = (program: Command): void => {
   withLimits(key.command('create').description('make a key; it is shown this once'))
     .requiredOption('--partner <partner>', 'the partner, by id or name')
     .requiredOption('--name <name>', 'the name of the key')
-    .action((options: LimitOptions & { partner: string; name: string }) =>
-      withSession(async (session) => {
-        const { partner_id } = await partnerOf(session, options.partner);
-        const limits = { ...DEFAULT_LIMITS, ...limitsIn(options) };
-        const wanted = {
-          partner_id,
-          name: options.name,
-          limits,
-          api_key: newApiKey(),
-          by: 'operator',
-        } as const;
-        const made = await createKey(session.store, wanted, session.context).catch((error: unknown) => {
-          // The key may be stored; printing it makes a retry with the same key possible.
-          process.stderr.write(`doorplate: it is not known whether this key stands: ${wanted.api_key}\n`);
-          throw error;
-        });
-        if (!made.ok) throw new Refused(`${made.refusal}: ${options.name}`);
-        const { key_id, api_key, position } = made.value;
-        print({ key_id, api_key, partner_id, name: options.name, ...limits }, options.json);
-        await session.shown(position);
-      }),
-    );
+    .action((options: CreateOptions) => withSession((session) => makeKey(session, options)));
 
   key
     .command('list')

@@ -15,6 +15,21 @@ const giveFirstPassword = async ({ pool, clock }: Session, userId: string): Prom
   return password;
 };
 
+const makeUser = async (session: Session, name: string, partner: string, json: boolean): Promise<void> => {
+  const { partner_id } = await partnerOf(session, partner);
+  const made = await createUser(session.store, { partner_id, name }, session.context);
+  if (!made.ok) throw new Refused(`${made.refusal}: ${name}`);
+  const { user_id, position } = made.value;
+  const password = await giveFirstPassword(session, user_id).catch((error: unknown) => {
+    process.stderr.write(
+      'doorplate: the user stands without a password: see doorplate user reset-password\n',
+    );
+    throw error;
+  });
+  print({ user_id, partner_id, name, password }, json);
+  await session.shown(position);
+};
+
 /** Adds `doorplate user create|list|reset-password|remove`. */
 export const addUserCommands = (program: Command): void => {
   const user = program.command('user').description('users of the dashboard');
@@ -25,20 +40,7 @@ export const addUserCommands = (program: Command): void => {
     .requiredOption('--partner <partner>', 'the partner, by id or name')
     .option('--json', 'print JSON', false)
     .action((name: string, { partner, json }: { partner: string; json: boolean }) =>
-      withSession(async (session) => {
-        const { partner_id } = await partnerOf(session, partner);
-        const made = await createUser(session.store, { partner_id, name }, session.context);
-        if (!made.ok) throw new Refused(`${made.refusal}: ${name}`);
-        const { user_id, position } = made.value;
-        const password = await giveFirstPassword(session, user_id).catch((error: unknown) => {
-          process.stderr.write(
-            'doorplate: the user stands without a password: see doorplate user reset-password\n',
-          );
-          throw error;
-        });
-        print({ user_id, partner_id, name, password }, json);
-        await session.shown(position);
-      }),
+      withSession((session) => makeUser(session, name, partner, json)),
     );
 
   user

@@ -1,0 +1,37 @@
+import type { EventStore, Position } from '../event-store/port.ts';
+import { createPostgresEventStore } from '../event-store/postgres/store.ts';
+import { tracedStore } from '../event-store/traced-store.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config.ts';
+import type { Logger } from '../platform/log.ts';
+
+/** Imported lazily, because the client is slow to load and only used with EVENTSTORE_URL. */
+const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
+
+interface StoreOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly hasOtherListeners: () => boolean;
+  readonly aroundStore: (store: EventStore) => EventStore;
+}
+
+/** Opens the configured event store, or the one in PostgreSQL. */
+export const openStore = async (
+  config: Config,
+  url: string,
+  { clock, log, hasOtherListeners, aroundStore }: StoreOptions,
+): Promise<{ readonly store: EventStore; readonly logStalls: () => number }> => {
+  const { now } = clock;
+  let stalls = 0;
+  const onStall = (error: Error, after: Position | null): void => {
+    stalls += 1;
+    log.warn({ error: error.message, after: String(after) }, 'the log could not be read; retry scheduled');
+  };
+  const store = config.EVENTSTORE_URL
+    ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now, onStall })
+    : createPostgresEventStore({ url, now, hasOtherListeners, onStall });
+  return {
+    store: tracedStore(aroundStore(store), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql'),
+    logStalls: () => stalls,
+  };
+};
