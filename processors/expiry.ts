@@ -9,6 +9,7 @@ import type { Clock } from '../platform/clock.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
 import { type ExpiringId, forgetExpiring, noteExpiring, readCutOff } from './expiring-ids.ts';
+import { inParallel } from './in-parallel.ts';
 import { type ExpiredStream, retireStream } from './retire-stream.ts';
 
 /** One kind of expiring item. */
@@ -57,8 +58,6 @@ interface DueRow extends ExpiredStream, ExpiringId {
 }
 
 const BATCH = 500;
-/** Low, so that concurrent appends hardly wait for deletions. */
-const MAX_CONCURRENT_DELETIONS = 4;
 /** Items still present so long after their expiry are reported. */
 const OVERDUE = 10 * MINUTE;
 /** Days are closed an hour after midnight; the second hour allows for a slow run. */
@@ -117,14 +116,10 @@ const nextDue = async (
   { name, due }: Expiring,
   { pool, clock }: SweepOptions,
   values: readonly unknown[],
-): Promise<DueRow[]> =>
-  (
-    await pool.query<DueRow>({
-      name: `due ${name}`,
-      text: due,
-      values: [new Date(clock.now()), ...values, BATCH],
-    })
-  ).rows;
+): Promise<DueRow[]> => {
+  const query = { name: `due ${name}`, text: due, values: [new Date(clock.now()), ...values, BATCH] };
+  return (await pool.query<DueRow>(query)).rows;
+};
 
 /** Deletes the events of the rows' streams and returns the rows that are gone. */
 const retire = async (
@@ -199,15 +194,4 @@ const reportBlocked = async (
     },
     'expired items are not deleted yet; the next run retries',
   );
-};
-
-/** Runs a few at a time. After a failure no further item starts. */
-const inParallel = async <T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> => {
-  const queue = (function* () {
-    yield* items;
-  })();
-  const worker = async (): Promise<void> => {
-    for (const item of queue) await work(item);
-  };
-  await Promise.all(Array.from({ length: MAX_CONCURRENT_DELETIONS }, worker));
 };

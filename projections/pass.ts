@@ -3,15 +3,8 @@ import type { Batch, Position, RecordedEvent } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
 import type { Lease } from '../platform/leases.ts';
 import { inSpan, type SpanOf } from '../platform/spans.ts';
-import {
-  type Checkpoint,
-  clearStopped,
-  commitSteps,
-  markStopped,
-  ProjectionFailed,
-  type Step,
-  savePassed,
-} from './checkpoints.ts';
+import { type Checkpoint, clearStopped, type Step, savePassed } from './checkpoints.ts';
+import { commitOrIsolate } from './isolate.ts';
 import type { Progress } from './progress.ts';
 import { type Projection, relevantTo } from './projection.ts';
 
@@ -138,55 +131,6 @@ class Pass {
     this.#stopped.clear();
   }
 }
-
-/** @returns false if a poison event stopped a projection; the others have then applied the batch */
-const commitOrIsolate = async (
-  options: PassOptions,
-  steps: readonly Step[],
-  to: Position,
-): Promise<boolean> => {
-  const { db, lease } = options;
-  try {
-    await commitSteps(db, lease, steps, to);
-    return true;
-  } catch (error) {
-    if (!(error instanceof ProjectionFailed)) throw error;
-  }
-  let allApplied = true;
-  for (const step of steps) if (!(await applyAlone(options, step, to))) allApplied = false;
-  return allApplied;
-};
-
-/** Applies a batch to one projection; if it fails, event by event up to the poison event. */
-const applyAlone = async (
-  { db, lease, onStopped }: PassOptions,
-  step: Step,
-  to: Position,
-): Promise<boolean> => {
-  const { projection, events } = step;
-  try {
-    await commitSteps(db, lease, [step], to);
-    return true;
-  } catch (error) {
-    if (!(error instanceof ProjectionFailed)) throw error;
-  }
-  let { from, passed } = step;
-  for (const event of events) {
-    try {
-      await commitSteps(db, lease, [{ projection, from, passed, events: [event] }], event.position);
-      from = event.position;
-      passed = event.position;
-    } catch (error) {
-      if (!(error instanceof ProjectionFailed)) throw error;
-      const stoppedBy = `${event.type} at revision ${event.revision} of ${event.stream}: ${error.message}`;
-      await markStopped(db, projection.name, stoppedBy);
-      onStopped(projection.name, stoppedBy);
-      return false;
-    }
-  }
-  await commitSteps(db, lease, [{ projection, from, passed, events: [] }], to);
-  return true;
-};
 
 const earliest = (positions: readonly (Position | null)[]): Position | null =>
   positions.reduce((least, position) =>

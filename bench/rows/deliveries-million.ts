@@ -1,3 +1,4 @@
+/** One measurement in one file: how the endpoint is filled, what is measured, and the lines of the report. */
 import type pg from 'pg';
 import type { Runtime } from '../../bin/runtime.ts';
 import { allProjections } from '../../projections/all.ts';

@@ -7,13 +7,8 @@ import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import type { LookupStreams } from './aggregates.ts';
-import {
-  type EnrichmentSources,
-  handleEnrichment,
-  type KnownEnrichment,
-  loadEnrichment,
-} from './generations.ts';
-import { settleReservations } from './settle-reservations.ts';
+import { type EnrichmentSources, type KnownEnrichment, loadEnrichment } from './generations.ts';
+import { submitReservation } from './submit-reservation.ts';
 
 /** Admission of new enrichments over all partners, by rate and by number outstanding. */
 export interface WorkCapacity {
@@ -80,7 +75,8 @@ type Reserved =
   | { readonly refusal: AdmissionRefusal; readonly retryAfterSeconds: number };
 
 /**
- * Handles POST /v1/lookup: returns a saved result, or reserves and then submits an enrichment (contract, Lookup 5). Idempotent: a repeat also completes an interrupted earlier call.
+ * Handles POST /v1/lookup: returns a saved result, or reserves and then submits an enrichment (contract, Lookup 5).
+ * Idempotent: a repeat also completes an interrupted earlier call.
  * @throws the port's errors if the reservation itself is not known to be stored
  */
 export const submitLookup = async (
@@ -199,19 +195,4 @@ const submit = async (
     if (error instanceof TypeError) throw error;
     return notStarted(loaded.state, 'submission_unconfirmed', RETRY_SECONDS);
   }
-};
-
-/** Adds a reservation to its enrichment stream, or settles it at once if no enrichment is needed any more. */
-export const submitReservation = async (
-  deps: LookupStreams & EnrichmentSources,
-  ip: string,
-  reservation: Reservation,
-  context: CommandContext,
-  known?: KnownEnrichment,
-): Promise<{ state: Enrichment; position: Position | null }> => {
-  const command = { type: 'Submit', ip, reservation, configured: deps.configured(), at: context.at } as const;
-  const { state, position } = await handleEnrichment(deps, ip, command, context, known);
-  const waits = state.open?.reservations.some((one) => one.partner_id === reservation.partner_id);
-  if (!waits) await settleReservations(deps, [reservation], context);
-  return { state, position };
 };

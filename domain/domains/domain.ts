@@ -1,3 +1,4 @@
+/** The claims of a host name. One file, because commands, decisions and fold of an aggregate are read together. */
 import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
 import { isAhead, notAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';

@@ -1,3 +1,4 @@
+/** The work on an address. One file, because commands, decisions and fold of an aggregate are read together. */
 import { List } from 'immutable';
 import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';

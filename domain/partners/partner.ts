@@ -1,3 +1,4 @@
+/** A partner and its keys. One file, because commands, decisions and fold of an aggregate are read together. */
 import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';

@@ -1,3 +1,4 @@
+/** A partner's endpoints. One file, because commands, decisions and fold of an aggregate are read together. */
 import { Map as PersistentMap } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isName } from '../kernel/text.ts';

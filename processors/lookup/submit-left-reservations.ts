@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import type { LookupStreams } from '../../commands/lookup/aggregates.ts';
 import type { EnrichmentSources } from '../../commands/lookup/generations.ts';
-import { submitReservation } from '../../commands/lookup/submit-lookup.ts';
+import { submitReservation } from '../../commands/lookup/submit-reservation.ts';
 import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
 import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';

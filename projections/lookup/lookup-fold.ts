@@ -1,3 +1,4 @@
+/** Folds a batch into the rows of the lookup tables. One file, because each event changes several of the tables. */
 import { unreachable } from '../../domain/kernel/decider.ts';
 import {
   askedIn,

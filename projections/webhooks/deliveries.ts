@@ -1,3 +1,4 @@
+/** The deliveries' table. One file, because the columns, the fold of the events and the SQL change together. */
 import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import {

@@ -1,3 +1,4 @@
+/** The endpoints' tables. One file, because the columns, the fold of the events and the SQL change together. */
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { type EventOf, readEvent } from '../../domain/kernel/events.ts';
