@@ -40,9 +40,9 @@ const companyFields = [
 ];
 
 describe('the OpenAPI document', () => {
-  it('is valid OpenAPI 3.1.1 of the interface version', async () => {
+  it('is valid OpenAPI 3.1.1', async () => {
     expect(await validate(structuredClone(document))).toEqual(expect.objectContaining({ valid: true }));
-    expect([document.openapi, document.info.version]).toEqual(['3.1.1', '1.14.2']);
+    expect(document.openapi).toBe('3.1.1');
     expect(document.servers).toEqual([{ url: publicUrl }]);
     expect(document.info.description).toContain('IP Geolocation by DB-IP');
   });

@@ -1,23 +1,16 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { RevealEvent, RevealResult } from '../../domain/reveals/events.ts';
 import { EMPTY_RESULT, isNonempty, type RevealCommand, revealDecider } from '../../domain/reveals/reveal.ts';
 import { given } from '../domain/deciding.ts';
+import { revealFactsOf } from '../support/reveals.ts';
 
 const AT = Date.parse('2026-03-14T12:00:00.000Z');
-const ids = {
-  reveal_id: '00000001-0000-4000-8000-000000000000',
-  session_id: '00000002-0000-4000-8000-000000000000',
-  tracker_id: '00000003-0000-4000-8000-000000000000',
-  partner_id: '00000004-0000-4000-8000-000000000000',
-  key_id: 'k',
-  user_id: null,
-  expires_at: '2026-04-13T12:00:00.000Z',
-};
+const { created_at, ...ids } = revealFactsOf(randomUUID(), '2026-03-14T12:00:00.000Z');
 const found: RevealResult = { ...EMPTY_RESULT, network: { ...EMPTY_RESULT.network, is_isp: false } };
-const requestedAt = (created_at: string) => ({ ...ids, created_at });
 const requested: RevealEvent = {
   type: 'reveals.RevealRequested.v1',
-  data: requestedAt('2026-03-14T12:00:00.000Z'),
+  data: { ...ids, created_at },
 };
 const completed = (result: RevealResult, completed_at: string): RevealEvent => ({
   type: 'reveals.RevealCompleted.v1',

@@ -22,20 +22,26 @@ export const revealResult = (hasData: boolean): RevealResult => ({
 });
 
 /** A completed reveal, billable as its result implies. `completed_at` is its creation time too. */
+/** The facts of a reveal that a key of a partner asked for; `created_at` in ISO 8601. */
+export const revealFactsOf = (partner_id: string, created_at: string) => ({
+  reveal_id: randomUUID(),
+  session_id: randomUUID(),
+  tracker_id: randomUUID(),
+  partner_id,
+  key_id: 'key_a',
+  user_id: null,
+  created_at,
+  expires_at: new Date(Date.parse(created_at) + 30 * DAY_MS).toISOString(),
+});
+
 export const completedReveal = (
   over: Partial<Completed> & Pick<Completed, 'partner_id'>,
   hasData = true,
 ): Completed => {
   const { completed_at = '2026-03-01T12:00:00.000Z' } = over;
   return {
-    reveal_id: randomUUID(),
-    session_id: randomUUID(),
-    tracker_id: randomUUID(),
-    key_id: 'key_a',
-    user_id: null,
-    created_at: completed_at,
+    ...revealFactsOf(over.partner_id, completed_at),
     completed_at,
-    expires_at: new Date(Date.parse(completed_at) + 30 * DAY_MS).toISOString(),
     billable: hasData,
     result: revealResult(hasData),
     ...over,
