@@ -1,5 +1,6 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
 // Plain JavaScript, so that an old Node can still run this and report the required version.
+import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 
 const major = Number(process.versions.node.split('.')[0]);
@@ -11,5 +12,7 @@ if (major < 24) {
 }
 // On a large machine V8 lets the heap grow to several times the live size before collecting; memory is scarcer here.
 setFlagsFromString('--heap-growing-percent=50');
+const { cacheCompiledCode } = await import('../platform/compile-cache.ts');
+cacheCompiledCode(fileURLToPath(new URL('../node_modules/.cache/doorplate', import.meta.url)));
 const { main } = await import('../cli/main.ts');
 await main(process.argv);

@@ -12,8 +12,6 @@ export const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 /** The flags of `npm start` and of the program's first line. */
 const FLAGS = ['--max-semi-space-size=16'];
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** A process that ends by itself saves its compiled modules here, and later ones load them in half the time. */
-const COMPILED = join(ROOT, 'node_modules/.cache/doorplate-compiled');
 
 export interface Running {
   readonly child: ChildProcess;
@@ -34,7 +32,7 @@ export const startDoorplate = (
 ): Running => {
   const child = spawn(process.execPath, [...FLAGS, join(root, 'bin/doorplate.js'), ...args], {
     ...options,
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILED, ...env },
+    env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   if (child.pid !== undefined) reapProcess(child.pid);
