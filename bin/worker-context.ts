@@ -1,4 +1,5 @@
 import type { WorkCapacity } from '../commands/lookup/submit-lookup.ts';
+import type { Position } from '../event-store/port.ts';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Job } from '../platform/periodically.ts';
@@ -8,11 +9,6 @@ import type { projectionGroups } from '../projections/all.ts';
 import { createRevealableSessions } from '../queries/sessions/revealable-sessions.ts';
 import { enrichmentCapacity } from './modules/capacity.ts';
 import type { openChain } from './modules/providers.ts';
-import {
-  buildWebhookNotifications,
-  type RevealableSessions,
-  type WebhookNotifications,
-} from './modules/webhook-notifications.ts';
 import { type ReadModels, readModels } from './read-models.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -39,11 +35,14 @@ export interface WorkerContext {
   readonly metrics: Metrics;
   readonly limiter: RateLimiter;
   readonly capacity: WorkCapacity;
-  readonly sessions: RevealableSessions;
-  readonly notifications: WebhookNotifications;
+  readonly sessions: ReturnType<typeof createRevealableSessions>;
+  /** Waits until read models reach a position; false after a time limit. */
+  readonly applied: (readModels: readonly string[], position: Position) => Promise<boolean>;
   readonly caughtUp: ReadModels['caughtUp'];
   readonly makeChain: typeof openChain | undefined;
 }
+
+const APPLIED_MS = 4_000;
 
 export const openWorkerContext = (
   runtime: Runtime,
@@ -51,18 +50,17 @@ export const openWorkerContext = (
   metrics: Metrics,
   makeChain: typeof openChain | undefined,
 ): WorkerContext => {
-  const { clock, pool } = runtime;
+  const { clock, pool, progress } = runtime;
   const limiter = createRateLimiter({ pool, clock, alone: () => false });
   const { caughtUp } = readModels(runtime);
-  const sessions = createRevealableSessions({ ...runtime, caughtUp: caughtUp(['sessions']) });
   return {
     runtime,
     leases,
     metrics,
     limiter,
     capacity: enrichmentCapacity(runtime, limiter),
-    sessions,
-    notifications: buildWebhookNotifications(runtime, sessions),
+    sessions: createRevealableSessions({ ...runtime, caughtUp: caughtUp(['sessions']) }),
+    applied: (names, position) => progress.reached(names, position, APPLIED_MS),
     caughtUp,
     makeChain,
   };

@@ -11,6 +11,12 @@ import {
   retryRefusedReveals,
 } from '../../processors/lookup/enrich-reveals.ts';
 import { createRevealShare } from '../../processors/lookup/reveal-share.ts';
+import {
+  type CompleteRevealsDeps,
+  completeReveals,
+  completeRevealsOf,
+  createCompletionRuns,
+} from '../../processors/reveals/complete-reveals.ts';
 import { entryForReveal } from '../../processors/webhooks/queue-entries.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
@@ -50,20 +56,46 @@ export const revealRoutes = (context: ApiContext): Route[] => {
   ];
 };
 
+/** Builds the enrichment that pending reveals need, and the completion of those that an endpoint subscribes to. */
 export const revealWork = (context: WorkerContext): WorkerModule => {
-  const { runtime, capacity, sessions, notifications } = context;
+  const { runtime, capacity, sessions } = context;
   const { pool, clock, store, digest } = runtime;
+  const savedResult = savedResults(runtime);
+  const completing = completionDeps(context, savedResult);
+  const runCompletions = createCompletionRuns(completing);
   const intake = { store, digest, capacity, hasShare: createRevealShare(pool) };
-  const enrichDeps: EnrichRevealsDeps = {
+  const enriching: EnrichRevealsDeps = {
     pool,
     clock,
     digest,
     addressOf: sessions.addressOf,
-    onAwaited: notifications.onAwaited,
     request: (ip, partnerId, context) => requestForReveal(intake, ip, partnerId, context),
+    onAwaited: async (ip, digestOfIp) => {
+      // Without a partner, because the existence of a result is the same for all partners.
+      const saved = await savedResult(ip, '', clock.now());
+      if (saved !== null) await completeRevealsOf(completing, digestOfIp);
+    },
   };
   return {
-    processors: { visits: [enrichReveals(enrichDeps), notifications.completing] },
-    jobs: () => [['5-55/15 * * * * *', () => retryRefusedReveals(enrichDeps)], ...notifications.jobs],
+    processors: { visits: [enrichReveals(enriching), completeReveals(completing)] },
+    jobs: () => [
+      ['5-55/15 * * * * *', () => retryRefusedReveals(enriching)],
+      ['*/5 * * * * *', runCompletions],
+    ],
+  };
+};
+
+const completionDeps = (
+  { runtime, sessions, applied }: WorkerContext,
+  savedResult: RevealDeps['savedResult'],
+): CompleteRevealsDeps => {
+  const { pool, clock, store, queue } = runtime;
+  const revealDeps = { store, findSession: sessions.find, savedResult, enterQueue: entryForReveal(queue) };
+  return {
+    pool,
+    clock,
+    applied,
+    complete: async (revealId, context) =>
+      (await completeReveal(revealDeps, revealId, context))?.completed !== null,
   };
 };

@@ -7,9 +7,11 @@ import { sealText } from '../../platform/master-key.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/claims.ts';
 import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
 import { entryForDelivery } from '../../processors/webhooks/queue-entries.ts';
+import { queueWebhookEvents } from '../../processors/webhooks/queue-events.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { payloads } from '../../projections/webhooks/payloads.ts';
+import { openSecrets } from '../../queries/sessions/sessions.ts';
 import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
 import { countDeliveries, countDue } from '../../read-api/webhooks/counts.ts';
 import { webhookReadRoutes } from '../../read-api/webhooks/endpoints.ts';
@@ -56,11 +58,22 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
   ];
 };
 
-export const webhookWork = ({ runtime, metrics, notifications }: WorkerContext): WorkerModule => ({
-  processors: { webhooks: [notifications.queueing] },
-  jobs: () => [['* * * * *', () => sweepDeliveryClaims(runtime.pool, runtime.clock.now())]],
-  start: () => startDelivering(runtime, metrics),
-});
+export const webhookWork = ({ runtime, metrics, applied }: WorkerContext): WorkerModule => {
+  const { store, pool, clock, dayKeys } = runtime;
+  const queueing = queueWebhookEvents({
+    store,
+    pool,
+    clock,
+    dayKeys,
+    applied,
+    labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
+  });
+  return {
+    processors: { webhooks: [queueing] },
+    jobs: () => [['* * * * *', () => sweepDeliveryClaims(pool, clock.now())]],
+    start: () => startDelivering(runtime, metrics),
+  };
+};
 
 /** The contract also fixes the limits that are not configured. */
 const limitsOf = (config: Runtime['config']): WebhookLimits => ({
