@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import pg from 'pg';
 import pino from 'pino';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { it as base, describe, expect } from 'vitest';
 import { systemClock } from '../../platform/clock.ts';
 import { enterLeases } from '../../platform/leases.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database.ts';
 import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { until } from '../support/until.ts';
 
@@ -13,32 +13,43 @@ const log = pino({ level: 'silent' });
 const aborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
 
-let database: TestDatabase;
-let pool: pg.Pool;
-let children: ChildProcess[] = [];
-beforeAll(async () => {
-  database = await testDatabase();
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+interface Stage {
+  readonly url: string;
+  readonly pool: pg.Pool;
+  /** Starts a process that leads groups, with its log of them. */
+  startHolder(groups: string): { readonly child: ChildProcess; readonly led: ReadonlyMap<string, string> };
+  beatsOf(processId: string): Promise<number>;
+}
+
+/** Each test has a database of its own, because leases are shared by all processes on one. */
+const it = base.extend('stage', async ({ task: _task }, { onCleanup }): Promise<Stage> => {
+  const database = await testDatabase();
+  const pool = new pg.Pool({ connectionString: database.url, max: 2 });
   pool.on('error', () => undefined);
-  pool.on('error', () => undefined);
-});
-afterEach(async () => {
-  for (const child of children) child.kill('SIGKILL');
-  children = [];
-  await pool.query('delete from work.lease; delete from work.process');
-});
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
+  const children: ChildProcess[] = [];
+  onCleanup(async () => {
+    for (const child of children) child.kill('SIGKILL');
+    await pool.end();
+    await database.drop();
+  });
+  return {
+    url: database.url,
+    pool,
+    startHolder: (groups) => {
+      const started = startHolder(database.url, groups);
+      children.push(started.child);
+      return started;
+    },
+    beatsOf: async (processId) => {
+      const { rows } = await pool.query('select beats from work.process where process_id = $1', [processId]);
+      return Number(rows[0]?.beats ?? 0);
+    },
+  };
 });
 
-/** A process that leads groups, and its log of them. */
-const startHolder = (groups: string) => {
+const startHolder = (url: string, groups: string) => {
   const script = new URL('../support/lease-holder.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, [script, database.url, groups], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  children.push(child);
+  const child = spawn(process.execPath, [script, url, groups], { stdio: ['ignore', 'pipe', 'inherit'] });
   const led = new Map<string, string>();
   createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     const said = JSON.parse(line) as { leads?: string; ends?: string; number: string };
@@ -54,7 +65,9 @@ const secondsUntil = async (what: string, check: () => boolean): Promise<number>
 };
 
 describe('a group', () => {
-  it('is led by another process within 5 s when its leader is killed', async () => {
+  it('is led by another process within 5 s when its leader is killed', async ({
+    stage: { pool, startHolder },
+  }) => {
     const first = startHolder('a');
     await until('the first leads', () => first.led.has('a'));
     const second = startHolder('a');
@@ -67,7 +80,9 @@ describe('a group', () => {
     expect(Number(second.led.get('a'))).toBeGreaterThan(Number(first.led.get('a')));
   });
 
-  it('is led by another process within 10 s when its leader is frozen, which no longer leads it when it wakes', async () => {
+  it('is led by another process within 10 s when its leader is frozen, which no longer leads it when it wakes', async ({
+    stage: { pool, startHolder },
+  }) => {
     const first = startHolder('b');
     await until('the first leads', () => first.led.has('b'));
     const second = startHolder('b');
@@ -82,7 +97,7 @@ describe('a group', () => {
     expect(second.led.has('b')).toBe(true);
   });
 
-  it('is led by another process at once when its leader stops', async () => {
+  it('is led by another process at once when its leader stops', async ({ stage: { pool, startHolder } }) => {
     const first = startHolder('c');
     await until('the first leads', () => first.led.has('c'));
     const second = startHolder('c');
@@ -95,8 +110,9 @@ describe('a group', () => {
   });
 });
 
-describe('groups', () => {
-  it('are divided when another process starts', async () => {
+// Those without limits of time wait at the same time.
+describe.concurrent('groups', () => {
+  it('are divided when another process starts', async ({ stage: { startHolder } }) => {
     const first = startHolder('a,b,c,d');
     await until('the first leads all', () => first.led.size === 4);
     const second = startHolder('a,b,c,d');
@@ -104,8 +120,10 @@ describe('groups', () => {
     expect(new Set([...first.led.keys(), ...second.led.keys()]).size).toBe(4);
   });
 
-  it('start once each in a process that hands some of them to another', async () => {
-    const first = await enterLeases({ url: database.url, role: 'workers', clock: systemClock, log });
+  it('start once each in a process that hands some of them to another', async ({
+    stage: { startHolder, url },
+  }) => {
+    const first = await enterLeases({ url: url, role: 'workers', clock: systemClock, log });
     let starts = 0;
     const led = new Set<string>();
     for (const name of ['a', 'b', 'c', 'd'])
@@ -122,8 +140,8 @@ describe('groups', () => {
     await first.stop();
   });
 
-  it('are released by a command when a worker starts', async () => {
-    const command = await enterLeases({ url: database.url, role: 'command', clock: systemClock, log });
+  it('are released by a command when a worker starts', async ({ stage: { startHolder, url } }) => {
+    const command = await enterLeases({ url: url, role: 'command', clock: systemClock, log });
     let leads = false;
     command.lead('a', async (_lease, signal) => {
       leads = true;
@@ -138,7 +156,9 @@ describe('groups', () => {
   });
 });
 
-it('a process whose session is cut keeps its lease against other processes', async () => {
+it.concurrent('a process whose session is cut keeps its lease against other processes', async ({
+  stage: { pool, startHolder },
+}) => {
   const first = startHolder('d');
   await until('the first leads', () => first.led.has('d'));
   const { rows } = await pool.query('select process_id from work.process');
@@ -151,8 +171,10 @@ it('a process whose session is cut keeps its lease against other processes', asy
   expect(first.led.get('d')).toBe('1');
 });
 
-it('a group is not ended when the database takes most of a second to answer a heartbeat', async () => {
-  const { proxy, url } = await startDatabaseProxy(database.url);
+it.concurrent('a group is not ended when the database takes most of a second to answer a heartbeat', async ({
+  stage,
+}) => {
+  const { proxy, url } = await startDatabaseProxy(stage.url);
   const leases = await enterLeases({ url, role: 'workers', clock: systemClock, log });
   let starts = 0;
   leases.lead('e', async (_lease, signal) => {
@@ -161,15 +183,17 @@ it('a group is not ended when the database takes most of a second to answer a he
   });
   await until('it leads', () => starts === 1);
   proxy.delay(425);
-  const before = await beatsOf(leases.processId);
-  await until('it beats on', async () => (await beatsOf(leases.processId)) > before + 4);
+  const before = await stage.beatsOf(leases.processId);
+  await until('it beats on', async () => (await stage.beatsOf(leases.processId)) > before + 4);
   expect(starts).toBe(1);
   proxy.delay(0);
   await leases.stop();
   await proxy.close();
 });
 
-it('a process whose heartbeat session is cut reconnects before the others miss it', async () => {
+it.concurrent('a process whose heartbeat session is cut reconnects before the others miss it', async ({
+  stage: { beatsOf, pool, startHolder },
+}) => {
   const first = startHolder('f');
   await until('the first leads', () => first.led.has('f'));
   const { rows } = await pool.query('select process_id from work.process');
@@ -190,8 +214,8 @@ it('a process whose heartbeat session is cut reconnects before the others miss i
   expect(first.led.get('f')).toBe(number);
 });
 
-it('groups end at once at a stop although a heartbeat is not answered', async () => {
-  const { proxy, url } = await startDatabaseProxy(database.url);
+it.concurrent('groups end at once at a stop although a heartbeat is not answered', async ({ stage }) => {
+  const { proxy, url } = await startDatabaseProxy(stage.url);
   const leases = await enterLeases({ url, role: 'workers', clock: systemClock, log });
   let leading: AbortSignal | null = null;
   leases.lead('g', async (_lease, signal) => {
@@ -209,15 +233,12 @@ it('groups end at once at a stop although a heartbeat is not answered', async ()
   await proxy.close();
 });
 
-const beatsOf = async (processId: string): Promise<number> => {
-  const { rows } = await pool.query('select beats from work.process where process_id = $1', [processId]);
-  return Number(rows[0]?.beats ?? 0);
-};
-
-describe('the providers that workers ask', () => {
-  it('are what every process with workers asks, and none while one of them is not known to ask any', async () => {
+describe.concurrent('the providers that workers ask', () => {
+  it('are what every process with workers asks, and none while one of them is not known to ask any', async ({
+    stage: { url },
+  }) => {
     const enter = (role: 'api' | 'workers' | 'command') =>
-      enterLeases({ url: database.url, role, clock: systemClock, log });
+      enterLeases({ url: url, role, clock: systemClock, log });
     const api = await enter('api');
     expect(api.providers()).toEqual([]);
     const first = await enter('workers');
