@@ -3,7 +3,8 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { eventually } from '../support/eventually.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
 
 const file = (name: string): string => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
 
@@ -78,7 +79,7 @@ let service: Service;
 let shown: Shown;
 let exposition: string;
 beforeAll(async () => {
-  service = await startService();
+  service = await startServiceOnDatabase();
   const key = service.demoKey();
   await service.call('POST', '/v1/lookup', { key, body: { ip: '8.8.8.8' } });
   await service.call('GET', '/v1/lookup?ip=8.8.8.8', { key });

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { complaintsOf, describeInBrowser, startBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
 import { copied, fill, flashMessageOf, follow, inspect, press, titleOf } from './dashboard-pages.ts';
 
 const PASSWORD = 'three wise words';
@@ -27,7 +28,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
 
   beforeAll(async () => {
     receiver = await startReceiver({ answer: (_request, response) => void response.writeHead(answer).end() });
-    service = await startService({
+    service = await startServiceOnDatabase({
       env: {
         WEBHOOK_ALLOW_NETWORKS: '127.0.0.1/32',
         WEBHOOK_ALLOW_HTTP: '1',

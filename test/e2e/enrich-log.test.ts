@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../clients/typescript/src/cli.ts', import.meta.url));
 const ADDRESSES = 300;
@@ -35,7 +36,7 @@ const finished = (): string[] => readFileSync(out, 'utf8').split('\n').slice(1, 
 const exitOf = async (child: ChildProcess): Promise<unknown> => (await once(child, 'close'))[0];
 
 beforeAll(async () => {
-  service = await startService({ env: { ENRICHMENT_INTAKE_PER_MINUTE: '100000' } });
+  service = await startServiceOnDatabase({ env: { ENRICHMENT_INTAKE_PER_MINUTE: '100000' } });
   key = (await service.newKey(['--requests-per-second', '1000'])).api_key;
   for (let n = 0; n < SAVED; n += 1)
     await service.call('POST', '/v1/lookup', { key, body: { ip: address(n) } });

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, ClientOptions, Time, Tracker } from '../../clients/typescript/src/index.ts';
 import type { Environment } from '../support/doorplate.ts';
 import { installPackedClient, type PartnerProject, type ProgramRun } from '../support/packed-client.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
 
 export const [GOOGLE, CLOUDFLARE, QUAD9] = ['8.8.8.8', '1.1.1.1', '9.9.9.9'] as const;
 const PAGE = 'https://www.example.com';
@@ -28,7 +29,7 @@ export interface Partner {
 }
 
 export const startPartner = async (env: Environment = {}): Promise<Partner> => {
-  const [project, service] = await Promise.all([installPackedClient(), startService({ env })]);
+  const [project, service] = await Promise.all([installPackedClient(), startServiceOnDatabase({ env })]);
   const { api_key: apiKey, partner_id } = await service.newKey(['--requests-per-second', '1000']);
   const waits: number[] = [];
   const time: Time = {

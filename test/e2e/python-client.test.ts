@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
 
 const ROOT = fileURLToPath(new URL('../../clients/python', import.meta.url));
 const IS_RECENT = 'import sys; sys.exit(sys.version_info < (3, 10))';
@@ -68,7 +69,7 @@ print("all as promised")
 describe.skipIf(!hasPython)('the Python client', () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ env: { RETRY_BASE_SECONDS: '0.2' } });
+    service = await startServiceOnDatabase({ env: { RETRY_BASE_SECONDS: '0.2' } });
   }, 60_000);
   afterAll(() => service?.remove());
 

@@ -5,7 +5,8 @@ import { eventually } from '../support/eventually.ts';
 import { type SeenSpan, startOtlpReceiver } from '../support/otlp.ts';
 import { freePort } from '../support/ports.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
 
 const PAGE = 'https://www.example.com';
 const ADDRESS = '8.8.8.8';
@@ -28,7 +29,7 @@ describe('a trace exporter', () => {
   beforeAll(async () => {
     otlp = await startOtlpReceiver();
     receiver = await startReceiver();
-    service = await startService({
+    service = await startServiceOnDatabase({
       env: {
         ...NOTED,
         OTEL_EXPORTER_OTLP_ENDPOINT: otlp.url,
@@ -170,7 +171,7 @@ describe('a trace exporter', () => {
 
 describe('the service without an answering exporter', () => {
   it('loads no OpenTelemetry module and writes no trace into events when no exporter is set', async () => {
-    const service = await startService({ env: { ...NOTED, OTEL_SERVICE_NAME: 'unused' } });
+    const service = await startServiceOnDatabase({ env: { ...NOTED, OTEL_SERVICE_NAME: 'unused' } });
     try {
       const { status } = await lookUp(service, service.demoKey(), ADDRESS, newTrace().headers);
       expect(status).toBe(202);
@@ -187,7 +188,7 @@ describe('the service without an answering exporter', () => {
       const server = createServer(() => undefined);
       const port = await freePort();
       if (what === 'hangs') await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-      const service = await startService({
+      const service = await startServiceOnDatabase({
         env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
       });
       try {

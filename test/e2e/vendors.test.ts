@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeMmdb } from '../support/mmdb.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
 
 const COMPANY = '81.2.69.142';
 const HOME = '81.2.69.200';
@@ -30,7 +31,9 @@ beforeAll(async () => {
     directory,
     JSON.stringify({ cidr: '81.2.69.0/24', match_type: 'isp', network: { is_isp: true } }),
   );
-  service = await startService({ env: { ENRICHMENT_DIRECTORY: directory, RETRY_BASE_SECONDS: '0.05' } });
+  service = await startServiceOnDatabase({
+    env: { ENRICHMENT_DIRECTORY: directory, RETRY_BASE_SECONDS: '0.05' },
+  });
   key = service.demoKey();
 });
 afterAll(async () => {

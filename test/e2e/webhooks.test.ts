@@ -4,7 +4,8 @@ import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/ports.ts';
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
 import { describeOnStores } from '../support/stores.ts';
 import {
   type AllowedReceivers,
@@ -56,7 +57,7 @@ describeOnStores('webhooks', (env) => {
       if (type === 'AAAA') return [];
       return name === PUBLIC_NAME ? ['127.0.0.1'] : name === PRIVATE_NAME ? [PRIVATE] : 'NXDOMAIN';
     });
-    service = await startService({
+    service = await startServiceOnDatabase({
       env: {
         ...env,
         ...allowed.env,

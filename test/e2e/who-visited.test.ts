@@ -4,7 +4,8 @@ import { describeInBrowser, startBrowser } from '../support/browser.ts';
 import type { Called, CallOptions } from '../support/call.ts';
 import { type CustomerSite, startCustomerSite } from '../support/customer-site.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
 
 /** An address of the sample directory: Google, in the United States. */
 const VISITOR = '8.8.8.8';
@@ -17,7 +18,7 @@ let site: CustomerSite;
 let key: string;
 
 beforeAll(async () => {
-  [service, site] = await Promise.all([startService(), startCustomerSite()]);
+  [service, site] = await Promise.all([startServiceOnDatabase(), startCustomerSite()]);
   const made = await service.cli('key', 'create', '--partner', 'demo', '--name', 'website', '--json');
   expect(made.code, made.stderr).toBe(0);
   key = JSON.parse(made.stdout).api_key;
