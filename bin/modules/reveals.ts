@@ -1,9 +1,6 @@
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
-import {
-  completeReveal,
-  createRevealSession,
-  type RevealDeps,
-} from '../../commands/reveals/reveal-session.ts';
+import { completeReveal } from '../../commands/reveals/complete-reveal.ts';
+import { createRevealSession, type RevealDeps } from '../../commands/reveals/reveal-session.ts';
 import type { Route } from '../../http/route.ts';
 import {
   type EnrichRevealsDeps,

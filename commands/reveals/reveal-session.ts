@@ -1,34 +1,17 @@
 import { v5 as uuidv5 } from 'uuid';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
-import type { RevealEvent, RevealResult } from '../../domain/reveals/events.ts';
-import { revealEvents } from '../../domain/reveals/events.ts';
-import {
-  EMPTY_RESULT,
-  type Reveal,
-  type RevealCommand,
-  type RevealRefusal,
-  revealDecider,
-  revealStream,
-} from '../../domain/reveals/reveal.ts';
-import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
-import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
+import type { Reveal, RevealCommand, RevealRefusal } from '../../domain/reveals/reveal.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import type { CommandContext } from '../handle.ts';
 import { createLinger, LINGER } from '../linger.ts';
 import type { QueueEntry } from '../queue-entry.ts';
-
-const aggregate: Aggregate<Reveal | null, RevealCommand, RevealEvent, RevealRefusal> = {
-  schemas: revealEvents,
-  decider: revealDecider,
-};
-
-/** The immutable facts of a session that a reveal needs. */
-export interface RevealableSession {
-  readonly session_id: string;
-  readonly tracker_id: string;
-  readonly partner_id: string;
-  readonly expires_at: string;
-  /** The visitor's public address; null if it is not public. */
-  readonly publicIp: string | null;
-}
+import {
+  appendReveal,
+  loadReveal,
+  type RevealableSession,
+  resultFor,
+  type SavedResultOf,
+} from './append-reveal.ts';
 
 export type NotRevealed =
   | RevealRefusal
@@ -54,8 +37,7 @@ export interface RevealDeps {
   ) => Promise<'tracker_disabled' | 'tracker_deleted' | null>;
   /** Consumes the partner's rate of new reveals; false if it is used up. */
   readonly admit: (partnerId: string) => boolean | Promise<boolean>;
-  /** Returns the saved result of an address as the partner sees it, and notes its use, which prolongs its life; null: none. */
-  readonly savedResult: (ip: string, partnerId: string, at: number) => Promise<RevealResult | null>;
+  readonly savedResult: SavedResultOf;
   /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the reveal must not complete. */
   readonly enterQueue: (reveal: {
     readonly reveal_id: string;
@@ -109,8 +91,7 @@ const revealSession = async (
 ): Promise<Result<Reveal, NotRevealed>> => {
   const { partnerId, sessionId } = request;
   const revealId = revealIdOf(request);
-  const stream = revealStream(revealId);
-  const loading = load(deps.store, aggregate, stream, undefined, { includeExpired: true });
+  const loading = loadReveal(deps.store, revealId, true);
   // A new reveal needs these reads, so they start concurrently with the load.
   const found = lazily(deps.findSession(partnerId, sessionId));
   const refusing = lazily(
@@ -150,7 +131,14 @@ const revealSession = async (
   // A reveal that is already pending stays pending while a queue is full.
   if (queueEntry === null) return earlier ? accept(earlier) : refuse('tracking_unavailable');
   const command: RevealCommand = { type: 'Request', reveal, result, at: context.at };
-  return run(deps.store, stream, command, { ...context, expiresAt: session.expires_at }, known, queueEntry);
+  return appendReveal(
+    deps.store,
+    revealId,
+    command,
+    { ...context, expiresAt: session.expires_at },
+    known,
+    queueEntry,
+  );
 };
 
 /** Defers the failure of started work until its result is requested. */
@@ -160,58 +148,3 @@ const lazily = <T>(work: Promise<T>): (() => Promise<T>) => {
 };
 
 const NOTHING_QUEUED: QueueEntry = { release: () => undefined, confirm: () => undefined };
-
-/**
- * Completes a pending reveal if its result exists. Idempotent.
- * @returns null if the reveal is gone
- * @throws what `revealSession` throws
- */
-export const completeReveal = async (
-  deps: Pick<RevealDeps, 'store' | 'findSession' | 'savedResult' | 'enterQueue'>,
-  revealId: string,
-  context: CommandContext,
-): Promise<Reveal | null> => {
-  const stream = revealStream(revealId);
-  const known = await load(deps.store, aggregate, stream);
-  const reveal = known.state;
-  if (!reveal || reveal.completed) return reveal;
-  const session = await deps.findSession(reveal.partner_id, reveal.session_id);
-  if (typeof session === 'string') return null;
-  const result = await resultFor(deps, session, context.at);
-  const queueEntry = result && (await deps.enterQueue(reveal));
-  if (result === null || queueEntry === null) return reveal;
-  const command = { type: 'Complete', result, at: context.at } as const;
-  const expiring = { ...context, expiresAt: session.expires_at };
-  const done = await run(deps.store, stream, command, expiring, known, queueEntry);
-  return done.ok ? done.value : null;
-};
-
-const resultFor = (
-  { savedResult }: Pick<RevealDeps, 'savedResult'>,
-  { publicIp, partner_id }: RevealableSession,
-  at: number,
-): Promise<RevealResult | null> =>
-  publicIp === null ? Promise.resolve(EMPTY_RESULT) : savedResult(publicIp, partner_id, at);
-
-const run = async (
-  store: EventStore,
-  stream: string,
-  command: RevealCommand,
-  context: CommandContext,
-  known: Awaited<ReturnType<typeof load<Reveal | null, RevealCommand, RevealEvent, RevealRefusal>>>,
-  queueEntry: QueueEntry,
-): Promise<Result<Reveal, NotRevealed>> => {
-  try {
-    const handled = await handle(store, aggregate, stream, command, context, known);
-    queueEntry.confirm();
-    if (!handled.ok) return handled;
-    if (handled.value.state === null) throw new TypeError('a command on an unknown reveal was accepted');
-    return accept(handled.value.state);
-  } catch (error) {
-    // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
-    if (!(error instanceof OutcomeUnknown)) queueEntry.release();
-    // The Idempotency-Key belongs to an expired reveal whose stream is deleted; its name cannot be reused.
-    if (error instanceof StreamExpired) return refuse('reveal_expired');
-    throw error;
-  }
-};

@@ -64,7 +64,7 @@ const WRITE_END_MS = 1_500;
 /**
  * Makes the attempts that are due, in any number of processes: PostgreSQL enforces the limits of an endpoint
  * (`claims.sql`). An attempt counts against the concurrency until it ends; its claim stays until its outcome is in the
- * read model.
+ * read model. The file is longer than 200 lines, because the worker's options and its one class are read together.
  */
 export const startDeliveries = (options: DeliverOptions): Deliveries => new DeliveryWorker(options);
 

@@ -124,13 +124,12 @@ const withRecipients = async (
   const labels = await deps.labelsOf(there);
   const customOf = new Map(there.map(({ session_id }, index) => [session_id, labels[index] ?? null]));
   return notifiable.flatMap(({ source, webhook_ids }, index): Addressed[] => {
-    const { type } = source;
     const session = sessions[index];
     // The session and its events have expired.
     if (!session) return [];
     const custom = customOf.get(session.session_id) ?? null;
     // Destroyed labels mean an expired session. A completed reveal is still notified, because it is billed.
-    if (custom === null && type === 'session.created') return [];
+    if (custom === null && source.type === 'session.created') return [];
     const { stored: event, partner_id, tracker_id, expires_at, envelope } = source;
     return [
       {

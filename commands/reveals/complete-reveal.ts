@@ -1,0 +1,28 @@
+import type { Reveal } from '../../domain/reveals/reveal.ts';
+import type { CommandContext } from '../handle.ts';
+import { appendReveal, loadReveal, resultFor } from './append-reveal.ts';
+import type { RevealDeps } from './reveal-session.ts';
+
+/**
+ * Completes a pending reveal if its result exists. Idempotent.
+ * @returns null if the reveal is gone
+ * @throws what `appendReveal` throws
+ */
+export const completeReveal = async (
+  deps: Pick<RevealDeps, 'store' | 'findSession' | 'savedResult' | 'enterQueue'>,
+  revealId: string,
+  context: CommandContext,
+): Promise<Reveal | null> => {
+  const known = await loadReveal(deps.store, revealId);
+  const reveal = known.state;
+  if (!reveal || reveal.completed) return reveal;
+  const session = await deps.findSession(reveal.partner_id, reveal.session_id);
+  if (typeof session === 'string') return null;
+  const result = await resultFor(deps, session, context.at);
+  const queueEntry = result && (await deps.enterQueue(reveal));
+  if (result === null || queueEntry === null) return reveal;
+  const command = { type: 'Complete', result, at: context.at } as const;
+  const expiring = { ...context, expiresAt: session.expires_at };
+  const done = await appendReveal(deps.store, revealId, command, expiring, known, queueEntry);
+  return done.ok ? done.value : null;
+};
