@@ -38,7 +38,9 @@ export type CaptureVisit = (
 
 /** Namespace of tab ids, which derive from tracker and token. */
 const TABS = parse('b7c1b8f2-6d0e-5b5c-8f5d-2f1f6a1f0c3e');
-const CACHED_TABS = 10_000;
+/** Cached tabs, each counted with its sessions and visits: anybody may have a tab with as many as are remembered. */
+const CACHE_SIZE = 200_000;
+const TAB_SIZE = 10;
 /** The caller gives up about then. */
 const MAX_CAPTURE_MS = 4_500;
 
@@ -56,6 +58,8 @@ export const createVisitCapture = (
   const capturer = new VisitCapturer(store, keys, enterQueue);
   return (visit, context, admitted) => capturer.capture(visit, context, admitted);
 };
+
+const sizeOf = ({ state }: KnownTab): number => TAB_SIZE + state.sessions.length + state.visits.length;
 
 /** One visit on its way into its tab's stream. */
 interface Capturing {
@@ -76,7 +80,7 @@ class VisitCapturer {
   readonly #store: EventStore;
   readonly #keys: VisitorKeys;
   readonly #enterQueue: EnterQueue;
-  readonly #known = new LRUCache<string, KnownTab>({ max: CACHED_TABS });
+  readonly #known = new LRUCache<string, KnownTab>({ maxSize: CACHE_SIZE, sizeCalculation: sizeOf });
   readonly #oneAtATime = createKeyedMutex();
   readonly #linger = createLinger(LINGER);
 

@@ -2,12 +2,14 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type CaptureVisit, createVisitCapture } from '../../commands/sessions/capture-visit.ts';
 import type { CapturedVisit } from '../../commands/sessions/visit-command.ts';
-import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
+import { REMEMBERED } from '../../domain/sessions/tab.ts';
 import {
   type EventStore,
   OutcomeUnknown,
   type RecordedEvent,
   StoreUnavailable,
+  WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { createDayKeys, type DayKeys } from '../../platform/day-keys.ts';
@@ -280,5 +282,51 @@ describe('a visit when the store fails', () => {
     const { capture, send } = aTab(failing);
     const outcomes = await Promise.allSettled([send(capture), send(capture)]);
     expect(outcomes).toMatchObject([{ status: 'rejected' }, { status: 'fulfilled', value: 'session' }]);
+  });
+});
+
+describe('the cache of tabs', () => {
+  /** A store whose tabs exist, with as many sessions as are remembered, and the revisions that appends expected. */
+  const fullTabs = () => {
+    const expected: unknown[] = [];
+    const at = isoTime(START);
+    const session = { tracker_id: randomUUID(), partner_id, visitor: 'f'.repeat(64), visitor_country: 'US' };
+    const began = Array.from({ length: REMEMBERED }, (_, revision) => ({
+      type: 'sessions.SessionCreated.v1',
+      revision,
+      data: {
+        ...session,
+        session_id: randomUUID(),
+        visit_id: randomUUID(),
+        first_seen_at: at,
+        expires_at: isoTime(START + 30 * DAY),
+        sealed: 'sealed',
+      },
+    }));
+    const store = {
+      append: async (stream: string, revision: unknown) => {
+        expected.push(revision);
+        if (revision === 'no_stream') throw new WrongExpectedRevision(stream, REMEMBERED - 1);
+        return { revision: REMEMBERED, position: 0n };
+      },
+      readStream: async function* () {
+        yield* began.toReversed();
+      },
+    } as unknown as EventStore;
+    return { store, expected };
+  };
+
+  it('holds fewer of those tabs that have many sessions', async () => {
+    const tab = aTab();
+    const { store, expected } = fullTabs();
+    const capture = tab.fresh(store);
+    const tokens = Array.from({ length: 2_000 }, () => randomUUID());
+    for (const token of tokens) await tab.send(capture, { token });
+    expect(expected).toHaveLength(4_000);
+    expected.length = 0;
+    // The newest is still known; the oldest is read again.
+    await tab.send(capture, { token: String(tokens.at(-1)) });
+    await tab.send(capture, { token: String(tokens[0]) });
+    expect(expected).toEqual([REMEMBERED, 'no_stream', REMEMBERED - 1]);
   });
 });
