@@ -38,7 +38,7 @@ export type CaptureVisit = (
 
 /** Namespace of tab ids, which derive from tracker and token. */
 const TABS = parse('b7c1b8f2-6d0e-5b5c-8f5d-2f1f6a1f0c3e');
-/** Cached tabs, each counted with its sessions and visits: anybody may have a tab with as many as are remembered. */
+/** Cached tabs, each counted with its sessions and visits: a visitor may fill a tab up to what is remembered. */
 const CACHE_SIZE = 200_000;
 const TAB_SIZE = 10;
 /** The caller gives up about then. */
