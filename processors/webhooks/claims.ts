@@ -51,82 +51,90 @@ export interface ClaimRules {
 }
 
 /** Manages the claims of one worker through the functions of `claims.sql`. `now` in milliseconds. */
-export const createDeliveryClaims = (pool: pg.Pool, rules: ClaimRules) => {
-  const { holder, leaseMs, projections, concurrency, startsPerSecond, probeEveryMs } = rules;
-  const keys = (claims: readonly DeliveryClaim[]) => [
-    holder,
-    claims.map((claim) => claim.delivery_id),
-    claims.map((claim) => claim.cycle),
-    claims.map((claim) => claim.attempt),
-  ];
-  return {
-    /** Claims due deliveries of these endpoints within their limits. */
-    take: async (wanted: readonly Wanted[], now: number): Promise<Taken[]> => {
-      const { rows } = await pool.query<{
-        webhook_id: string;
-        claims: Omit<DeliveryClaim, 'webhook_id'>[];
-        again_at: Date | null;
-      }>({
-        name: 'claim_attempts',
-        text: 'select * from work.claim_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
-        values: [
-          holder,
-          wanted.map(({ webhookId }) => webhookId),
-          wanted.map(({ count }) => count),
-          new Date(now),
-          new Date(now + leaseMs),
-          projections,
-          concurrency,
-          startsPerSecond,
-          BREAKER_OPENS_AFTER,
-          probeEveryMs,
-        ],
-      });
-      reportAhead('delivery', rows.flatMap(({ claims }) => claims.filter(({ ahead }) => ahead)).length);
-      return rows.map(({ webhook_id, claims, again_at }) => ({
-        webhookId: webhook_id,
-        claims: claims.map((claim) => ({ ...claim, webhook_id })),
-        againAt: again_at?.getTime() ?? Number.POSITIVE_INFINITY,
-      }));
-    },
+export class DeliveryClaims {
+  readonly #pool: pg.Pool;
+  readonly #rules: ClaimRules;
 
-    /** Records that attempts no longer run; their claims stay until `release`. */
-    recordEnded: async (ended: readonly EndedAttempt[]): Promise<void> => {
-      const claims = ended.map(({ claim }) => claim);
-      await pool.query({
-        name: 'record_ended_attempts',
-        text: 'select work.record_ended_attempts($1, $2, $3, $4, $5, $6)',
-        values: [
-          ...keys(claims),
-          claims.map((claim) => claim.webhook_id),
-          ended.map(({ succeeded }) => succeeded),
-        ],
-      });
-    },
+  constructor(pool: pg.Pool, rules: ClaimRules) {
+    this.#pool = pool;
+    this.#rules = rules;
+  }
 
-    /** Releases claims whose outcomes are projected. */
-    release: async (claims: readonly DeliveryClaim[]): Promise<void> => {
-      await pool.query({
-        name: 'release_claims',
-        text: `delete from work.delivery_claim c
+  /** Claims due deliveries of these endpoints within their limits. */
+  async take(wanted: readonly Wanted[], now: number): Promise<Taken[]> {
+    const { holder, leaseMs, projections, concurrency, startsPerSecond, probeEveryMs } = this.#rules;
+    const { rows } = await this.#pool.query<{
+      webhook_id: string;
+      claims: Omit<DeliveryClaim, 'webhook_id'>[];
+      again_at: Date | null;
+    }>({
+      name: 'claim_attempts',
+      text: 'select * from work.claim_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
+      values: [
+        holder,
+        wanted.map(({ webhookId }) => webhookId),
+        wanted.map(({ count }) => count),
+        new Date(now),
+        new Date(now + leaseMs),
+        projections,
+        concurrency,
+        startsPerSecond,
+        BREAKER_OPENS_AFTER,
+        probeEveryMs,
+      ],
+    });
+    reportAhead('delivery', rows.flatMap(({ claims }) => claims.filter(({ ahead }) => ahead)).length);
+    return rows.map(({ webhook_id, claims, again_at }) => ({
+      webhookId: webhook_id,
+      claims: claims.map((claim) => ({ ...claim, webhook_id })),
+      againAt: again_at?.getTime() ?? Number.POSITIVE_INFINITY,
+    }));
+  }
+
+  /** Records that attempts no longer run; their claims stay until `release`. */
+  async recordEnded(ended: readonly EndedAttempt[]): Promise<void> {
+    const claims = ended.map(({ claim }) => claim);
+    await this.#pool.query({
+      name: 'record_ended_attempts',
+      text: 'select work.record_ended_attempts($1, $2, $3, $4, $5, $6)',
+      values: [
+        ...this.#keys(claims),
+        claims.map((claim) => claim.webhook_id),
+        ended.map(({ succeeded }) => succeeded),
+      ],
+    });
+  }
+
+  /** Releases claims whose outcomes are projected. */
+  async release(claims: readonly DeliveryClaim[]): Promise<void> {
+    await this.#pool.query({
+      name: 'release_claims',
+      text: `delete from work.delivery_claim c
                using unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
                where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
-        values: keys(claims),
-      });
-    },
+      values: this.#keys(claims),
+    });
+  }
 
-    renew: async (claims: readonly DeliveryClaim[], now: number): Promise<void> => {
-      await pool.query({
-        name: 'renew_deliveries',
-        text: `update work.delivery_claim c set lease_until = $5
+  async renew(claims: readonly DeliveryClaim[], now: number): Promise<void> {
+    await this.#pool.query({
+      name: 'renew_deliveries',
+      text: `update work.delivery_claim c set lease_until = $5
                from unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
                where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
-        values: [...keys(claims), new Date(now + leaseMs)],
-      });
-    },
-  };
-};
-export type DeliveryClaims = ReturnType<typeof createDeliveryClaims>;
+      values: [...this.#keys(claims), new Date(now + this.#rules.leaseMs)],
+    });
+  }
+
+  #keys(claims: readonly DeliveryClaim[]) {
+    return [
+      this.#rules.holder,
+      claims.map((claim) => claim.delivery_id),
+      claims.map((claim) => claim.cycle),
+      claims.map((claim) => claim.attempt),
+    ];
+  }
+}
 
 /** An endpoint with pending deliveries. */
 export interface Waiting {

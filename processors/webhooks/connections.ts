@@ -43,37 +43,7 @@ export const createConnections = ({
   connectMs: number;
   extraCa: string | null;
 }): Connections => {
-  const connector = buildConnector({
-    ...TCP,
-    allowH2: false,
-    // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect.
-    rejectUnauthorized: true,
-    timeout: connectMs,
-    secureContext: createSecureContext({
-      ciphers: CIPHERS,
-      ecdhCurve: GROUPS,
-      // A renegotiation (TLS 1.2) would bring another certificate chain, outside the limit of the first handshake.
-      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-      ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
-    }),
-  });
-  // The hostname holds the pinned addresses: a single one is connected to directly, several are parsed by
-  // `lookUpPinned`. SNI, the Host header and certificate validation still use the origin's name.
-  const connectorTo =
-    (pinned: string, onConnected: (tcp: MeasuredSocket) => void): buildConnector.connector =>
-    (options, done) => {
-      const secure = options.protocol === 'https:';
-      const tcp = secure ? connectMeasured(pinned, options.port) : null;
-      // undici's type requires net.Socket, but passes it to `tls.connect`, which accepts any duplex stream.
-      const httpSocket = tcp as Duplex | null as Socket | null;
-      connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
-        if (error) return done(connectFailure(error, options.protocol, tcp?.processingMs ?? 0), null);
-        if (tcp !== null) onConnected(tcp);
-        meterResponses(socket, tcp);
-        done(null, socket);
-      });
-    };
-
+  const connector = createConnector(connectMs, extraCa);
   /** Connections whose handshakes are not accounted for: their time is known only after TLS has called back. */
   const connected = new WeakMap<Pool, MeasuredSocket[]>();
   const pools = new LRUCache<string, Pool>({
@@ -91,7 +61,9 @@ export const createConnections = ({
       const pool: Pool = new Pool(origin, {
         allowH2: false,
         pipelining: 1,
-        connect: connectorTo(pinned, (tcp) => connected.set(pool, [...(connected.get(pool) ?? []), tcp])),
+        connect: connectorTo(connector, pinned, (tcp) =>
+          connected.set(pool, [...(connected.get(pool) ?? []), tcp]),
+        ),
         keepAliveMaxTimeout: MAX_IDLE_MS,
         maxHeaderSize: MAX_HEADER_BYTES,
         // `exchange` limits the whole attempt.
@@ -113,6 +85,45 @@ export const createConnections = ({
     },
   };
 };
+
+const createConnector = (connectMs: number, extraCa: string | null): buildConnector.connector =>
+  buildConnector({
+    ...TCP,
+    allowH2: false,
+    // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect.
+    rejectUnauthorized: true,
+    timeout: connectMs,
+    secureContext: createSecureContext({
+      ciphers: CIPHERS,
+      ecdhCurve: GROUPS,
+      // A renegotiation (TLS 1.2) would bring another certificate chain, outside the limit of the first handshake.
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+      ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
+    }),
+  });
+
+/**
+ * The hostname holds the pinned addresses: a single one is connected to directly, several are parsed by `lookUpPinned`. SNI, the
+ * Host header and certificate validation still use the origin's name.
+ */
+const connectorTo =
+  (
+    connector: buildConnector.connector,
+    pinned: string,
+    onConnected: (tcp: MeasuredSocket) => void,
+  ): buildConnector.connector =>
+  (options, done) => {
+    const secure = options.protocol === 'https:';
+    const tcp = secure ? connectMeasured(pinned, options.port) : null;
+    // undici's type requires net.Socket, but passes it to `tls.connect`, which accepts any duplex stream.
+    const httpSocket = tcp as Duplex | null as Socket | null;
+    connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
+      if (error) return done(connectFailure(error, options.protocol, tcp?.processingMs ?? 0), null);
+      if (tcp !== null) onConnected(tcp);
+      meterResponses(socket, tcp);
+      done(null, socket);
+    });
+  };
 
 /** Connects to the pinned addresses with the TCP options that undici's connector would use. */
 const connectMeasured = (pinned: string, port: string): MeasuredSocket =>

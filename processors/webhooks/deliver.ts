@@ -10,13 +10,7 @@ import { createWakeup } from '../../platform/wakeup.ts';
 import { type AttemptDeps, makeAttempt, type Target } from './attempt.ts';
 import { inAttemptSpan } from './attempt-span.ts';
 import { ClaimRenewal } from './claim-renewal.ts';
-import {
-  createDeliveryClaims,
-  type DeliveryClaim,
-  type DeliveryClaims,
-  type EndedAttempt,
-  type Wanted,
-} from './claims.ts';
+import { type DeliveryClaim, DeliveryClaims, type EndedAttempt, type Wanted } from './claims.ts';
 import { expireDelivery } from './expire-deliveries.ts';
 import { Lanes } from './lanes.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
@@ -86,7 +80,7 @@ class DeliveryWorker implements Deliveries {
   constructor(options: DeliverOptions) {
     this.#options = options;
     this.#lanes = new Lanes(options.concurrency, MAX_CONCURRENT_ATTEMPTS, options.roomOfPartner);
-    this.#claims = createDeliveryClaims(options.pool, {
+    this.#claims = new DeliveryClaims(options.pool, {
       ...options,
       holder: uuid(),
       leaseMs: LEASE_MS,

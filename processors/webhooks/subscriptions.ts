@@ -61,97 +61,106 @@ export const loadSubscriptions = async (pool: pg.Pool, after: Position | null): 
     text: SUBSCRIPTIONS,
     values: [after ?? -1n],
   });
-  return createSubscriptions(rows);
+  return new EndpointPeriods(rows);
 };
 
-const createSubscriptions = (rows: readonly Row[]): Subscriptions => {
-  const endpoints = new Map<string, Endpoint>();
-  const ofPartner = new Map<string, Set<Endpoint>>();
-  const add = (endpoint: Endpoint): void => {
-    endpoints.set(endpoint.webhook_id, endpoint);
-    const mine = ofPartner.get(endpoint.partner_id) ?? new Set();
-    ofPartner.set(endpoint.partner_id, mine.add(endpoint));
-  };
-  for (const { spans, ...endpoint } of rows) {
-    const each = spans.map(
-      ({ from, to, events }) => [BigInt(from), { events, to: to === null ? null : BigInt(to) }] as const,
-    );
-    add({ ...endpoint, spans: new Map(each), deletedAt: null });
+class EndpointPeriods implements Subscriptions {
+  readonly #endpoints = new Map<string, Endpoint>();
+  readonly #ofPartner = new Map<string, Set<Endpoint>>();
+
+  constructor(rows: readonly Row[]) {
+    for (const { spans, ...endpoint } of rows) {
+      const each = spans.map(
+        ({ from, to, events }) => [BigInt(from), { events, to: to === null ? null : BigInt(to) }] as const,
+      );
+      this.#add({ ...endpoint, spans: new Map(each), deletedAt: null });
+    }
   }
 
-  const remove = (endpoint: Endpoint): void => {
-    endpoints.delete(endpoint.webhook_id);
-    const mine = ofPartner.get(endpoint.partner_id);
-    mine?.delete(endpoint);
-    if (mine?.size === 0) ofPartner.delete(endpoint.partner_id);
-  };
+  get size(): number {
+    return this.#endpoints.size;
+  }
 
-  /** Sets the subscribed events from a position on; null: none. */
-  const change = ({ spans }: Endpoint, position: bigint, events: readonly string[] | null): void => {
-    for (const [from, span] of spans) {
-      if (from < position && (span.to === null || span.to > position)) span.to = position;
+  apply(stored: RecordedEvent): void {
+    const event = readEvent(endpointEvents, stored);
+    if (event === null) return;
+    const { type, data } = event;
+    if (type === 'webhooks.EndpointsSnapshotted.v1') {
+      for (const endpoint of data.endpoints) this.#applySnapshot(endpoint, stored);
+      return;
     }
-    // The loaded rows may already contain this period and its end.
-    if (events !== null && !spans.has(position)) spans.set(position, { events, to: null });
-  };
+    if (type === 'webhooks.EndpointCreated.v1' && !this.#endpoints.has(data.webhook_id)) {
+      const { webhook_id, partner_id, tracker_id } = data;
+      this.#add({ webhook_id, partner_id, tracker_id, spans: new Map(), deletedAt: null });
+    }
+    const endpoint = this.#endpoints.get(data.webhook_id);
+    if (endpoint === undefined) return;
+    if (type === 'webhooks.EndpointCreated.v1') change(endpoint, stored.position, data.events);
+    if (type === 'webhooks.EndpointUpdated.v1') {
+      change(endpoint, stored.position, data.enabled ? data.events : null);
+    }
+    if (type === 'webhooks.EndpointDeleted.v1') {
+      change(endpoint, stored.position, null);
+      endpoint.deletedAt = stored.position;
+    }
+  }
+
+  subscribersOf(
+    { partner_id, tracker_id, type }: Parameters<Subscriptions['subscribersOf']>[0],
+    position: Position,
+  ): string[] {
+    return [...(this.#ofPartner.get(partner_id) ?? [])]
+      .filter(
+        (endpoint) =>
+          (endpoint.tracker_id ?? tracker_id) === tracker_id &&
+          [...endpoint.spans].some(
+            ([from, { to, events }]) =>
+              from < position && (to === null || position < to) && events.includes(type),
+          ),
+      )
+      .map(({ webhook_id }) => webhook_id)
+      .sort();
+  }
+
+  dropBefore(position: Position): void {
+    for (const endpoint of this.#endpoints.values()) {
+      const { spans, deletedAt } = endpoint;
+      for (const [from, { to }] of spans) if (to !== null && to <= position) spans.delete(from);
+      if (deletedAt !== null && deletedAt < position) this.#remove(endpoint);
+    }
+  }
+
+  #add(endpoint: Endpoint): void {
+    this.#endpoints.set(endpoint.webhook_id, endpoint);
+    const mine = this.#ofPartner.get(endpoint.partner_id) ?? new Set();
+    this.#ofPartner.set(endpoint.partner_id, mine.add(endpoint));
+  }
+
+  #remove(endpoint: Endpoint): void {
+    this.#endpoints.delete(endpoint.webhook_id);
+    const mine = this.#ofPartner.get(endpoint.partner_id);
+    mine?.delete(endpoint);
+    if (mine?.size === 0) this.#ofPartner.delete(endpoint.partner_id);
+  }
 
   /** The event that created an endpoint may have been truncated; a known endpoint already has the snapshot's facts. */
-  const applySnapshot = (
+  #applySnapshot(
     { webhook_id, tracker_id, enabled, events }: SnapshottedEndpoint,
     { stream, position }: RecordedEvent,
-  ): void => {
-    if (endpoints.has(webhook_id)) return;
+  ): void {
+    if (this.#endpoints.has(webhook_id)) return;
     const partner_id = stream.slice(WEBHOOKS_PREFIX.length);
     const endpoint: Endpoint = { webhook_id, partner_id, tracker_id, spans: new Map(), deletedAt: null };
-    add(endpoint);
+    this.#add(endpoint);
     change(endpoint, position, enabled ? events : null);
-  };
+  }
+}
 
-  return {
-    apply: (stored) => {
-      const event = readEvent(endpointEvents, stored);
-      if (event === null) return;
-      const { type, data } = event;
-      if (type === 'webhooks.EndpointsSnapshotted.v1') {
-        for (const endpoint of data.endpoints) applySnapshot(endpoint, stored);
-        return;
-      }
-      if (type === 'webhooks.EndpointCreated.v1' && !endpoints.has(data.webhook_id)) {
-        const { webhook_id, partner_id, tracker_id } = data;
-        add({ webhook_id, partner_id, tracker_id, spans: new Map(), deletedAt: null });
-      }
-      const endpoint = endpoints.get(data.webhook_id);
-      if (endpoint === undefined) return;
-      if (type === 'webhooks.EndpointCreated.v1') change(endpoint, stored.position, data.events);
-      if (type === 'webhooks.EndpointUpdated.v1') {
-        change(endpoint, stored.position, data.enabled ? data.events : null);
-      }
-      if (type === 'webhooks.EndpointDeleted.v1') {
-        change(endpoint, stored.position, null);
-        endpoint.deletedAt = stored.position;
-      }
-    },
-    subscribersOf: ({ partner_id, tracker_id, type }, position) =>
-      [...(ofPartner.get(partner_id) ?? [])]
-        .filter(
-          (endpoint) =>
-            (endpoint.tracker_id ?? tracker_id) === tracker_id &&
-            [...endpoint.spans].some(
-              ([from, { to, events }]) =>
-                from < position && (to === null || position < to) && events.includes(type),
-            ),
-        )
-        .map(({ webhook_id }) => webhook_id)
-        .sort(),
-    dropBefore: (position) => {
-      for (const endpoint of endpoints.values()) {
-        const { spans, deletedAt } = endpoint;
-        for (const [from, { to }] of spans) if (to !== null && to <= position) spans.delete(from);
-        if (deletedAt !== null && deletedAt < position) remove(endpoint);
-      }
-    },
-    get size() {
-      return endpoints.size;
-    },
-  };
+/** Sets the subscribed events from a position on; null: none. */
+const change = ({ spans }: Endpoint, position: bigint, events: readonly string[] | null): void => {
+  for (const [from, span] of spans) {
+    if (from < position && (span.to === null || span.to > position)) span.to = position;
+  }
+  // The loaded rows may already contain this period and its end.
+  if (events !== null && !spans.has(position)) spans.set(position, { events, to: null });
 };
