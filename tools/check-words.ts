@@ -35,10 +35,12 @@ const CHECKED = [
   'test/pixel',
   'test/processors',
   'test/projections',
+  'test/reveals',
   'test/sessions',
   'test/signals',
   'test/trackers',
   'test/usage',
+  'test/webhooks',
   'tools',
   'write-api',
 ] as const;

@@ -86,14 +86,14 @@ const readyOnes = async (): Promise<unknown[]> =>
   );
 
 it('completes the reveals that wait for an address and have a subscriber, and keeps the others ready', async () => {
-  const [told, untold] = [randomUUID(), randomUUID()];
+  const [subscribed, unsubscribed] = [randomUUID(), randomUUID()];
   const digest = randomUUID();
   const [mine, others, elsewhere] = [
-    await aPendingReveal(told, digest),
-    await aPendingReveal(untold, digest),
-    await aPendingReveal(told, randomUUID()),
+    await aPendingReveal(subscribed, digest),
+    await aPendingReveal(unsubscribed, digest),
+    await aPendingReveal(subscribed, randomUUID()),
   ];
-  await subscribe(told);
+  await subscribe(subscribed);
   const { processor, completed } = aProcessor();
   await processor.handle(await enriched(digest));
   expect(completed).toEqual([mine]);
@@ -167,7 +167,7 @@ it("completes a partner's ready reveals, oldest first, when its endpoint subscri
   expect(completed).toEqual(ids);
 });
 
-it("goes on with other partners when one partner's queue is full, and finishes in a later run", async () => {
+it("continues with other partners when one partner's queue is full, and finishes in a later run", async () => {
   const [busy, calm] = [randomUUID(), randomUUID()];
   const digest = randomUUID();
   const ids = [

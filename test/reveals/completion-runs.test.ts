@@ -99,7 +99,7 @@ describe('a run over the reveals whose results have arrived', () => {
     expect(completed).toEqual([anna, anna]);
   });
 
-  it('goes on with other partners when the queue of one is full', async () => {
+  it('continues with other partners when the queue of one is full', async () => {
     const [anna, ben] = [randomUUID(), randomUUID()];
     for (const partner of [anna, ben]) await subscribe(partner);
     await pending(anna, 3);

@@ -33,7 +33,7 @@ beforeEach(() => {
   clock.advance(1_100);
 });
 
-/** A session from an address that nobody has come from yet. */
+/** A session from an address without earlier visits. */
 const visit = async (of = tracker, by = key) => {
   address += 1;
   const ip = `5.9.${address >> 8}.${address & 255}`;
@@ -54,7 +54,7 @@ const saved = async (ip: string) => {
 };
 
 describe('a reveal of an address with a saved result', () => {
-  it('is complete at once, has one unit, and is told the same whenever it is read', async () => {
+  it('is complete at once, has one unit, and is shown the same at each read', async () => {
     const { ip, id } = await visit();
     provider.says(ip, record({ match_type: 'company', company: { name: 'Acme' } }));
     await saved(ip);
@@ -220,7 +220,7 @@ describe('the Idempotency-Key', () => {
     expect(codeOf(await reveal(id, bad))).toBe('invalid_idempotency_key');
   });
 
-  it('with an answer that nobody knows is unconfirmed, and the same again tells', async () => {
+  it('with an unknown outcome is unconfirmed, and repeating it shows the outcome', async () => {
     const { id } = await visit();
     const idempotencyKey = randomUUID();
     faults.failAppends('reveal-', () => new OutcomeUnknown('no answer'));

@@ -27,8 +27,8 @@ const receiver = async (host?: string, port?: number): Promise<Receiver> => {
 };
 
 const NO_RESOLVER: Resolver = {
-  resolve4: () => Promise.reject(new Error('nobody is to be asked')),
-  resolve6: () => Promise.reject(new Error('nobody is to be asked')),
+  resolve4: () => Promise.reject(new Error('no resolver may be asked')),
+  resolve6: () => Promise.reject(new Error('no resolver may be asked')),
 };
 
 /** Allows everything except networks, so only networks can refuse. */

@@ -72,11 +72,11 @@ describe('delivery workers', () => {
   });
 
   it.each([
-    ['names an endpoint by what is no UUID', '[["no uuid", "no uuid", ""]]'],
+    ['names an endpoint by an invalid UUID', '[["no uuid", "no uuid", ""]]'],
     ['names a time that is none', `[["${anEndpoint().webhook_id}", "${anEndpoint().partner_id}", "soon"]]`],
     ['is not a list', '{"a": 1}'],
     ['is no JSON', 'x'],
-  ])('go on after a notification of another database user that %s', async (_, payload) => {
+  ])('continue after a notification of another database user that %s', async (_, payload) => {
     const endpoint = anEndpoint();
     start(taken);
     // The second one arrives behind the first one, so the worker has then handled that.

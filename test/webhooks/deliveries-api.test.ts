@@ -127,7 +127,7 @@ const oneOfEach = async (of: TestEndpoint) => {
 };
 
 describe('the history of an endpoint', () => {
-  it('shows what became of a test, with the very event that the receiver got', async () => {
+  it('shows the delivery of a test, with the very event that the receiver got', async () => {
     const endpoint = await newEndpoint();
     const { delivery_id, event_id } = await sendTest(endpoint);
     const detail = await inState(endpoint, delivery_id, 'delivered');
@@ -238,7 +238,7 @@ describe('the history of an endpoint', () => {
     );
   });
 
-  it("is nobody else's, and of no endpoint but its own", async () => {
+  it("is hidden from other partners and other endpoints", async () => {
     const endpoint = await newEndpoint();
     const other = await newEndpoint();
     const stranger = await api.key();
@@ -377,7 +377,7 @@ describe('very long histories', () => {
     await api.sql.query('delete from read.webhook_delivery where webhook_id = $1', [endpoint.webhook_id]);
   });
 
-  it('of an endpoint nobody has heard of are empty', async () => {
+  it('of an unknown endpoint are empty', async () => {
     const counted = await countDeliveries(api.runtime.db, [randomUUID()], clock.now());
     expect(counted.size).toBe(0);
   });

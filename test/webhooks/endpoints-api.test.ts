@@ -18,7 +18,7 @@ beforeAll(async () => {
     env: { WEBHOOK_MANAGEMENT_PER_MINUTE: '60', PUBLIC_URL: 'https://doorplate.test' },
   });
 });
-// Of a partner of its own each, whose budget nobody has spent.
+// Each of a partner of its own, whose budget is unspent.
 beforeEach(async () => {
   clock.set(NOON);
   key = await api.key();
@@ -89,7 +89,7 @@ describe('a webhook endpoint over HTTP', () => {
     expect((await list(key)).webhooks).toEqual([]);
   });
 
-  it('is still told of for 90 days after its deletion, and takes nothing', async () => {
+  it('is still shown for 90 days after its deletion, and gets no events', async () => {
     const { id } = await made(key);
     const { deleted_at } = (await call(key, 'DELETE', `/${id}`)).json();
     expect((await call(key, 'GET', `/${id}`)).json()).toMatchObject({ id, deleted_at, enabled: false });
@@ -166,7 +166,7 @@ describe('a webhook endpoint over HTTP', () => {
     ['an empty set of events', { ...VALID, events: [] }, 'invalid_webhook'],
     ['events that are no list', { ...VALID, events: 'session.created' }, 'invalid_webhook'],
     ['an event named twice', { ...VALID, events: ['session.created', 'session.created'] }, 'invalid_webhook'],
-    ['an event that nobody subscribes to', { ...VALID, events: ['webhook.test'] }, 'invalid_webhook'],
+    ['an event that cannot be subscribed to', { ...VALID, events: ['webhook.test'] }, 'invalid_webhook'],
     ['a tracker_id that is no UUID', { ...VALID, tracker_id: 'x' }, 'invalid_webhook'],
     ['a tracker_id that is no string', { ...VALID, tracker_id: 7 }, 'invalid_webhook'],
     ['no url', { ...VALID, url: undefined }, 'invalid_webhook_url'],
@@ -256,7 +256,7 @@ describe('limits of webhooks', () => {
     expect((await create(key)).statusCode).toBe(201);
   });
 
-  it('are told in the list', async () => {
+  it('are shown in the list', async () => {
     expect((await list(key)).limits).toEqual({
       endpoints: 5,
       management_per_minute: 60,
@@ -311,7 +311,7 @@ describe('the worker of webhooks', () => {
       new Date(clock.now() - ago),
     ]);
 
-  it('is told as running where a process beats that delivers', async () => {
+  it('is shown as running while a process that delivers beats', async () => {
     expect(await worker()).toEqual({ status: 'stopped', last_seen_at: null, due: 0, oldest_due_at: null });
     await beat('api');
     expect(await worker()).toMatchObject({ status: 'stopped', last_seen_at: null });
@@ -323,7 +323,7 @@ describe('the worker of webhooks', () => {
     await api.sql.query('delete from work.process');
   });
 
-  it('is told as stalled where one beats and what is due waits for over a minute', async () => {
+  it('is shown as stalled while one beats and due deliveries wait for over a minute', async () => {
     const health = (waitedMs: number) => {
       const oldest_due_at = new Date(clock.now() - waitedMs).toISOString();
       const queueState = async () => ({ due: 3, oldest_due_at });
@@ -372,7 +372,7 @@ describe('webhooks on two nodes', () => {
 });
 
 describe('webhooks without their backends', () => {
-  it('are told as unavailable where another call would say why', async () => {
+  it('are shown as unavailable', async () => {
     const failing = await startApi({
       aroundStore: (store) => ({
         ...store,

@@ -71,7 +71,7 @@ const rotated = (webhook_id: string): WebhookEvent => ({
 });
 const resealed = (webhook_id: string): WebhookEvent => ({
   type: 'webhooks.SecretsResealed.v1',
-  data: { webhook_id, partner_id, secret: secret('anew', 'young'), previous: null },
+  data: { webhook_id, partner_id, secret: secret('resealed', 'young'), previous: null },
 });
 const deleted = (webhook_id: string): WebhookEvent => ({
   type: 'webhooks.EndpointDeleted.v1',
@@ -164,7 +164,7 @@ describe('the read model of webhook endpoints', () => {
       deleted(B),
     );
     expect(endpoints).toMatchObject([
-      { secret: secret('anew', 'young'), previous_secret: null, updated_at: new Date(AT + HOUR) },
+      { secret: secret('resealed', 'young'), previous_secret: null, updated_at: new Date(AT + HOUR) },
       { secret: null, previous_secret: null, enabled: false, deleted_at: new Date(AT + 2 * HOUR) },
     ]);
   });

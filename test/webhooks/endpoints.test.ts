@@ -241,7 +241,7 @@ describe("a webhook endpoint's secret", () => {
   });
 
   it('is resealed as it was read, and not when it was replaced meanwhile', () => {
-    const resealed = { secret: secret('second anew', 'new'), previous: secret('first anew', 'new') };
+    const resealed = { secret: secret('second resealed', 'new'), previous: secret('first resealed', 'new') };
     const reseal = (of: string): Of<'Reseal'> => ({
       type: 'Reseal',
       partner_id: ANNA,

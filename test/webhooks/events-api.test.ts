@@ -36,7 +36,7 @@ beforeEach(async () => {
 type Type = 'session.created' | 'reveal.completed';
 const webhook = (method: 'POST' | 'PATCH' | 'DELETE', path: string, payload?: object, by = key) =>
   api.inject(by, { method, url: `/v1/webhooks${path}`, ...(payload && { payload }) });
-/** Nothing is delivered to it: it is at a name that nobody has. */
+/** Nothing is delivered to it: its name is unregistered. */
 const endpoint = async (events: readonly Type[], tracker_id: string | null = null, by = key) => {
   const payload = { name: 'receiver', url: 'https://receiver.invalid/', events, tracker_id };
   const made = await webhook('POST', '', payload, by);
@@ -102,7 +102,7 @@ describe('what happens on a website', () => {
     expect(await queued()).toHaveLength(2);
   });
 
-  it('is told as it was, once, with the labels and the reference', async () => {
+  it('is queued as it was, once, with the labels and the reference', async () => {
     await endpoint(['session.created', 'reveal.completed']);
     const preview = await session();
     await reveal(preview.session_id);
@@ -153,14 +153,14 @@ describe('what happens on a website', () => {
 });
 
 describe('a pending reveal', () => {
-  it('completes by itself while an endpoint is told of it', async () => {
+  it('completes by itself while an endpoint subscribes to it', async () => {
     await endpoint(['reveal.completed'], tracker);
     const { session_id } = await session();
     expect((await reveal(session_id)).statusCode).toBe(202);
-    await eventually('it is told', async () => (await queued()).length === 1);
+    await eventually('it is queued', async () => (await queued()).length === 1);
   });
 
-  it('otherwise waits for whoever reads it, or for an endpoint', async () => {
+  it('otherwise waits for a reader or an endpoint', async () => {
     await endpoint(['session.created']);
     await endpoint(['reveal.completed'], await makeTracker(api, key));
     const { session_id } = await session();
@@ -173,8 +173,8 @@ describe('a pending reveal', () => {
     });
     expect(await queued()).toHaveLength(1);
     await endpoint(['reveal.completed']);
-    const told = async () => (await queued()).some(({ event_id }) => event_id === `evt_reveal_${reveal_id}`);
-    await eventually('it is told', told);
+    const isQueued = async () => (await queued()).some(({ event_id }) => event_id === `evt_reveal_${reveal_id}`);
+    await eventually('it is queued', isQueued);
   });
 });
 
@@ -185,7 +185,7 @@ describe('a full queue', () => {
     return webhookId;
   };
 
-  it('refuses what would be told, before anything is acknowledged, and nothing else', async () => {
+  it('refuses what would be queued, before anything is acknowledged, and nothing else', async () => {
     const token = randomUUID();
     await collect(api, tracker, { ip: '5.8.0.2', body: { token } });
     const webhookId = await full();
@@ -201,7 +201,7 @@ describe('a full queue', () => {
 
     const test = await webhook('POST', `/${webhookId}/test`, {});
     expect([test.statusCode, codeOf(test)]).toEqual([503, 'webhook_queue_full']);
-    // Pausing frees nothing, and its sessions are told to nobody.
+    // Pausing frees nothing, and its sessions are queued for no endpoint.
     await webhook('PATCH', `/${webhookId}`, { enabled: false });
     await eventually('sessions are captured again', async () => (await visit()).answer.statusCode === 204);
     await webhook('PATCH', `/${webhookId}`, { enabled: true });

@@ -142,7 +142,7 @@ describe("a partner's queue", () => {
     expect(await queue.enter(unwanted)).not.toBeNull();
   });
 
-  it('knows a new endpoint at once when it is told of a change, and otherwise after a moment', async () => {
+  it('knows a new endpoint at once when it is notified of a change, and otherwise after a moment', async () => {
     const partner = anEndpoint();
     const queue = aQueue({ most: 0 });
     expect(await queue.enter(entering(partner))).not.toBeNull();

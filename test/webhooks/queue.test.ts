@@ -11,7 +11,7 @@ afterEach(() => {
 
 /** A queue whose partner has one endpoint, subscribed to new sessions of one tracker. */
 const aQueue = () => {
-  const endpoints = [{ webhook_id: 'one', tracker_id: 'told', events: ['session.created'] }];
+  const endpoints = [{ webhook_id: 'one', tracker_id: 'followed', events: ['session.created'] }];
   const pool = {
     query: async () => ({ rows: [{ endpoints, pending: '0', bytes: '0', queued: [] }] }),
   } as unknown as pg.Pool;
@@ -39,16 +39,16 @@ const aQueue = () => {
 
 it('an event with a subscriber wakes the delivery queue', async () => {
   const { happens, wakeups } = aQueue();
-  await happens('a', 'untold');
+  await happens('a', 'other');
   expect(wakeups()).toBe(0);
-  await happens('b', 'told');
+  await happens('b', 'followed');
   expect(wakeups()).toBe(1);
 });
 
 it('events in quick succession wake the delivery queue once', async () => {
   const { happens, wakeups } = aQueue();
   for (let n = 0; n < 20; n += 1) {
-    await happens(`event ${n}`, 'told');
+    await happens(`event ${n}`, 'followed');
     await vi.advanceTimersByTimeAsync(100);
   }
   expect(wakeups()).toBe(4);
