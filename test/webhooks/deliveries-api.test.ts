@@ -238,7 +238,7 @@ describe('the history of an endpoint', () => {
     );
   });
 
-  it("is hidden from other partners and other endpoints", async () => {
+  it('is hidden from other partners and other endpoints', async () => {
     const endpoint = await newEndpoint();
     const other = await newEndpoint();
     const stranger = await api.key();

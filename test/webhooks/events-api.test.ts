@@ -173,7 +173,8 @@ describe('a pending reveal', () => {
     });
     expect(await queued()).toHaveLength(1);
     await endpoint(['reveal.completed']);
-    const isQueued = async () => (await queued()).some(({ event_id }) => event_id === `evt_reveal_${reveal_id}`);
+    const isQueued = async () =>
+      (await queued()).some(({ event_id }) => event_id === `evt_reveal_${reveal_id}`);
     await eventually('it is queued', isQueued);
   });
 });
