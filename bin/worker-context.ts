@@ -14,7 +14,7 @@ import type { Runtime } from './runtime.ts';
 
 /** The background work of a context. */
 export interface WorkerModule {
-  /** They follow the log in the process that leads the projections of their group. */
+  /** By group (`projections/all.ts`): they follow the log in the process that leads the projections of the group. */
   readonly processors?: Partial<Record<keyof typeof projectionGroups, readonly FollowingProcessor[]>>;
   /** The process that leads the upkeep runs them. */
   readonly jobs?: (signal: AbortSignal) => readonly Job[];

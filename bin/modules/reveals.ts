@@ -32,7 +32,7 @@ export const revealRoutes = (context: ApiContext): Route[] => {
     store,
     findSession: sessions.find,
     trackerRefusal: trackerCommands.refusal,
-    admit: async (partnerId) =>
+    admitRate: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
     savedResult: savedResults(runtime),
     enterQueue: entryForReveal(queue),
@@ -92,7 +92,10 @@ const completionDeps = (
     pool,
     clock,
     applied,
-    complete: async (revealId, context) =>
-      (await completeReveal(revealDeps, revealId, context))?.completed !== null,
+    complete: async (revealId, context) => {
+      const reveal = await completeReveal(revealDeps, revealId, context);
+      const isGone = reveal === null;
+      return isGone || reveal.completed !== null;
+    },
   };
 };

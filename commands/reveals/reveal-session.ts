@@ -36,7 +36,7 @@ export interface RevealDeps {
     trackerId: string,
   ) => Promise<'tracker_disabled' | 'tracker_deleted' | null>;
   /** Consumes the partner's rate of new reveals; false if it is used up. */
-  readonly admit: (partnerId: string) => boolean | Promise<boolean>;
+  readonly admitRate: (partnerId: string) => boolean | Promise<boolean>;
   readonly savedResult: SavedResultOf;
   /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the reveal must not complete. */
   readonly enterQueue: (reveal: {
@@ -93,11 +93,11 @@ const revealSession = async (
   const revealId = revealIdOf(request);
   const loading = loadReveal(deps.store, revealId, true);
   // A new reveal needs these reads, so they start concurrently with the load.
-  const found = lazily(deps.findSession(partnerId, sessionId));
-  const refusing = lazily(
+  const found = startedEarly(deps.findSession(partnerId, sessionId));
+  const refusing = startedEarly(
     found().then((one) => (typeof one === 'string' ? null : deps.trackerRefusal(partnerId, one.tracker_id))),
   );
-  const resulting = lazily(
+  const resulting = startedEarly(
     found().then((one) => (typeof one === 'string' ? null : resultFor(deps, one, context.at))),
   );
   const known = await loading;
@@ -110,12 +110,12 @@ const revealSession = async (
 
   const session = await found();
   if (typeof session === 'string') return refuse(session);
-  // The key was used for another session, which has expired.
+  // This session has not expired, so the key was used for another one, which has.
   if (hasExpired) return refuse('reveal_expired');
   if (!earlier) {
     const refused = await refusing();
     if (refused !== null) return refuse(refused);
-    if (!(await deps.admit(partnerId))) return refuse('tracking_capacity');
+    if (!(await deps.admitRate(partnerId))) return refuse('tracking_capacity');
   }
   const result = await resulting();
   const reveal = {
@@ -141,8 +141,8 @@ const revealSession = async (
   );
 };
 
-/** Defers the failure of started work until its result is requested. */
-const lazily = <T>(work: Promise<T>): (() => Promise<T>) => {
+/** Wraps work that runs already: its failure counts only where its result is asked for. */
+const startedEarly = <T>(work: Promise<T>): (() => Promise<T>) => {
   work.catch(() => undefined);
   return () => work;
 };

@@ -42,6 +42,8 @@ export const revealFacts = z.object({
   expires_at: instant,
 });
 
+export type RevealFacts = z.output<typeof revealFacts>;
+
 /** Stream `reveal-<uuidv5 of partner and Idempotency-Key>`, whose UUID is the reveal's id: one reveal. */
 export const revealEvents = {
   'reveals.RevealRequested.v1': revealFacts,
@@ -54,7 +56,7 @@ export const revealEvents = {
 } as const;
 export type RevealEvent = EventOf<typeof revealEvents>;
 
-/** Stream `expired-<partner>-<utc day>`, with the sessions that expired. */
+/** Stream `expired-<partner>-<utc day>`, which `SessionsExpired` shares. */
 export const revealExpiryEvents = {
   'reveals.RevealsExpired.v1': z.object({
     partner_id: z.uuid(),

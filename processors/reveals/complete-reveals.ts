@@ -15,7 +15,11 @@ export interface CompleteRevealsDeps {
   readonly clock: Clock;
   /** Waits until read models reach a position; false after a time limit. */
   readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
-  /** Completes a reveal if possible. @returns whether it is no longer pending */
+  /**
+   * Completes a reveal if possible.
+   * @returns true if nothing is left to do: it is complete or gone; false: it stays pending, mostly because the partner's delivery
+   *   queue is full
+   */
   readonly complete: (revealId: string, context: CommandContext) => Promise<boolean>;
 }
 
@@ -128,7 +132,7 @@ const takeTurn = async (
   return { completed: reveals.length, next };
 };
 
-/** @returns false if the partner's delivery queue is full */
+/** @returns as `complete` */
 const completeOne = async (
   { pool, clock, complete }: CompleteRevealsDeps,
   revealId: string,
@@ -137,6 +141,7 @@ const completeOne = async (
   const context = { correlationId: id, causationId: id, at: clock.now() };
   // A new trace, because no trace may lead from an enrichment to a reveal (architecture, rule 13).
   if (!(await withoutTrace(() => complete(revealId, context)))) return false;
+  // Out of the runs; `enrich-reveals` deletes the row when it reads the completion.
   await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [revealId]);
   return true;
 };

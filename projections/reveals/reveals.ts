@@ -3,6 +3,8 @@ import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import {
   type RevealEvent,
+  type RevealFacts,
+  type RevealResult,
   revealEvents,
   revealExpiryEvents,
   revealFacts,
@@ -12,13 +14,13 @@ import type { RecordedEvent } from '../../event-store/port.ts';
 import { forgetInBatches } from '../forget.ts';
 import type { Projection } from '../projection.ts';
 
-interface WrittenRow {
-  reveal_id: string;
-  completed_at: string | null;
-  billable: boolean | null;
-  result: object | null;
-  last_revision: number;
-  last_position: string;
+/** A row as its JSON populates it; `created_at` and other facts come from the event. */
+interface WrittenRow extends RevealFacts {
+  readonly completed_at: string | null;
+  readonly billable: boolean | null;
+  readonly result: RevealResult | null;
+  readonly last_revision: number;
+  readonly last_position: string;
 }
 
 interface ExpiredRow {

@@ -18,7 +18,8 @@ export interface RevealableSessionDeps {
 const REMEMBERED_MS = 5_000;
 const SESSIONS = 5_000;
 
-interface Revealable extends SessionSecrets {
+/** A session whose sealed address and labels are open. */
+interface OpenedSession extends SessionSecrets {
   readonly session_id: string;
   readonly tracker_id: string;
   readonly partner_id: string;
@@ -27,12 +28,12 @@ interface Revealable extends SessionSecrets {
 
 /** What a reveal needs of its session. A session never changes in any of it, so that a table may say so. */
 export const createRevealableSessions = (deps: RevealableSessionDeps) => {
-  const known = new LRUCache<string, Revealable>({ max: SESSIONS, ttl: REMEMBERED_MS });
+  const known = new LRUCache<string, OpenedSession>({ max: SESSIONS, ttl: REMEMBERED_MS });
 
-  const find = async (
+  const open = async (
     partner_id: string,
     sessionId: string,
-  ): Promise<Revealable | 'session_not_found' | 'session_expired'> => {
+  ): Promise<OpenedSession | 'session_not_found' | 'session_expired'> => {
     const name = `${partner_id} ${sessionId}`;
     const now = deps.clock.now();
     const remembered = known.get(name);
@@ -50,18 +51,18 @@ export const createRevealableSessions = (deps: RevealableSessionDeps) => {
 
   return {
     find: async (partnerId: string, sessionId: string) => {
-      const found = await find(partnerId, sessionId);
+      const found = await open(partnerId, sessionId);
       if (typeof found === 'string') return found;
       const { ip, custom: _, ...session } = found;
       return { ...session, publicIp: parsePublicAddress(ip) };
     },
     /** The visitor's public address; null: it is not public, or the session has expired. */
     addressOf: async (partnerId: string, sessionId: string): Promise<string | null> => {
-      const found = await find(partnerId, sessionId);
+      const found = await open(partnerId, sessionId);
       return typeof found === 'string' ? null : parsePublicAddress(found.ip);
     },
     customOf: async (partnerId: string, sessionId: string): Promise<CustomParameters> => {
-      const found = await find(partnerId, sessionId);
+      const found = await open(partnerId, sessionId);
       return typeof found === 'string' ? {} : found.custom;
     },
   };

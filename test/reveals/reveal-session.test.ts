@@ -30,7 +30,7 @@ const aProcess = (over: Partial<RevealDeps> = {}, session = aSession()) => {
     store: faults.around(stack.store),
     findSession: async () => session,
     trackerRefusal: async () => null,
-    admit: () => {
+    admitRate: () => {
       calls.admitted += 1;
       return true;
     },
@@ -150,7 +150,7 @@ describe('a refused reveal request', () => {
     ['session_expired', { findSession: async () => 'session_expired' as const }],
     ['tracker_disabled', { trackerRefusal: async () => 'tracker_disabled' as const }],
     ['tracker_deleted', { trackerRefusal: async () => 'tracker_deleted' as const }],
-    ['tracking_capacity', { admit: () => false }],
+    ['tracking_capacity', { admitRate: () => false }],
     ['tracking_unavailable', { enterQueue: async () => null }],
   ])('as %s appends nothing', async (refusal, over) => {
     const process = aProcess(over);
