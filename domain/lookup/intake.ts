@@ -1,3 +1,4 @@
+/** A partner's intake of work. One file, because commands, decisions and fold of an aggregate are read together. */
 import { Map as PersistentMap } from 'immutable';
 import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
