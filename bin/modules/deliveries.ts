@@ -9,7 +9,7 @@ import { endsWithin } from '../../platform/pause.ts';
 import { startDeliveries } from '../../processors/webhooks/deliver.ts';
 import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
 import { createHandshakeDebts } from '../../processors/webhooks/handshake-debts.ts';
-import { entryForDelivery } from '../../processors/webhooks/queue-entries.ts';
+import { reserveForDelivery } from '../../processors/webhooks/queue-reservations.ts';
 import { createSender } from '../../processors/webhooks/sender.ts';
 import { signatureHeaders } from '../../processors/webhooks/signature.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
@@ -58,8 +58,8 @@ export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Run
   return {
     store,
     endpoints,
-    isKept: async (eventId) => (await bodyOf(eventId)) !== null,
-    enterQueue: entryForDelivery(queue),
+    hasBody: async (eventId) => (await bodyOf(eventId)) !== null,
+    reserveQueue: reserveForDelivery(queue),
   };
 };
 

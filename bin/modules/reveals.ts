@@ -14,7 +14,7 @@ import {
   completeRevealsOf,
   createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
-import { entryForReveal } from '../../processors/webhooks/queue-entries.ts';
+import { reserveForReveal } from '../../processors/webhooks/queue-reservations.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
 import { revealRoute } from '../../write-api/reveals/reveal-session.ts';
@@ -35,7 +35,7 @@ export const revealRoutes = (context: ApiContext): Route[] => {
     admitRate: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
     savedResult: savedResults(runtime),
-    enterQueue: entryForReveal(queue),
+    reserveQueue: reserveForReveal(queue),
   };
   return [
     revealRoute({
@@ -87,7 +87,12 @@ const completionDeps = (
   savedResult: RevealDeps['savedResult'],
 ): CompleteRevealsDeps => {
   const { pool, clock, store, queue } = runtime;
-  const revealDeps = { store, findSession: sessions.find, savedResult, enterQueue: entryForReveal(queue) };
+  const revealDeps = {
+    store,
+    findSession: sessions.find,
+    savedResult,
+    reserveQueue: reserveForReveal(queue),
+  };
   return {
     pool,
     clock,

@@ -4,7 +4,7 @@ import type { Route } from '../../http/route.ts';
 import { createVisitorAddress, networkOf } from '../../http/visitor.ts';
 import { sharedNotes } from '../../platform/kept-out.ts';
 import { VISITOR_RATES } from '../../platform/rate-limit.ts';
-import { entryForSession } from '../../processors/webhooks/queue-entries.ts';
+import { reserveForSession } from '../../processors/webhooks/queue-reservations.ts';
 import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
 import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
 import { collectRoutes } from '../../write-api/sessions/collect.ts';
@@ -20,7 +20,7 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
   return [
     ...collectRoutes({
       trackers,
-      capture: createVisitCapture(store, dayKeys, entryForSession(queue)),
+      capture: createVisitCapture(store, dayKeys, reserveForSession(queue)),
       collectsOn: served.collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
       countryOf: countries,

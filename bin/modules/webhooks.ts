@@ -6,8 +6,8 @@ import type { Route } from '../../http/route.ts';
 import { sealText } from '../../platform/master-key.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/claims.ts';
 import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
-import { entryForDelivery } from '../../processors/webhooks/queue-entries.ts';
 import { queueWebhookEvents } from '../../processors/webhooks/queue-events.ts';
+import { reserveForDelivery } from '../../processors/webhooks/queue-reservations.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { payloads } from '../../projections/webhooks/payloads.ts';
@@ -51,7 +51,7 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
       totalsOf,
     }),
     webhookTestRoute({
-      sendTest: createSendTest({ store, endpoints, dayKeys, enterQueue: entryForDelivery(queue) }),
+      sendTest: createSendTest({ store, endpoints, dayKeys, reserveQueue: reserveForDelivery(queue) }),
       projected: ownWrite([deliveries.name, payloads.name]),
     }),
     ...deliveryRoutes(context),

@@ -10,7 +10,7 @@ import {
 } from '../../domain/reveals/reveal.ts';
 import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
 import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
-import type { QueueEntry } from '../queue-entry.ts';
+import type { QueueReservation } from '../queue-reservation.ts';
 
 const aggregate: Aggregate<Reveal | null, RevealCommand, RevealEvent, RevealRefusal> = {
   schemas: revealEvents,
@@ -47,7 +47,7 @@ export const resultFor = (
   publicIp === null ? Promise.resolve(EMPTY_RESULT) : savedResult(publicIp, partner_id, at);
 
 /**
- * Handles a command on a loaded reveal, and confirms its queue entry or releases it.
+ * Handles a command on a loaded reveal, and confirms or releases its queue reservation.
  * @throws OutcomeUnknown when the event may be stored; the port's other errors when it is not
  */
 export const appendReveal = async (
@@ -56,17 +56,17 @@ export const appendReveal = async (
   command: RevealCommand,
   context: CommandContext,
   known: KnownReveal,
-  queueEntry: QueueEntry,
+  queueReservation: QueueReservation,
 ): Promise<Result<Reveal, RevealRefusal | 'reveal_expired'>> => {
   try {
     const handled = await handle(store, aggregate, revealStream(revealId), command, context, known);
-    queueEntry.confirm();
+    queueReservation.confirm();
     if (!handled.ok) return handled;
     if (handled.value.state === null) throw new TypeError('a command on an unknown reveal was accepted');
     return accept(handled.value.state);
   } catch (error) {
     // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
-    if (!(error instanceof OutcomeUnknown)) queueEntry.release();
+    if (!(error instanceof OutcomeUnknown)) queueReservation.release();
     // The Idempotency-Key belongs to an expired reveal whose stream is deleted; its name cannot be reused.
     if (error instanceof StreamExpired) return refuse('reveal_expired');
     throw error;

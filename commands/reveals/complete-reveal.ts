@@ -9,7 +9,7 @@ import type { RevealDeps } from './reveal-session.ts';
  * @throws what `appendReveal` throws
  */
 export const completeReveal = async (
-  deps: Pick<RevealDeps, 'store' | 'findSession' | 'savedResult' | 'enterQueue'>,
+  deps: Pick<RevealDeps, 'store' | 'findSession' | 'savedResult' | 'reserveQueue'>,
   revealId: string,
   context: CommandContext,
 ): Promise<Reveal | null> => {
@@ -19,10 +19,10 @@ export const completeReveal = async (
   const session = await deps.findSession(reveal.partner_id, reveal.session_id);
   if (typeof session === 'string') return null;
   const result = await resultFor(deps, session, context.at);
-  const queueEntry = result && (await deps.enterQueue(reveal));
-  if (result === null || queueEntry === null) return reveal;
+  const queueReservation = result && (await deps.reserveQueue(reveal));
+  if (result === null || queueReservation === null) return reveal;
   const command = { type: 'Complete', result, at: context.at } as const;
   const expiring = { ...context, expiresAt: session.expires_at };
-  const done = await appendReveal(deps.store, revealId, command, expiring, known, queueEntry);
+  const done = await appendReveal(deps.store, revealId, command, expiring, known, queueReservation);
   return done.ok ? done.value : null;
 };

@@ -4,7 +4,7 @@ import type { Reveal, RevealCommand, RevealRefusal } from '../../domain/reveals/
 import type { EventStore } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import { createLinger, LINGER } from '../linger.ts';
-import type { QueueEntry } from '../queue-entry.ts';
+import type { QueueReservation } from '../queue-reservation.ts';
 import {
   appendReveal,
   loadReveal,
@@ -39,11 +39,11 @@ export interface RevealDeps {
   readonly admitRate: (partnerId: string) => boolean | Promise<boolean>;
   readonly savedResult: SavedResultOf;
   /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the reveal must not complete. */
-  readonly enterQueue: (reveal: {
+  readonly reserveQueue: (reveal: {
     readonly reveal_id: string;
     readonly tracker_id: string;
     readonly partner_id: string;
-  }) => Promise<QueueEntry | null>;
+  }) => Promise<QueueReservation | null>;
 }
 
 export interface RevealRequest {
@@ -127,9 +127,9 @@ const revealSession = async (
     user_id: context.userId ?? null,
     expires_at: session.expires_at,
   };
-  const queueEntry = result === null ? NOTHING_QUEUED : await deps.enterQueue(reveal);
+  const queueReservation = result === null ? NOTHING_QUEUED : await deps.reserveQueue(reveal);
   // A reveal that is already pending stays pending while a queue is full.
-  if (queueEntry === null) return earlier ? accept(earlier) : refuse('tracking_unavailable');
+  if (queueReservation === null) return earlier ? accept(earlier) : refuse('tracking_unavailable');
   const command: RevealCommand = { type: 'Request', reveal, result, at: context.at };
   return appendReveal(
     deps.store,
@@ -137,7 +137,7 @@ const revealSession = async (
     command,
     { ...context, expiresAt: session.expires_at },
     known,
-    queueEntry,
+    queueReservation,
   );
 };
 
@@ -147,4 +147,4 @@ const startedEarly = <T>(work: Promise<T>): (() => Promise<T>) => {
   return () => work;
 };
 
-const NOTHING_QUEUED: QueueEntry = { release: () => undefined, confirm: () => undefined };
+const NOTHING_QUEUED: QueueReservation = { release: () => undefined, confirm: () => undefined };

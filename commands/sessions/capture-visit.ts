@@ -13,7 +13,7 @@ import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import { createKeyedMutex } from '../keyed-mutex.ts';
 import { createLinger, LINGER } from '../linger.ts';
-import type { QueueEntry } from '../queue-entry.ts';
+import type { QueueReservation } from '../queue-reservation.ts';
 import { reportingAhead } from '../reporting-ahead.ts';
 import { type KnownTab, readTab } from './read-tab.ts';
 import { type CapturedVisit, commandOf, type VisitCommand, type VisitorKeys } from './visit-command.ts';
@@ -22,9 +22,9 @@ import { type CapturedVisit, commandOf, type VisitCommand, type VisitorKeys } fr
 export type Captured = 'session' | 'visit' | 'retry' | 'full';
 
 /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the session must not begin. */
-export type EnterQueue = (
+export type ReserveQueue = (
   session: Pick<SessionEvent['data'], 'session_id' | 'tracker_id' | 'partner_id'>,
-) => Promise<QueueEntry | null>;
+) => Promise<QueueReservation | null>;
 
 /**
  * Adds a visit to its session, or begins one. `admitted` is called, possibly repeatedly, as soon as `full` is ruled out.
@@ -53,9 +53,9 @@ const UNKNOWN: KnownTab = { generation: 0, state: tabDecider.initial, revision: 
 export const createVisitCapture = (
   store: EventStore,
   keys: VisitorKeys,
-  enterQueue: EnterQueue,
+  reserveQueue: ReserveQueue,
 ): CaptureVisit => {
-  const capturer = new VisitCapturer(store, keys, enterQueue);
+  const capturer = new VisitCapturer(store, keys, reserveQueue);
   return (visit, context, admitted) => capturer.capture(visit, context, admitted);
 };
 
@@ -79,15 +79,15 @@ interface Capturing {
 class VisitCapturer {
   readonly #store: EventStore;
   readonly #keys: VisitorKeys;
-  readonly #enterQueue: EnterQueue;
+  readonly #reserveQueue: ReserveQueue;
   readonly #known = new LRUCache<string, KnownTab>({ maxSize: CACHE_SIZE, sizeCalculation: sizeOf });
   readonly #oneAtATime = createKeyedMutex();
   readonly #linger = createLinger(LINGER);
 
-  constructor(store: EventStore, keys: VisitorKeys, enterQueue: EnterQueue) {
+  constructor(store: EventStore, keys: VisitorKeys, reserveQueue: ReserveQueue) {
     this.#store = store;
     this.#keys = keys;
-    this.#enterQueue = enterQueue;
+    this.#reserveQueue = reserveQueue;
   }
 
   async capture(
@@ -131,8 +131,8 @@ class VisitCapturer {
       return 'retry';
     }
     const begins = event.type === 'sessions.SessionCreated.v1';
-    const queueEntry = begins ? await this.#enterQueue(event.data) : null;
-    if (begins && queueEntry === null) {
+    const queueReservation = begins ? await this.#reserveQueue(event.data) : null;
+    if (begins && queueReservation === null) {
       if (capturing.hasReadStream) return 'full';
       // The cached state may lack the session that the visit belongs to.
       capturing.hasReadStream = true;
@@ -144,11 +144,11 @@ class VisitCapturer {
       await this.#append(capturing, events, event.data.expires_at);
     } catch (error) {
       // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
-      if (!(error instanceof OutcomeUnknown)) queueEntry?.release();
+      if (!(error instanceof OutcomeUnknown)) queueReservation?.release();
       await this.#readAgain(capturing, error);
       return null;
     }
-    queueEntry?.confirm();
+    queueReservation?.confirm();
     return begins ? 'session' : 'visit';
   }
 

@@ -57,14 +57,19 @@ export interface ChangedEndpoint {
 /** `signing_secret` is shown only here. */
 export type WithSecret = ChangedEndpoint & { readonly signing_secret: string };
 
-type Outcome<T = ChangedEndpoint> = Promise<Result<T, EndpointRefusal>>;
+type EndpointResult<T = ChangedEndpoint> = Promise<Result<T, EndpointRefusal>>;
 
 /** The commands on a partner's endpoints. Updates and deletions are idempotent and return the endpoint as it is. */
 export interface EndpointCommands {
-  create(partnerId: string, endpoint: NewEndpoint, context: CommandContext): Outcome<WithSecret>;
-  update(partnerId: string, webhookId: string, change: EndpointChange, context: CommandContext): Outcome;
-  rotate(partnerId: string, webhookId: string, context: CommandContext): Outcome<WithSecret>;
-  delete(partnerId: string, webhookId: string, context: CommandContext): Outcome;
+  create(partnerId: string, endpoint: NewEndpoint, context: CommandContext): EndpointResult<WithSecret>;
+  update(
+    partnerId: string,
+    webhookId: string,
+    change: EndpointChange,
+    context: CommandContext,
+  ): EndpointResult;
+  rotate(partnerId: string, webhookId: string, context: CommandContext): EndpointResult<WithSecret>;
+  delete(partnerId: string, webhookId: string, context: CommandContext): EndpointResult;
 }
 
 export interface EndpointDeps {
@@ -87,7 +92,7 @@ export const createEndpointCommands = (deps: EndpointDeps): EndpointCommands => 
   const run = async (
     command: Exclude<EndpointCommand, { type: 'Forget' }>,
     context: CommandContext,
-  ): Outcome => {
+  ): EndpointResult => {
     const { partner_id, webhook_id } = command;
     const result = await batcher.submit(endpointsStream(partner_id), command, context, ({ byId }) =>
       byId.get(webhook_id),
@@ -101,8 +106,8 @@ export const createEndpointCommands = (deps: EndpointDeps): EndpointCommands => 
   /** Runs a command with a new secret and returns the secret. */
   const withSecret = async (
     webhookId: string,
-    work: (secret: SealedSecret) => Outcome,
-  ): Outcome<WithSecret> => {
+    work: (secret: SealedSecret) => EndpointResult,
+  ): EndpointResult<WithSecret> => {
     const secret = randomBytes(SECRET_BYTES);
     const result = await work(seal(secret, webhookId));
     if (!result.ok) return result;

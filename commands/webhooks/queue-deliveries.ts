@@ -22,8 +22,11 @@ export interface Addressed {
   readonly envelope: Envelope;
   readonly partner_id: string;
   readonly webhook_ids: readonly string[];
-  /** UTC day (`YYYY-MM-DD`) whose key seals the body. */
-  readonly day: string;
+  /**
+   * UTC day (`YYYY-MM-DD`) whose key seals the body: that of the session's start, or of the test. The
+   * delivery's stream is named for the day of `created_at`, which may be later.
+   */
+  readonly key_day: string;
   readonly expires_at: string;
   /** Log position of the event behind the notification; null for a test. */
   readonly source_position: string | null;
@@ -36,9 +39,9 @@ const DELIVERIES = '9e0d1f52-8a2f-4a2d-9c57-5d2c8f0b7a61';
 export const deliveryId = (webhookId: string, eventId: string): string =>
   uuidv5(`${webhookId} ${eventId}`, DELIVERIES);
 
-/** `at`: when the delivery was created (ISO 8601). */
-export const deliveriesStream = (webhookId: string, at: string): string =>
-  `${DELIVERIES_PREFIX}${webhookId}-${at.slice(0, 10)}`;
+/** `createdAt`: the envelope's `created_at` (ISO 8601), or its UTC day. */
+export const deliveriesStream = (webhookId: string, createdAt: string): string =>
+  `${DELIVERIES_PREFIX}${webhookId}-${createdAt.slice(0, 10)}`;
 
 /**
  * Stores bodies, then queues them for their endpoints. Idempotent; expired events are skipped.
@@ -66,9 +69,9 @@ export const queueDeliveries = async (
 const storePayload = async (
   store: EventStore,
   keys: BodyKeys,
-  { envelope, partner_id, day, expires_at, context }: Addressed,
+  { envelope, partner_id, key_day, expires_at, context }: Addressed,
 ): Promise<boolean> => {
-  const key = await keys.of(day);
+  const key = await keys.of(key_day);
   if (key === null) return false;
   const body = Buffer.from(JSON.stringify(envelope));
   const event: PayloadEvent = {
@@ -77,7 +80,7 @@ const storePayload = async (
       event_id: envelope.id,
       partner_id,
       type: envelope.type,
-      day,
+      day: key_day,
       sealed: key.seal(body, envelope.id).toString('base64'),
       bytes: body.length,
       created_at: envelope.created_at,

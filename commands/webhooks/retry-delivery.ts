@@ -3,12 +3,16 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, OutcomeUnknown, type Position, StreamExpired } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
-import type { QueueEntry } from '../queue-entry.ts';
+import type { QueueReservation } from '../queue-reservation.ts';
 import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { deliveriesStream } from './queue-deliveries.ts';
 
-/** A delivery as the read model knows it. */
-export interface RetriableDelivery {
+/**
+ * A delivery in any state, as read from the read model. `delivered` and `failed` may be retried while the endpoint is enabled;
+ * `pending` stays unchanged; `expired` is refused. `cancelled` (a pending delivery of a deleted endpoint, derived by
+ * `read-api/webhooks/delivery-rows.ts` and never stored) is refused as `webhook_disabled`.
+ */
+export interface ProjectedDelivery {
   readonly delivery_id: string;
   readonly webhook_id: string;
   readonly partner_id: string;
@@ -21,14 +25,14 @@ export interface RetriableDelivery {
 export interface RetryDeps {
   readonly store: EventStore;
   readonly endpoints: EndpointBatcher;
-  /** Returns whether the body of the event is still stored. */
-  readonly isKept: (eventId: string) => Promise<boolean>;
+  /** Returns whether the body of the event is neither expired nor unreadable. */
+  readonly hasBody: (eventId: string) => Promise<boolean>;
   /** Reserves room in the partner's queue of deliveries; null if it is full. */
-  readonly enterQueue: (delivery: {
+  readonly reserveQueue: (delivery: {
     readonly partner_id: string;
     readonly webhook_id: string;
     readonly event_id: string;
-  }) => Promise<QueueEntry | null>;
+  }) => Promise<QueueReservation | null>;
 }
 
 export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webhook_queue_full';
@@ -39,17 +43,17 @@ export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webho
  * @throws the port's errors: the cycle may have started, and repeating is safe
  */
 export const retryDelivery = async (
-  { store, endpoints, isKept, enterQueue }: RetryDeps,
-  delivery: RetriableDelivery,
+  { store, endpoints, hasBody, reserveQueue }: RetryDeps,
+  delivery: ProjectedDelivery,
   context: CommandContext,
 ): Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>> => {
   const { delivery_id, webhook_id, partner_id, event_id, created_at, state, cycle } = delivery;
   if (state === 'pending') return accept('unchanged');
   const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
   if (!endpoint?.enabled) return refuse('webhook_disabled');
-  if (state === 'expired' || !(await isKept(event_id))) return refuse('webhook_event_expired');
-  const queueEntry = await enterQueue({ partner_id, webhook_id, event_id });
-  if (queueEntry === null) return refuse('webhook_queue_full');
+  if (state === 'expired' || !(await hasBody(event_id))) return refuse('webhook_event_expired');
+  const queueReservation = await reserveQueue({ partner_id, webhook_id, event_id });
+  if (queueReservation === null) return refuse('webhook_queue_full');
   const event: DeliveryEvent = {
     type: 'webhooks.DeliveryRetried.v1',
     data: { delivery_id, webhook_id, partner_id, cycle: cycle + 1, retried_at: isoTime(context.at) },
@@ -58,10 +62,10 @@ export const retryDelivery = async (
   try {
     const events = toNewEvents(deliveryEvents, [event], context);
     const { position } = await appendSafely(store, stream, 'any', events);
-    queueEntry.confirm();
+    queueReservation.confirm();
     return accept({ position });
   } catch (error) {
-    if (!(error instanceof OutcomeUnknown)) queueEntry.release();
+    if (!(error instanceof OutcomeUnknown)) queueReservation.release();
     if (error instanceof StreamExpired) return refuse('webhook_event_expired');
     throw error;
   }

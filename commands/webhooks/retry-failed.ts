@@ -1,13 +1,13 @@
 import type { CommandContext } from '../handle.ts';
 import {
-  type RetriableDelivery,
+  type ProjectedDelivery,
   type RetryDeps,
   type RetryRefusal,
   retryDelivery,
 } from './retry-delivery.ts';
 
 /** A failed delivery and its position in the list, newest first. */
-export interface ListedDelivery extends RetriableDelivery {
+export interface ListedDelivery extends ProjectedDelivery {
   readonly position: string;
 }
 

@@ -4,7 +4,7 @@ import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import { testEnvelope, testEventId } from '../../domain/webhooks/envelope.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
-import type { QueueEntry } from '../queue-entry.ts';
+import type { QueueReservation } from '../queue-reservation.ts';
 import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { type BodyKeys, deliveryId, queueDeliveries } from './queue-deliveries.ts';
 
@@ -13,11 +13,11 @@ export interface SendTestDeps {
   readonly endpoints: EndpointBatcher;
   readonly dayKeys: BodyKeys;
   /** Reserves room in the partner's queue of deliveries; null if it is full. */
-  readonly enterQueue: (test: {
+  readonly reserveQueue: (test: {
     readonly partner_id: string;
     readonly webhook_id: string;
     readonly event_id: string;
-  }) => Promise<QueueEntry | null>;
+  }) => Promise<QueueReservation | null>;
 }
 
 export type TestRefusal = 'webhook_not_found' | 'webhook_disabled' | 'webhook_queue_full';
@@ -42,25 +42,25 @@ const KEPT = 30 * DAY;
  * @throws the port's errors: the test may be sent, and sending another is safe
  */
 export const createSendTest =
-  ({ store, endpoints, dayKeys, enterQueue }: SendTestDeps): SendTest =>
+  ({ store, endpoints, dayKeys, reserveQueue }: SendTestDeps): SendTest =>
   async (partner_id, webhook_id, context) => {
     const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
     if (!endpoint || endpoint.deleted_at !== null) return refuse('webhook_not_found');
     if (!endpoint.enabled) return refuse('webhook_disabled');
     const event_id = testEventId(randomUUID());
-    const queueEntry = await enterQueue({ partner_id, webhook_id, event_id });
-    if (queueEntry === null) return refuse('webhook_queue_full');
+    const queueReservation = await reserveQueue({ partner_id, webhook_id, event_id });
+    if (queueReservation === null) return refuse('webhook_queue_full');
     const position = await queueDeliveries(store, dayKeys, [
       {
         envelope: testEnvelope(event_id, isoTime(context.at)),
         partner_id,
         webhook_ids: [webhook_id],
-        day: utcDay(context.at),
+        key_day: utcDay(context.at),
         expires_at: isoTime(context.at + KEPT),
         source_position: null,
         context,
       },
     ]);
-    queueEntry.confirm();
+    queueReservation.confirm();
     return accept({ delivery_id: deliveryId(webhook_id, event_id), event_id, position });
   };

@@ -11,6 +11,7 @@ export interface Envelope {
   readonly id: string;
   readonly type: DeliveredType;
   readonly schema_version: 1;
+  /** Time of the event: the session began, the reveal completed, or the test was asked for. */
   readonly created_at: string;
   readonly data: object;
 }

@@ -14,8 +14,8 @@ export type SealedSecret = z.output<typeof sealedSecretSchema>;
 
 const ids = { webhook_id: z.uuid(), partner_id: z.uuid() } as const;
 
-/** Stream `webhooks-<partner>`: all endpoints of a partner. */
-export const webhookEvents = {
+/** Changes of one endpoint, in the stream `webhooks-<partner>`, which holds all endpoints of a partner. */
+export const endpointChangeEvents = {
   'webhooks.EndpointCreated.v1': z.object({
     ...ids,
     name: z.string(),
@@ -49,11 +49,11 @@ export const webhookEvents = {
   }),
   'webhooks.EndpointDeleted.v1': z.object({ ...ids, deleted_at: instant }),
 } as const;
-export type WebhookEvent = EventOf<typeof webhookEvents>;
+export type EndpointChangeEvent = EventOf<typeof endpointChangeEvents>;
 
-/** All events of such a stream. */
+/** All events of a stream `webhooks-<partner>`: changes and snapshots. */
 export const endpointEvents = {
-  ...webhookEvents,
+  ...endpointChangeEvents,
   /**
    * Snapshot of the state, with recently deleted endpoints first, in the order of deletion. Earlier events may be truncated.
    * An endpoint that was deleted 90 days earlier and is not in the snapshot is forgotten.
@@ -111,7 +111,12 @@ export const payloadEvents = {
 } as const;
 export type PayloadEvent = EventOf<typeof payloadEvents>;
 
-/** Why an attempt failed; `processors/webhooks/sender.ts` decides it. */
+/**
+ * Why an attempt failed. Decided in `processors/webhooks/`: `redirect` and `http_status` by the response's status, in
+ * `sender.ts`; the others are kinds of `AttemptFailure`: `dns` from `vet.ts`, `blocked_address` and `own_origin` from `vet.ts`
+ * and `sender.ts`, `tls` from `connections.ts`, `timeout` from `connections.ts` and `exchange.ts`, `connect` from those two,
+ * `measured-socket.ts`, `response-meter.ts`, and for every error that is no `AttemptFailure`.
+ */
 export const deliveryErrorSchema = z.enum([
   'timeout',
   'dns',
@@ -127,14 +132,15 @@ export type DeliveryError = z.output<typeof deliveryErrorSchema>;
 const ofDelivery = { delivery_id: z.uuid(), webhook_id: z.uuid(), partner_id: z.uuid() } as const;
 
 /**
- * Stream `deliveries-<webhook>-<utc day of the delivery's creation>`: an endpoint's deliveries. Events may repeat: only the
- * first of a delivery, of a cycle, of an attempt counts.
+ * Stream `deliveries-<webhook>-<utc day of created_at>`: an endpoint's deliveries. Events may repeat: only the first of a
+ * delivery, of a cycle, of an attempt counts.
  */
 export const deliveryEvents = {
   'webhooks.DeliveryQueued.v1': z.object({
     ...ofDelivery,
     event_id: z.string(),
     type: deliveredTypeSchema,
+    /** The envelope's `created_at`: the time of the event, not of queueing. */
     created_at: instant,
     payload_expires_at: instant,
     /** Log position of the event behind the notification; null for a test. */

@@ -9,10 +9,14 @@ const MAX_DELAY_MS = 6 * HOUR;
 const MAX_RETRY_AFTER_MS = DAY;
 const MAX_PROBE_MS = 60_000;
 
-export interface AttemptEnded {
+/** The attempt that just ended, as far as the retry depends on it. */
+export interface LastAttempt {
   /** Number within its cycle, from 1. */
   readonly attempt: number;
-  /** Running time of the cycle without suspensions of its endpoint, milliseconds. */
+  /**
+   * Running time of the cycle, milliseconds, without the time in which its endpoint was suspended: paused by the partner, or
+   * its breaker open (`projections/webhooks/endpoint-health.ts`).
+   */
   readonly ranMs: number;
   /** null: the receiver accepted it. */
   readonly error: DeliveryError | null;
@@ -36,13 +40,13 @@ export type AfterAttempt =
  * `baseMs` × 4^(n−1), at most six hours, ±20 %, or the receiver's Retry-After if longer. It fails if the cycle has no
  * attempt left, or would run out of time.
  */
-export const afterAttempt = (ended: AttemptEnded, rules: RetryRules): AfterAttempt => {
-  if (ended.error === null) return { state: 'delivered', delayMs: null };
+export const afterAttempt = (last: LastAttempt, rules: RetryRules): AfterAttempt => {
+  if (last.error === null) return { state: 'delivered', delayMs: null };
   const delayMs = Math.max(
-    retryDelayMs(ended.attempt, rules),
-    Math.min(ended.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS),
+    retryDelayMs(last.attempt, rules),
+    Math.min(last.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS),
   );
-  const isOver = ended.attempt >= CYCLE_ATTEMPTS || ended.ranMs + delayMs > CYCLE_MS;
+  const isOver = last.attempt >= CYCLE_ATTEMPTS || last.ranMs + delayMs > CYCLE_MS;
   return isOver ? { state: 'failed', delayMs: null } : { state: 'pending', delayMs };
 };
 

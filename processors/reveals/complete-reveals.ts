@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid';
 import type { CommandContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
-import { WEBHOOKS_PREFIX, webhookEvents } from '../../domain/webhooks/events.ts';
+import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
@@ -57,7 +57,7 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
 
 /** Returns the partner whose endpoint may have subscribed to more events. */
 const subscriberOf = (stored: RecordedEvent): string | null => {
-  const event = readEvent(webhookEvents, stored);
+  const event = readEvent(endpointChangeEvents, stored);
   return event?.type === 'webhooks.EndpointCreated.v1' || event?.type === 'webhooks.EndpointUpdated.v1'
     ? event.data.partner_id
     : null;

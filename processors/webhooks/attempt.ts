@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '../../commands/webhooks/record-attempts.ts';
+import type { AttemptOutcome } from '../../commands/webhooks/append-outcomes.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import { afterAttempt } from '../../domain/webhooks/schedule.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -15,8 +15,11 @@ export interface AttemptDeps {
   readonly clock: Clock;
   /** Loads the current targets; deleted and disabled endpoints are left out. */
   readonly targetsOf: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
-  /** Loads the body of an event; null: not there yet; `destroyed`: gone for good. Concurrent calls may share a query. */
-  readonly bodyOf: (eventId: string) => Promise<Buffer | 'destroyed' | null>;
+  /**
+   * Loads the body of an event; null: not there yet, or expired; `unreadable`: its key is destroyed. Concurrent calls may
+   * share a query.
+   */
+  readonly bodyOf: (eventId: string) => Promise<Buffer | 'unreadable' | null>;
   readonly sign: (
     secrets: readonly Buffer[],
     eventId: string,
@@ -33,24 +36,24 @@ export interface AttemptDeps {
   readonly retryBaseMs: number;
   /** Returns a number from 0 to 1. */
   readonly random: () => number;
-  /** Called at each start. `lagMs`: milliseconds since the event was created; null if this is not the first attempt. */
+  /** Called at each start. `lagMs`: milliseconds since the event's `created_at`; null if this is not the first attempt. */
   readonly onStart: (lagMs: number | null) => void;
 }
 
 /**
- * Makes one attempt. null: there is no body or no target at the moment; `destroyed`: the body is gone for good.
+ * Makes one attempt. null: there is no body or no target at the moment; `unreadable`: the key of the body is destroyed.
  * @throws errors of the deps
  */
 export const makeAttempt = async (
   deps: AttemptDeps,
   claim: DeliveryClaim,
   target: Target | undefined,
-): Promise<AttemptOutcome | 'destroyed' | null> => {
+): Promise<AttemptOutcome | 'unreadable' | null> => {
   const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = deps;
   const { delivery_id, webhook_id, partner_id, event_id, cycle, attempt } = claim;
   const body = target === undefined ? null : await bodyOf(event_id);
   if (target === undefined || body === null) return null;
-  if (body === 'destroyed') return body;
+  if (body === 'unreadable') return body;
 
   const started = clock.now();
   const isFirst = cycle === 1 && attempt === 1;

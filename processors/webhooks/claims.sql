@@ -4,7 +4,8 @@
 -- Claims attempts that are due at `at`: of each endpoint at most as many as wanted, and no more than its concurrency, its
 -- starts per second and its circuit breaker allow. Returns a row for each endpoint: the claims as a JSON array, and when to
 -- poll it again; `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late.
--- The lock on an endpoint's row in `work.webhook_slot` decides which worker claims; a locked endpoint is skipped.
+-- `work.webhook_slot` has one row per endpoint: what its attempts have used of its limits (starts, failures in a row). The
+-- lock on that row decides which worker claims; a locked endpoint is skipped.
 create or replace function work.claim_attempts(
   holder_id uuid, webhook_ids uuid[], wanted integer[], at timestamptz, lease_until timestamptz, projections text[],
   concurrency integer, starts_per_second double precision, failures_to_open integer, probe_ms double precision
@@ -15,7 +16,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  limits work.webhook_slot;
+  usage work.webhook_slot;
   health read.webhook_health;
   applied bigint;
   at_ms double precision := extract(epoch from at) * 1000;
@@ -33,7 +34,7 @@ declare
   -- A fast clock has written any later time; it counts as now.
   ahead_after timestamptz := at + interval '1 minute';
   lease_ahead_after timestamptz := lease_until + interval '1 minute';
-  limits_ahead boolean;
+  usage_ahead boolean;
 begin
   select case when count(p.position) = cardinality(projections) then min(p.position) end into applied
   from read.projection p where p.name = any (projections);
@@ -49,7 +50,7 @@ begin
     webhook_id := webhook_ids[i];
     claims := '[]';
     again_at := null;
-    select * into limits from work.webhook_slot s where s.webhook_id = webhook_ids[i] for update skip locked;
+    select * into usage from work.webhook_slot s where s.webhook_id = webhook_ids[i] for update skip locked;
     if not found then
       again_at := at + poll_again;
       return next;
@@ -65,10 +66,12 @@ begin
     select count(*) into running from work.delivery_claim c
     where c.webhook_id = webhook_ids[i] and c.running and c.lease_until > at
       and c.lease_until <= lease_ahead_after;
-    limits_ahead := coalesce(limits.started_at > ahead_after, false) or limits.paid_until_ms > extract(epoch from ahead_after) * 1000;
+    usage_ahead := coalesce(usage.started_at > ahead_after, false) or usage.paid_until_ms > extract(epoch from ahead_after) * 1000;
     room := wanted[i];
-    if greatest(limits.failures_in_row, health.failures_in_row) >= failures_to_open then
-      select max(t) into last from unnest(array[limits.started_at, health.last_attempt_at]) t where t <= ahead_after;
+    -- Two counts: the slot's counts attempts that are not projected yet, the read model's survives a crash of PostgreSQL,
+    -- which empties the slots (unlogged).
+    if greatest(usage.failures_in_row, health.failures_in_row) >= failures_to_open then
+      select max(t) into last from unnest(array[usage.started_at, health.last_attempt_at]) t where t <= ahead_after;
       if last + probe_ms * interval '1 millisecond' > at then
         room := 0;
         again_at := last + probe_ms * interval '1 millisecond';
@@ -84,12 +87,12 @@ begin
     else
       room := least(room, concurrency - running);
     end if;
-    limits.paid_until_ms := case when limits_ahead then at_ms else greatest(limits.paid_until_ms, at_ms) end;
+    usage.paid_until_ms := case when usage_ahead then at_ms else greatest(usage.paid_until_ms, at_ms) end;
     -- The addend makes up for rounding, which may leave slightly less than a whole start.
-    startable := floor(greatest(-1, least((at_ms + burst_ms - limits.paid_until_ms) / ms_per_start + 1e-6, 1e6)))::integer + 1;
+    startable := floor(greatest(-1, least((at_ms + burst_ms - usage.paid_until_ms) / ms_per_start + 1e-6, 1e6)))::integer + 1;
     if room > 0 and startable < 1 then
       room := 0;
-      again_at := at + (limits.paid_until_ms - burst_ms - at_ms) * interval '1 millisecond';
+      again_at := at + (usage.paid_until_ms - burst_ms - at_ms) * interval '1 millisecond';
     end if;
     room := least(room, startable);
     if room < 1 then
@@ -119,11 +122,13 @@ begin
        limit room)),
     due as materialized (
       select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at,
-             -- Without the endpoint's suspensions; never negative, although clocks differ.
+             -- Without the time since the cycle began in which the endpoint was suspended: paused by the partner, or its breaker
+             -- open. `still_ms` is the total of ended suspensions, `still_since` the start of the current one, `stood_still_ms`
+             -- the total when the cycle began. Never negative, although clocks differ.
              greatest(0, extract(epoch from at - d.cycle_started_at) * 1000
                - (health.still_ms - d.stood_still_ms)
                - greatest(0, coalesce(extract(epoch from at - health.still_since) * 1000, 0))) as ran_ms,
-             d.ahead or limits_ahead as ahead
+             d.ahead or usage_ahead as ahead
       from candidate d
       order by d.next_attempt_at
       limit room),
@@ -138,7 +143,7 @@ begin
 
     if claimed > 0 then
       update work.webhook_slot s
-      set paid_until_ms = limits.paid_until_ms + claimed * ms_per_start, started_at = at
+      set paid_until_ms = usage.paid_until_ms + claimed * ms_per_start, started_at = at
       where s.webhook_id = webhook_ids[i];
     end if;
     if claimed = room then

@@ -10,7 +10,7 @@ export interface DeliveryClaim {
   readonly webhook_id: string;
   readonly partner_id: string;
   readonly event_id: string;
-  /** ISO 8601 as PostgreSQL writes it. */
+  /** The envelope's `created_at`, ISO 8601 as PostgreSQL writes it. */
   readonly created_at: string;
   readonly cycle: number;
   readonly attempt: number;
@@ -32,7 +32,8 @@ export interface Taken {
   readonly againAt: number;
 }
 
-export interface EndedAttempt {
+/** A claim whose attempt has ended. */
+export interface ClaimNotRunning {
   readonly claim: DeliveryClaim;
   /** null: the attempt had no result, so the circuit breaker ignores it. */
   readonly succeeded: boolean | null;
@@ -92,7 +93,7 @@ export class DeliveryClaims {
   }
 
   /** Records that attempts no longer run; their claims stay until `release`. */
-  async recordEnded(ended: readonly EndedAttempt[]): Promise<void> {
+  async markNotRunning(ended: readonly ClaimNotRunning[]): Promise<void> {
     const claims = ended.map(({ claim }) => claim);
     await this.#pool.query({
       name: 'record_ended_attempts',

@@ -10,7 +10,7 @@ import { createWakeup } from '../../platform/wakeup.ts';
 import { type AttemptDeps, makeAttempt, type Target } from './attempt.ts';
 import { inAttemptSpan } from './attempt-span.ts';
 import { ClaimRenewal } from './claim-renewal.ts';
-import { type DeliveryClaim, DeliveryClaims, type EndedAttempt, type Wanted } from './claims.ts';
+import { type ClaimNotRunning, type DeliveryClaim, DeliveryClaims, type Wanted } from './claims.ts';
 import { expireDelivery } from './expire-deliveries.ts';
 import { Lanes } from './lanes.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
@@ -20,7 +20,7 @@ export interface DeliverOptions extends AttemptDeps {
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly log: Logger;
-  /** Read models that must have applied the log up to the delivery's position before its first attempt. */
+  /** Read models that must have applied the log up to the delivery's position before it is claimed. */
   readonly projections: readonly string[];
   /** Waits until the read model of deliveries reaches the position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;
@@ -33,7 +33,8 @@ export interface DeliverOptions extends AttemptDeps {
   readonly onWatched: (watched: Watched) => void;
 }
 
-export interface Deliveries {
+/** The running deliverer of this process. */
+export interface RunningDeliverer {
   /** Schedules the endpoints that the read model's notification names. */
   onNotification(notification: string): void;
   /** Waits for running attempts, up to a time limit. */
@@ -60,9 +61,9 @@ const WRITE_END_MS = 1_500;
  * (`claims.sql`). An attempt counts against the concurrency until it ends; its claim stays until its outcome is in the
  * read model. The file is longer than 200 lines, because the worker's options and its one class are read together.
  */
-export const startDeliveries = (options: DeliverOptions): Deliveries => new DeliveryWorker(options);
+export const startDeliveries = (options: DeliverOptions): RunningDeliverer => new DeliveryWorker(options);
 
-class DeliveryWorker implements Deliveries {
+class DeliveryWorker implements RunningDeliverer {
   readonly #options: DeliverOptions;
   readonly #stopping = new AbortController();
   readonly #wakeup = createWakeup();
@@ -72,7 +73,7 @@ class DeliveryWorker implements Deliveries {
   readonly #outcomes: OutcomeWriter;
   readonly #watch: Watch;
   readonly #running = new Set<Promise<void>>();
-  #ended: EndedAttempt[] = [];
+  #ended: ClaimNotRunning[] = [];
   /** Set when the worker no longer waits for its attempts. */
   #abandoned = false;
   readonly #loop: Promise<void>;
@@ -90,7 +91,7 @@ class DeliveryWorker implements Deliveries {
     this.#outcomes = new OutcomeWriter({
       ...options,
       onWritten: (written, position) => void this.#renewal.releaseAfter(written, position),
-      onExpired: (claim) => this.#renewal.release(claim),
+      onForgotten: (claim) => this.#renewal.release(claim),
     });
     this.#watch = startWatch({ ...options, schedule: this.#schedule });
     this.#loop = this.#pollUntilStopped();
@@ -107,7 +108,7 @@ class DeliveryWorker implements Deliveries {
     // An attempt that is cut off has no outcome; it is repeated after its lease.
     this.#abandoned = true;
     await this.#outcomes.close(WRITE_END_MS);
-    await this.#recordEnded().catch(() => undefined);
+    await this.#markNotRunning().catch(() => undefined);
     await this.#watch.stop();
     await this.#renewal.stop();
   }
@@ -131,7 +132,7 @@ class DeliveryWorker implements Deliveries {
     const wanted = this.#outcomes.isBehind() ? [] : this.#lanes.plan(clock.now());
     try {
       const hasEnded = this.#ended.length > 0;
-      await this.#recordEnded();
+      await this.#markNotRunning();
       const hasStarted = await this.#take(wanted);
       if (hasStarted || hasEnded) await setTimeout(GATHER_MS);
     } catch (error) {
@@ -141,11 +142,11 @@ class DeliveryWorker implements Deliveries {
     }
   }
 
-  async #recordEnded(): Promise<void> {
+  async #markNotRunning(): Promise<void> {
     const batch = this.#ended;
     if (batch.length === 0) return;
     this.#ended = [];
-    await this.#claims.recordEnded(batch).catch((error: unknown) => {
+    await this.#claims.markNotRunning(batch).catch((error: unknown) => {
       this.#ended.push(...batch);
       throw error;
     });
@@ -179,10 +180,10 @@ class DeliveryWorker implements Deliveries {
     try {
       await inAttemptSpan(store, claim, async (sent) => {
         const outcome = await makeAttempt(this.#options, claim, target);
-        if (outcome === 'destroyed') await expireDelivery(this.#options, claim);
+        if (outcome === 'unreadable') await expireDelivery(this.#options, claim);
         else if (outcome !== null) sent(outcome);
         if (this.#abandoned) return;
-        if (outcome === null || outcome === 'destroyed') {
+        if (outcome === null || outcome === 'unreadable') {
           this.#release(claim);
           return;
         }

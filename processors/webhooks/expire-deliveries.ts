@@ -30,7 +30,7 @@ const BATCH = 1_000;
 const FIRST = { cursor: '-infinity', delivery_id: '00000000-0000-0000-0000-000000000000' };
 
 /**
- * Records which deliveries have lost their payload, so that their totals follow; the API has reported them as expired
+ * Records which deliveries' payloads have expired, so that their totals follow; the API has reported them as expired
  * since that moment. The next run completes an interrupted one.
  */
 export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promise<void> => {
@@ -57,7 +57,7 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
   }
 };
 
-/** Records that a delivery has lost its payload early. Idempotent. */
+/** Expires a delivery whose payload is unreadable before its time. Idempotent. */
 export const expireDelivery = (
   deps: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
   delivery: DeliveryRef & { readonly created_at: string },

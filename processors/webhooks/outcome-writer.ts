@@ -1,17 +1,17 @@
 import type { Logger } from 'pino';
-import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import {
   type AttemptOutcome,
+  appendOutcomes,
   attemptEvents,
-  recordAttempts,
-} from '../../commands/webhooks/record-attempts.ts';
+} from '../../commands/webhooks/append-outcomes.ts';
+import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import type { EventStore, NewEvent, Position } from '../../event-store/port.ts';
 import { backoffMs } from '../../platform/backoff.ts';
 import { endsWithin, pause } from '../../platform/pause.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import type { DeliveryClaim } from './claims.ts';
 
-interface Outcome {
+interface UnwrittenOutcome {
   readonly claim: DeliveryClaim;
   readonly stream: string;
   readonly event: NewEvent;
@@ -22,8 +22,8 @@ export interface OutcomeWriterOptions {
   readonly log: Logger;
   /** Called with the claims whose outcomes are durable and the last outcome's position; null: not known. */
   readonly onWritten: (claims: readonly DeliveryClaim[], position: Position | null) => void;
-  /** Called with a claim whose outcome is never written, because the delivery's metadata has expired. */
-  readonly onExpired: (claim: DeliveryClaim) => void;
+  /** Called with a claim whose outcome is never written, because the delivery's metadata was forgotten after 90 days. */
+  readonly onForgotten: (claim: DeliveryClaim) => void;
 }
 
 const RETRY = { firstMs: 250, mostMs: 4_000 } as const;
@@ -39,7 +39,7 @@ const MAX_UNWRITTEN = 2_000;
 export class OutcomeWriter {
   readonly #options: OutcomeWriterOptions;
   readonly #closing = new AbortController();
-  #waiting: Outcome[] = [];
+  #waiting: UnwrittenOutcome[] = [];
   #unwritten = 0;
   #flushing: Promise<void> | null = null;
   #failures = 0;
@@ -87,14 +87,14 @@ export class OutcomeWriter {
     this.#flushing = null;
   }
 
-  async #append(stream: string, outcomes: readonly Outcome[]): Promise<boolean> {
-    const { store, onWritten, onExpired } = this.#options;
+  async #append(stream: string, outcomes: readonly UnwrittenOutcome[]): Promise<boolean> {
+    const { store, onWritten, onForgotten } = this.#options;
     try {
       const events = outcomes.map(({ event }) => event);
-      const position = await recordAttempts(store, stream, events, () => !this.#closing.signal.aborted);
+      const position = await appendOutcomes(store, stream, events, () => !this.#closing.signal.aborted);
       this.#unwritten -= outcomes.length;
       const claims = outcomes.map(({ claim }) => claim);
-      if (position === 'expired') for (const claim of claims) onExpired(claim);
+      if (position === 'forgotten') for (const claim of claims) onForgotten(claim);
       else onWritten(claims, position);
       return true;
     } catch (error) {
@@ -116,7 +116,7 @@ export class OutcomeWriter {
   }
 }
 
-const inParts = (outcomes: readonly Outcome[]): Outcome[][] =>
+const inParts = (outcomes: readonly UnwrittenOutcome[]): UnwrittenOutcome[][] =>
   Array.from({ length: Math.ceil(outcomes.length / MAX_APPEND_EVENTS) }, (_, part) =>
     outcomes.slice(part * MAX_APPEND_EVENTS, (part + 1) * MAX_APPEND_EVENTS),
   );

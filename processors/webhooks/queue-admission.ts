@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
-import type { QueueEntry } from '../../commands/queue-entry.ts';
+import type { QueueReservation } from '../../commands/queue-reservation.ts';
 
 /** An event that is about to be appended, and its recipients. */
-export interface Entering {
+export interface EventToQueue {
   readonly partner_id: string;
   readonly event_id: string;
   /** Every endpoint that is subscribed to this type for the tracker, or one endpoint. */
@@ -12,8 +12,8 @@ export interface Entering {
 
 export interface WebhookQueue {
   /** Reserves room for the deliveries of an event; null: the queue is full, so the event must not be appended. */
-  enter(entering: Entering): Promise<QueueEntry | null>;
-  /** Reads the partner's endpoints again before the next entry. */
+  reserve(event: EventToQueue): Promise<QueueReservation | null>;
+  /** Reads the partner's endpoints again before the next reservation. */
   endpointsChanged(partnerId: string): void;
 }
 
@@ -46,7 +46,7 @@ interface Queue {
 const PARTNERS = 10_000;
 /** A count is cached this long while there is much room. */
 const FRESH_MS = 250;
-/** With less room than this, every entry counts again. */
+/** With less room than this, every reservation counts again. */
 const MUCH = 1_000;
 /** An event that is not queued after this time never will be, because its endpoint was paused meanwhile. */
 const UNDER_WAY_MS = 10_000;
@@ -54,14 +54,14 @@ const UNDER_WAY_MS = 10_000;
 const HURRIED_MS = 500;
 
 /**
- * Limits a partner's pending deliveries. Entries of this process count at once; entries of other processes count once the
- * read model has their deliveries, so that concurrent ones may exceed the limit (architecture, rule 8).
+ * Limits a partner's pending deliveries. Reservations of this process count at once; those of other processes count once
+ * the read model has their deliveries, so that concurrent ones may exceed the limit (architecture, rule 8).
  */
 export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue => {
   const { deliveryIdOf, most, mostBytes } = options;
   const known = new LRUCache<string, Queue>({ max: PARTNERS });
   const reading = new Map<string, Promise<Queue>>();
-  /** By partner: deliveries that are not in the read model yet, and when they entered. */
+  /** By partner: deliveries that are not in the read model yet, and when they were reserved. */
   const underWay = new Map<string, Map<string, number>>();
   let hurriedAt = Number.NEGATIVE_INFINITY;
 
@@ -97,7 +97,7 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
   const hasMuchRoom = ({ endpoints, pending, bytes }: Queue): boolean =>
     endpoints.length === 0 || (pending + MUCH < most && bytes < mostBytes * 0.99);
 
-  const enter = async ({ partner_id, event_id, to }: Entering): Promise<QueueEntry | null> => {
+  const reserve = async ({ partner_id, event_id, to }: EventToQueue): Promise<QueueReservation | null> => {
     const queue = await current(partner_id);
     const ids = subscribersOf(queue, to).map((webhookId) => deliveryIdOf(webhookId, event_id));
     if (ids.length === 0) return NO_SUBSCRIBERS;
@@ -113,12 +113,12 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
       confirm: hurry,
     };
   };
-  return { enter, endpointsChanged: (partnerId) => known.delete(partnerId) };
+  return { reserve, endpointsChanged: (partnerId) => known.delete(partnerId) };
 };
 
-const NO_SUBSCRIBERS: QueueEntry = { release: () => undefined, confirm: () => undefined };
+const NO_SUBSCRIBERS: QueueReservation = { release: () => undefined, confirm: () => undefined };
 
-const subscribersOf = ({ endpoints }: Queue, to: Entering['to']): string[] =>
+const subscribersOf = ({ endpoints }: Queue, to: EventToQueue['to']): string[] =>
   'webhook_id' in to
     ? [to.webhook_id]
     : endpoints

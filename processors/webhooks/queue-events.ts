@@ -55,8 +55,8 @@ interface Source {
 
 /**
  * Queues events for the endpoints that were enabled and subscribed at the event's position, so that a replay gives the same
- * result; repeats are deduplicated by id. It waits for no read model: it follows endpoints itself, and trackers and the
- * sessions of reveals were projected before any caller could know their ids.
+ * result; repeats are deduplicated by id. It waits for a read model in two cases only: at its start for "webhooks", from which it
+ * loads the subscriptions (then it follows endpoints itself), and where a tracker's or revealed session's row is missing.
  */
 export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor => {
   const { pool, store, dayKeys, applied } = deps;
@@ -136,7 +136,7 @@ const withRecipients = async (
         envelope: envelope(custom ?? {}, references.get(tracker_id) ?? null),
         partner_id,
         webhook_ids,
-        day: session.first_seen_at.slice(0, 10),
+        key_day: session.first_seen_at.slice(0, 10),
         expires_at,
         source_position: String(event.position),
         context: {

@@ -4,11 +4,11 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import {
   type DeliveryEvent,
   deliveryEvents,
+  type EndpointChangeEvent,
   endpointEvents,
   type SnapshottedEndpoint,
   WEBHOOK_HISTORY_MS,
   WEBHOOKS_PREFIX,
-  type WebhookEvent,
 } from '../../domain/webhooks/events.ts';
 import { notifyIfRoom } from '../../platform/channels.ts';
 import type { Projection } from '../projection.ts';
@@ -22,7 +22,7 @@ const MAX_NOTIFICATION_BYTES = 7_900;
 
 type HandledEvent =
   | { readonly delivery: DeliveryEvent; readonly position: bigint }
-  | { readonly endpoint: WebhookEvent; readonly position: bigint }
+  | { readonly endpoint: EndpointChangeEvent; readonly position: bigint }
   | (Snapshot & { readonly position: bigint });
 
 interface Snapshot {
@@ -187,7 +187,7 @@ export const forgetDeliveriesBefore = async (db: pg.Pool, day: string): Promise<
     [day],
   );
   for (const { webhook_id } of rows) {
-    // All states, because all of these deliveries have lost their payloads.
+    // All states, because the payloads of all of these deliveries have expired.
     for (const state of ['expired', 'pending', 'delivered', 'failed']) {
       for (let deleted = FORGOTTEN_AT_ONCE; deleted === FORGOTTEN_AT_ONCE; ) {
         const { rowCount } = await db.query(FORGET, [webhook_id, day, FORGOTTEN_AT_ONCE, state]);

@@ -15,6 +15,7 @@ export interface DeliveryRow {
   attempts: number;
   cycle_attempts: number;
   cycle_started_at: string;
+  /** Total suspension of the endpoint when the cycle began, milliseconds. */
   stood_still_ms: number;
   last_attempt_at: string | null;
   delivered_at: string | null;
@@ -34,7 +35,7 @@ export interface NewDelivery extends DeliveryRow {
 export interface TotalRow {
   readonly webhook_id: string;
   readonly partner_id: string;
-  /** `YYYY-MM-DD`. */
+  /** UTC day of the deliveries' `created_at`, `YYYY-MM-DD`. */
   readonly day: string;
   readonly state: DeliveryRow['state'];
   /** Difference to the stored number. */
@@ -44,7 +45,7 @@ export interface TotalRow {
 export interface AttemptsRow {
   readonly webhook_id: string;
   readonly partner_id: string;
-  /** Day of the delivery's creation, `YYYY-MM-DD`. */
+  /** UTC day of the delivery's `created_at`, `YYYY-MM-DD`. */
   readonly day: string;
   readonly hour: string;
   readonly outcome: string;

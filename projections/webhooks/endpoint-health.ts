@@ -1,8 +1,8 @@
 import { unreachable } from '../../domain/kernel/decider.ts';
 import {
   BREAKER_OPENS_AFTER,
+  type EndpointChangeEvent,
   type SnapshottedEndpoint,
-  type WebhookEvent,
 } from '../../domain/webhooks/events.ts';
 
 /** A row of `webhook_health`; positions as text. */
@@ -14,7 +14,9 @@ export interface HealthRow {
   last_attempt_at: string | null;
   paused_at: string | null;
   deleted_at: string | null;
+  /** Start of the current suspension; null: not suspended. */
   still_since: string | null;
+  /** Total of ended suspensions, milliseconds. */
   still_ms: number;
   fanned_out_to: string | null;
   last_position: string | null;
@@ -31,7 +33,7 @@ export interface Health {
 }
 
 /** Applies an event of an endpoint to its health. */
-export const foldEndpoint = (fold: Health, { type, data }: WebhookEvent, position: bigint): void => {
+export const foldEndpoint = (fold: Health, { type, data }: EndpointChangeEvent, position: bigint): void => {
   const known = healthOf(fold, data);
   if (known.last_position !== null && BigInt(known.last_position) >= position) return;
   const last_position = position.toString();
@@ -116,6 +118,7 @@ export const changeHealth = (
   fold.changedHealth.add(health);
 };
 
+/** An endpoint is suspended while the partner has paused it or its breaker is open: only this pauses the seven days. */
 const isSuspended = ({ paused_at, failures_in_row }: HealthRow): boolean =>
   paused_at !== null || failures_in_row >= BREAKER_OPENS_AFTER;
 

@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
 
-/** The body of an event, byte for byte as it was stored; null: it has expired, was destroyed, or there was none. */
+/** The body of an event, byte for byte as it was stored; null: it has expired, is unreadable, or there was none. */
 export type BodyOf = (eventId: string) => Promise<Buffer | null>;
 
-/** `destroyed`: the body is stored and has not expired, but the key that it was sealed under is gone for ever. */
-export type StoredBodyOf = (eventId: string) => Promise<Buffer | 'destroyed' | null>;
+/** `unreadable`: the body is stored and has not expired, but the key that it was sealed under was destroyed too early. */
+export type StoredBodyOf = (eventId: string) => Promise<Buffer | 'unreadable' | null>;
 
 interface SealedBody {
   readonly event_id: string;
@@ -17,7 +17,7 @@ export const createBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => number)
   const stored = createStoredBodies(pool, dayKeys, now);
   return async (eventId) => {
     const body = await stored(eventId);
-    return body === 'destroyed' ? null : body;
+    return body === 'unreadable' ? null : body;
   };
 };
 
@@ -35,10 +35,10 @@ export const createStoredBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => n
     return new Map(rows.map((row) => [row.event_id, row]));
   };
 
-  const open = async (row: SealedBody | undefined): Promise<Buffer | 'destroyed' | null> => {
+  const open = async (row: SealedBody | undefined): Promise<Buffer | 'unreadable' | null> => {
     if (row === undefined) return null;
     const key = await dayKeys.of(row.day);
-    return key === null ? null : (tryToOpen(key, row.sealed, row.event_id) ?? 'destroyed');
+    return key === null ? null : (tryToOpen(key, row.sealed, row.event_id) ?? 'unreadable');
   };
 
   const gather = (): NonNullable<typeof gathering> => {

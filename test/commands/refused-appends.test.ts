@@ -90,7 +90,7 @@ describe('an append that is refused because of an event that is lost with its le
         envelope: { id, type: 'webhook.test', created_at: at, data: {} } as never,
         partner_id: randomUUID(),
         webhook_ids: [randomUUID()],
-        day: at.slice(0, 10),
+        key_day: at.slice(0, 10),
         expires_at: '2026-03-31T12:00:00.000Z',
         source_position: null,
         context: stack.context(),

@@ -35,7 +35,7 @@ const aProcess = (over: Partial<RevealDeps> = {}, session = aSession()) => {
       return true;
     },
     savedResult: async () => RESULT,
-    enterQueue: async () => {
+    reserveQueue: async () => {
       calls.entered += 1;
       return {
         release: () => {
@@ -151,7 +151,7 @@ describe('a refused reveal request', () => {
     ['tracker_disabled', { trackerRefusal: async () => 'tracker_disabled' as const }],
     ['tracker_deleted', { trackerRefusal: async () => 'tracker_deleted' as const }],
     ['tracking_capacity', { admitRate: () => false }],
-    ['tracking_unavailable', { enterQueue: async () => null }],
+    ['tracking_unavailable', { reserveQueue: async () => null }],
   ])('as %s appends nothing', async (refusal, over) => {
     const process = aProcess(over);
     expect(await process.reveal(requestOf(process.session))).toEqual({ ok: false, refusal });
@@ -195,7 +195,7 @@ describe('a refused reveal request', () => {
     const process = aProcess();
     const request = requestOf(process.session);
     await pendingOf(process, request);
-    const full = aProcess({ enterQueue: async () => null }, process.session);
+    const full = aProcess({ reserveQueue: async () => null }, process.session);
     expect(await full.reveal(request)).toMatchObject({ ok: true, value: { completed: null } });
     expect(await storedTypes(process.session)).toEqual(['reveals.RevealRequested.v1']);
   });
@@ -245,7 +245,7 @@ describe('the completion of a pending reveal', () => {
 
   it('waits for the result and for room in the queue', async () => {
     const { deps, revealId, session } = await pending();
-    for (const over of [{ savedResult: async () => null }, { enterQueue: async () => null }]) {
+    for (const over of [{ savedResult: async () => null }, { reserveQueue: async () => null }]) {
       const left = await completeReveal({ ...deps, ...over }, revealId, stack.context());
       expect(left).toMatchObject({ completed: null });
     }

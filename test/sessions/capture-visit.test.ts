@@ -36,7 +36,7 @@ afterEach(() => {
 let room = true;
 let entered = 0;
 let happened = 0;
-const enterQueue = async () => {
+const reserveQueue = async () => {
   if (!room) return null;
   entered += 1;
   return {
@@ -56,7 +56,7 @@ const typesOf = (events: readonly RecordedEvent[]) => events.map(({ type }) => t
 const aTab = (store: EventStore = stack.store) => {
   const visitor = { tracker_id: randomUUID(), token: randomUUID(), ip: '8.8.8.8', visitor_country: 'US' };
   /** Captures as another process does, which has not cached the tab. */
-  const fresh = (by: EventStore = store): CaptureVisit => createVisitCapture(by, dayKeys, enterQueue);
+  const fresh = (by: EventStore = store): CaptureVisit => createVisitCapture(by, dayKeys, reserveQueue);
   return {
     capture: fresh(),
     fresh,

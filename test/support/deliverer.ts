@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import { toNewEvents } from '../../commands/handle.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
-import { deliveryEvents, webhookEvents } from '../../domain/webhooks/events.ts';
+import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createListener } from '../../platform/listener.ts';
@@ -92,7 +92,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
   const polls: Poll[] = [];
   const pool = recordingPolls(stack.pool, polls);
   const append = async (...events: { type: string; data: object }[]): Promise<void> => {
-    const made = toNewEvents({ ...webhookEvents, ...deliveryEvents }, events, context(clock));
+    const made = toNewEvents({ ...endpointChangeEvents, ...deliveryEvents }, events, context(clock));
     await stack.store.append(`deliveries-${isoTime(clock.now()).slice(0, 10)}`, 'any', made);
     await stack.caughtUp([deliveries]);
   };

@@ -1,7 +1,7 @@
 /** Events of endpoints and deliveries for tests below the HTTP level. */
 import { randomUUID } from 'node:crypto';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import type { DeliveryError, DeliveryEvent, WebhookEvent } from '../../domain/webhooks/events.ts';
+import type { DeliveryError, DeliveryEvent, EndpointChangeEvent } from '../../domain/webhooks/events.ts';
 
 export interface TestEndpoint {
   readonly webhook_id: string;
@@ -31,7 +31,7 @@ const idsOf = ({ delivery_id, webhook_id, partner_id }: TestDelivery) => ({
   partner_id,
 });
 
-export const created = (of: TestEndpoint, at: number): WebhookEvent => ({
+export const created = (of: TestEndpoint, at: number): EndpointChangeEvent => ({
   type: 'webhooks.EndpointCreated.v1',
   data: {
     ...of,
@@ -44,12 +44,12 @@ export const created = (of: TestEndpoint, at: number): WebhookEvent => ({
   },
 });
 
-export const enabled = (of: TestEndpoint, is: boolean, at: number): WebhookEvent => ({
+export const enabled = (of: TestEndpoint, is: boolean, at: number): EndpointChangeEvent => ({
   type: 'webhooks.EndpointUpdated.v1',
   data: { ...of, name: 'endpoint', events: ['session.created'], enabled: is, updated_at: isoTime(at) },
 });
 
-export const removed = (of: TestEndpoint, at: number): WebhookEvent => ({
+export const removed = (of: TestEndpoint, at: number): EndpointChangeEvent => ({
   type: 'webhooks.EndpointDeleted.v1',
   data: { ...of, deleted_at: isoTime(at) },
 });

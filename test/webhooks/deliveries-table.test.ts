@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
-import { deliveryEvents, webhookEvents } from '../../domain/webhooks/events.ts';
+import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { deliveries, forgetDeliveriesBefore } from '../../projections/webhooks/deliveries.ts';
@@ -283,7 +283,7 @@ describe('a rebuild of deliveries', () => {
       expired(endpoint, ds.slice(20)),
       enabled(endpoint, true, AT + 4 * MINUTE),
     ];
-    const schemas = { ...webhookEvents, ...deliveryEvents };
+    const schemas = { ...endpointChangeEvents, ...deliveryEvents };
     await stack.store.append('deliveries-x', 'any', toNewEvents(schemas, events, stack.context()));
     const running = stack.project([deliveries]);
     await stack.caughtUp([deliveries]);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
-import type { EndpointEvent, WebhookEvent } from '../../domain/webhooks/events.ts';
+import type { EndpointChangeEvent, EndpointEvent } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
@@ -31,7 +31,7 @@ const [A, B] = [randomUUID(), randomUUID()].toSorted() as [string, string];
 const secret = (sealed: string, master_key_id = 'old') => ({ master_key_id, sealed });
 const BOTH = ['session.created', 'reveal.completed'] as const;
 
-const created = (webhook_id: string, at = AT): WebhookEvent => ({
+const created = (webhook_id: string, at = AT): EndpointChangeEvent => ({
   type: 'webhooks.EndpointCreated.v1',
   data: {
     webhook_id,
@@ -46,8 +46,8 @@ const created = (webhook_id: string, at = AT): WebhookEvent => ({
 });
 const updated = (
   webhook_id: string,
-  over: Partial<Extract<WebhookEvent, { type: 'webhooks.EndpointUpdated.v1' }>['data']> = {},
-): WebhookEvent => ({
+  over: Partial<Extract<EndpointChangeEvent, { type: 'webhooks.EndpointUpdated.v1' }>['data']> = {},
+): EndpointChangeEvent => ({
   type: 'webhooks.EndpointUpdated.v1',
   data: {
     webhook_id,
@@ -59,7 +59,7 @@ const updated = (
     ...over,
   },
 });
-const rotated = (webhook_id: string): WebhookEvent => ({
+const rotated = (webhook_id: string): EndpointChangeEvent => ({
   type: 'webhooks.SecretRotated.v1',
   data: {
     webhook_id,
@@ -69,11 +69,11 @@ const rotated = (webhook_id: string): WebhookEvent => ({
     rotation_until: isoTime(AT + HOUR + DAY),
   },
 });
-const resealed = (webhook_id: string): WebhookEvent => ({
+const resealed = (webhook_id: string): EndpointChangeEvent => ({
   type: 'webhooks.SecretsResealed.v1',
   data: { webhook_id, partner_id, secret: secret('resealed', 'young'), previous: null },
 });
-const deleted = (webhook_id: string): WebhookEvent => ({
+const deleted = (webhook_id: string): EndpointChangeEvent => ({
   type: 'webhooks.EndpointDeleted.v1',
   data: { webhook_id, partner_id, deleted_at: isoTime(AT + 2 * HOUR) },
 });
@@ -101,7 +101,7 @@ const rows = async () => ({
   ),
 });
 /** Applies all in one batch, then again, then one by one with each delivered twice, then all once more. */
-const applied = async (...events: WebhookEvent[]) => {
+const applied = async (...events: EndpointChangeEvent[]) => {
   const stored = log(...events);
   await webhooks.apply(stored, db);
   const atOnce = await rows();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { type Endpoint, type Endpoints, snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
 import { type EndpointCommand, endpointsDecider } from '../../domain/webhooks/endpoints.ts';
-import type { WebhookEvent } from '../../domain/webhooks/events.ts';
+import type { EndpointChangeEvent } from '../../domain/webhooks/events.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 
@@ -11,7 +11,7 @@ const TRACKER = id(99);
 const URL = 'https://hooks.example.com/doorplate';
 const secret = (of: string, master_key_id = 'old') => ({ master_key_id, sealed: of });
 
-const created = (nth: number): WebhookEvent => ({
+const created = (nth: number): EndpointChangeEvent => ({
   type: 'webhooks.EndpointCreated.v1',
   data: {
     webhook_id: id(nth),
@@ -26,8 +26,8 @@ const created = (nth: number): WebhookEvent => ({
 });
 const updated = (
   nth: number,
-  over: Partial<Extract<WebhookEvent, { type: 'webhooks.EndpointUpdated.v1' }>['data']>,
-): WebhookEvent => ({
+  over: Partial<Extract<EndpointChangeEvent, { type: 'webhooks.EndpointUpdated.v1' }>['data']>,
+): EndpointChangeEvent => ({
   type: 'webhooks.EndpointUpdated.v1',
   data: {
     webhook_id: id(nth),
@@ -39,7 +39,7 @@ const updated = (
     ...over,
   },
 });
-const rotated = (nth: number, to: string, at = AT): WebhookEvent => ({
+const rotated = (nth: number, to: string, at = AT): EndpointChangeEvent => ({
   type: 'webhooks.SecretRotated.v1',
   data: {
     webhook_id: id(nth),
@@ -49,7 +49,7 @@ const rotated = (nth: number, to: string, at = AT): WebhookEvent => ({
     rotation_until: isoTime(at + DAY),
   },
 });
-const deleted = (nth: number): WebhookEvent => ({
+const deleted = (nth: number): EndpointChangeEvent => ({
   type: 'webhooks.EndpointDeleted.v1',
   data: { webhook_id: id(nth), partner_id: ANNA, deleted_at: isoTime(AT) },
 });
@@ -93,9 +93,9 @@ const remove = (nth: number, at = AT): Of<'Delete'> => ({
   webhook_id: id(nth),
   at,
 });
-const fold = (...events: WebhookEvent[]): Endpoints =>
+const fold = (...events: EndpointChangeEvent[]): Endpoints =>
   events.reduce(endpointsDecider.evolve, endpointsDecider.initial);
-const one = (...events: WebhookEvent[]): Endpoint | undefined => fold(...events).byId.get(id(1));
+const one = (...events: EndpointChangeEvent[]): Endpoint | undefined => fold(...events).byId.get(id(1));
 
 describe('a webhook endpoint', () => {
   it('is created below the limit, which counts paused endpoints and not deleted ones', () => {
@@ -250,7 +250,7 @@ describe("a webhook endpoint's secret", () => {
       ...resealed,
       at: AT,
     });
-    const event: WebhookEvent = {
+    const event: EndpointChangeEvent = {
       type: 'webhooks.SecretsResealed.v1',
       data: { webhook_id: id(1), partner_id: ANNA, ...resealed },
     };

@@ -50,7 +50,7 @@ afterEach(async () => {
 
 /** A writer over a store that answers each append as given. */
 const openWriter = (answer: Answer) => {
-  const state = { answer, appends: 0, written: [] as DeliveryClaim[], expired: [] as DeliveryClaim[] };
+  const state = { answer, appends: 0, written: [] as DeliveryClaim[], forgotten: [] as DeliveryClaim[] };
   const store = {
     append: (stream: string) => {
       state.appends += 1;
@@ -62,7 +62,7 @@ const openWriter = (answer: Answer) => {
     store,
     log: pino({ level: 'silent' }),
     onWritten: (claims) => void state.written.push(...claims),
-    onExpired: (claim) => void state.expired.push(claim),
+    onForgotten: (claim) => void state.forgotten.push(claim),
   });
   writers.push(writer);
   const add = (claim = aClaim()): DeliveryClaim => {
@@ -125,7 +125,7 @@ describe('the writer of delivery outcomes', () => {
     add(gone);
     const there = add();
     await writer.close(1_000);
-    expect(state.expired).toEqual([gone]);
+    expect(state.forgotten).toEqual([gone]);
     expect(state.written).toEqual([there]);
     expect(state.appends).toBe(2);
   });

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { toNewEvents } from '../../commands/handle.ts';
 import { deliveryId } from '../../commands/webhooks/queue-deliveries.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
-import { deliveryEvents, webhookEvents } from '../../domain/webhooks/events.ts';
+import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import { createWebhookQueue, type WebhookQueueOptions } from '../../processors/webhooks/queue-admission.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
@@ -30,7 +30,7 @@ const STALE_MS = 300;
 const UNQUEUED_MS = 10_001;
 
 const append = async (...events: { type: string; data: object }[]): Promise<void> => {
-  const made = toNewEvents({ ...webhookEvents, ...deliveryEvents }, events, stack.context());
+  const made = toNewEvents({ ...endpointChangeEvents, ...deliveryEvents }, events, stack.context());
   await stack.store.append(`deliveries-${isoTime(stack.clock.now()).slice(0, 10)}`, 'any', made);
   await stack.caughtUp([deliveries, webhooks]);
 };
@@ -49,7 +49,7 @@ const aPartner = async (): Promise<TestEndpoint> => {
   await append(created(endpoint, stack.clock.now()));
   return endpoint;
 };
-const entering = ({ partner_id }: TestEndpoint, event_id: string = randomUUID()) => ({
+const eventFor = ({ partner_id }: TestEndpoint, event_id: string = randomUUID()) => ({
   partner_id,
   event_id,
   to: { type: 'session.created', tracker_id: 'any' },
@@ -66,7 +66,7 @@ describe("a partner's queue", () => {
   it('admits exactly its limit of a hundred concurrent events', async () => {
     const partner = await aPartner();
     const queue = aQueue({ most: 10 });
-    const slots = await Promise.all(Array.from({ length: 100 }, () => queue.enter(entering(partner))));
+    const slots = await Promise.all(Array.from({ length: 100 }, () => queue.reserve(eventFor(partner))));
     expect(slots.filter((slot) => slot !== null)).toHaveLength(10);
   });
 
@@ -74,49 +74,49 @@ describe("a partner's queue", () => {
     const partner = await aPartner();
     const queue = aQueue();
     const events = [randomUUID(), randomUUID()];
-    for (const event of events) expect(await queue.enter(entering(partner, event))).not.toBeNull();
+    for (const event of events) expect(await queue.reserve(eventFor(partner, event))).not.toBeNull();
     await append(...events.map((event) => queued(delivery(partner, event), stack.clock.now())));
     vi.advanceTimersByTime(STALE_MS);
-    expect(await queue.enter(entering(partner))).not.toBeNull();
-    expect(await queue.enter(entering(partner))).toBeNull();
+    expect(await queue.reserve(eventFor(partner))).not.toBeNull();
+    expect(await queue.reserve(eventFor(partner))).toBeNull();
   });
 
   it('admits the same event again without a second slot', async () => {
     const partner = await aPartner();
     const queue = aQueue({ most: 1 });
     const event = randomUUID();
-    for (let n = 0; n < 3; n += 1) expect(await queue.enter(entering(partner, event))).not.toBeNull();
-    expect(await queue.enter(entering(partner))).toBeNull();
+    for (let n = 0; n < 3; n += 1) expect(await queue.reserve(eventFor(partner, event))).not.toBeNull();
+    expect(await queue.reserve(eventFor(partner))).toBeNull();
   });
 
   it('has room again when an event was not appended, and when a delivery has ended', async () => {
     const partner = await aPartner();
     const queue = aQueue({ most: 1 });
-    const unappended = await queue.enter(entering(partner));
+    const unappended = await queue.reserve(eventFor(partner));
     unappended?.release();
     const event = randomUUID();
-    expect(await queue.enter(entering(partner, event))).not.toBeNull();
+    expect(await queue.reserve(eventFor(partner, event))).not.toBeNull();
     await append(queued(delivery(partner, event), stack.clock.now()));
-    expect(await queue.enter(entering(partner))).toBeNull();
+    expect(await queue.reserve(eventFor(partner))).toBeNull();
     await append(attempted(delivery(partner, event), { at: stack.clock.now() }));
-    expect(await queue.enter(entering(partner))).not.toBeNull();
+    expect(await queue.reserve(eventFor(partner))).not.toBeNull();
   });
 
   it('has room again when an admitted event was not queued for ten seconds', async () => {
     const partner = await aPartner();
     const queue = aQueue({ most: 1 });
-    (await queue.enter(entering(partner)))?.confirm();
+    (await queue.reserve(eventFor(partner)))?.confirm();
     vi.advanceTimersByTime(UNQUEUED_MS - 10);
-    expect(await queue.enter(entering(partner))).toBeNull();
+    expect(await queue.reserve(eventFor(partner))).toBeNull();
     vi.advanceTimersByTime(20);
-    expect(await queue.enter(entering(partner))).not.toBeNull();
+    expect(await queue.reserve(eventFor(partner))).not.toBeNull();
   });
 
   it('counts what other processes have queued', async () => {
     const partner = await aPartner();
     const events = [randomUUID(), randomUUID(), randomUUID()];
     await append(...events.map((event) => queued(delivery(partner, event), stack.clock.now())));
-    expect(await aQueue().enter(entering(partner))).toBeNull();
+    expect(await aQueue().reserve(eventFor(partner))).toBeNull();
   });
 
   it('is full when its stored bodies reach their limit', async () => {
@@ -125,30 +125,30 @@ describe("a partner's queue", () => {
       partner.partner_id,
       isoTime(stack.clock.now()).slice(0, 10),
     ]);
-    expect(await aQueue().enter(entering(partner))).toBeNull();
+    expect(await aQueue().reserve(eventFor(partner))).toBeNull();
   });
 
   it('of another partner is not affected', async () => {
     const [full, other] = [await aPartner(), await aPartner()];
     const queue = aQueue({ most: 0 });
-    expect(await queue.enter(entering(full))).toBeNull();
-    expect(await aQueue({ most: 1 }).enter(entering(other))).not.toBeNull();
+    expect(await queue.reserve(eventFor(full))).toBeNull();
+    expect(await aQueue({ most: 1 }).reserve(eventFor(other))).not.toBeNull();
   });
 
   it('needs no slot for an event without a subscriber, even while it is full', async () => {
     const partner = await aPartner();
     const queue = aQueue({ most: 0 });
-    const unwanted = { ...entering(partner), to: { type: 'reveal.completed', tracker_id: 'any' } };
-    expect(await queue.enter(unwanted)).not.toBeNull();
+    const unwanted = { ...eventFor(partner), to: { type: 'reveal.completed', tracker_id: 'any' } };
+    expect(await queue.reserve(unwanted)).not.toBeNull();
   });
 
   it('knows a new endpoint at once when it is notified of a change, and otherwise after a moment', async () => {
     const partner = anEndpoint();
     const queue = aQueue({ most: 0 });
-    expect(await queue.enter(entering(partner))).not.toBeNull();
+    expect(await queue.reserve(eventFor(partner))).not.toBeNull();
     await append(created(partner, stack.clock.now()));
-    expect(await queue.enter(entering(partner))).not.toBeNull();
+    expect(await queue.reserve(eventFor(partner))).not.toBeNull();
     queue.endpointsChanged(partner.partner_id);
-    expect(await queue.enter(entering(partner))).toBeNull();
+    expect(await queue.reserve(eventFor(partner))).toBeNull();
   });
 });

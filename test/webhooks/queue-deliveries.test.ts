@@ -38,7 +38,7 @@ const aNotification = (endpoints: number, over: Partial<Addressed> = {}): Addres
     } as unknown as Addressed['envelope'],
     partner_id,
     webhook_ids: Array.from({ length: endpoints }, () => randomUUID()),
-    day: at.slice(0, 10),
+    key_day: at.slice(0, 10),
     expires_at: isoTime(stack.clock.now() + 30 * DAY),
     source_position: '1',
     context: stack.context(),

@@ -27,7 +27,7 @@ const aQueue = () => {
     },
   });
   const happens = async (event_id: string, tracker_id: string): Promise<void> => {
-    const slots = await queue.enter({
+    const slots = await queue.reserve({
       partner_id: 'p',
       event_id,
       to: { type: 'session.created', tracker_id },

@@ -1,17 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
-import { type AttemptEnded, afterAttempt, probeEveryMs } from '../../domain/webhooks/schedule.ts';
+import { afterAttempt, type LastAttempt, probeEveryMs } from '../../domain/webhooks/schedule.ts';
 
 const BASE = 15_000;
-const failed = (over: Partial<AttemptEnded> = {}): AttemptEnded => ({
+const failed = (over: Partial<LastAttempt> = {}): LastAttempt => ({
   attempt: 1,
   ranMs: 0,
   error: 'http_status',
   retryAfterMs: null,
   ...over,
 });
-const outcomeOf = (over: Partial<AttemptEnded>, random = 0.5) =>
+const outcomeOf = (over: Partial<LastAttempt>, random = 0.5) =>
   afterAttempt(failed(over), { baseMs: BASE, random });
 
 describe('after an attempt', () => {

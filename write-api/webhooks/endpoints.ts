@@ -29,7 +29,7 @@ export interface WebhookRouteDeps {
   readonly commands: EndpointCommands;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
-  /** Called once the read models have the change. */
+  /** Called after an accepted change, once `projected` has resolved: the read models may not have it yet. */
   readonly changed: (partnerId: string) => void;
   readonly totalsOf: TotalsOf;
 }

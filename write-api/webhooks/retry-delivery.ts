@@ -1,5 +1,5 @@
 import type { CommandContext } from '../../commands/handle.ts';
-import type { RetriableDelivery, RetryRefusal } from '../../commands/webhooks/retry-delivery.ts';
+import type { ProjectedDelivery, RetryRefusal } from '../../commands/webhooks/retry-delivery.ts';
 import type { Result } from '../../domain/kernel/decider.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { Position } from '../../event-store/port.ts';
@@ -20,12 +20,12 @@ export interface RetryRouteDeps {
     now: number,
   ) => Promise<FoundDelivery | 'webhook_not_found' | 'webhook_delivery_not_found'>;
   readonly retry: (
-    delivery: RetriableDelivery,
+    delivery: ProjectedDelivery,
     context: CommandContext,
   ) => Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>>;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
-  /** Loads the body of an event; null: expired. */
+  /** Loads the body of an event; null: expired or unreadable. */
   readonly bodyOf: (eventId: string) => Promise<Buffer | null>;
 }
 

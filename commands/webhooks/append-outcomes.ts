@@ -18,19 +18,19 @@ export const attemptEvents = (data: AttemptOutcome, at: number): readonly NewEve
  * Appends outcomes of attempts to their deliveries' stream. Projections use the first outcome of an attempt, so repeating
  * is safe.
  * @param isWanted asked before each try after the first
- * @returns position of the last, null if the store does not report it; 'expired': the deliveries' metadata has expired
+ * @returns position of the last, null if the store does not report it; 'forgotten': the deliveries' metadata is deleted
  * @throws the port's errors
  */
-export const recordAttempts = async (
+export const appendOutcomes = async (
   store: EventStore,
   stream: string,
   events: readonly NewEvent[],
   isWanted: () => boolean,
-): Promise<Position | null | 'expired'> => {
+): Promise<Position | null | 'forgotten'> => {
   try {
     return (await appendSafely(store, stream, 'any', events, isWanted)).position;
   } catch (error) {
-    if (error instanceof StreamExpired) return 'expired';
+    if (error instanceof StreamExpired) return 'forgotten';
     throw error;
   }
 };
