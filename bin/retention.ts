@@ -20,7 +20,7 @@ import { trackerDaysClosedBefore } from '../processors/usage/close-tracker-days.
 import { deleteOldDeliveries, expireDeliveries } from '../processors/webhooks/expire-deliveries.ts';
 import { expiringPayloads } from '../processors/webhooks/expiring-payloads.ts';
 import { forgetDeletedEndpoints } from '../processors/webhooks/forget-endpoints.ts';
-import { QUEUEING_PROCESSOR } from '../processors/webhooks/queue-events.ts';
+import { QUEUEING_PROCESSOR } from '../processors/webhooks/queue-webhook-events.ts';
 import { allProjections } from '../projections/all.ts';
 import { forgetLookupStream, lookups } from '../projections/lookup/lookups.ts';
 import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetOldDeliveries, sweepToEnd } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
-import { QUEUEING_PROCESSOR } from '../../processors/webhooks/queue-events.ts';
+import { QUEUEING_PROCESSOR } from '../../processors/webhooks/queue-webhook-events.ts';
 import { createBodies } from '../../queries/webhooks/payloads.ts';
 import { webhookEvent } from '../../read-api/webhooks/event-schemas.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
