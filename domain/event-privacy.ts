@@ -55,10 +55,13 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     personal: 'open.1',
   },
   'lookup.EnrichmentRequested.v1': {
-    shown: `round kind requested_at ${within('reservation', RESERVATION)}`,
+    shown: `round kind requested_at restated ${within('reservation', RESERVATION)}`,
     personal: 'ip',
   },
-  'lookup.EnrichmentJoined.v1': { shown: `round ${within('reservation', RESERVATION)}`, personal: 'ip' },
+  'lookup.EnrichmentJoined.v1': {
+    shown: `round restated ${within('reservation', RESERVATION)}`,
+    personal: 'ip',
+  },
   'lookup.EnrichmentAttemptFailed.v1': {
     shown: 'round attempt failed_at next_attempt_at failures.provider failures.asked answered',
     personal: 'ip failures.reason',

@@ -2,6 +2,7 @@ import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/route.ts';
+import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
 import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
@@ -13,7 +14,7 @@ import { getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
 import { createInFlight } from '../../read-api/lookup/in-flight.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
 import type { ApiContext } from '../api-context.ts';
-import { forgetOldResults } from '../retention.ts';
+import { CONSUMERS, forgetOldResults } from '../retention.ts';
 import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
 import { enrichmentCapacity } from './capacity.ts';
 import { openProviders } from './providers.ts';
@@ -106,6 +107,7 @@ const startAttempts = async ({
     random: Math.random,
     onAttempt: (outcome) => metrics.attempts.inc({ outcome }),
     notes,
+    passed: createConsumerProgress(pool, CONSUMERS).passed,
   });
   return {
     nudge: attempts.nudge,

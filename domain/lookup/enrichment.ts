@@ -104,15 +104,42 @@ const submit = (
   ];
 };
 
+/** A first round is restated with every so many failures, because it never gives up. */
+const RESTATED_EVERY = 24;
+/** A round with more reservations is not restated, because its events might not fit into one append. */
+const MAX_RESTATED_RESERVATIONS = 1_000;
+
+/** Whether the newest failure of the round was appended with a restatement. */
+export const wasJustRestated = ({ attempts }: OpenRound): boolean =>
+  attempts > 0 && attempts % RESTATED_EVERY === 0;
+
+/**
+ * Repeats the events of an open round without its failures. With the next failure they hold the round's whole state, so that
+ * all events before them may be removed.
+ */
+const restate = (ip: string, { round, kind, requested_at, reservations }: OpenRound): EnrichmentEvent[] => {
+  const [reservation = null, ...joined] = reservations;
+  const repeated = { ip, round, restated: true } as const;
+  return [
+    { type: 'lookup.EnrichmentRequested.v1', data: { ...repeated, kind, requested_at, reservation } },
+    ...joined.map(
+      (one): EnrichmentEvent => ({
+        type: 'lookup.EnrichmentJoined.v1',
+        data: { ...repeated, reservation: one },
+      }),
+    ),
+  ];
+};
+
 const fail = (
   command: Extract<EnrichmentCommand, { type: 'Fail' }>,
   open: OpenRound,
   ip: string,
-): EnrichmentEvent => {
+): EnrichmentEvent[] => {
   const { round, attempt, at, jitter, baseMs } = command;
   const failures = [...command.failures];
   if (open.kind !== 'first' && attempt >= REFRESH_ATTEMPTS) {
-    return {
+    const gaveUp: EnrichmentEvent = {
       type: 'lookup.EnrichmentGaveUp.v1',
       data: {
         ip,
@@ -124,13 +151,17 @@ const fail = (
         settles: [...open.reservations],
       },
     };
+    return [gaveUp];
   }
+  const isRestated = attempt % RESTATED_EVERY === 0 && open.reservations.size <= MAX_RESTATED_RESERVATIONS;
+  const all = [...new Set([...(isRestated ? open.answered : []), ...command.answered])];
   const next_attempt_at = isoTime(at + retryDelayMs(attempt, jitter, baseMs));
-  const answered = command.answered.length > 0 ? { answered: [...command.answered] } : {};
-  return {
+  const answered = all.length > 0 ? { answered: all } : {};
+  const failed: EnrichmentEvent = {
     type: 'lookup.EnrichmentAttemptFailed.v1',
     data: { ip, round, attempt, failed_at: isoTime(at), next_attempt_at, failures, ...answered },
   };
+  return isRestated ? [...restate(ip, open), failed] : [failed];
 };
 
 const snapshot = (
@@ -173,7 +204,7 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
       }
       case 'Fail':
         return accept(
-          isDue(state.open, command.round, command.attempt) ? [fail(command, state.open, state.ip)] : [],
+          isDue(state.open, command.round, command.attempt) ? fail(command, state.open, state.ip) : [],
         );
       case 'Snapshot':
         return accept(snapshot(command, state));

@@ -13,6 +13,12 @@ const failures = z.array(
 export const workKindSchema = z.enum(['first', 'refresh', 'completion']);
 export type WorkKind = z.output<typeof workKindSchema>;
 
+/**
+ * true: the event repeats what earlier events of the round say, and is appended with a failed attempt, so that all events
+ * before may be removed. Releases before 0.3.0 drop the mark.
+ */
+const restated = z.literal(true).optional();
+
 export const reservationSchema = z.object({
   reservation_id: z.uuid(),
   partner_id: z.uuid(),
@@ -69,11 +75,13 @@ export const enrichmentEvents = {
     requested_at: instant,
     /** null: requested by a reveal, which is no API submission. */
     reservation: reservationSchema.nullable(),
+    restated,
   }),
   'lookup.EnrichmentJoined.v1': z.object({
     ip: z.string(),
     round: z.int(),
     reservation: reservationSchema,
+    restated,
   }),
   'lookup.EnrichmentAttemptFailed.v1': z.object({
     ip: z.string(),

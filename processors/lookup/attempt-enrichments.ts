@@ -7,9 +7,11 @@ import {
   loadEnrichment,
 } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
+import { truncateRestated } from '../../commands/lookup/truncate-restated.ts';
 import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
 import type { Enrichment } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
+import type { Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
@@ -29,6 +31,8 @@ export interface AttemptOptions extends EnrichmentStreams {
   readonly random: () => number;
   readonly onAttempt?: (outcome: 'completed' | 'failed') => void;
   readonly notes?: ProviderNotes;
+  /** Returns the position that all consumers have passed; null: one has not begun. */
+  readonly passed: () => Promise<Position | null>;
 }
 
 /** Records how providers do. */
@@ -102,6 +106,16 @@ const makeAttempt = async (options: AttemptOptions, claim: Claim, stopping: Abor
       if (outcome !== null) note({ 'doorplate.outcome': outcome });
     },
   );
+  await shorten(options, known);
+};
+
+/** Cuts what the round's restatement repeats. A failure changes nothing: the next restatement covers more. */
+const shorten = async ({ store, passed, log }: AttemptOptions, { stream, state }: KnownEnrichment) => {
+  try {
+    if (state.open !== null) await truncateRestated(store, stream, state.open, passed);
+  } catch (error) {
+    log.warn({ error: String(error) }, 'history of an enrichment was not cut; retried a day later');
+  }
 };
 
 const attemptOn = async (

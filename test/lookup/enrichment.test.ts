@@ -183,6 +183,37 @@ describe('an attempt', () => {
       value: [{ type: 'lookup.EnrichmentAttemptFailed.v1', data: { attempt: 8 } }],
     });
   });
+  it('of a first enrichment restates the round at the 24th failure, so that earlier events may be removed', () => {
+    const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));
+    const before = [requested(), joined(reservation(BERT)), ...tries].map((event) =>
+      event.type === 'lookup.EnrichmentAttemptFailed.v1'
+        ? { ...event, data: { ...event.data, answered: ['directory'] } }
+        : event,
+    ) as EnrichmentEvent[];
+    const state = before.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
+    const decision = enrichmentDecider.decide({ ...fail(24), answered: ['vendor'] }, state);
+    const events = decision.ok ? decision.value : [];
+    expect(events.map(({ type }) => type.split('.')[1])).toEqual([
+      'EnrichmentRequested',
+      'EnrichmentJoined',
+      'EnrichmentAttemptFailed',
+    ]);
+    const alone = events.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
+    expect(events.reduce(enrichmentDecider.evolve, state)).toEqual(alone);
+    expect(alone.open).toMatchObject({ attempts: 24, answered: ['directory', 'vendor'] });
+    expect(alone.open?.reservations.toArray()).toEqual([reservation(), reservation(BERT)]);
+  });
+  it('of a first enrichment is not restated while more partners wait for it than fit into one append', () => {
+    const many = Array.from({ length: 1_000 }, (_, nth) => joined(reservation(ANNA, nth + 2)));
+    const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));
+    const state = [requested(), ...many, ...tries].reduce(
+      enrichmentDecider.evolve,
+      enrichmentDecider.initial,
+    );
+    expect(enrichmentDecider.decide(fail(24), state)).toMatchObject({
+      value: [{ type: 'lookup.EnrichmentAttemptFailed.v1', data: { attempt: 24 } }],
+    });
+  });
   it('of a refresh is not repeated after the fifth failure', () => {
     const tries = [1, 2, 3, 4].map((attempt) => failed(attempt, 2));
     const state = [requested(), completed(STALE), requested(2, 'refresh'), ...tries];
