@@ -1,6 +1,5 @@
-import { sweepRates, VISITOR_RATES } from '../platform/rate-limit.ts';
+import { sweepRates } from '../platform/rate-limit.ts';
 import { sweepClaims } from '../processors/claims.ts';
-import { LOGIN_RATES, LOGIN_WINDOW } from '../processors/partners/logins.ts';
 import { billingWork } from './modules/billing.ts';
 import { domainWork } from './modules/domains.ts';
 import { lookupWork } from './modules/lookup.ts';
@@ -27,8 +26,7 @@ const sharedWork = ({ runtime, metrics }: WorkerContext): WorkerModule => {
   return {
     jobs: (signal) => [
       ['7 * * * *', () => sweepClaims(pool, clock.now())],
-      ['* * * * *', () => sweepRates(pool, VISITOR_RATES, clock.now())],
-      ['* * * * *', () => sweepRates(pool, LOGIN_RATES, clock.now(), LOGIN_WINDOW)],
+      ['* * * * *', () => sweepRates(pool, clock.now())],
       ...retentionJobs(runtime, metrics, signal),
     ],
   };

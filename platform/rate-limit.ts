@@ -36,19 +36,18 @@ const SECOND = 1_000;
 /** Prefix of the names of rates per visitor. */
 export const VISITOR_RATES = 'visitor ';
 
-/** Deletes the counts of rates with this prefix that are older than two windows. */
-export const sweepRates = async (
-  pool: pg.Pool,
-  prefix: string,
-  now: number,
-  windowMs = SECOND,
-): Promise<void> => {
-  const slotOf = (at: number): number => Math.floor(at / (windowMs / 10));
-  await pool.query('delete from work.rate where name ^@ $1 and (slot < $2 or slot > $3)', [
-    prefix,
-    slotOf(now - 2 * windowMs),
-    slotOf(now + 2 * windowMs + MINUTE),
-  ]);
+/**
+ * Deletes the counts of rates that were not used for two of their windows. `now`: milliseconds. Counts of 0.2.0 have no window
+ * until they are used again; they may be lost, as in a crash of the server.
+ */
+export const sweepRates = async (pool: pg.Pool, now: number): Promise<void> => {
+  await pool.query(
+    `delete from work.rate
+     where window_ms is null
+        or slot < ($1 - 2 * window_ms) / greatest(1, window_ms / 10)
+        or slot > ($1 + 2 * window_ms + ${MINUTE}) / greatest(1, window_ms / 10)`,
+    [now],
+  );
 };
 
 export interface RateLimiterOptions {
