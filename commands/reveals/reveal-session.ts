@@ -81,7 +81,7 @@ export const createRevealSession = (deps: RevealDeps): RevealSession => {
 
 /**
  * Handles POST …/reveal: makes a new reveal, complete at once if a saved result exists, or returns the earlier reveal of
- * this Idempotency-Key: a complete one whatever the state of its session and tracker.
+ * this Idempotency-Key, completed if its result is there by now; a complete one whatever the state of its session and tracker.
  * @throws OutcomeUnknown when the reveal may have been made; the port's other errors when it was not
  */
 const revealSession = async (
@@ -104,13 +104,14 @@ const revealSession = async (
   const earlier = known.state;
   const hasExpired = earlier !== null && Date.parse(earlier.expires_at) <= context.at;
   if (earlier && !hasExpired) {
+    // As the decider does, but before the rate and the queue are used.
     if (earlier.session_id !== sessionId) return refuse('idempotency_conflict');
     if (earlier.completed) return accept(earlier);
   }
 
   const session = await found();
   if (typeof session === 'string') return refuse(session);
-  // This session has not expired, so the key was used for another one, which has.
+  // A reveal expires with its session, which has not expired: the key was used for another one.
   if (hasExpired) return refuse('reveal_expired');
   if (!earlier) {
     const refused = await refusing();

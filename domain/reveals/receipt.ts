@@ -1,6 +1,6 @@
 import type { CustomParameters } from '../sessions/events.ts';
 import type { RevealEvent } from './events.ts';
-import { completedReveal, type Reveal } from './reveal.ts';
+import { type Reveal, revealOfCompletion } from './reveal.ts';
 
 /** What a partner sees of a reveal, in an answer and in a webhook. `custom`: the labels of its session. */
 export const receiptOf = (
@@ -24,4 +24,4 @@ export const receiptOf = (
 type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
 export const receiptOfCompletion = (completed: Completed, custom: CustomParameters) =>
-  receiptOf(completedReveal(completed), custom);
+  receiptOf(revealOfCompletion(completed), custom);

@@ -1,17 +1,16 @@
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
-import { REVEAL_PREFIX, type RevealEvent, type RevealResult } from './events.ts';
+import { REVEAL_PREFIX, type RevealEvent, type RevealFacts, type RevealResult } from './events.ts';
 
-type Requested = Extract<RevealEvent, { type: 'reveals.RevealRequested.v1' }>['data'];
 type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
-export interface Reveal extends Requested {
+export interface Reveal extends RevealFacts {
   /** null: pending. */
   readonly completed: Pick<Completed, 'completed_at' | 'billable' | 'result'> | null;
 }
 
 /** The reveal that a completion describes in full. */
-export const completedReveal = ({ completed_at, billable, result, ...facts }: Completed): Reveal => ({
+export const revealOfCompletion = ({ completed_at, billable, result, ...facts }: Completed): Reveal => ({
   ...facts,
   completed: { completed_at, billable, result },
 });
@@ -19,7 +18,7 @@ export const completedReveal = ({ completed_at, billable, result, ...facts }: Co
 export type RevealCommand =
   | {
       readonly type: 'Request';
-      readonly reveal: Omit<Requested, 'created_at'>;
+      readonly reveal: Omit<RevealFacts, 'created_at'>;
       /** null: there is none yet. */
       readonly result: RevealResult | null;
       readonly at: number;
@@ -64,7 +63,7 @@ export const revealDecider: Decider<Reveal | null, RevealCommand, RevealEvent, R
       case 'reveals.RevealRequested.v1':
         return { ...data, completed: null };
       case 'reveals.RevealCompleted.v1':
-        return completedReveal(data);
+        return revealOfCompletion(data);
       default:
         return unreachable(type);
     }

@@ -88,6 +88,7 @@ const create = (command: Extract<EndpointCommand, { type: 'Create' }>, state: En
   const { partner_id, webhook_id, url, tracker_id, secret, at } = command;
   const name = command.name.trim();
   const events = asEvents(command.events);
+  // The batcher repeated the command after an unknown outcome.
   if (state.byId.has(webhook_id)) return accept<EndpointEvent[]>([]);
   if (!isName(name, MAX_NAME_LENGTH) || events === null) return refuse<EndpointRefusal>('invalid_webhook');
   const destination = parseDestination(url, command.destinations);

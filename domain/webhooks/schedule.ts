@@ -53,5 +53,5 @@ export const afterAttempt = (last: LastAttempt, rules: RetryRules): AfterAttempt
 const retryDelayMs = (attempt: number, { baseMs, random }: RetryRules): number =>
   Math.round(Math.min(baseMs * 4 ** (attempt - 1), MAX_DELAY_MS) * (0.8 + 0.4 * random));
 
-/** Returns the minimum interval between probes of an endpoint whose breaker is open, milliseconds. */
+/** Returns the minimum interval between probes of an endpoint whose breaker is open (`BREAKER_OPENS_AFTER`), milliseconds. */
 export const probeEveryMs = (baseMs: number): number => Math.min(MAX_PROBE_MS, 4 * baseMs);

@@ -126,6 +126,7 @@ const takeTurn = async (
   });
   const { reveals = [], last = null, is_last = true } = rows[0] ?? {};
   for (const reveal of reveals) {
+    // Nothing more of this partner in this run: its queue is full.
     if (!(await completeOne(deps, reveal))) return { completed: 0, next: after };
   }
   const next = reveals.length === MAX_PER_TURN ? (reveals.toSorted().at(-1) ?? null) : is_last ? null : last;

@@ -50,7 +50,7 @@ const GATHER_MS = 5;
 /** Short, because the wall clock may jump. */
 const POLL_MS = 500;
 const RETRY_MS = 500;
-/** A claim without an outcome is deleted within half a second; then its delivery is claimed again. */
+/** `ClaimRenewal` deletes a claim without an outcome within half a second; then its delivery is claimed again. */
 const RELEASED_AGAIN_MS = 1_000;
 /** A process must stop within ten seconds, all of its components included. */
 const RUNNING_END_MS = 4_000;
@@ -58,7 +58,8 @@ const WRITE_END_MS = 1_500;
 
 /**
  * Makes the attempts that are due, in any number of processes: PostgreSQL enforces the limits of an endpoint
- * (`claims.sql`). An attempt counts against the concurrency until it ends; its claim stays until its outcome is in the
+ * (`claims.sql`). Endpoints with due deliveries are named by the projection's notifications and by polls (`watch.ts`), and `lanes.ts` says
+ * when each is claimed next. An attempt counts against the concurrency until it ends; its claim stays until its outcome is in the
  * read model. The file is longer than 200 lines, because the worker's options and its one class are read together.
  */
 export const startDeliveries = (options: DeliverOptions): RunningDeliverer => new DeliveryWorker(options);

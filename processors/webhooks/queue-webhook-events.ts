@@ -34,7 +34,7 @@ export interface SealedSession {
 
 export const QUEUEING_PROCESSOR = 'queue-webhook-events';
 
-/** Read models that must apply a queued delivery before it can be claimed. */
+/** Read models that hurry after queueing; all that a claim waits for are in `bin/modules/deliveries.ts`. */
 const QUEUED = ['deliveries', 'payloads'];
 /** Events are batched for `GATHER_MS` while a delivery was queued within the last `BUSY_MS`. */
 const GATHER_MS = 4;

@@ -31,6 +31,7 @@ export interface Sender {
   close(): Promise<void>;
 }
 
+/** Limits of time. Those of size are in `response-meter.ts` (responses) and `connections.ts` (headers). */
 export interface SenderLimits {
   /** Time limit of a whole attempt (contract, Webhooks 5). */
   readonly totalMs: number;

@@ -14,7 +14,7 @@ import type { RecordedEvent } from '../../event-store/port.ts';
 import { forgetInBatches } from '../forget.ts';
 import type { Projection } from '../projection.ts';
 
-/** A row as its JSON populates it; `created_at` and other facts come from the event. */
+/** A row as `json_populate_recordset` reads it; `result` is a JSON column. */
 interface WrittenRow extends RevealFacts {
   readonly completed_at: string | null;
   readonly billable: boolean | null;
