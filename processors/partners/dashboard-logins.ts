@@ -5,14 +5,8 @@ import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashPassword, isPassword } from '../../platform/passwords.ts';
 import type { RateLimiter } from '../../platform/rate-limit.ts';
-import {
-  createLoginNetworks,
-  LOGIN_RATES,
-  LOGIN_WINDOW,
-  type Logins,
-  passwordOf,
-  replacePassword,
-} from './logins.ts';
+import { createLoginNetworks } from './login-networks.ts';
+import { LOGIN_RATES, LOGIN_WINDOW, type Logins, passwordOf, replacePassword } from './logins.ts';
 
 /** Login attempts per window: per network, per user and network, per user from networks that are new to the user. */
 const ATTEMPTS_PER_NETWORK = 100;

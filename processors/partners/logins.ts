@@ -31,6 +31,8 @@ const MINUTE = 60_000;
 /** Limits of a login: time without use, and total time. */
 const IDLE = 12 * 60 * MINUTE;
 const MAX_AGE = 7 * 24 * 60 * MINUTE;
+/** Ceiling of one user. Each login reads the table, which a user with many networks could otherwise fill. */
+const MAX_LOGINS = 100;
 
 /** Prefix of the names of login rates, and their window in milliseconds. */
 export const LOGIN_RATES = 'login ';
@@ -48,7 +50,10 @@ export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly
     await deleteEnded(pool, now);
     // Locks the password, so that a concurrent change either waits and then ends this login, or is visible here.
     const { rowCount } = await pool.query(
-      `with known as (select user_id from work.user_password where user_id = $2 and hash = $4 for share)
+      `with known as (select user_id from work.user_password where user_id = $2 and hash = $4 for share),
+            longest_unused as (
+              delete from work.login where digest in (
+                select digest from work.login join known using (user_id) order by used_at desc offset ${MAX_LOGINS - 1}))
        insert into work.login (digest, user_id, began_at, used_at) select $1, user_id, $3, $3 from known`,
       [digestOf(token), userId, new Date(now), hash],
     );
@@ -113,33 +118,6 @@ const correctFastClocks = async (pool: pg.Pool, now: number): Promise<void> => {
   );
   reportAhead('login', rowCount ?? 0);
 };
-
-/** After this time without a login, a user's network is unknown again. */
-const NETWORK_KEPT = 90 * 24 * 60 * MINUTE;
-
-/** Stores the networks (as digests) from which users have logged in. */
-export const createLoginNetworks = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }) => ({
-  isKnown: async (userId: string, network: string): Promise<boolean> => {
-    const { rowCount } = await pool.query(
-      'select from work.login_network where user_id = $1 and network = $2 and used_at >= $3',
-      [userId, network, new Date(clock.now() - NETWORK_KEPT)],
-    );
-    return rowCount === 1;
-  },
-
-  remember: async (userId: string, network: string): Promise<void> => {
-    const now = clock.now();
-    await pool.query('delete from work.login_network where used_at < $1 or used_at > $2', [
-      new Date(now - NETWORK_KEPT),
-      new Date(aheadAfter(now)),
-    ]);
-    await pool.query(
-      `insert into work.login_network (user_id, network, used_at) values ($1, $2, $3)
-       on conflict (user_id, network) do update set used_at = excluded.used_at`,
-      [userId, network, new Date(now)],
-    );
-  },
-});
 
 /** Returns the hash of a user's password; null if the user does not exist or cannot log in. */
 export const passwordOf = async (pool: pg.Pool, userId: string): Promise<string | null> => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createLoginNetworks } from '../../processors/partners/login-networks.ts';
 import {
   createLogins,
   forgetPassword,
@@ -99,3 +100,34 @@ it.each([
     expect(await logins.find(token)).toBeNull();
   },
 );
+
+it('a user has at most 100 logins at once, and a new one ends the one that was unused for longest', async () => {
+  const [userId, other] = [await aUser(), await aUser()];
+  const ticking = { at: clock.now(), now: () => (ticking.at += 1) };
+  const logins = createLogins({ pool, clock: ticking });
+  await logins.begin(other, 'old');
+  for (let nth = 0; nth < 20; nth += 1) await logins.begin(userId, 'old');
+  const firstTwenty = new Date(ticking.at);
+  for (let nth = 0; nth < 100; nth += 1) await logins.begin(userId, 'old');
+  expect(await logins.count(userId)).toBe(100);
+  const early = await stack.rows('select from work.login where user_id = $1 and began_at <= $2', [
+    userId,
+    firstTwenty,
+  ]);
+  expect(early).toEqual([]);
+  expect(await logins.begin(userId, 'wrong')).toBeNull();
+  expect([await logins.count(userId), await logins.count(other)]).toEqual([100, 1]);
+});
+
+it('the last 1,000 networks of a user are known', async () => {
+  const userId = randomUUID();
+  const ticking = { at: clock.now(), now: () => (ticking.at += 1) };
+  const networks = createLoginNetworks({ pool, clock: ticking });
+  for (let nth = 0; nth < 1_010; nth += 1) await networks.remember(userId, `network ${nth}`);
+  await networks.remember(userId, 'network 1009');
+  expect(await networks.isKnown(userId, 'network 9')).toBe(false);
+  expect(await networks.isKnown(userId, 'network 10')).toBe(true);
+  expect(await networks.isKnown(userId, 'network 1009')).toBe(true);
+  const rows = await stack.rows('select from work.login_network where user_id = $1', [userId]);
+  expect(rows).toHaveLength(1_000);
+});
