@@ -2,7 +2,7 @@
 import { List } from 'immutable';
 import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
-import { isoTime } from '../kernel/time.ts';
+import { isoTime, utcDay } from '../kernel/time.ts';
 import type { ProviderFailure } from './answers.ts';
 import { askedIn, type EnrichmentEvent, type Reservation, type WorkKind } from './events.ts';
 import { afterGivingUp, isIncomplete, isStale, type SavedResult, toUtcDays } from './result.ts';
@@ -80,6 +80,17 @@ export const wantedWork = (state: Enrichment, at: number, configured: readonly s
   return isIncomplete(state.saved, configured) ? 'completion' : null;
 };
 
+const snapshot = (
+  { before, at }: Pick<Extract<EnrichmentCommand, { type: 'Snapshot' }>, 'before' | 'at'>,
+  { open, saved, snapshotted, round, settled, gave_up_at }: Enrichment,
+): EnrichmentEvent[] => {
+  if (open !== null || saved === null || snapshotted) return [];
+  const enrichedAt = Date.parse(saved.enriched_at);
+  if (enrichedAt >= before && !isAhead(enrichedAt, at)) return [];
+  const data = { round, result: toUtcDays(saved), settles: [...settled], gave_up_at };
+  return [{ type: 'lookup.EnrichmentSnapshotted.v1', data }];
+};
+
 const submit = (
   { ip, reservation, configured, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
   state: Enrichment,
@@ -96,12 +107,11 @@ const submit = (
   }
   const kind = wantedWork(state, at, configured);
   if (kind === null) return [];
-  return [
-    {
-      type: 'lookup.EnrichmentRequested.v1',
-      data: { ip, round: state.round + 1, kind, requested_at: isoTime(at), reservation },
-    },
-  ];
+  const data = { ip, round: state.round + 1, kind, requested_at: isoTime(at), reservation };
+  // Where refreshes fail and callers repeat them at once, no run of snapshots finds the work ended.
+  const isRepeated = kind === 'refresh' && state.gave_up_at !== null;
+  const replaced = isRepeated ? snapshot({ before: Date.parse(utcDay(at)), at }, state) : [];
+  return [...replaced, { type: 'lookup.EnrichmentRequested.v1', data }];
 };
 
 /** A first round is restated with every so many failures, because it never gives up. */
@@ -109,9 +119,9 @@ const RESTATED_EVERY = 24;
 /** A round with more reservations is not restated, because its events might not fit into one append. */
 const MAX_RESTATED_RESERVATIONS = 1_000;
 
-/** Whether the newest failure of the round was appended with a restatement. */
-export const wasJustRestated = ({ attempts }: OpenRound): boolean =>
-  attempts > 0 && attempts % RESTATED_EVERY === 0;
+/** Whether the events before the round, or before its newest failure, may have been replaced a moment ago. */
+export const mayBeTruncated = ({ kind, attempts }: OpenRound): boolean =>
+  kind === 'first' ? attempts > 0 && attempts % RESTATED_EVERY === 0 : attempts === 1;
 
 /**
  * Repeats the events of an open round without its failures. With the next failure they hold the round's whole state, so that
@@ -162,17 +172,6 @@ const fail = (
     data: { ip, round, attempt, failed_at: isoTime(at), next_attempt_at, failures, ...answered },
   };
   return isRestated ? [...restate(ip, open), failed] : [failed];
-};
-
-const snapshot = (
-  { before, at }: Extract<EnrichmentCommand, { type: 'Snapshot' }>,
-  { open, saved, snapshotted, round, settled, gave_up_at }: Enrichment,
-): EnrichmentEvent[] => {
-  if (open !== null || saved === null || snapshotted) return [];
-  const enrichedAt = Date.parse(saved.enriched_at);
-  if (enrichedAt >= before && !isAhead(enrichedAt, at)) return [];
-  const data = { round, result: toUtcDays(saved), settles: [...settled], gave_up_at };
-  return [{ type: 'lookup.EnrichmentSnapshotted.v1', data }];
 };
 
 /** Whether the outcome belongs to the due attempt; late outcomes of expired claims are ignored. */

@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createIntakeBatcher } from '../../commands/lookup/aggregates.ts';
-import { loadEnrichment } from '../../commands/lookup/generations.ts';
+import { handleEnrichment, loadEnrichment } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { submitReservation } from '../../commands/lookup/submit-reservation.ts';
 import { truncateRestated } from '../../commands/lookup/truncate-restated.ts';
+import { DAY, isoTime } from '../../domain/kernel/time.ts';
+import type { EnrichmentCommand } from '../../domain/lookup/enrichment.ts';
 import type { Position } from '../../event-store/port.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
-import { ANNA, BERT, reservation } from './lookup-events.ts';
+import { ANNA, BERT, reservation, result } from './lookup-events.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
@@ -21,6 +23,31 @@ const rows = () =>
     stack.rows('select * from read.enrichment_work'),
     stack.rows('select * from read.reservation order by reservation_id'),
   ]);
+
+it('keeps the stream of an address short whose refreshes fail and are repeated at once', async () => {
+  const { store } = stack;
+  const ip = '8.8.7.2';
+  const streams = { store, digest: (of: string) => `digest of ${of}` };
+  const lengths: number[] = [];
+  const run = (command: EnrichmentCommand) => handleEnrichment(streams, ip, command, stack.context());
+  const at = stack.clock.now();
+  const submit = { type: 'Submit', ip, reservation: null, configured: ['directory'], at } as const;
+  const old = { ip, enriched_at: isoTime(at - 40 * DAY), fresh_until: isoTime(at - 10 * DAY) };
+  await run(submit);
+  await run({ type: 'Complete', round: 1, attempt: 1, result: result(old) });
+  for (let round = 2; round <= 21; round += 1) {
+    await run(submit);
+    for (let attempt = 1; attempt <= 5; attempt += 1) {
+      const { stream, state } = await loadEnrichment(streams, ip);
+      if (state.open) await truncateRestated(store, stream, state.open, () => store.head());
+      await run({ type: 'Fail', round, attempt, failures: [], answered: [], at, jitter: 0, baseMs: 1 });
+    }
+    const { stream, state } = await loadEnrichment(streams, ip);
+    expect(state).toMatchObject({ round, open: null, saved: { fresh_until: expect.any(String) } });
+    lengths.push((await Array.fromAsync(store.readStream(stream))).length);
+  }
+  expect(lengths.at(-1)).toBe(lengths[1]);
+});
 
 it('removes restated events once all consumers have passed them, and read models are rebuilt from the rest', async () => {
   const ip = '8.8.7.1';
