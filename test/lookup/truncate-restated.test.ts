@@ -18,10 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-const rows = () =>
+const rowsOf = (ip: string) =>
   Promise.all([
-    stack.rows('select * from read.enrichment_work'),
-    stack.rows('select * from read.reservation order by reservation_id'),
+    stack.rows('select * from read.enrichment_work where ip = $1', [ip]),
+    stack.rows('select * from read.reservation where ip = $1 order by reservation_id', [ip]),
   ]);
 
 it('keeps the stream of an address short whose refreshes fail and are repeated at once', async () => {
@@ -47,6 +47,15 @@ it('keeps the stream of an address short whose refreshes fail and are repeated a
     lengths.push((await Array.fromAsync(store.readStream(stream))).length);
   }
   expect(lengths.at(-1)).toBe(lengths[1]);
+  await stack.caughtUp([lookups]);
+  await run(submit);
+  await stack.caughtUp([lookups]);
+  const [work] = await stack.rows('select round, kind, attempts from read.enrichment_work where ip = $1', [
+    ip,
+  ]);
+  expect(work).toEqual({ round: 22, kind: 'refresh', attempts: 0 });
+  const saved = await stack.rows('select match_type, snapshotted from read.saved_lookup where ip = $1', [ip]);
+  expect(saved).toEqual([{ match_type: 'company', snapshotted: true }]);
 });
 
 it('removes restated events once all consumers have passed them, and read models are rebuilt from the rest', async () => {
@@ -78,7 +87,7 @@ it('removes restated events once all consumers have passed them, and read models
     expect(await stored()).toHaveLength(all.length);
   }
   await stack.caughtUp([lookups]);
-  const before = await rows();
+  const before = await rowsOf(ip);
   await truncateRestated(store, stream, open, () => store.head());
   expect(await stored()).toEqual(all.slice(-3));
   expect((await loadEnrichment(streams, ip)).state).toEqual(state);
@@ -87,5 +96,5 @@ it('removes restated events once all consumers have passed them, and read models
   await client.query('set search_path to read');
   await lookups.apply(await stored(), client);
   client.release(true);
-  expect(await rows()).toEqual(before);
+  expect(await rowsOf(ip)).toEqual(before);
 });
