@@ -78,8 +78,9 @@ describe('doorplate store load', () => {
   const load = (url: string, folder = dump) => doorplate(['store', 'load', folder], { DATABASE_URL: url });
 
   it('refuses a database that holds events', async () => {
-    const used = await testDatabase();
-    expect((await load(used.url)).code).toBe(0);
+    const used = await emptyDatabase();
+    const first = await load(used.url);
+    expect(first.code, first.stderr).toBe(0);
     const { code, stderr } = await load(used.url);
     expect([code, stderr]).toEqual([1, expect.stringContaining('holds events already')]);
     await used.drop();
