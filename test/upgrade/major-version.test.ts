@@ -6,7 +6,7 @@ import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres
 import { manualClock, startApi } from '../support/api.ts';
 import { KEPT } from '../support/backup.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
-import { emptyDatabase, testDatabase } from '../support/database.ts';
+import { emptyDatabase } from '../support/database.ts';
 import { doorplate, MASTER_KEY } from '../support/doorplate.ts';
 import { answersOf, type Surroundings, settled, startSurroundings } from '../support/everything.ts';
 import { reap } from '../support/reaped.ts';
