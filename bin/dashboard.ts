@@ -18,7 +18,7 @@ import { MINUTE } from '../domain/kernel/time.ts';
 import type { ApiRequest, Route } from '../http/route.ts';
 import { createVisitorAddress, networkOf } from '../http/visitor.ts';
 import { weaknessOf } from '../platform/password-strength.ts';
-import type { Verdict } from '../platform/rate-limit.ts';
+import { retrySeconds, type Verdict } from '../platform/rate-limit.ts';
 import { createDashboardLogins } from '../processors/partners/dashboard-logins.ts';
 import { createLogins, type Logins } from '../processors/partners/logins.ts';
 import { listDomainsOfPartner } from '../queries/domains/domains.ts';
@@ -82,7 +82,7 @@ interface LoginParts {
 const FORMS_PER_MINUTE = 60;
 const PAGES_PER_SECOND = 30;
 
-const secondsOf = (verdict: Verdict): number | null => verdict && Math.ceil(verdict.retryMs / 1_000);
+const secondsOf = (verdict: Verdict): number | null => verdict && retrySeconds(verdict);
 
 const loginDeps = (
   { networkOfVisitor, dashboardLogins: { admit, logIn } }: LoginParts,

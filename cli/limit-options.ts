@@ -1,17 +1,16 @@
 import { InvalidArgumentError } from 'commander';
+import { LARGEST_LIMIT } from '../domain/partners/default-limits.ts';
 
 /** Spelling of null, because commander turns a parsed null into an empty text. */
 export const NO_CAP = 'none';
-
-const LARGEST = 1_000_000_000;
 
 /** Parses a whole number from `least` to 10^9. @throws InvalidArgumentError */
 export const wholeFrom =
   (least: number) =>
   (text: string): number => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= least && value <= LARGEST) return value;
-    throw new InvalidArgumentError(`not a whole number from ${least} to ${LARGEST}`);
+    if (value >= least && value <= LARGEST_LIMIT) return value;
+    throw new InvalidArgumentError(`not a whole number from ${least} to ${LARGEST_LIMIT}`);
   };
 
 /** Parses a whole number or `none`. @throws InvalidArgumentError */

@@ -1,5 +1,5 @@
 import { DAY, MINUTE } from '../domain/kernel/time.ts';
-import type { Quota, RateLimiter, Verdict } from '../platform/rate-limit.ts';
+import { type Quota, type RateLimiter, retrySeconds, type Verdict } from '../platform/rate-limit.ts';
 import type { AdmissionDeps, Inadmissible } from './admission.ts';
 import type { ErrorCode } from './error-catalog.ts';
 import type { Caller, Route } from './route.ts';
@@ -87,5 +87,5 @@ const spend = (
   next: () => Inadmissible | null | Promise<Inadmissible | null>,
 ): Inadmissible | null | Promise<Inadmissible | null> => {
   if (verdict instanceof Promise) return verdict.then((later) => spend(code, later, next));
-  return verdict === null ? next() : { code, retryAfter: Math.ceil(verdict.retryMs / 1_000) };
+  return verdict === null ? next() : { code, retryAfter: retrySeconds(verdict) };
 };

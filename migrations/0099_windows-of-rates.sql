@@ -14,7 +14,7 @@ declare
   now_slot bigint := at_ms / width;
   held work.rate;
   shift bigint;
-  place bigint;
+  tenth bigint;
   first integer := case when take_rate.window_ms > 1000 then 2 else 1 end;
   total integer := 0;
 begin
@@ -33,9 +33,9 @@ begin
   elsif shift > 0 then
     held.used := held.used[shift + 1 : 11] || array_fill(0, array[shift::integer]);
   end if;
-  place := 11 - (now_slot - unused_slot);
-  if unused > 0 and place between 1 and 11 then
-    held.used[place] := greatest(0, held.used[place] - unused);
+  tenth := 11 - (now_slot - unused_slot);
+  if unused > 0 and tenth between 1 and 11 then
+    held.used[tenth] := greatest(0, held.used[tenth] - unused);
   end if;
   for i in first .. 11 loop total := total + held.used[i]; end loop;
   granted := greatest(0, least(wanted, ceiling - total));

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { DAY } from '../domain/kernel/time.ts';
 import type { Clock } from './clock.ts';
 import { keyedDigest, readServiceKeys, serviceKey } from './keyring.ts';
 import type { MasterKey } from './master-key.ts';
@@ -28,7 +29,6 @@ export interface DayKeys {
   destroyExpired(): Promise<void>;
 }
 
-const DAY_MS = 86_400_000;
 /** Data sealed at the end of a day lives for 30 days from then. */
 const LIVES_DAYS = 31;
 const PREFIX = 'day ';
@@ -91,7 +91,7 @@ class CachedDayKeys implements DayKeys {
   }
 
   #isExpired(day: string): boolean {
-    return Date.parse(day) + LIVES_DAYS * DAY_MS <= this.#options.clock.now();
+    return Date.parse(day) + LIVES_DAYS * DAY <= this.#options.clock.now();
   }
 
   #forgetExpired(): void {

@@ -4,6 +4,9 @@ import type { Clock } from './clock.ts';
 /** null: admitted. Otherwise the milliseconds until a retry may succeed. */
 export type Verdict = null | { readonly retryMs: number };
 
+/** Whole seconds until a retry may succeed, as `Retry-After` has them. */
+export const retrySeconds = ({ retryMs }: NonNullable<Verdict>): number => Math.ceil(retryMs / 1_000);
+
 /** What is left of a rate. */
 export interface Quota {
   /** Calls that would still be admitted now. Other processes may use them first. */

@@ -3,9 +3,9 @@ import type pg from 'pg';
 import { MINUTE } from '../domain/kernel/time.ts';
 import { reportAhead } from './ahead.ts';
 import type { Clock } from './clock.ts';
-import { createLocalLimiter, type Quota, type Verdict } from './local-limiter.ts';
+import { createLocalLimiter, type Quota, retrySeconds, type Verdict } from './local-limiter.ts';
 
-export type { Quota, Verdict };
+export { type Quota, retrySeconds, type Verdict };
 
 export interface RateLimiter {
   /** Admits at most `ceiling` calls of `name` in any window of `windowMs`. */

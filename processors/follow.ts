@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { inChunks } from '../domain/kernel/chunks.ts';
 import type { Position, RecordedEvent } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
 import type { Lease } from '../platform/leases.ts';
@@ -160,7 +161,5 @@ const inLanes = (
   laneOf: (event: RecordedEvent) => string = (event) => event.stream,
 ): RecordedEvent[][][] => {
   const lanes = [...Map.groupBy(events, laneOf).values()];
-  return Array.from({ length: Math.ceil(lanes.length / MAX_CONCURRENT_LANES) }, (_, index) =>
-    lanes.slice(index * MAX_CONCURRENT_LANES, (index + 1) * MAX_CONCURRENT_LANES),
-  );
+  return inChunks(lanes, MAX_CONCURRENT_LANES);
 };

@@ -1,22 +1,21 @@
 import type pg from 'pg';
 import type { CommandContext } from '../commands/handle.ts';
 import { resealSecrets } from '../commands/webhooks/reseal-secrets.ts';
-import type { EventStore, Position } from '../event-store/port.ts';
+import type { EventStore } from '../event-store/port.ts';
 import type { Clock } from '../platform/clock.ts';
 import { resealKeys } from '../platform/keyring.ts';
 import { type MasterKey, openText, sealText } from '../platform/master-key.ts';
 import { beginKeyChange, endKeyChange } from '../platform/master-key-file.ts';
 import { AnotherRuns, onlyOne } from '../platform/only-one.ts';
 import { endpointsSealedOtherwise } from '../queries/webhooks/secrets.ts';
+import type { Reached } from './reached.ts';
 
 export interface RotationDeps {
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly databaseUrl: string;
-  /** Waits until the read models have applied a position. @returns whether they did within `ms` */
-  readonly progress: {
-    reached(names: readonly string[], position: Position | null, ms: number): Promise<boolean>;
-  };
+  /** Of the read models. */
+  readonly progress: Reached;
   readonly master: MasterKey;
   readonly clock: Clock;
   /** The data folder's key file; null if the keys are configured. */

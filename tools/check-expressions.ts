@@ -2,9 +2,9 @@
  * Finds regular expressions with superlinear time, because a caller's header or field must not block the event loop.
  * Checks every literal outside tests and rejects `new RegExp`, whose source is not in the code. Part of `npm run check`.
  */
-import { glob, readFile } from 'node:fs/promises';
-import { parse } from 'oxc-parser';
+import { glob } from 'node:fs/promises';
 import { check } from 'recheck';
+import { parseFile } from './syntax-tree.ts';
 
 interface Expression {
   readonly file: string;
@@ -24,11 +24,8 @@ const shippedFiles = async (): Promise<string[]> => {
 
 /** Returns the expressions of a file, `null` for one that is built at run time. */
 const expressionsOf = async (file: string): Promise<(Expression | null)[]> => {
-  const { program, errors } = await parse(file, await readFile(file, 'utf8'));
-  if (errors[0] !== undefined) throw new Error(`${file}: ${errors[0].message}`);
   const found: (Expression | null)[] = [];
-  const walk = (node: unknown): void => {
-    if (node === null || typeof node !== 'object') return;
+  (await parseFile(file)).walk((node) => {
     const { type, regex, callee } = node as {
       readonly type?: string;
       readonly regex?: { readonly pattern: string; readonly flags: string };
@@ -37,9 +34,7 @@ const expressionsOf = async (file: string): Promise<(Expression | null)[]> => {
     if (regex !== undefined) found.push({ file, source: regex.pattern, flags: regex.flags });
     const made = type === 'NewExpression' || type === 'CallExpression';
     if (made && callee?.name === 'RegExp') found.push(null);
-    for (const child of Object.values(node)) walk(child);
-  };
-  walk(program.body);
+  });
   return found;
 };
 

@@ -2,8 +2,8 @@
  * Finds files of over 200 lines that do not say why they are one file, and functions of over 60 lines; CONTRIBUTING.md has the
  * rule. Test files are as long as their subject. Part of `npm run check`.
  */
-import { glob, readFile } from 'node:fs/promises';
-import { parse } from 'oxc-parser';
+import { glob } from 'node:fs/promises';
+import { parseFile } from './syntax-tree.ts';
 
 const MOST_IN_FILE = 200;
 const MOST_IN_FUNCTION = 60;
@@ -14,23 +14,18 @@ const REASON = /One (file|measurement in one file)\b|longer than 200 lines/;
 const FUNCTIONS = new Set(['ArrowFunctionExpression', 'FunctionDeclaration', 'FunctionExpression']);
 
 const problemsIn = async (file: string): Promise<string[]> => {
-  const text = await readFile(file, 'utf8');
-  const { program } = await parse(file, text);
+  const { text, walk } = await parseFile(file);
   const lineOf = (offset: number): number => text.slice(0, offset).split('\n').length;
   const problems: string[] = [];
   const lines = lineOf(text.length) - 1;
   if (lines > MOST_IN_FILE && !REASON.test(text)) problems.push(`${file}: ${lines} lines and no reason`);
-  const walk = (node: unknown): void => {
-    if (node === null || typeof node !== 'object') return;
+  walk((node) => {
     const { type = '', start = 0, end = 0 } = node as { type?: string; start?: number; end?: number };
-    if (FUNCTIONS.has(type)) {
-      const [first, last] = [lineOf(start), lineOf(end)];
-      const length = last - first + 1;
-      if (length > MOST_IN_FUNCTION) problems.push(`${file}:${first}: a function of ${length} lines`);
-    }
-    for (const child of Object.values(node)) walk(child);
-  };
-  walk(program.body);
+    if (!FUNCTIONS.has(type)) return;
+    const [first, last] = [lineOf(start), lineOf(end)];
+    const length = last - first + 1;
+    if (length > MOST_IN_FUNCTION) problems.push(`${file}:${first}: a function of ${length} lines`);
+  });
   return problems;
 };
 

@@ -8,7 +8,7 @@ import {
 } from '../../event-store/port.ts';
 import { backoffMs } from '../../platform/backoff.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { pause } from '../../platform/pause.ts';
+import { nextTurn, pause } from '../../platform/pause.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import {
   answersOf,
@@ -78,9 +78,7 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
       this.#isRunning = true;
       // After this turn of the event loop, so that requests read together share the append; without a trace, because
       // the append belongs to many requests.
-      this.#running = withoutTrace(() =>
-        new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.#run()),
-      );
+      this.#running = withoutTrace(() => nextTurn().then(() => this.#run()));
     }
     return group.durable.promise;
   }

@@ -6,12 +6,12 @@ import { newId } from '../new-id.ts';
 type Attempted = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>;
 export type AttemptOutcome = Attempted['data'];
 
-/** Makes the events of an outcome, once: a retried append repeats their ids. `at` in milliseconds. */
-export const attemptEvents = (data: AttemptOutcome, at: number): readonly NewEvent[] => {
+/** Makes the event of an outcome, once: a retried append repeats its id. `at` in milliseconds. */
+export const attemptEvent = (data: AttemptOutcome, at: number): NewEvent => {
   const event: Attempted = { type: 'webhooks.DeliveryAttempted.v1', data };
   const { delivery_id, partner_id } = data;
   const context = { correlationId: newId(), causationId: delivery_id, at, partnerId: partner_id };
-  return toNewEvents(deliveryEvents, [event], context);
+  return toNewEvents(deliveryEvents, [event], context)[0] as NewEvent;
 };
 
 /**

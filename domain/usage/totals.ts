@@ -1,3 +1,4 @@
+import { inChunks } from '../kernel/chunks.ts';
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
 import {
   type LookupCount,
@@ -30,9 +31,7 @@ const pages = <Row extends LookupCount | TrackerCalls>(rows: ReadonlyMap<string,
     .filter(([, row]) => row.some((sum) => typeof sum === 'number' && sum !== 0))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([, row]) => row);
-  return Array.from({ length: Math.ceil(sorted.length / PART_ROWS) }, (_, index) =>
-    sorted.slice(index * PART_ROWS, (index + 1) * PART_ROWS),
-  );
+  return inChunks(sorted, PART_ROWS);
 };
 
 const parts = (state: UsageTotals): UsageEvent[] => {

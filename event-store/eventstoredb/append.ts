@@ -1,6 +1,6 @@
 import { type AppendResult, type EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
 import { createGate, type Gate } from '../../platform/gate.ts';
-import { endsWithin } from '../../platform/pause.ts';
+import { endsWithin, pause, within } from '../../platform/pause.ts';
 import { serialiseAppend } from '../append-check.ts';
 import {
   type Appended,
@@ -14,7 +14,6 @@ import {
   WrongExpectedRevision,
 } from '../port.ts';
 import { writeError } from './errors.ts';
-import { pause, within } from './timing.ts';
 
 export interface Appender {
   readonly append: EventStore['append'];

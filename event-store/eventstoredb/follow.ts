@@ -5,11 +5,11 @@ import {
   type ResolvedEvent,
   START,
 } from '@eventstore/db-client';
+import { pause } from '../../platform/pause.ts';
 import { approximateBytes } from '../../platform/size.ts';
 import { isHidden } from '../hidden.ts';
 import type { Batch, FollowOptions, Position } from '../port.ts';
 import { isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
-import { pause } from './timing.ts';
 
 const BATCH_SIZE = 500;
 const BATCH_BYTES = 4 * 1_048_576;

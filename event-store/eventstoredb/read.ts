@@ -10,6 +10,7 @@ import {
   StreamNotFoundError,
 } from '@eventstore/db-client';
 import { createGate } from '../../platform/gate.ts';
+import { pause, within } from '../../platform/pause.ts';
 import { isHidden } from '../hidden.ts';
 import {
   type EventStore,
@@ -21,7 +22,6 @@ import {
 } from '../port.ts';
 import { readError } from './errors.ts';
 import { eventsOf, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
-import { pause, within } from './timing.ts';
 
 export interface Reader {
   readonly readStream: EventStore['readStream'];

@@ -8,6 +8,7 @@ import {
   StreamNotFoundError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
+import { pause, within } from '../../platform/pause.ts';
 import {
   type EventStore,
   OutcomeUnknown,
@@ -16,7 +17,6 @@ import {
   WrongExpectedRevision,
 } from '../port.ts';
 import { writeError } from './errors.ts';
-import { pause, within } from './timing.ts';
 
 type Retention = Pick<EventStore, 'expire' | 'truncateBefore'>;
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { endClient } from '../../platform/end-postgres.ts';
-import { endsWithin } from '../../platform/pause.ts';
+import { endsWithin, nextTurn, pause, within } from '../../platform/pause.ts';
 import type { Serialised } from '../append-check.ts';
 import {
   type Appended,
@@ -95,7 +95,11 @@ class GroupCommitter implements Committer {
       try {
         connection = this.#client ?? (await this.#connect(deadline - performance.now()));
         sent = true;
-        const { rows } = await within(connection.query<Outcome>(statement(batch)), deadline);
+        const { rows } = await within(
+          connection.query<Outcome>(statement(batch)),
+          deadline - performance.now(),
+          noAnswer,
+        );
         const top = settle(batch, rows);
         if (top !== null) this.#options.committed(top);
         return;
@@ -141,15 +145,4 @@ class GroupCommitter implements Committer {
 const isRefusal = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && !/^(08|53|57P)/.test(error.code ?? '');
 
-const within = <T>(work: Promise<T>, deadline: number): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => reject(new Error('no answer in time')),
-      Math.max(0, deadline - performance.now()),
-    );
-    work.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-/** Waits a turn of the event loop, in which its sockets are read. */
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const noAnswer = (): Error => new Error('no answer in time');

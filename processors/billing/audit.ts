@@ -28,7 +28,8 @@ import {
   readUnitRows,
 } from '../../queries/billing/reveal-units.ts';
 import { readExpiringReveals, readUnsweptReveals } from '../../queries/reveals/reveals.ts';
-import { anchorSigner, type ChainDeps, type Reached, readChain, type SigningDeps } from './read-chain.ts';
+import type { Reached } from '../reached.ts';
+import { anchorSigner, type ChainDeps, readChain, type SigningDeps } from './read-chain.ts';
 
 export interface BillingAudit {
   /** Output of `--json` (contract, Reveals 6). */

@@ -8,13 +8,8 @@ import type { Clock } from '../../platform/clock.ts';
 import { serviceKey } from '../../platform/keyring.ts';
 import type { MasterKey } from '../../platform/master-key.ts';
 import { type Signer, signerFrom } from '../../platform/signing.ts';
+import type { Reached } from '../reached.ts';
 import { BILLING_PROCESSOR } from './bill-completed-reveals.ts';
-
-/** Progress of projections or processors. */
-export interface Reached {
-  /** Waits until all named ones reach the position; false after the time limit. */
-  reached(names: readonly string[], position: Position, timeoutMs: number): Promise<boolean>;
-}
 
 export interface ChainDeps {
   readonly store: EventStore;

@@ -4,7 +4,7 @@ import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashPassword, isPassword } from '../../platform/passwords.ts';
-import type { RateLimiter } from '../../platform/rate-limit.ts';
+import { type RateLimiter, retrySeconds } from '../../platform/rate-limit.ts';
 import { createLoginNetworks } from './login-networks.ts';
 import { LOGIN_RATES, LOGIN_WINDOW, type Logins, passwordOf, replacePassword } from './logins.ts';
 
@@ -39,7 +39,7 @@ export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: D
       ];
       for (const [name, ceiling] of rates) {
         const verdict = await limiter.admit(name, ceiling, LOGIN_WINDOW);
-        if (verdict !== null) return Math.ceil(verdict.retryMs / 1_000);
+        if (verdict !== null) return retrySeconds(verdict);
       }
       return null;
     },

@@ -4,9 +4,10 @@ import type { DatabasePool } from 'slonik';
 import { v7 as uuid } from 'uuid';
 import { createKey, createPartner, newApiKey, partnerIdOf } from '../../commands/partners/manage-partner.ts';
 import { DEFAULT_LIMITS } from '../../domain/partners/default-limits.ts';
-import type { EventStore, Position } from '../../event-store/port.ts';
+import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { listPartners } from '../../queries/partners/partners.ts';
+import type { Reached } from '../reached.ts';
 
 const NAME = 'demo';
 const READY_MS = 10_000;
@@ -16,10 +17,8 @@ export interface DemoDeps {
   readonly clock: Clock;
   readonly db: DatabasePool;
   readonly dataDir: string;
-  /** Waits until the read models have applied a position. */
-  readonly progress: {
-    reached(names: readonly string[], position: Position | null, ms: number): Promise<boolean>;
-  };
+  /** Of the read models. */
+  readonly progress: Reached;
 }
 
 export interface Demo {

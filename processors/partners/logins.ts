@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
+import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { durably, inDurable } from '../../platform/durably.ts';
@@ -27,10 +28,9 @@ export interface Logins {
   count(userId: string): Promise<number>;
 }
 
-const MINUTE = 60_000;
 /** Limits of a login: time without use, and total time. */
-const IDLE = 12 * 60 * MINUTE;
-const MAX_AGE = 7 * 24 * 60 * MINUTE;
+const IDLE = 12 * HOUR;
+const MAX_AGE = 7 * DAY;
 /** Ceiling of one user. Each login reads the table, which a user with many networks could otherwise fill. */
 const MAX_LOGINS = 100;
 

@@ -58,9 +58,9 @@ const WRITE_END_MS = 1_500;
 
 /**
  * Makes the attempts that are due, in any number of processes: PostgreSQL enforces the limits of an endpoint
- * (`claims.sql`). Endpoints with due deliveries are named by the projection's notifications and by polls (`watch.ts`), and `lanes.ts` says
- * when each is claimed next. An attempt counts against the concurrency until it ends; its claim stays until its outcome is in the
- * read model. The file is longer than 200 lines, because the worker's options and its one class are read together.
+ * (`claims.sql`). Endpoints with due deliveries are named by the projection's notifications and by polls (`watch.ts`), and
+ * `lanes.ts` says when each is claimed next. An attempt counts against the concurrency until it ends; its claim stays until its
+ * outcome is in the read model. The file is longer than 200 lines, because the worker's options and its one class are read together.
  */
 export const startDeliveries = (options: DeliverOptions): RunningDeliverer => new DeliveryWorker(options);
 

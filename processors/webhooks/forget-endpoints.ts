@@ -37,8 +37,9 @@ export const forgetDeletedEndpoints = async (
       if (!(error instanceof AppendTooLarge)) throw error;
     });
   }
-  await createConsumerProgress(pool, consumers).waitFor(await store.head(), new AbortController().signal);
-  const passed = await createConsumerProgress(pool, consumers).passed();
+  const progress = createConsumerProgress(pool, consumers);
+  await progress.waitFor(await store.head(), new AbortController().signal);
+  const passed = await progress.passed();
   if (passed !== null) {
     await truncateBehindSnapshots(options, passed);
     await forgetSubscriptions(passed);

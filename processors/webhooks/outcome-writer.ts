@@ -2,12 +2,13 @@ import type { Logger } from 'pino';
 import {
   type AttemptOutcome,
   appendOutcomes,
-  attemptEvents,
+  attemptEvent,
 } from '../../commands/webhooks/append-outcomes.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
+import { inChunks } from '../../domain/kernel/chunks.ts';
 import type { EventStore, NewEvent, Position } from '../../event-store/port.ts';
 import { backoffMs } from '../../platform/backoff.ts';
-import { endsWithin, pause } from '../../platform/pause.ts';
+import { endsWithin, nextTurn, pause } from '../../platform/pause.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import type { DeliveryClaim } from './claims.ts';
 
@@ -52,14 +53,10 @@ export class OutcomeWriter {
   /** `at`: when the attempt ended, milliseconds. */
   add(claim: DeliveryClaim, outcome: AttemptOutcome, at: number): void {
     const stream = deliveriesStream(claim.webhook_id, new Date(claim.created_at).toISOString());
-    for (const event of attemptEvents(outcome, at)) {
-      this.#waiting.push({ claim, stream, event });
-      this.#unwritten += 1;
-    }
+    this.#waiting.push({ claim, stream, event: attemptEvent(outcome, at) });
+    this.#unwritten += 1;
     // After this turn of the event loop, so that outcomes of the same turn share the write.
-    this.#flushing ??= withoutTrace(() =>
-      new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.#flush()),
-    );
+    this.#flushing ??= withoutTrace(() => nextTurn().then(() => this.#flush()));
   }
 
   isBehind(): boolean {
@@ -78,7 +75,7 @@ export class OutcomeWriter {
       this.#waiting = [];
       const streams = [...Map.groupBy(batch, ({ stream }) => stream)];
       const appends = streams.flatMap(([stream, ofStream]) =>
-        inParts(ofStream).map((part) => this.#append(stream, part)),
+        inChunks(ofStream, MAX_APPEND_EVENTS).map((part) => this.#append(stream, part)),
       );
       const appended = await Promise.all(appends);
       if (appended.includes(true)) this.#failures = 0;
@@ -115,8 +112,3 @@ export class OutcomeWriter {
     await pause(retryInMs, this.#closing.signal);
   }
 }
-
-const inParts = (outcomes: readonly UnwrittenOutcome[]): UnwrittenOutcome[][] =>
-  Array.from({ length: Math.ceil(outcomes.length / MAX_APPEND_EVENTS) }, (_, part) =>
-    outcomes.slice(part * MAX_APPEND_EVENTS, (part + 1) * MAX_APPEND_EVENTS),
-  );

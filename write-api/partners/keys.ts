@@ -1,5 +1,6 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import { createKey, newApiKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
+import { LARGEST_LIMIT } from '../../domain/partners/default-limits.ts';
 import { type KeyLimits, keyLimitsSchema } from '../../domain/partners/events.ts';
 import type { PartnerRefusal } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
@@ -62,14 +63,11 @@ export const createKeyChanges = ({ store, projected }: KeyDeps) => ({
   },
 });
 
-/** The same bound as the command line's. */
-const LARGEST = 1_000_000_000;
-
 const checkedLimits = (limits: KeyLimits): KeyLimits | null => {
   const checked = keyLimitsSchema.safeParse(limits);
   if (!checked.success) return null;
   const { requests_per_second, new_enrichments_per_day, pending_enrichments, expires_at } = checked.data;
   const numbers = [requests_per_second, new_enrichments_per_day ?? 0, pending_enrichments];
-  if (numbers.some((number) => number > LARGEST)) return null;
+  if (numbers.some((number) => number > LARGEST_LIMIT)) return null;
   return { ...checked.data, expires_at: expires_at && new Date(expires_at).toISOString() };
 };
