@@ -18,3 +18,6 @@ export const secondsToNextDay = (at: number): number => Math.max(1, Math.ceil((D
 
 /** Formats an instant as events and responses do: ISO 8601, UTC, milliseconds. */
 export const isoTime = (at: number): string => new Date(at).toISOString();
+
+/** Returns whether an instant (ISO 8601, UTC) is in the year 0, which PostgreSQL does not have. */
+export const hasYearZero = (instant: string): boolean => instant.startsWith('0000');

@@ -1,7 +1,9 @@
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
+import { hasYearZero } from '../../domain/kernel/time.ts';
 import {
+  type KeyLimits,
   type PartnerEvent,
   partnerEvents,
   type UserEvent,
@@ -44,7 +46,7 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
          select ${KEY_LIMITS}, key_id, partner_id, name, hash, created_at
          from json_populate_record(null::api_key, $1)
          on conflict (key_id) do nothing`,
-        [JSON.stringify(data)],
+        [JSON.stringify(withStorableExpiry(data))],
       );
       return;
     case 'partners.KeyUpdated.v1':
@@ -52,7 +54,7 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
         `update api_key set (${KEY_LIMITS}) =
            (select ${KEY_LIMITS} from json_populate_record(null::api_key, $2))
          where key_id = $1`,
-        [data.key_id, JSON.stringify(data)],
+        [data.key_id, JSON.stringify(withStorableExpiry(data))],
       );
       return;
     case 'partners.KeyRevoked.v1':
@@ -72,6 +74,13 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
       unreachable(type);
   }
 };
+
+/** Events of releases before 0.3.0 may name the year 0, which PostgreSQL does not have. */
+const withStorableExpiry = (limits: KeyLimits): KeyLimits =>
+  limits.expires_at !== null && hasYearZero(limits.expires_at)
+    ? { ...limits, expires_at: FIRST_INSTANT }
+    : limits;
+const FIRST_INSTANT = '0001-01-01T00:00:00.000Z';
 
 const applyToUser = async ({ type, data }: UserEvent, db: pg.ClientBase): Promise<void> => {
   switch (type) {

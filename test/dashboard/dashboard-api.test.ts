@@ -107,6 +107,7 @@ describe('keys', () => {
     [{ name: 'a', requests_per_second: '1.5' }, 'invalid_limits'],
     [{ name: 'a', requests_per_second: '9999999999' }, 'invalid_limits'],
     [{ name: 'a', expires_at: '2026-02-30T10:00' }, 'invalid_limits'],
+    [{ name: 'a', expires_at: '0000-01-01T10:00' }, 'invalid_limits'],
   ])('are not created of %j', async (form, code) => {
     const answer = await page.send('/keys', { ...LIMITS, ...form });
     expect(answer.statusCode).toBe(400);
