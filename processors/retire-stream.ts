@@ -4,7 +4,7 @@ import type { ConsumerProgress } from './consumers.ts';
 /** A stream with expired events, as the read model knows it. */
 export interface ExpiredStream {
   readonly stream: string;
-  /** Revision of the stream's last event in the read model. */
+  /** Revision of the stream's last event in the read model; meaningless while it `lives`. */
   readonly last_revision: Revision;
   /** Whether the stream holds something that has not expired. */
   readonly lives: boolean;

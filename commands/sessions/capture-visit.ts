@@ -122,7 +122,7 @@ class VisitCapturer {
 
   /** Decides on the current state and appends; null: the state was not current, and has been read again. */
   async #tryOnce(capturing: Capturing): Promise<Captured | null> {
-    const { tabId, current, command, admitted } = capturing;
+    const { tabId, current, command, admitted, context } = capturing;
     const events = decided(await command(current.state), current.state);
     const [event] = events;
     if (event === undefined) {
@@ -136,7 +136,7 @@ class VisitCapturer {
       if (capturing.hasReadStream) return 'full';
       // The cached state may lack the session that the visit belongs to.
       capturing.hasReadStream = true;
-      capturing.current = await readTab(this.#store, tabId, current.generation, current.revision);
+      capturing.current = await readTab(this.#store, tabId, current.generation, context.at);
       return null;
     }
     admitted();
@@ -170,7 +170,7 @@ class VisitCapturer {
 
   /** Reads the tab again after a refused append. @throws the error, unless it is a conflict that may be retried */
   async #readAgain(capturing: Capturing, error: unknown): Promise<void> {
-    const { tabId, current, hadConflict, isWanted, afterConflict } = capturing;
+    const { tabId, context, current, hadConflict, isWanted, afterConflict } = capturing;
     this.#known.delete(tabId);
     if (!isWanted()) throw error;
     if (error instanceof StreamExpired) {
@@ -180,8 +180,7 @@ class VisitCapturer {
     // The first conflict only reveals that the tab has a stream, so it needs no pause.
     if (hadConflict || !(error instanceof WrongExpectedRevision)) await afterConflict(error);
     capturing.hadConflict = true;
-    const actual = error instanceof WrongExpectedRevision ? error.actual : null;
-    capturing.current = await readTab(this.#store, tabId, current.generation, actual);
+    capturing.current = await readTab(this.#store, tabId, current.generation, context.at);
   }
 }
 

@@ -11,31 +11,23 @@ export interface KnownTab {
 }
 
 /**
- * Reads the end of a tab's stream. Its newest events may be hidden, because they expire with their sessions; the revision is
- * then that of the last hidden one. An event that caused a conflict but cannot be read is not replicated yet and may hold
- * the session of the visit; so the result stays behind it, and the next append conflicts again.
- * @param actual the revision that the conflict reported
+ * Reads the end of a tab's stream. It reads hidden events too and leaves out those of expired sessions: skipping the hidden
+ * visits of one session could mean reading millions. An event that caused a conflict but cannot be read is not replicated yet
+ * and may hold the session of the visit; so the result stays behind it, and the next append conflicts again.
+ * @param at milliseconds
  */
 export const readTab = async (
   store: EventStore,
   tabId: string,
   generation: number,
-  actual: Revision | null,
+  at: number,
 ): Promise<KnownTab> => {
-  const stream = tabStream(tabId, generation);
-  const readBack = (limit: number, includeExpired: boolean) =>
-    Array.fromAsync(store.readStream(stream, { direction: 'backwards', limit, includeExpired }));
-  let back = await readBack(REMEMBERED, false);
-  let revision = back[0]?.revision ?? -1;
-  if (revision < (actual ?? -1)) {
-    const [last] = await readBack(1, true);
-    // Repeated, so that an event appended between the two reads is not missed.
-    back = await readBack(REMEMBERED, false);
-    revision = Math.max(back[0]?.revision ?? -1, last?.revision ?? -1);
-  }
+  const read = { direction: 'backwards', limit: REMEMBERED, includeExpired: true } as const;
+  const back = await Array.fromAsync(store.readStream(tabStream(tabId, generation), read));
   const state = back.reduceRight((folded, stored) => {
     const event = readEvent(sessionEvents, stored);
-    return event === null ? folded : tabDecider.evolve(folded, event);
+    const isLive = event !== null && Date.parse(event.data.expires_at) > at;
+    return isLive ? tabDecider.evolve(folded, event) : folded;
   }, tabDecider.initial);
-  return { generation, state, revision: revision < 0 ? null : revision };
+  return { generation, state, revision: back[0]?.revision ?? null };
 };

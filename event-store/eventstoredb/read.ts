@@ -70,17 +70,20 @@ export const createReader = (
     const backwards = options.direction === 'backwards';
     let from = options.from ?? null;
     let left = options.limit ?? Number.POSITIVE_INFINITY;
+    let size = Math.min(left, PAGE);
     while (left > 0) {
-      const size = Math.min(left, PAGE);
       const events = eventsIn(await readStreamPage(stream, backwards, from, size)).map(toRecordedEvent);
       for (const event of events) {
         if (!options.includeExpired && isHidden(event, now())) continue;
         left -= 1;
         yield event;
+        if (left === 0) return;
       }
       const last = events.at(-1);
       if (!last || events.length < size || (backwards && last.revision === 0)) return;
       from = last.revision + (backwards ? -1 : 1);
+      // The limit is not reached because of hidden events, of which there may be millions.
+      size = PAGE;
     }
   }
 

@@ -21,8 +21,8 @@ export const createStreamReader = (query: Query, now: () => number): EventStore[
     const backwards = read.direction === 'backwards';
     let from = read.from ?? (backwards ? 2 ** 31 - 1 : 0);
     let left = read.limit ?? Number.POSITIVE_INFINITY;
+    let size = Math.min(left, PAGE);
     while (left > 0) {
-      const size = Math.min(left, PAGE);
       // A read with a limit needs few rows, so it does not share a statement; backward reads never do.
       const alone = backwards || read.limit !== undefined;
       const rows = await (alone ? readAlone(stream, backwards, from, size) : pageOf(stream, from));
@@ -32,8 +32,11 @@ export const createStreamReader = (query: Query, now: () => number): EventStore[
         if (!read.includeExpired && isHidden(event, instant)) continue;
         left -= 1;
         yield event;
+        if (left === 0) return;
       }
       if (rows.length < size) return;
+      // The limit is not reached because of hidden events, of which there may be millions.
+      size = PAGE;
     }
   };
 };

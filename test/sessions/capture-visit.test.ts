@@ -232,6 +232,27 @@ describe('a visit on a stream whose events have expired', () => {
     expect((await events()).map(({ revision }) => revision)).toEqual([1, 2]);
   });
 
+  it('reads at most the remembered events, however many hidden ones the stream has', async () => {
+    const { send, fresh } = aTab();
+    await send(fresh());
+    for (let visits = 0; visits < 2 * REMEMBERED; visits += 1) await send(fresh());
+    stack.clock.advance(31 * DAY);
+    let read = 0;
+    const counting: EventStore = {
+      ...stack.store,
+      readStream: async function* (stream, options) {
+        // What the store hides it has read too.
+        for await (const event of stack.store.readStream(stream, { ...options, includeExpired: true })) {
+          read += 1;
+          yield event;
+          if (options?.includeExpired !== true) expect.fail('a read passes over hidden events');
+        }
+      },
+    };
+    expect(await send(fresh(counting))).toBe('session');
+    expect(read).toBe(REMEMBERED);
+  });
+
   it('continues in another stream once the stream was deleted', async () => {
     const { capture, send, fresh, events } = aTab();
     await send(capture);
