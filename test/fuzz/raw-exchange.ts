@@ -33,7 +33,8 @@ export const exchange = async (port: number, request: RawRequest): Promise<Answe
     return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()] as const;
   });
   const text = Buffer.from(received.slice(end + 4), 'latin1').toString('utf8');
-  return { method, target, status, headers: Object.fromEntries(entries), text };
+  // Node's parser ignores further spaces between the target and the version.
+  return { method, target: target.replace(/ +$/, ''), status, headers: Object.fromEntries(entries), text };
 };
 
 const bytesBack = (port: number, bytes: Buffer): Promise<string> =>
