@@ -17,16 +17,16 @@ import {
 import { reserveForReveal } from '../../processors/webhooks/queue-reservations.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
-import { revealRoute } from '../../write-api/reveals/reveal-session.ts';
+import { postRevealRoute } from '../../write-api/reveals/post-reveal.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
-import { savedResults } from './saved-results.ts';
-import { FEED_MS } from './sessions.ts';
+import { useSavedResults } from './saved-results.ts';
+import { CAUGHT_UP_LIMIT_MS } from './sessions.ts';
 
 export const revealRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, trackerCommands, countCall } = context;
   const { config, clock, db, store, dayKeys, queue } = runtime;
-  const caughtUp = context.caughtUp(['sessions', 'reveals'], FEED_MS);
+  const caughtUp = context.caughtUp(['sessions', 'reveals'], CAUGHT_UP_LIMIT_MS);
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
   const revealDeps: RevealDeps = {
     store,
@@ -34,11 +34,11 @@ export const revealRoutes = (context: ApiContext): Route[] => {
     trackerRefusal: trackerCommands.refusal,
     admitRate: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
-    savedResult: savedResults(runtime),
+    useSavedResult: useSavedResults(runtime),
     reserveQueue: reserveForReveal(queue),
   };
   return [
-    revealRoute({
+    postRevealRoute({
       revealSession: createRevealSession(revealDeps),
       customOf: sessions.customOf,
       countCall,
@@ -57,8 +57,8 @@ export const revealRoutes = (context: ApiContext): Route[] => {
 export const revealWork = (context: WorkerContext): WorkerModule => {
   const { runtime, capacity, sessions } = context;
   const { pool, clock, store, digest } = runtime;
-  const savedResult = savedResults(runtime);
-  const completing = completionDeps(context, savedResult);
+  const useSavedResult = useSavedResults(runtime);
+  const completing = completionDeps(context, useSavedResult);
   const runCompletions = createCompletionRuns(completing);
   const intake = { store, digest, capacity, hasShare: createRevealShare(pool) };
   const enriching: EnrichRevealsDeps = {
@@ -68,8 +68,7 @@ export const revealWork = (context: WorkerContext): WorkerModule => {
     addressOf: sessions.addressOf,
     request: (ip, partnerId, context) => requestForReveal(intake, ip, partnerId, context),
     onAwaited: async (ip, digestOfIp) => {
-      // Without a partner, because the existence of a result is the same for all partners.
-      const saved = await savedResult(ip, '', clock.now());
+      const saved = await useSavedResult(ip, ANY_PARTNER, clock.now());
       if (saved !== null) await completeRevealsOf(completing, digestOfIp);
     },
   };
@@ -82,15 +81,18 @@ export const revealWork = (context: WorkerContext): WorkerModule => {
   };
 };
 
+/** Whether a result exists is the same for all partners. */
+const ANY_PARTNER = '';
+
 const completionDeps = (
   { runtime, sessions, applied }: WorkerContext,
-  savedResult: RevealDeps['savedResult'],
+  useSavedResult: RevealDeps['useSavedResult'],
 ): CompleteRevealsDeps => {
   const { pool, clock, store, queue } = runtime;
   const revealDeps = {
     store,
     findSession: sessions.find,
-    savedResult,
+    useSavedResult,
     reserveQueue: reserveForReveal(queue),
   };
   return {

@@ -3,7 +3,7 @@ import type { RevealResult } from '../../domain/reveals/events.ts';
 import type { Runtime } from '../runtime.ts';
 
 /** Returns the saved result of an address for a reveal, and records its use. */
-export const savedResults =
+export const useSavedResults =
   ({
     store,
     digest,

@@ -10,8 +10,11 @@ import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
 import { collectRoutes } from '../../write-api/sessions/collect.ts';
 import type { ApiContext } from '../api-context.ts';
 
-/** Time limit of the feed's wait; after it the feed returns what it has, and its cursor still misses nothing later. */
-export const FEED_MS = 1_000;
+/**
+ * Time limit of a read's wait for the read models. After it the feed returns what it has, and its cursor still misses nothing
+ * later.
+ */
+export const CAUGHT_UP_LIMIT_MS = 1_000;
 
 export const sessionRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, metrics } = context;
@@ -36,7 +39,7 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
       dayKeys,
       cursors,
       trackers,
-      caughtUp: caughtUp(['sessions', 'reveals'], FEED_MS),
+      caughtUp: caughtUp(['sessions', 'reveals'], CAUGHT_UP_LIMIT_MS),
       countCall,
     }),
   ];

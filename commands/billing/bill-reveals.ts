@@ -7,7 +7,7 @@ import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 
 /** A completed reveal and the trace context of its ledger entry. */
-export interface Completion {
+export interface RevealToBill {
   readonly reveal: Billable;
   readonly context: CommandContext;
 }
@@ -16,15 +16,15 @@ export interface Completion {
 export class LedgerBroken extends Error {}
 
 /**
- * Appends completed reveals of one partner to its ledger in log order, in one append. Idempotent: reveals that already
- * have an entry are skipped.
+ * Appends completed reveals of one partner to its ledger in log order, in one append. Idempotent: reveals at or
+ * before the log position of the last entry are skipped (architecture, rule 2).
  * @throws LedgerBroken, and the port's errors; OutcomeUnknown when the append may have happened; StoreBusy while the
- *   stream rejects appends because of entries that cannot be read: not replicated yet, or removed from the database
+ *   stream has entries that cannot be read, because they are not replicated yet or were removed from the database
  */
 export const billReveals = async (
   store: EventStore,
   partnerId: string,
-  completions: readonly Completion[],
+  completions: readonly RevealToBill[],
 ): Promise<void> => {
   const stream = billingStream(partnerId);
   let { state, last } = await readEnd(store, stream);
@@ -42,7 +42,7 @@ export const billReveals = async (
   }
 };
 
-/** Reads only the last entry, which shows after a crash whether the append happened (rule 2). */
+/** Reads only the last entry, which shows after a crash whether the append happened (architecture, rule 2). */
 const readEnd = async (
   store: EventStore,
   stream: string,
@@ -55,7 +55,7 @@ const readEnd = async (
   return { state: ledgerDecider.initial, last: null };
 };
 
-const entriesFor = (completions: readonly Completion[], from: Ledger): NewEvent[] => {
+const entriesFor = (completions: readonly RevealToBill[], from: Ledger): NewEvent[] => {
   let state = from;
   return completions.flatMap(({ reveal, context }) => {
     const decision = ledgerDecider.decide({ type: 'Bill', reveal }, state);

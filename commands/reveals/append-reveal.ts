@@ -27,24 +27,24 @@ export interface RevealableSession {
   readonly publicIp: string | null;
 }
 
-/** Returns the saved result of an address as the partner sees it, and notes its use, which prolongs its life; null: none. */
-export type SavedResultOf = (ip: string, partnerId: string, at: number) => Promise<RevealResult | null>;
+/** Records the use of an address's saved result, which is then kept longer, and returns it as the partner sees it; null: none. */
+export type UseSavedResult = (ip: string, partnerId: string, at: number) => Promise<RevealResult | null>;
 
 type KnownReveal = Awaited<ReturnType<typeof load<Reveal | null, RevealCommand, RevealEvent, RevealRefusal>>>;
 
 export const loadReveal = (
   store: EventStore,
   revealId: string,
-  includeExpired = false,
-): Promise<KnownReveal> => load(store, aggregate, revealStream(revealId), undefined, { includeExpired });
+  options: { readonly includeExpired?: boolean } = {},
+): Promise<KnownReveal> => load(store, aggregate, revealStream(revealId), undefined, options);
 
 /** Returns the result that an address has for a partner; null: none yet. `at` in milliseconds. */
 export const resultFor = (
-  { savedResult }: { readonly savedResult: SavedResultOf },
+  { useSavedResult }: { readonly useSavedResult: UseSavedResult },
   { publicIp, partner_id }: RevealableSession,
   at: number,
 ): Promise<RevealResult | null> =>
-  publicIp === null ? Promise.resolve(EMPTY_RESULT) : savedResult(publicIp, partner_id, at);
+  publicIp === null ? Promise.resolve(EMPTY_RESULT) : useSavedResult(publicIp, partner_id, at);
 
 /**
  * Handles a command on a loaded reveal, and confirms or releases its queue reservation.

@@ -9,7 +9,7 @@ import type { RevealDeps } from './reveal-session.ts';
  * @throws what `appendReveal` throws
  */
 export const completeReveal = async (
-  deps: Pick<RevealDeps, 'store' | 'findSession' | 'savedResult' | 'reserveQueue'>,
+  deps: Pick<RevealDeps, 'store' | 'findSession' | 'useSavedResult' | 'reserveQueue'>,
   revealId: string,
   context: CommandContext,
 ): Promise<Reveal | null> => {

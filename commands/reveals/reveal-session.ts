@@ -10,7 +10,7 @@ import {
   loadReveal,
   type RevealableSession,
   resultFor,
-  type SavedResultOf,
+  type UseSavedResult,
 } from './append-reveal.ts';
 
 export type NotRevealed =
@@ -20,7 +20,9 @@ export type NotRevealed =
   | 'reveal_expired'
   | 'tracker_disabled'
   | 'tracker_deleted'
+  /** The partner's rate of new reveals is used up. */
   | 'tracking_capacity'
+  /** The partner's queue of deliveries is full. */
   | 'tracking_unavailable';
 
 export interface RevealDeps {
@@ -37,7 +39,7 @@ export interface RevealDeps {
   ) => Promise<'tracker_disabled' | 'tracker_deleted' | null>;
   /** Consumes the partner's rate of new reveals; false if it is used up. */
   readonly admitRate: (partnerId: string) => boolean | Promise<boolean>;
-  readonly savedResult: SavedResultOf;
+  readonly useSavedResult: UseSavedResult;
   /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the reveal must not complete. */
   readonly reserveQueue: (reveal: {
     readonly reveal_id: string;
@@ -63,25 +65,26 @@ export type RevealSession = (
   context: CommandContext,
 ) => Promise<Result<Reveal, NotRevealed>>;
 
-/** Creates the command. Concurrent equal requests share one execution. */
+/** Creates the command. Concurrent equal requests share one execution, and concurrent reveals share a group commit. */
 export const createRevealSession = (deps: RevealDeps): RevealSession => {
   const running = new Map<string, ReturnType<RevealSession>>();
   const linger = createLinger(LINGER);
   return (request, context) => {
-    const key = `${revealIdOf(request)} ${request.sessionId}`;
-    const known = running.get(key);
-    if (known) return known;
-    const fresh = linger()
+    const equalRequests = `${revealIdOf(request)} ${request.sessionId}`;
+    const shared = running.get(equalRequests);
+    if (shared) return shared;
+    const execution = linger()
       .then(() => revealSession(deps, request, context))
-      .finally(() => running.delete(key));
-    running.set(key, fresh);
-    return fresh;
+      .finally(() => running.delete(equalRequests));
+    running.set(equalRequests, execution);
+    return execution;
   };
 };
 
 /**
- * Handles POST …/reveal: makes a new reveal, complete at once if a saved result exists, or returns the earlier reveal of
- * this Idempotency-Key, completed if its result is there by now; a complete one whatever the state of its session and tracker.
+ * Handles POST …/reveal (contract, Reveals 1, 2 and 7). A new reveal completes at once if a saved result exists. The earlier reveal of
+ * this Idempotency-Key is returned: as it is if it is complete, also while its tracker is disabled or deleted; else completed
+ * if its result exists by now.
  * @throws OutcomeUnknown when the reveal may have been made; the port's other errors when it was not
  */
 const revealSession = async (
@@ -91,14 +94,16 @@ const revealSession = async (
 ): Promise<Result<Reveal, NotRevealed>> => {
   const { partnerId, sessionId } = request;
   const revealId = revealIdOf(request);
-  const loading = loadReveal(deps.store, revealId, true);
-  // A new reveal needs these reads, so they start concurrently with the load.
-  const found = startedEarly(deps.findSession(partnerId, sessionId));
-  const refusing = startedEarly(
-    found().then((one) => (typeof one === 'string' ? null : deps.trackerRefusal(partnerId, one.tracker_id))),
+  const loading = loadReveal(deps.store, revealId, { includeExpired: true });
+  // A new reveal needs these reads, so they start concurrently with the load. Recording the use of the saved result again does no harm.
+  const sessionRead = failingWhenAwaited(deps.findSession(partnerId, sessionId));
+  const refusalRead = failingWhenAwaited(
+    sessionRead.then((one) =>
+      typeof one === 'string' ? null : deps.trackerRefusal(partnerId, one.tracker_id),
+    ),
   );
-  const resulting = startedEarly(
-    found().then((one) => (typeof one === 'string' ? null : resultFor(deps, one, context.at))),
+  const resultRead = failingWhenAwaited(
+    sessionRead.then((one) => (typeof one === 'string' ? null : resultFor(deps, one, context.at))),
   );
   const known = await loading;
   const earlier = known.state;
@@ -109,16 +114,16 @@ const revealSession = async (
     if (earlier.completed) return accept(earlier);
   }
 
-  const session = await found();
+  const session = await sessionRead;
   if (typeof session === 'string') return refuse(session);
-  // A reveal expires with its session, which has not expired: the key was used for another one.
+  // A reveal expires with its session. This session has not expired, so the expired reveal was of another one.
   if (hasExpired) return refuse('reveal_expired');
   if (!earlier) {
-    const refused = await refusing();
+    const refused = await refusalRead;
     if (refused !== null) return refuse(refused);
     if (!(await deps.admitRate(partnerId))) return refuse('tracking_capacity');
   }
-  const result = await resulting();
+  const result = await resultRead;
   const reveal = {
     reveal_id: revealId,
     session_id: sessionId,
@@ -128,7 +133,7 @@ const revealSession = async (
     user_id: context.userId ?? null,
     expires_at: session.expires_at,
   };
-  const queueReservation = result === null ? NOTHING_QUEUED : await deps.reserveQueue(reveal);
+  const queueReservation = result === null ? NONE_NEEDED : await deps.reserveQueue(reveal);
   // A reveal that is already pending stays pending while a queue is full.
   if (queueReservation === null) return earlier ? accept(earlier) : refuse('tracking_unavailable');
   const command: RevealCommand = { type: 'Request', reveal, result, at: context.at };
@@ -142,10 +147,11 @@ const revealSession = async (
   );
 };
 
-/** Wraps work that runs already: its failure counts only where its result is asked for. */
-const startedEarly = <T>(work: Promise<T>): (() => Promise<T>) => {
-  work.catch(() => undefined);
-  return () => work;
+/** Marks a promise that may never be awaited: its rejection is no unhandled one, and throws where it is awaited. */
+const failingWhenAwaited = <T>(promise: Promise<T>): Promise<T> => {
+  promise.catch(() => undefined);
+  return promise;
 };
 
-const NOTHING_QUEUED: QueueReservation = { release: () => undefined, confirm: () => undefined };
+/** For a reveal that stays pending, so that no delivery follows. */
+const NONE_NEEDED: QueueReservation = { release: () => undefined, confirm: () => undefined };

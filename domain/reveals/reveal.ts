@@ -72,7 +72,7 @@ export const revealDecider: Decider<Reveal | null, RevealCommand, RevealEvent, R
 
 export const revealStream = (revealId: string): string => `${REVEAL_PREFIX}${revealId}`;
 
-/** The result for a visitor whose address is not public, so that no provider can know it (contract, Lookup 3). */
+/** The result for a visitor whose address is not public, so that no provider can know it (contract, Reveals 2). */
 export const EMPTY_RESULT: RevealResult = {
   status: 'complete',
   match_type: 'unclassified',

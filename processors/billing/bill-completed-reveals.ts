@@ -1,4 +1,4 @@
-import { billReveals, type Completion } from '../../commands/billing/bill-reveals.ts';
+import { billReveals, type RevealToBill } from '../../commands/billing/bill-reveals.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { EventStore, RecordedEvent } from '../../event-store/port.ts';
@@ -25,7 +25,7 @@ export const billCompletedReveals = (store: EventStore, clock: Clock): Following
   };
 };
 
-const completionOf = (stored: RecordedEvent, at: number): Completion[] => {
+const completionOf = (stored: RecordedEvent, at: number): RevealToBill[] => {
   const event = readEvent(revealEvents, stored);
   if (event?.type !== 'reveals.RevealCompleted.v1') return [];
   const { partner_id, reveal_id, tracker_id, key_id, user_id, completed_at, billable } = event.data;

@@ -123,6 +123,7 @@ export const retryRefusedReveals = async ({
       refused.add(partner_id);
       continue;
     }
+    // Also without an address, so that no further run reads the row; it is deleted when the reveal expires.
     await pool.query('update work.awaited_result set asked = true where reveal_id = $1', [reveal_id]);
   }
 };

@@ -36,7 +36,7 @@ const RUN_MS = 4_000;
 
 /**
  * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives and when endpoints
- * change. Other reveals are completed when they are read; without a reader they stay pending and cost nothing. An event
+ * change. Other reveals are completed when they are read; until then they stay pending, without a unit. An event
  * completes only the first ones, because a partner may have any number of reveals waiting and events of other partners
  * follow; runs complete the rest.
  */
@@ -48,6 +48,7 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
     const partner = enriched ? null : subscriberOf(stored);
     if (!enriched && partner === null) return;
     if (!(await deps.applied(NEEDED, stored.position))) {
+      // The processor retries the event after this error.
       throw new StoreUnavailable('the read models are behind the log');
     }
     if (partner === null) await completeRevealsOf(deps, digestOfEnrichment(stored.stream));
@@ -106,19 +107,22 @@ export const createCompletionRuns = (deps: CompleteRevealsDeps): (() => Promise<
         const turn = await takeTurn(deps, partner, cursors.get(partner) ?? null);
         if (turn.next === null) cursors.delete(partner);
         else cursors.set(partner, turn.next);
-        if (turn.completed > 0 && turn.next !== null) again.push(partner);
+        if (turn.goesOn) again.push(partner);
       }
       partners = again;
     }
   };
 };
 
-/** Completes the next ready reveals of a partner. `next`: where the following turn begins; null: at the first. */
+/**
+ * Completes the next ready reveals of a partner. `next`: where the following turn begins; null: at the first. `goesOn`: whether
+ * the partner may have a further turn in this run.
+ */
 const takeTurn = async (
   deps: CompleteRevealsDeps,
   partner: string,
   after: string | null,
-): Promise<{ readonly completed: number; readonly next: string | null }> => {
+): Promise<{ readonly goesOn: boolean; readonly next: string | null }> => {
   const { rows } = await deps.pool.query<{ reveals: string[]; last: string | null; is_last: boolean }>({
     name: 'ready_of_partner',
     text: READY_OF_PARTNER,
@@ -126,11 +130,12 @@ const takeTurn = async (
   });
   const { reveals = [], last = null, is_last = true } = rows[0] ?? {};
   for (const reveal of reveals) {
-    // Nothing more of this partner in this run: its queue is full.
-    if (!(await completeOne(deps, reveal))) return { completed: 0, next: after };
+    if (!(await completeOne(deps, reveal))) return { goesOn: false, next: after };
   }
-  const next = reveals.length === MAX_PER_TURN ? (reveals.toSorted().at(-1) ?? null) : is_last ? null : last;
-  return { completed: reveals.length, next };
+  if (reveals.length < MAX_PER_TURN)
+    return { goesOn: reveals.length > 0 && !is_last, next: is_last ? null : last };
+  // The page may hold more reveals with a subscriber. Pages go by id, a turn by age, so the greatest id is where the turn ended.
+  return { goesOn: true, next: reveals.toSorted().at(-1) ?? null };
 };
 
 /** @returns as `complete` */
@@ -142,14 +147,14 @@ const completeOne = async (
   const context = { correlationId: id, causationId: id, at: clock.now() };
   // A new trace, because no trace may lead from an enrichment to a reveal (architecture, rule 13).
   if (!(await withoutTrace(() => complete(revealId, context)))) return false;
-  // Out of the runs; `enrich-reveals` deletes the row when it reads the completion.
+  // Not ready any more, so that no run reads it; `enrich-reveals` deletes the row when it reads the completion.
   await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [revealId]);
   return true;
 };
 
 const FIRST = '00000000-0000-0000-0000-000000000000';
 
-/** Joins `a` with the receipts that are pending and that an endpoint subscribes to. */
+/** Joins `a` with the reveals that are pending and that an endpoint subscribes to. */
 const WITH_SUBSCRIBER = `
   join read.reveal r on r.reveal_id = a.reveal_id and r.completed_at is null
   where exists (

@@ -30,7 +30,10 @@ interface ExpiredRow {
   readonly day: string;
 }
 
-/** Projects receipts: the read model of GET /v1/reveals/{reveal_id}. */
+/**
+ * Projects reveals: the read model of GET /v1/reveals/{reveal_id}. Its SQL names its own tables without a schema, because a
+ * rebuild writes them in another one.
+ */
 export const reveals: Projection = {
   name: 'reveals',
   tables: ['reveal', 'expired_reveal'],

@@ -34,7 +34,7 @@ const aProcess = (over: Partial<RevealDeps> = {}, session = aSession()) => {
       calls.admitted += 1;
       return true;
     },
-    savedResult: async () => RESULT,
+    useSavedResult: async () => RESULT,
     reserveQueue: async () => {
       calls.entered += 1;
       return {
@@ -75,7 +75,7 @@ const storedTypes = async ({ partner_id }: RevealableSession): Promise<string[]>
 };
 const BOTH = ['reveals.RevealRequested.v1', 'reveals.RevealCompleted.v1'];
 const pendingOf = async ({ deps, session }: ReturnType<typeof aProcess>, request: RevealRequest) => {
-  const pending = await createRevealSession({ ...deps, savedResult: async () => null })(
+  const pending = await createRevealSession({ ...deps, useSavedResult: async () => null })(
     request,
     stack.context(),
   );
@@ -134,7 +134,7 @@ describe('a reveal request', () => {
 
   it('for an address that is not public completes with an empty result and asks for none', async () => {
     const process = aProcess(
-      { savedResult: () => Promise.reject(new Error('no lookup is needed')) },
+      { useSavedResult: () => Promise.reject(new Error('no lookup is needed')) },
       aSession({ publicIp: null }),
     );
     expect(await process.reveal(requestOf(process.session))).toMatchObject({
@@ -245,7 +245,7 @@ describe('the completion of a pending reveal', () => {
 
   it('waits for the result and for room in the queue', async () => {
     const { deps, revealId, session } = await pending();
-    for (const over of [{ savedResult: async () => null }, { reserveQueue: async () => null }]) {
+    for (const over of [{ useSavedResult: async () => null }, { reserveQueue: async () => null }]) {
       const left = await completeReveal({ ...deps, ...over }, revealId, stack.context());
       expect(left).toMatchObject({ completed: null });
     }

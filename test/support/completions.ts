@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { Completion } from '../../commands/billing/bill-reveals.ts';
+import type { RevealToBill } from '../../commands/billing/bill-reveals.ts';
 import type { TestStack } from './test-stack.ts';
 
 /** A completed reveal at a position of the log, to be billed. */
-export const aCompletion = (stack: TestStack, partner_id: string, position: bigint): Completion => ({
+export const aCompletion = (stack: TestStack, partner_id: string, position: bigint): RevealToBill => ({
   reveal: {
     partner_id,
     reveal_id: randomUUID(),

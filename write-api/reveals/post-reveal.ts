@@ -6,7 +6,7 @@ import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from '../../read-api/reveals/answer.ts';
 import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
 
-export interface RevealRouteDeps extends ReceiptDeps {
+export interface PostRevealDeps extends ReceiptDeps {
   readonly revealSession: RevealSession;
 }
 
@@ -14,17 +14,18 @@ export interface RevealRouteDeps extends ReceiptDeps {
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
 /** POST /v1/sessions/{session_id}/reveal: reveals the company behind a session, once for each Idempotency-Key. */
-export const revealRoute = (deps: RevealRouteDeps): PartnerRoute => ({
+export const postRevealRoute = (deps: PostRevealDeps): PartnerRoute => ({
   method: 'POST',
   path: '/v1/sessions/:session_id/reveal',
   access: 'partner',
+  // `{}` or nothing (contract, Requests 5).
   body: 'optional',
   bodyLimit: 1_024,
   operation: revealSessionOperation,
   handle: (request) => refusingUnknownOutcome(request, () => reveal(deps, request)),
 });
 
-const reveal = async (deps: RevealRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const reveal = async (deps: PostRevealDeps, request: PartnerRequest): Promise<Answer> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   const key = request.header('idempotency-key') ?? '';
