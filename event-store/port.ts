@@ -95,7 +95,8 @@ export interface EventStore {
   /**
    * Appends all events or none.
    * @throws WrongExpectedRevision, StreamExpired, AppendTooLarge, StoreBusy, StoreUnavailable: nothing was
-   *   written. OutcomeUnknown: it may have been; resend the same ids at the same expected revision.
+   *   written. OutcomeUnknown: it may have been; resend the same ids, and no others with them, at the
+   *   same expected revision.
    */
   append(stream: string, expected: ExpectedRevision, events: readonly NewEvent[]): Promise<Appended>;
 

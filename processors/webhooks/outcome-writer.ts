@@ -6,7 +6,7 @@ import {
 } from '../../commands/webhooks/append-outcomes.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import { inChunks } from '../../domain/kernel/chunks.ts';
-import type { EventStore, NewEvent, Position } from '../../event-store/port.ts';
+import { type EventStore, type NewEvent, OutcomeUnknown, type Position } from '../../event-store/port.ts';
 import { backoffMs } from '../../platform/backoff.ts';
 import { endsWithin, nextTurn, pause } from '../../platform/pause.ts';
 import { withoutTrace } from '../../platform/spans.ts';
@@ -16,6 +16,14 @@ interface UnwrittenOutcome {
   readonly claim: DeliveryClaim;
   readonly stream: string;
   readonly event: NewEvent;
+}
+
+/** Outcomes of one stream that share an append. */
+interface Part {
+  readonly stream: string;
+  readonly outcomes: readonly UnwrittenOutcome[];
+  /** Whether an earlier append of them may be stored. */
+  readonly isUncertain: boolean;
 }
 
 export interface OutcomeWriterOptions {
@@ -35,12 +43,14 @@ const MAX_UNWRITTEN = 2_000;
 
 /**
  * Writes the outcomes of attempts by group commit: outcomes that arrive during one write share the next. A failed append,
- * or one of unknown outcome, is retried with backoff.
+ * or one of unknown outcome, is retried with backoff; the latter with the same events alone, because a store rejects an
+ * append of which it has some events and not the others.
  */
 export class OutcomeWriter {
   readonly #options: OutcomeWriterOptions;
   readonly #closing = new AbortController();
   #waiting: UnwrittenOutcome[] = [];
+  #uncertain: Part[] = [];
   #unwritten = 0;
   #flushing: Promise<void> | null = null;
   #failures = 0;
@@ -70,22 +80,20 @@ export class OutcomeWriter {
   }
 
   async #flush(): Promise<void> {
-    while (this.#waiting.length > 0 && !this.#closing.signal.aborted) {
-      const batch = this.#waiting;
+    while (this.#waiting.length + this.#uncertain.length > 0 && !this.#closing.signal.aborted) {
+      const parts = [...this.#uncertain, ...partsOf(this.#waiting)];
       this.#waiting = [];
-      const streams = [...Map.groupBy(batch, ({ stream }) => stream)];
-      const appends = streams.flatMap(([stream, ofStream]) =>
-        inChunks(ofStream, MAX_APPEND_EVENTS).map((part) => this.#append(stream, part)),
-      );
-      const appended = await Promise.all(appends);
+      this.#uncertain = [];
+      const appended = await Promise.all(parts.map((part) => this.#append(part)));
       if (appended.includes(true)) this.#failures = 0;
       if (appended.includes(false)) await this.#backOff();
     }
     this.#flushing = null;
   }
 
-  async #append(stream: string, outcomes: readonly UnwrittenOutcome[]): Promise<boolean> {
+  async #append(part: Part): Promise<boolean> {
     const { store, onWritten, onForgotten } = this.#options;
+    const { stream, outcomes } = part;
     try {
       const events = outcomes.map(({ event }) => event);
       const position = await appendOutcomes(store, stream, events, () => !this.#closing.signal.aborted);
@@ -95,7 +103,9 @@ export class OutcomeWriter {
       else onWritten(claims, position);
       return true;
     } catch (error) {
-      this.#waiting.push(...outcomes);
+      if (part.isUncertain || error instanceof OutcomeUnknown) {
+        this.#uncertain.push({ ...part, isUncertain: true });
+      } else this.#waiting.push(...outcomes);
       this.#lastError = error;
       return false;
     }
@@ -112,3 +122,8 @@ export class OutcomeWriter {
     await pause(retryInMs, this.#closing.signal);
   }
 }
+
+const partsOf = (waiting: readonly UnwrittenOutcome[]): Part[] =>
+  [...Map.groupBy(waiting, ({ stream }) => stream)].flatMap(([stream, ofStream]) =>
+    inChunks(ofStream, MAX_APPEND_EVENTS).map((outcomes) => ({ stream, outcomes, isUncertain: false })),
+  );

@@ -4,10 +4,13 @@ import { afterEach, describe, expect, it } from 'vitest';
 import {
   type Appended,
   type EventStore,
+  type ExpectedRevision,
+  type NewEvent,
   OutcomeUnknown,
   type Position,
   StoreBusy,
   StreamExpired,
+  WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import type { DeliveryClaim } from '../../processors/webhooks/claims.ts';
 import { OutcomeWriter } from '../../processors/webhooks/outcome-writer.ts';
@@ -40,7 +43,7 @@ const outcomeOf = ({ delivery_id, webhook_id, partner_id, cycle, attempt }: Deli
 });
 
 const MOST_APPENDS = 10_000;
-type Answer = (stream: string) => Promise<Appended>;
+type Answer = (stream: string, events: readonly NewEvent[]) => Promise<Appended>;
 const takes: Answer = async () => ({ revision: 0, position: 1n as Position });
 
 const writers: { close(ms: number): Promise<void> }[] = [];
@@ -52,10 +55,12 @@ afterEach(async () => {
 const openWriter = (answer: Answer) => {
   const state = { answer, appends: 0, written: [] as DeliveryClaim[], forgotten: [] as DeliveryClaim[] };
   const store = {
-    append: (stream: string) => {
+    append: (stream: string, _expected: ExpectedRevision, events: readonly NewEvent[]) => {
       state.appends += 1;
       // A loop of microtasks would hang the test instead of failing it.
-      return state.appends > MOST_APPENDS ? new Promise<never>(() => undefined) : state.answer(stream);
+      return state.appends > MOST_APPENDS
+        ? new Promise<never>(() => undefined)
+        : state.answer(stream, events);
     },
   } as unknown as EventStore;
   const writer = new OutcomeWriter({
@@ -100,6 +105,29 @@ describe('the writer of delivery outcomes', () => {
     expect(new Set(state.written)).toEqual(new Set(claims));
   });
 
+  it('resends outcomes that may be stored apart from later ones, because the stores reject a mix', async () => {
+    const stored = new Set<string>();
+    const storing: Answer = async (stream, events) => {
+      const known = events.filter(({ id }) => stored.has(id));
+      if (known.length > 0 && known.length < events.length) throw new WrongExpectedRevision(stream, 1);
+      for (const { id } of events) stored.add(id);
+      return { revision: stored.size - 1, position: null };
+    };
+    let isAnswered = false;
+    const { state, add } = openWriter(async (stream, events) => {
+      const appended = await storing(stream, events);
+      if (!isAnswered) throw new OutcomeUnknown('no answer');
+      return appended;
+    });
+    const first = aClaim();
+    const claims = [add(first)];
+    await turns(10);
+    claims.push(add({ ...first, delivery_id: crypto.randomUUID() }));
+    isAnswered = true;
+    await eventually('the outcomes are written', () => state.written.length === claims.length);
+    expect(stored.size).toBe(claims.length);
+  });
+
   it('closes while the store rejects at once', async () => {
     const { writer, state, add } = openWriter(() => Promise.reject(new StoreBusy('busy')));
     add();
@@ -120,7 +148,7 @@ describe('the writer of delivery outcomes', () => {
   it('drops outcomes whose stream has expired and reports them', async () => {
     const gone = aClaim();
     const { writer, state, add } = openWriter((stream) =>
-      stream.includes(gone.webhook_id) ? Promise.reject(new StreamExpired(stream)) : takes(stream),
+      stream.includes(gone.webhook_id) ? Promise.reject(new StreamExpired(stream)) : takes(stream, []),
     );
     add(gone);
     const there = add();

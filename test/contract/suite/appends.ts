@@ -144,6 +144,8 @@ export const appends = ({ open }: SuiteContext): void => {
       ]) {
         expect(await refusal(store.append(stream, 'no_stream', mixed))).toBeInstanceOf(WrongExpectedRevision);
       }
+      const atAny = store.append(stream, 'any', [known, fresh]);
+      expect(await refusal(atAny)).toBeInstanceOf(WrongExpectedRevision);
       expect(ids(await all(store.readStream(stream)))).toEqual([known.id]);
     });
   });
