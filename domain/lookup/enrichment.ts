@@ -80,15 +80,35 @@ export const wantedWork = (state: Enrichment, at: number, configured: readonly s
   return isIncomplete(state.saved, configured) ? 'completion' : null;
 };
 
+const snapshotOf = (
+  { round, settled, gave_up_at }: Enrichment,
+  result: SavedResult,
+): Extract<EnrichmentEvent, { type: 'lookup.EnrichmentSnapshotted.v1' }> => ({
+  type: 'lookup.EnrichmentSnapshotted.v1',
+  data: { round, result, settles: [...settled], gave_up_at },
+});
+
+/** Whether a result is from before an instant, or from a fast clock. Both in milliseconds. */
+const isFromBefore = ({ enriched_at }: SavedResult, before: number, at: number): boolean =>
+  Date.parse(enriched_at) < before || isAhead(Date.parse(enriched_at), at);
+
 const snapshot = (
-  { before, at }: Pick<Extract<EnrichmentCommand, { type: 'Snapshot' }>, 'before' | 'at'>,
-  { open, saved, snapshotted, round, settled, gave_up_at }: Enrichment,
+  { before, at }: Extract<EnrichmentCommand, { type: 'Snapshot' }>,
+  state: Enrichment,
 ): EnrichmentEvent[] => {
-  if (open !== null || saved === null || snapshotted) return [];
-  const enrichedAt = Date.parse(saved.enriched_at);
-  if (enrichedAt >= before && !isAhead(enrichedAt, at)) return [];
-  const data = { round, result: toUtcDays(saved), settles: [...settled], gave_up_at };
-  return [{ type: 'lookup.EnrichmentSnapshotted.v1', data }];
+  const { open, saved, snapshotted } = state;
+  if (open !== null || saved === null || snapshotted || !isFromBefore(saved, before, at)) return [];
+  return [snapshotOf(state, toUtcDays(saved))];
+};
+
+/**
+ * Replaces the history of work that gave up and is requested again: where it keeps failing and callers repeat it at once, no
+ * run of snapshots finds it ended. Today's result keeps its times, which the run cuts once the work has ended.
+ */
+const snapshotRepeated = (state: Enrichment, at: number): EnrichmentEvent[] => {
+  const { saved, snapshotted, gave_up_at } = state;
+  if (saved === null || snapshotted || gave_up_at === null) return [];
+  return [snapshotOf(state, isFromBefore(saved, Date.parse(utcDay(at)), at) ? toUtcDays(saved) : saved)];
 };
 
 const submit = (
@@ -108,10 +128,7 @@ const submit = (
   const kind = wantedWork(state, at, configured);
   if (kind === null) return [];
   const data = { ip, round: state.round + 1, kind, requested_at: isoTime(at), reservation };
-  // Where refreshes fail and callers repeat them at once, no run of snapshots finds the work ended.
-  const isRepeated = kind === 'refresh' && state.gave_up_at !== null;
-  const replaced = isRepeated ? snapshot({ before: Date.parse(utcDay(at)), at }, state) : [];
-  return [...replaced, { type: 'lookup.EnrichmentRequested.v1', data }];
+  return [...snapshotRepeated(state, at), { type: 'lookup.EnrichmentRequested.v1', data }];
 };
 
 /** A first round is restated with every so many failures, because it never gives up. */

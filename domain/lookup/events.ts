@@ -101,7 +101,8 @@ export const enrichmentEvents = {
   }),
   /**
    * Snapshot of the state, with the result's times truncated to UTC days; earlier events may then be truncated, so that no
-   * remaining time or log position ties the address to a visit (docs/privacy.md).
+   * remaining time or log position ties the address to a visit (docs/privacy.md). Before repeated work on a result of the same
+   * day it has the times as they were; another follows once the work has ended.
    */
   'lookup.EnrichmentSnapshotted.v1': z.object({
     round: z.int(),

@@ -48,8 +48,10 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
     if (passed === null || signal.aborted || begun - started > forMs) break;
     const { rows } = await pool.query<{ ip: string }>({
       name: 'enrichments_to_snapshot',
-      text: `select ip from read.saved_lookup
+      // Open work stays as it is; thousands of such addresses would use up each run.
+      text: `select ip from read.saved_lookup s
              where not snapshotted and (enriched_at < $1 or enriched_at > $2) and ip > $3
+               and not exists (select from read.enrichment_work w where w.ip = s.ip)
              order by ip limit ${BATCH}`,
       values: [new Date(before), new Date(aheadAfter(clock.now())), after],
     });

@@ -289,10 +289,21 @@ describe('a provider that a saved result lacks', () => {
       .when(asks())
       .thenEvents([]);
   });
-  it('is asked again after a completion in which it was held back', () => {
-    given(enrichmentDecider, [requested(), completed(isp), requested(2, 'completion'), gaveUpOn(false)])
-      .when(asks())
-      .thenEvents([requested(3, 'completion', reservation(ANNA, 3))]);
+  it('is asked again after a completion in which it was held back, by a round that replaces the history', () => {
+    const events = [requested(), completed(isp), requested(2, 'completion'), gaveUpOn(false)];
+    const before = events.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
+    const asked = enrichmentDecider.decide(asks(), before);
+    if (!asked.ok) throw new Error(asked.refusal);
+    expect(asked.value.at(-1)).toEqual(requested(3, 'completion', reservation(ANNA, 3)));
+    expect(asked.value.map(({ type }) => type)).toContain('lookup.EnrichmentSnapshotted.v1');
+    const repeated = asked.value.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
+    expect(repeated).toEqual(asked.value.reduce(enrichmentDecider.evolve, before));
+    // Its own day's times stay until it has ended.
+    expect(repeated.saved).toEqual(before.saved);
+    expect(enrichmentDecider.decide({ type: 'Snapshot', before: MIDNIGHT, at: MIDNIGHT }, repeated)).toEqual({
+      ok: true,
+      value: [],
+    });
   });
   it('that knows nothing of the address is remembered for the later attempts of the round', () => {
     const events = [requested(), { ...failed(1) }, failed(2)].map((event) =>

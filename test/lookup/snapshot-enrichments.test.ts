@@ -126,6 +126,23 @@ describe('a snapshot run of enrichments', () => {
     expect(await stored(open)).toEqual(['EnrichmentSnapshotted']);
   });
 
+  it('does not read the streams of enrichments in progress, which thousands of addresses may keep that way', async () => {
+    stack.clock.set(DUE);
+    await enriched((ip) => [...ended(ip), round(requested(2, 'refresh'), ip)]);
+    const read: string[] = [];
+    const { store } = stack;
+    const noting: typeof store = {
+      ...store,
+      readStream: (stream, how) => {
+        read.push(stream);
+        return store.readStream(stream, how);
+      },
+    };
+    await run();
+    await run({ store: noting });
+    expect(read).toEqual([]);
+  });
+
   it('keeps the exact times of reported results for two days', async () => {
     await stack.pool.query('update work.processor set position = 0 where name = $1', [READER]);
     stack.clock.set(AT + 2 * DAY + HOUR);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createIntakeBatcher } from '../../commands/lookup/aggregates.ts';
 import { handleEnrichment, loadEnrichment } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
+import { snapshotEnrichment } from '../../commands/lookup/snapshot-enrichment.ts';
 import { submitReservation } from '../../commands/lookup/submit-reservation.ts';
 import { truncateRestated } from '../../commands/lookup/truncate-restated.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
@@ -56,6 +57,58 @@ it('keeps the stream of an address short whose refreshes fail and are repeated a
   expect(work).toEqual({ round: 22, kind: 'refresh', attempts: 0 });
   const saved = await stack.rows('select match_type, snapshotted from read.saved_lookup where ip = $1', [ip]);
   expect(saved).toEqual([{ match_type: 'company', snapshotted: true }]);
+});
+
+it('keeps the stream of an address short whose completions are held back and repeated at once', async () => {
+  const { store } = stack;
+  const ip = '8.8.7.3';
+  const streams = { store, digest: (of: string) => `digest of ${of}` };
+  const run = (command: EnrichmentCommand) => handleEnrichment(streams, ip, command, stack.context());
+  const at = stack.clock.now();
+  const configured = ['directory', 'vendor'];
+  const submit = { type: 'Submit', ip, reservation: null, configured, at } as const;
+  const failures = [
+    { provider: 'vendor', reason: 'not asked: its budget of today is used up', asked: false },
+  ] as const;
+  const isp = {
+    ip,
+    match_type: 'isp',
+    company: null,
+    asked: ['directory'],
+    needs_company_enrichment: true,
+  } as const;
+  await run(submit);
+  const saved = result({ ...isp, enriched_at: isoTime(at), fresh_until: isoTime(at + 7 * DAY) });
+  await run({ type: 'Complete', round: 1, attempt: 1, result: saved });
+  const lengths: number[] = [];
+  for (let round = 2; round <= 6; round += 1) {
+    await run(submit);
+    for (let attempt = 1; attempt <= 5; attempt += 1) {
+      const { stream, state } = await loadEnrichment(streams, ip);
+      if (state.open) await truncateRestated(store, stream, state.open, () => store.head());
+      await run({ type: 'Fail', round, attempt, failures, answered: [], at, jitter: 0, baseMs: 1 });
+    }
+    lengths.push(
+      (await Array.fromAsync(store.readStream((await loadEnrichment(streams, ip)).stream))).length,
+    );
+  }
+  expect(lengths.at(-1)).toBe(lengths[1]);
+  const { state } = await loadEnrichment(streams, ip);
+  expect(state).toMatchObject({ open: null, saved: { enriched_at: isoTime(at), match_type: 'isp' } });
+  await stack.caughtUp([lookups]);
+  expect(await stack.rows('select snapshotted from read.saved_lookup where ip = $1', [ip])).toEqual([
+    { snapshotted: false },
+  ]);
+  const cut = { before: at + DAY, passed: (await store.head()) as Position };
+  expect(await snapshotEnrichment(streams, ip, cut, { ...stack.context(), at: at + DAY })).toBe(true);
+  await stack.caughtUp([lookups]);
+  const [row] = await stack.rows('select snapshotted, enriched_at from read.saved_lookup where ip = $1', [
+    ip,
+  ]);
+  expect(row).toEqual({
+    snapshotted: true,
+    enriched_at: new Date(`${isoTime(at).slice(0, 10)}T00:00:00.000Z`),
+  });
 });
 
 it('removes restated events once all consumers have passed them, and read models are rebuilt from the rest', async () => {
