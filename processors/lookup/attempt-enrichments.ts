@@ -9,7 +9,7 @@ import {
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { truncateRestated } from '../../commands/lookup/truncate-restated.ts';
 import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
-import type { Enrichment } from '../../domain/lookup/enrichment.ts';
+import type { Enrichment, OpenRound } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -144,6 +144,10 @@ const attemptOn = async (
   return what;
 };
 
+/** Events of enrichments name no partner of a reveal, so all reveals are one asker. */
+const OF_REVEALS = 'reveals';
+const askerOf = (open: OpenRound | null): string => open?.reservations.first()?.partner_id ?? OF_REVEALS;
+
 /** Asks the providers that the open round needs, and combines their answers. */
 const ask = async (
   { clock, chain, notes }: AttemptOptions,
@@ -157,7 +161,7 @@ const ask = async (
     chain.filter(({ name }) => !known.includes(name)),
     ip,
     signal,
-    { answered: open?.answered ?? [], ...(notes && { notes }) },
+    { answered: open?.answered ?? [], asker: askerOf(open), ...(notes && { notes }) },
   );
   const at = clock.now();
   return {

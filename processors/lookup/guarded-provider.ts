@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { ProviderLimits } from '../../platform/provider-settings.ts';
 import type { Verdict } from '../../platform/rate-limit.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
-import { createBreaker } from './breaker.ts';
+import { createFairBreaker } from './fair-breaker.ts';
 import { NotAsked, type Provider, Unavailable } from './provider.ts';
 
 export interface Guard {
@@ -23,15 +23,17 @@ export interface GuardedOptions extends ProviderLimits {
 
 /** As many as a webhook endpoint's breaker takes. */
 const FAILURES_TO_OPEN = 10;
+/** A command asks on nobody's behalf. */
+const NO_ASKER = '';
 
 /**
- * Limits the calls of a provider: by rate, by a budget a UTC day, and by a circuit breaker for each process, which a failure of
- * one address alone does not open. A call that is held back throws `NotAsked`, which never counts as an answer.
+ * Limits the calls of a provider: by rate, by a budget a UTC day, and by circuit breakers of each process, which a failure of
+ * one address alone does not open, and of one asker for that asker alone. A call that is held back throws `NotAsked`, which never counts as an answer.
  */
 export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOptions, guard: Guard): P => {
   const { name } = provider;
   const { breakerOpenMs, onBreaker, log } = guard;
-  const breaker = createBreaker({
+  const breaker = createFairBreaker({
     failures: FAILURES_TO_OPEN,
     openMs: breakerOpenMs,
     now: () => performance.now(),
@@ -51,18 +53,18 @@ export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOp
 
   return {
     ...provider,
-    lookup: async (ip, signal, onRaw) => {
-      if (!breaker.admits()) throw new NotAsked('not asked: its circuit breaker is open');
+    lookup: async (ip, signal, onRaw, asker = NO_ASKER) => {
+      if (!breaker.admits(asker)) throw new NotAsked('not asked: its circuit breaker is open');
       await waitForRate(name, limits, guard, signal);
       await takeFromBudgetOfDay(name, limits, guard);
       try {
-        const record = await provider.lookup(ip, signal, onRaw);
-        breaker.succeeded();
+        const record = await provider.lookup(ip, signal, onRaw, asker);
+        breaker.succeeded(asker);
         reportBreaker();
         return record;
       } catch (error) {
-        if (error instanceof Unavailable) breaker.failed();
-        else breaker.succeeded();
+        if (error instanceof Unavailable) breaker.failed(asker);
+        else breaker.succeeded(asker);
         reportBreaker(error);
         throw error;
       }

@@ -8,9 +8,15 @@ export interface Provider {
   /**
    * Returns the record of a canonical public address; null if it is unknown.
    * @param onRaw called with the source's own answer before it is mapped
+   * @param asker on whose behalf it is asked; failures count for each asker
    * @throws if the lookup failed or timed out
    */
-  lookup(ip: string, signal: AbortSignal, onRaw?: (raw: unknown) => void): Promise<ProviderRecord | null>;
+  lookup(
+    ip: string,
+    signal: AbortSignal,
+    onRaw?: (raw: unknown) => void,
+    asker?: string,
+  ): Promise<ProviderRecord | null>;
 }
 
 /** The provider is down or refuses every call; other failures are of one address alone. */
@@ -32,15 +38,22 @@ export interface ChainNotes {
   asked(provider: string, outcome: ProviderOutcome, ms: number): void;
 }
 
+interface ChainOptions {
+  readonly answered?: readonly string[];
+  readonly notes?: ChainNotes;
+  readonly asker?: string;
+}
+
 /**
  * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is recorded as
- * an answer, which never means that there is no company. No provider is asked about an address that is not public. `answered`: providers that are known to know nothing.
+ * an answer, which never means that there is no company. No provider is asked about an address that is not public.
+ * `answered`: providers that are known to know nothing. `asker`: as `Provider.lookup` has it.
  */
 export const askChain = async (
   chain: readonly Provider[],
   ip: string,
   signal: AbortSignal,
-  { answered = [], notes }: { readonly answered?: readonly string[]; readonly notes?: ChainNotes } = {},
+  { answered = [], notes, asker }: ChainOptions = {},
 ): Promise<ProviderAnswer[]> => {
   // An address may have been public in the release that accepted it.
   if (parsePublicAddress(ip) === null) return chain.map(({ name }) => ({ provider: name, record: UNKNOWN }));
@@ -54,7 +67,7 @@ export const askChain = async (
     const note = (outcome: ProviderOutcome): void =>
       notes?.asked(provider, outcome, performance.now() - started);
     try {
-      const found = await lookup(ip, signal);
+      const found = await lookup(ip, signal, undefined, asker);
       note(found?.match_type ?? 'unknown');
       answers.push({ provider, record: found ?? UNKNOWN });
       if (found?.match_type === 'company') break;

@@ -2,6 +2,7 @@ import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRateLimiter } from '../../platform/rate-limit.ts';
 import { createBreaker } from '../../processors/lookup/breaker.ts';
+import { createFairBreaker } from '../../processors/lookup/fair-breaker.ts';
 import { type Guard, guardProvider } from '../../processors/lookup/guarded-provider.ts';
 import { NotAsked, type Provider, Unavailable } from '../../processors/lookup/provider.ts';
 import { createProviderCounts, takeFromBudget } from '../../processors/lookup/provider-counts.ts';
@@ -47,7 +48,70 @@ describe('a circuit breaker', () => {
   });
 });
 
+describe('a circuit breaker of several askers', () => {
+  const open = () => {
+    let now = 0;
+    const breaker = createFairBreaker({ failures: 2, openMs: 100, now: () => now });
+    return {
+      ...breaker,
+      fails: (...askers: readonly string[]) => {
+        for (const asker of askers) breaker.failed(asker);
+      },
+      later: (ms: number) => {
+        now += ms;
+      },
+    };
+  };
+  it('opens for the asker whose calls fail and for no other', () => {
+    const { fails, admits, isOpen, later } = open();
+    fails('a', 'a', 'a', 'a');
+    expect([admits('a'), admits('b'), isOpen()]).toEqual([false, true, true]);
+    later(100);
+    expect([admits('a'), admits('a'), admits('b')]).toEqual([true, false, true]);
+  });
+  it('stays open for an asker while the calls of others succeed', () => {
+    const { fails, admits, isOpen, succeeded } = open();
+    fails('a', 'a');
+    succeeded('b');
+    expect([admits('a'), admits('b'), isOpen()]).toEqual([false, true, false]);
+    succeeded('a');
+    expect(admits('a')).toBe(true);
+  });
+  it('opens for all once the calls of three askers fail, and lets one probe of any pass in each period', () => {
+    const { fails, admits, succeeded, later } = open();
+    fails('a', 'a', 'b', 'b');
+    expect(admits('d')).toBe(true);
+    fails('c', 'c');
+    expect(admits('d')).toBe(false);
+    later(100);
+    expect([admits('d'), admits('a')]).toEqual([true, false]);
+    succeeded('d');
+    expect(['a', 'b', 'c', 'd'].map(admits)).toEqual([true, true, true, true]);
+  });
+  it('does not open for all where a success comes between the failures of three', () => {
+    const { fails, admits, succeeded } = open();
+    fails('a', 'a', 'b', 'b');
+    succeeded('d');
+    fails('c', 'c');
+    expect(['a', 'b', 'c', 'd'].map(admits)).toEqual([false, false, false, true]);
+  });
+});
+
 describe('a provider behind limits', () => {
+  it('is asked for others while the addresses of one asker make it fail', async () => {
+    const picky: Provider = {
+      name: 'vendor',
+      lookup: async (ip) => {
+        if (ip === '2600::1') throw new Unavailable('answered 500');
+        return null;
+      },
+    };
+    const guarded = guardProvider(picky, NONE, guard());
+    const ask = (ip: string, asker: string) => guarded.lookup(ip, never, undefined, asker);
+    for (let n = 1; n <= 20; n += 1) await ask('2600::1', 'anna').catch(() => undefined);
+    await expect(ask('8.8.8.8', 'anna')).rejects.toThrow(NotAsked);
+    expect(await ask('8.8.8.8', 'bert')).toBeNull();
+  });
   it('is not asked while its circuit breaker is open', async () => {
     let asked = 0;
     const seen: boolean[] = [];

@@ -70,15 +70,16 @@ it('keeps the stream of an address short whose completions are held back and rep
   const failures = [
     { provider: 'vendor', reason: 'not asked: its budget of today is used up', asked: false },
   ] as const;
-  const isp = {
+  await run(submit);
+  const saved = result({
     ip,
     match_type: 'isp',
     company: null,
     asked: ['directory'],
     needs_company_enrichment: true,
-  } as const;
-  await run(submit);
-  const saved = result({ ...isp, enriched_at: isoTime(at), fresh_until: isoTime(at + 7 * DAY) });
+    enriched_at: isoTime(at),
+    fresh_until: isoTime(at + 7 * DAY),
+  });
   await run({ type: 'Complete', round: 1, attempt: 1, result: saved });
   const lengths: number[] = [];
   for (let round = 2; round <= 6; round += 1) {
