@@ -6,9 +6,15 @@ export interface Named {
   readonly brand_name: string | null;
 }
 
+/** Code points of a name that are compared. The name is indexed, and an index refuses rows of 2,704 bytes. */
+const MAX_COMPARED = 200;
+
 /** Normalizes a company's name for comparing profiles, because each address has its own copy of the company. */
 export const profileName = ({ name, brand_name }: Named): string =>
-  (name ?? brand_name ?? '').trim().replace(/\s+/g, ' ').toLowerCase();
+  beginningOf((name ?? brand_name ?? '').trim().replace(/\s+/g, ' ').toLowerCase());
+
+const beginningOf = (text: string): string =>
+  text.length <= MAX_COMPARED ? text : [...text.slice(0, 2 * MAX_COMPARED)].slice(0, MAX_COMPARED).join('');
 
 /** Returns the host name of a company's website without `www.`; null if invalid. The URL's scheme may be missing. */
 export const websiteHost = (website: string | null): string | null => {

@@ -15,14 +15,14 @@ const providerRecordSchema = z.object({
   fresh_for_days: z.int().min(1).max(3_650).nullable().default(null),
 });
 
-/** In JSON characters. Several events repeat the record, sealed, within one append. */
-const MAX_RECORD_CHARS = 262_144;
+/** As JSON. A result may combine several records, and events repeat it, sealed, within one append of 1 MiB. */
+const MAX_RECORD_BYTES = 65_536;
 
 /** Validates a record. @throws Error with a one-line reason */
 export const parseProviderRecord = (value: unknown): ProviderRecord => {
   const parsed = providerRecordSchema.safeParse(value);
   if (parsed.success) {
-    if (JSON.stringify(parsed.data).length > MAX_RECORD_CHARS)
+    if (Buffer.byteLength(JSON.stringify(parsed.data)) > MAX_RECORD_BYTES)
       throw new Error('wrong record: it is too large');
     return parsed.data;
   }

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
@@ -183,6 +183,13 @@ describe('profiles', () => {
     await saved('9.0.1.2', { name: 'acme', website: 'acme.io', city: 'Middle' }, at + 1_000);
     await saved('9.0.1.4', { website: 'acme.io', city: 'Nameless' }, at + 3_000);
     expect(await match('acme.io')).toMatchObject({ 'acme.io': { city: 'New' } });
+  });
+
+  it('have names of any length', async () => {
+    const name = randomBytes(6_000).toString('base64');
+    await saved('9.0.3.1', { name, website: 'acme.io' });
+    await saved('9.0.3.2', { name, website: 'acme.io' });
+    expect(await match('acme.io')).toMatchObject({ 'acme.io': { name } });
   });
 
   it('are separate for companies that share a website and merge when that ends', async () => {

@@ -188,5 +188,7 @@ describe('a candidate', () => {
     expect(profileName({ name: ' Acme \n Inc ', brand_name: 'x' })).toBe('acme inc');
     expect(profileName({ name: null, brand_name: 'Acme' })).toBe('acme');
     expect(profileName({ name: null, brand_name: null })).toBe('');
+    expect(profileName({ name: 'ab'.repeat(200), brand_name: null })).toBe('ab'.repeat(100));
+    expect(profileName({ name: `a${'😀'.repeat(300)}`, brand_name: null })).toBe(`a${'😀'.repeat(199)}`);
   });
 });
