@@ -50,15 +50,15 @@ export const userDecider: Decider<User, UserCommand, UserEvent, UserRefusal> = {
     }
   },
 
-  evolve(state, { type, data }) {
+  /** Each event alone has the whole state. */
+  evolve(_state, { type, data: { partner_id } }) {
     switch (type) {
       case 'partners.UserCreated.v1':
-        return { ...state, partner_id: data.partner_id };
       case 'partners.UserPasswordReset.v1':
       case 'partners.UserPasswordChanged.v1':
-        return state;
+        return { partner_id, removed: false };
       case 'partners.UserRemoved.v1':
-        return { ...state, removed: true };
+        return { partner_id, removed: true };
       default:
         return unreachable(type);
     }
