@@ -3,14 +3,14 @@ import { type Breaker, type BreakerOptions, createBreaker } from './breaker.ts';
 
 /**
  * A circuit breaker that tells askers apart: one asker may choose addresses for which a source always fails, and its failures
- * must hold back nobody else.
+ * must not hold back others.
  */
 export interface FairBreaker {
   /** Returns whether a call for the asker may be made now. While open, one call in each period may, as a probe. */
   admits(asker: string): boolean;
   succeeded(asker: string): void;
   failed(asker: string): void;
-  /** Whether the last calls, as many as open a breaker, have failed, whoever asked. */
+  /** Whether the last calls of all askers, as many as open a breaker, have failed. */
   isOpen(): boolean;
 }
 

@@ -23,7 +23,7 @@ export interface GuardedOptions extends ProviderLimits {
 
 /** As many as a webhook endpoint's breaker takes. */
 const FAILURES_TO_OPEN = 10;
-/** A command asks on nobody's behalf. */
+/** A command has no asker. */
 const NO_ASKER = '';
 
 /**

@@ -22,6 +22,8 @@ export interface FreshLookupsDeps {
 }
 
 const CACHED = 10_000;
+/** A caller may ask for one large result in thousands of spellings, each of which is an entry. */
+const CACHED_CHARACTERS = 64 * 1_048_576;
 /** The times of a saved result are cut to days one day; an answer kept for longer would still show them in full. */
 const CACHED_MS = HOUR;
 
@@ -30,7 +32,7 @@ export const createFreshLookups = ({ note, configured }: FreshLookupsDeps): Fres
   const entries = new LRUCache<
     string,
     { address: string; fragment: string; until: number; matchType: SavedResult['match_type'] }
-  >({ max: CACHED });
+  >({ max: CACHED, maxSize: CACHED_CHARACTERS, sizeCalculation: ({ fragment }) => fragment.length });
   /** Another provider makes results incomplete that were complete. */
   const forgetIfChanged = (): void => {
     const now = configured();
