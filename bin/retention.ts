@@ -17,7 +17,8 @@ import { deleteExpiredStreams } from '../processors/sessions/delete-expired-stre
 import { expiringSessions } from '../processors/sessions/expiring-sessions.ts';
 import { type ExpireSignalsOptions, expireSignals } from '../processors/signals/expire-signals.ts';
 import { trackerDaysClosedBefore } from '../processors/usage/close-tracker-days.ts';
-import { deleteOldDeliveries, expireDeliveries } from '../processors/webhooks/expire-deliveries.ts';
+import { deleteOldDeliveries } from '../processors/webhooks/delete-old-deliveries.ts';
+import { expireDeliveries } from '../processors/webhooks/expire-deliveries.ts';
 import { expiringPayloads } from '../processors/webhooks/expiring-payloads.ts';
 import { forgetDeletedEndpoints } from '../processors/webhooks/forget-endpoints.ts';
 import { QUEUEING_PROCESSOR } from '../processors/webhooks/queue-webhook-events.ts';

@@ -2,6 +2,6 @@
 export interface QueueReservation {
   /** Gives the room back, because the event was not appended. */
   release(): void;
-  /** Marks the event as appended, so that its notification is queued soon. */
+  /** Wakes the processor that queues deliveries, because the event was appended. The room stays taken until they are queued. */
   confirm(): void;
 }

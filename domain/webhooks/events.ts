@@ -26,7 +26,7 @@ export const endpointChangeEvents = {
     secret: sealedSecretSchema,
     created_at: instant,
   }),
-  /** Applies from now on; queued events keep their URL and body. */
+  /** Applies to events from now on; queued deliveries keep their body. `enabled: false` pauses the endpoint. Its URL never changes. */
   'webhooks.EndpointUpdated.v1': z.object({
     ...ids,
     name: z.string(),
@@ -163,6 +163,7 @@ export const deliveryEvents = {
     next_attempt_at: instant.nullable(),
   }),
   'webhooks.DeliveryRetried.v1': z.object({ ...ofDelivery, cycle: z.int(), retried_at: instant }),
+  /** Their bodies are gone: the session has expired, or the key of its day was destroyed before that. */
   'webhooks.DeliveriesExpired.v1': z.object({
     webhook_id: z.uuid(),
     partner_id: z.uuid(),

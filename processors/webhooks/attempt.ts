@@ -16,7 +16,8 @@ export interface AttemptDeps {
   /** Loads the current targets; deleted and disabled endpoints are left out. */
   readonly targetsOf: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
   /**
-   * Loads the body of an event; null: not there yet, or expired; `unreadable`: its key is destroyed. Concurrent calls may
+   * Loads the body of an event; null: not there; `unreadable`: its key is destroyed. A claim without a body is released and
+   * made again until the body is there or expires. Concurrent calls may
    * share a query.
    */
   readonly bodyOf: (eventId: string) => Promise<Buffer | 'unreadable' | null>;

@@ -33,7 +33,7 @@ export interface Taken {
 }
 
 /** A claim whose attempt has ended. */
-export interface ClaimNotRunning {
+export interface EndedAttempt {
   readonly claim: DeliveryClaim;
   /** null: the attempt had no result, so the circuit breaker ignores it. */
   readonly succeeded: boolean | null;
@@ -93,7 +93,7 @@ export class DeliveryClaims {
   }
 
   /** Records that attempts no longer run; their claims stay until `release`. */
-  async markNotRunning(ended: readonly ClaimNotRunning[]): Promise<void> {
+  async recordEnded(ended: readonly EndedAttempt[]): Promise<void> {
     const claims = ended.map(({ claim }) => claim);
     await this.#pool.query({
       name: 'record_ended_attempts',

@@ -9,9 +9,9 @@ import { endsWithin } from '../../platform/pause.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
 import { type AttemptDeps, makeAttempt, type Target } from './attempt.ts';
 import { inAttemptSpan } from './attempt-span.ts';
-import { ClaimRenewal } from './claim-renewal.ts';
-import { type ClaimNotRunning, type DeliveryClaim, DeliveryClaims, type Wanted } from './claims.ts';
+import { type DeliveryClaim, DeliveryClaims, type EndedAttempt, type Wanted } from './claims.ts';
 import { expireDelivery } from './expire-deliveries.ts';
+import { HeldClaims } from './held-claims.ts';
 import { Lanes } from './lanes.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
 import { startWatch, type Watch, type Watched } from './watch.ts';
@@ -50,7 +50,7 @@ const GATHER_MS = 5;
 /** Short, because the wall clock may jump. */
 const POLL_MS = 500;
 const RETRY_MS = 500;
-/** `ClaimRenewal` deletes a claim without an outcome within half a second; then its delivery is claimed again. */
+/** `HeldClaims` deletes a claim without an outcome within half a second; then its delivery is claimed again. */
 const RELEASED_AGAIN_MS = 1_000;
 /** A process must stop within ten seconds, all of its components included. */
 const RUNNING_END_MS = 4_000;
@@ -70,11 +70,11 @@ class DeliveryWorker implements RunningDeliverer {
   readonly #wakeup = createWakeup();
   readonly #lanes: Lanes;
   readonly #claims: DeliveryClaims;
-  readonly #renewal: ClaimRenewal;
+  readonly #held: HeldClaims;
   readonly #outcomes: OutcomeWriter;
   readonly #watch: Watch;
   readonly #running = new Set<Promise<void>>();
-  #ended: ClaimNotRunning[] = [];
+  #ended: EndedAttempt[] = [];
   /** Set when the worker no longer waits for its attempts. */
   #abandoned = false;
   readonly #loop: Promise<void>;
@@ -88,11 +88,11 @@ class DeliveryWorker implements RunningDeliverer {
       leaseMs: LEASE_MS,
       probeEveryMs: probeEveryMs(options.retryBaseMs),
     });
-    this.#renewal = new ClaimRenewal({ ...options, claims: this.#claims });
+    this.#held = new HeldClaims({ ...options, claims: this.#claims });
     this.#outcomes = new OutcomeWriter({
       ...options,
-      onWritten: (written, position) => void this.#renewal.releaseAfter(written, position),
-      onForgotten: (claim) => this.#renewal.release(claim),
+      onWritten: (written, position) => void this.#held.releaseAfter(written, position),
+      onForgotten: (claim) => this.#held.release(claim),
     });
     this.#watch = startWatch({ ...options, schedule: this.#schedule });
     this.#loop = this.#pollUntilStopped();
@@ -109,9 +109,9 @@ class DeliveryWorker implements RunningDeliverer {
     // An attempt that is cut off has no outcome; it is repeated after its lease.
     this.#abandoned = true;
     await this.#outcomes.close(WRITE_END_MS);
-    await this.#markNotRunning().catch(() => undefined);
+    await this.#recordEnded().catch(() => undefined);
     await this.#watch.stop();
-    await this.#renewal.stop();
+    await this.#held.stop();
   }
 
   readonly #schedule = (webhookId: string, partnerId: string, at: number): void => {
@@ -133,7 +133,7 @@ class DeliveryWorker implements RunningDeliverer {
     const wanted = this.#outcomes.isBehind() ? [] : this.#lanes.plan(clock.now());
     try {
       const hasEnded = this.#ended.length > 0;
-      await this.#markNotRunning();
+      await this.#recordEnded();
       const hasStarted = await this.#take(wanted);
       if (hasStarted || hasEnded) await setTimeout(GATHER_MS);
     } catch (error) {
@@ -143,11 +143,11 @@ class DeliveryWorker implements RunningDeliverer {
     }
   }
 
-  async #markNotRunning(): Promise<void> {
+  async #recordEnded(): Promise<void> {
     const batch = this.#ended;
     if (batch.length === 0) return;
     this.#ended = [];
-    await this.#claims.markNotRunning(batch).catch((error: unknown) => {
+    await this.#claims.recordEnded(batch).catch((error: unknown) => {
       this.#ended.push(...batch);
       throw error;
     });
@@ -159,7 +159,7 @@ class DeliveryWorker implements RunningDeliverer {
     for (const one of taken) this.#lanes.onClaimed(one);
     const claims = taken.flatMap((one) => one.claims);
     if (claims.length === 0) return false;
-    this.#renewal.add(claims);
+    this.#held.add(claims);
     const work = this.#start(claims).finally(() => this.#running.delete(work));
     this.#running.add(work);
     return true;
@@ -206,7 +206,7 @@ class DeliveryWorker implements RunningDeliverer {
   }
 
   #release(claim: DeliveryClaim): void {
-    this.#renewal.release(claim);
+    this.#held.release(claim);
     this.#schedule(claim.webhook_id, claim.partner_id, this.#options.clock.now() + RELEASED_AGAIN_MS);
   }
 }

@@ -7,7 +7,7 @@ export interface Posting {
   readonly body: Buffer;
 }
 
-export interface Answer {
+export interface ReceiverResponse {
   readonly status: number;
   readonly retryAfter: string | string[] | undefined;
 }
@@ -23,11 +23,15 @@ const MAX_INTERIM_RESPONSES = 8;
  * undici's own timeouts are not enough: a receiver could drip 103 responses, headers and bodies for ever.
  * @throws AttemptFailure, or undici's error if the connection broke
  */
-export const exchange = (pool: Pool, { url, headers, body }: Posting, limitMs: number): Promise<Answer> =>
+export const exchange = (
+  pool: Pool,
+  { url, headers, body }: Posting,
+  limitMs: number,
+): Promise<ReceiverResponse> =>
   new Promise((resolve, reject) => {
     const deadline = performance.now() + limitMs;
     let controller: Dispatcher.DispatchController | null = null;
-    let answer: Answer | null = null;
+    let answer: ReceiverResponse | null = null;
     let late = false;
     let discarded = 0;
     let interim = 0;

@@ -2,11 +2,10 @@ import type pg from 'pg';
 import { v7 as uuid } from 'uuid';
 import { toNewEvents } from '../../commands/handle.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
-import { isoTime, utcDay } from '../../domain/kernel/time.ts';
-import { type DeliveryEvent, deliveryEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
+import { isoTime } from '../../domain/kernel/time.ts';
+import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, type Position, StreamExpired } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface ExpireDeliveriesOptions {
   readonly store: EventStore;
@@ -88,31 +87,4 @@ const appendExpired = async (
     // The stream itself has expired; the next sweep drops its rows.
     if (!(error instanceof StreamExpired)) throw error;
   }
-};
-
-/**
- * Deletes delivery metadata past its retention, one stream (a day of an endpoint) at a time. `forget` drops their rows
- * from the read model; until then a repeated run finds the streams again.
- */
-export const deleteOldDeliveries = async (
-  { store, pool, clock }: Pick<ExpireDeliveriesOptions, 'store' | 'pool' | 'clock'>,
-  consumers: Consumers,
-  forget: (before: string) => Promise<void>,
-): Promise<void> => {
-  const before = utcDay(clock.now() - WEBHOOK_HISTORY_MS);
-  const passed = await createConsumerProgress(pool, consumers).passed();
-  const { rows } = await pool.query<{ webhook_id: string; day: string }>(
-    'select distinct webhook_id, day::text from read.webhook_total where day < $1::date',
-    [before],
-  );
-  for (const { webhook_id, day } of rows) {
-    const stream = deliveriesStream(webhook_id, day);
-    for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
-      if (passed === null || last.position > passed) {
-        throw new Error(`${stream} has not been read by all consumers`);
-      }
-      await store.expire(stream, last.revision);
-    }
-  }
-  await forget(before);
 };

@@ -46,16 +46,20 @@ interface Queue {
 const PARTNERS = 10_000;
 /** A count is cached this long while there is much room. */
 const FRESH_MS = 250;
-/** With less room than this, every reservation counts again. */
+/** Deliveries; with less room than this, every reservation reads the queue again. */
 const MUCH = 1_000;
-/** An event that is not queued after this time never will be, because its endpoint was paused meanwhile. */
+/**
+ * A reservation lapses after this time: its event has no delivery, because the endpoint was paused meanwhile, or queueing is further
+ * behind and the delivery comes although its room may have been given away.
+ */
 const UNDER_WAY_MS = 10_000;
 /** The processor that queues deliveries polls without a pause for longer than this after each. */
 const HURRIED_MS = 500;
 
 /**
  * Limits a partner's pending deliveries. Reservations of this process count at once; those of other processes count once
- * the read model has their deliveries, so that concurrent ones may exceed the limit (architecture, rule 8).
+ * the read model has their deliveries, so that concurrent ones may exceed the limit (architecture, rule 8). A retried delivery has
+ * a row already, so its reservation ends when the queue is next read.
  */
 export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue => {
   const { deliveryIdOf, most, mostBytes } = options;

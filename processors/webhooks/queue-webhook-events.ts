@@ -34,8 +34,8 @@ export interface SealedSession {
 
 export const QUEUEING_PROCESSOR = 'queue-webhook-events';
 
-/** Read models that hurry after queueing; all that a claim waits for are in `bin/modules/deliveries.ts`. */
-const QUEUED = ['deliveries', 'payloads'];
+/** Read models that are woken after queueing; `bin/modules/deliveries.ts` lists all that a claim waits for. */
+const WOKEN_AFTER_QUEUEING = ['deliveries', 'payloads'];
 /** Events are batched for `GATHER_MS` while a delivery was queued within the last `BUSY_MS`. */
 const GATHER_MS = 4;
 const BUSY_MS = 1_000;
@@ -74,7 +74,7 @@ export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor =>
     if (notifiable.length > 0) {
       queuedAt = performance.now();
       const queued = await queueDeliveries(store, dayKeys, await withRecipients(deps, notifiable));
-      if (queued !== null) void applied(QUEUED, queued);
+      if (queued !== null) void applied(WOKEN_AFTER_QUEUEING, queued);
     }
     known.dropBefore(first.position);
   };

@@ -4,7 +4,7 @@ import type { DeliveryError } from '../../domain/webhooks/events.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { AttemptFailure } from './attempt-failure.ts';
 import { createConnections } from './connections.ts';
-import { type Answer, exchange } from './exchange.ts';
+import { exchange, type ReceiverResponse } from './exchange.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import { type Resolver, vet } from './vet.ts';
 
@@ -69,7 +69,12 @@ export const createSender = ({
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });
 
-  const attempt = async ({ url: text, headers, body, partner_id }: SendRequest): Promise<Answer> => {
+  const attempt = async ({
+    url: text,
+    headers,
+    body,
+    partner_id,
+  }: SendRequest): Promise<ReceiverResponse> => {
     const deadline = performance.now() + limits.totalMs;
     const url = destination(text, policy);
     if (await isOwnDomain(url.hostname, partner_id)) throw new AttemptFailure('own_origin');
@@ -107,7 +112,7 @@ const destination = (text: string, policy: DestinationPolicy): URL => {
   throw new AttemptFailure(own ? 'own_origin' : 'blocked_address');
 };
 
-const outcomeOf = ({ status, retryAfter }: Answer, now: number): SendResult => {
+const outcomeOf = ({ status, retryAfter }: ReceiverResponse, now: number): SendResult => {
   if (status < 300) return { http_status: status, error: null, retry_after_ms: null };
   return {
     http_status: status,

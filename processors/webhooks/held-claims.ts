@@ -4,7 +4,7 @@ import type { Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { DeliveryClaim, DeliveryClaims } from './claims.ts';
 
-export interface ClaimRenewalOptions {
+export interface HeldClaimsOptions {
   readonly claims: DeliveryClaims;
   readonly clock: Clock;
   readonly log: Logger;
@@ -17,8 +17,8 @@ const RETRY_MS = 500;
 const RENEW_EVERY_MS = 5_000;
 
 /** Renews this worker's claims until their outcomes are in the read model, which makes the next attempt due. */
-export class ClaimRenewal {
-  readonly #options: ClaimRenewalOptions;
+export class HeldClaims {
+  readonly #options: HeldClaimsOptions;
   readonly #renewed = new Set<DeliveryClaim>();
   #toRelease: DeliveryClaim[] = [];
   #stopped = false;
@@ -26,7 +26,7 @@ export class ClaimRenewal {
   #renewedAt = performance.now();
   readonly #timer: NodeJS.Timeout;
 
-  constructor(options: ClaimRenewalOptions) {
+  constructor(options: HeldClaimsOptions) {
     this.#options = options;
     this.#timer = setInterval(() => {
       this.#working = this.#working
