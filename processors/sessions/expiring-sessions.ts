@@ -3,8 +3,14 @@ import { sessionExpiryEvents } from '../../domain/sessions/events.ts';
 import type { Expiring } from '../expiry.ts';
 
 /**
+ * Sessions of a tab that are read to find its last event and its unexpired sessions. A visitor may begin any number of sessions in
+ * one tab. Where one that began before all of these was visited last, `retireStream` finds that the stream has grown, and waits.
+ */
+const NEWEST = 64;
+
+/**
  * Expires sessions. A tab's sessions share its stream: it is truncated behind expired ones and deleted with the last. Each
- * stream is looked at once, because a visitor may begin hundreds of thousands of sessions in one tab.
+ * stream is looked at once, and no further than its newest sessions.
  */
 export const expiringSessions: Expiring = {
   name: 'sessions',
@@ -16,17 +22,18 @@ export const expiringSessions: Expiring = {
              and (expires_at, session_id) > ($4::timestamptz, $5::uuid)
            order by expires_at, session_id limit $6),
          tab as materialized (
-           select o.stream,
-                  exists (select from read.session s where s.stream = o.stream and s.expires_at > $1) as lives,
-                  not exists (
-                    select from read.session s where s.stream = o.stream and s.expires_at <= $1
-                      and not (s.last_position <= $2 and s.first_seen_at < $3::date::timestamp at time zone 'UTC')) as ready
-           from (select distinct stream from due) o),
-         ended as materialized (
-           select t.stream, (select max(s.last_revision) from read.session s where s.stream = t.stream) as last_revision
-           from tab t where not t.lives)
-    select d.*, coalesce(e.last_revision, -1) as last_revision, t.lives, t.ready
-    from due d join tab t using (stream) left join ended e using (stream)
+           select o.stream, newest.*, expired.*
+           from (select distinct stream from due) o
+           cross join lateral (
+             select max(n.last_revision) as last_revision, bool_or(n.expires_at > $1) as lives
+             from (select s.last_revision, s.expires_at from read.session s
+                   where s.stream = o.stream order by s.expires_at desc limit ${NEWEST}) n) newest
+           cross join lateral (
+             select bool_and(n.last_position <= $2 and n.first_seen_at < $3::date::timestamp at time zone 'UTC') as ready
+             from (select s.last_position, s.first_seen_at from read.session s
+                   where s.stream = o.stream and s.expires_at <= $1 order by s.expires_at desc limit ${NEWEST}) n) expired)
+    select d.*, t.last_revision, t.lives, t.ready
+    from due d join tab t using (stream)
     order by d.expires_at, d.id`,
   overdue: `
     select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position

@@ -60,3 +60,19 @@ it('sweeps the expired sessions of a tab without reading its others once for eac
   const passed = [new Date(BEGUN + 31 * DAY), '900', '2100-01-01', ...FIRST, BATCH];
   expect((await stack.pool.query(expiringSessions.due, passed)).rows[0]).toMatchObject({ ready: false });
 });
+
+it('sweeps an expired tab at the same cost, however many sessions it has', async () => {
+  await stack.pool.query('truncate read.session');
+  await begin('tab-three', 20_000);
+  const expired = [new Date(BEGUN + 31 * DAY), PASSED, '2100-01-01', ...FIRST, BATCH];
+  expect(rowsRead(await planOf(stack.pool, expiringSessions.due, expired), 'session')).toBeLessThan(1_000);
+});
+
+it('finds the last event of a tab whose oldest session was visited last', async () => {
+  await stack.pool.query('truncate read.session');
+  await begin('tab-four', 50);
+  await stack.pool.query('update read.session set last_revision = 500 where position = 1');
+  const expired = [new Date(BEGUN + 31 * DAY), PASSED, '2100-01-01', ...FIRST, BATCH];
+  const [first] = (await stack.pool.query(expiringSessions.due, expired)).rows;
+  expect(first).toMatchObject({ lives: false, ready: true, last_revision: 500 });
+});
