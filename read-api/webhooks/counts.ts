@@ -4,6 +4,7 @@ import { isoTime, utcDay } from '../../domain/kernel/time.ts';
 import { BREAKER_OPENS_AFTER, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { NO_DELIVERIES } from './answer.ts';
 import { deliveryState } from './delivery-schemas.ts';
+import { notSwept } from './not-swept.ts';
 import type { DeliveryTotals } from './schemas.ts';
 
 const totalRow = z.object({ webhook_id: z.string(), state: deliveryState, deliveries: z.number() });
@@ -19,9 +20,9 @@ export const countDeliveries = async (
 ): Promise<ReadonlyMap<string, DeliveryTotals>> => {
   const ids = sql.fragment`any (${sql.array(webhookIds, 'uuid')})`;
   const oldest = utcDay(now - WEBHOOK_HISTORY_MS);
-  const notSwept = sql.fragment`
+  const ofNotSwept = sql.fragment`
     from read.webhook_delivery
-    where payload_expires_at <= ${isoTime(now)}::timestamptz and state <> 'expired' and webhook_id = ${ids}
+    where ${notSwept(isoTime(now))} and webhook_id = ${ids}
       and created_at >= ${oldest}::date::timestamp at time zone 'UTC'
     group by webhook_id`;
   const rows = await db.any(sql.type(totalRow)`
@@ -31,9 +32,9 @@ export const countDeliveries = async (
     from (select webhook_id, state, deliveries from read.webhook_total
           where webhook_id = ${ids} and day >= ${oldest}::date
           union all
-          select webhook_id, state, -count(*) ${notSwept}, state
+          select webhook_id, state, -count(*) ${ofNotSwept}, state
           union all
-          select webhook_id, 'expired', count(*) ${notSwept}) n
+          select webhook_id, 'expired', count(*) ${ofNotSwept}) n
     left join read.webhook_health h on h.webhook_id = n.webhook_id
     group by 1, 2`);
   const totals = new Map<string, DeliveryTotals>();

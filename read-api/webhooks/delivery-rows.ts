@@ -8,6 +8,7 @@ import {
 } from '../../domain/webhooks/events.ts';
 import { BackendTimeout } from '../../http/failures.ts';
 import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
+import { notSwept } from './not-swept.ts';
 
 const deliveryRow = z.object({
   delivery_id: z.string(),
@@ -68,13 +69,11 @@ export const pageQuery = ({ webhookId, deleted, status, before, limit, now }: Pa
   const ofState = (state: string) => sql.fragment`(${from} and state = ${state} ${end})`;
   const notExpired = (state: string) =>
     sql.fragment`(${from} and state = ${state} and payload_expires_at > ${at}::timestamptz ${end})`;
-  const notSwept = sql.fragment`
-    (${from} and state <> 'expired' and payload_expires_at <= ${at}::timestamptz ${end})`;
   const parts =
     status === null
       ? STORED.map(ofState)
       : status === 'expired'
-        ? [ofState('expired'), notSwept]
+        ? [ofState('expired'), sql.fragment`(${from} and ${notSwept(at)} ${end})`]
         : storedAs(status, deleted).map(notExpired);
   if (parts.length === 0) return null;
   return sql.fragment`

@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import type { DatabasePool } from 'slonik';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { isoTime } from '../../domain/kernel/time.ts';
+import { countDeliveries } from '../../read-api/webhooks/counts.ts';
+import { listDeliveries } from '../../read-api/webhooks/delivery-rows.ts';
+import { AT } from '../lookup/lookup-events.ts';
+import { planOf, rowsRead } from '../support/rows-read.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
+
+let stack: TestStack;
+let db: pg.Client;
+beforeAll(async () => {
+  stack = await startTestStack();
+  db = new pg.Client({ connectionString: stack.url });
+  await db.connect();
+});
+afterAll(async () => {
+  await db.end();
+  await stack.close();
+});
+
+/**
+ * Adds deliveries of the last 90 days, a third of whose bodies have not expired; the sweep has yet to mark the last `due`.
+ * Rows that attempts and sweeps have updated lie in no order.
+ */
+const deliver = (webhookId: string, count: number, due: number) =>
+  stack.pool.query(
+    `insert into read.webhook_delivery
+       (delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts, cycle_attempts, cycle_started_at,
+        stood_still_ms, created_at, position, payload_expires_at)
+     select gen_random_uuid(), $1, $1, 'evt_x', 'session.created',
+            case when n < 2 * $3::int / 3 - $4::int then 'expired' else 'delivered' end, 1, 1, 1, at, 0, at, n, at + interval '30 days'
+     from (select n, $2::timestamptz - ($3 - n) * interval '90 days' / $3 as at from generate_series(0, $3 - 1) n) d
+     order by md5(n::text)`,
+    [webhookId, isoTime(AT - 1), count, due],
+  );
+
+it("counts and lists an endpoint's expired deliveries without reading its whole history", async () => {
+  const webhookId = randomUUID();
+  await deliver(webhookId, 90_000, 1);
+  await deliver(randomUUID(), 30_000, 0);
+  await stack.rows('analyze read.webhook_delivery');
+  // PostgreSQL plans as for a table of millions of rows, which is not in its cache.
+  await db.query('set random_page_cost = 20');
+  const read: number[] = [];
+  const explained = {
+    any: async (query: { sql: string; values: unknown[] }) => {
+      const text = query.sql.replaceAll('$slonik_', '$');
+      read.push(rowsRead(await planOf(db, text, query.values), 'webhook_delivery'));
+      return (await db.query(text, query.values)).rows;
+    },
+  } as unknown as DatabasePool;
+  const page = { webhookId, deleted: false, status: 'expired', before: null, limit: 51, now: AT } as const;
+  const listed = await listDeliveries(explained, page);
+  expect(listed.slice(0, 3).map(({ position }) => position)).toEqual(['60000', '59999', '59998']);
+  const counted = await countDeliveries(explained, [webhookId], AT);
+  expect(counted.get(webhookId)).toMatchObject({ delivered: '-2', expired: '2' });
+  expect(Math.max(...read), String(read)).toBeLessThan(1_000);
+});
