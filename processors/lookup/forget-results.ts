@@ -16,7 +16,8 @@ export interface ForgetResultsOptions extends EnrichmentStreams {
   readonly signal: AbortSignal;
 }
 
-const BATCH = 500;
+/** Results that a statement reads; it must end in time however many are kept and not due. */
+const PAGE = 5_000;
 
 /**
  * Forgets results that no partner has asked for in 400 days and deletes their streams. The next run completes an
@@ -35,21 +36,36 @@ export const forgetResults = async (
   if (await projected(last)) await deleteForgotten(options, forget);
 };
 
+interface UnaskedPage {
+  /** Addresses of the results to forget. */
+  readonly due: string[];
+  readonly last_ip: string | null;
+  readonly results: number;
+}
+
+const UNASKED = `
+  with page as (
+    select ip, enriched_at < ($2::date + 1)::timestamp at time zone 'UTC' as is_old
+    from read.saved_lookup where ip > $1 order by ip limit ${PAGE})
+  select array(select p.ip from page p left join work.lookup_use u on u.ip = p.ip
+               where p.is_old and coalesce(u.asked_on <= $2::date, true)
+                 and not exists (select from read.enrichment_work w where w.ip = p.ip)
+               order by p.ip) as due,
+         max(page.ip) as last_ip, count(*)::int as results
+  from page`;
+
 /** @returns the position of the last event; null if no result was forgotten */
 const forgetUnasked = async (options: ForgetResultsOptions, lastDay: string): Promise<Position | null> => {
   const { store, pool, clock, signal } = options;
   let last: Position | null = null;
   for (let after = ''; !signal.aborted; ) {
-    const { rows } = await pool.query<{ ip: string }>({
+    const { rows } = await pool.query<UnaskedPage>({
       name: 'unasked_results',
-      text: `select s.ip from read.saved_lookup s left join work.lookup_use u on u.ip = s.ip
-             where s.ip > $1 and s.enriched_at < ($2::date + 1)::timestamp at time zone 'UTC'
-               and coalesce(u.asked_on <= $2::date, true)
-               and not exists (select from read.enrichment_work w where w.ip = s.ip)
-             order by s.ip limit ${BATCH}`,
+      text: UNASKED,
       values: [after, lastDay],
     });
-    for (const { ip } of rows) {
+    const { due = [], last_ip = null, results = 0 } = rows[0] ?? {};
+    for (const ip of due) {
       if (signal.aborted) break;
       const id = uuid();
       const context = { correlationId: id, causationId: id, at: clock.now() };
@@ -61,8 +77,8 @@ const forgetUnasked = async (options: ForgetResultsOptions, lastDay: string): Pr
       );
       if (events.length > 0) last = position ?? (await store.head());
     }
-    if (rows.length < BATCH) break;
-    after = rows.at(-1)?.ip ?? '';
+    if (last_ip === null || results < PAGE) break;
+    after = last_ip;
   }
   return last;
 };

@@ -28,8 +28,7 @@ export const deleteExpiredStreams = async (
   const consumerProgress = createConsumerProgress(pool, consumers);
   const { signal } = new AbortController();
   const { rows } = await pool.query<{ partner_id: string; day: string }>(
-    `select partner_id, day::text from read.expired_session where day < $1::date
-     union select partner_id, day::text from read.expired_reveal where day < $1::date`,
+    `${daysIn('read.expired_session')} union ${daysIn('read.expired_reveal')}`,
     [before],
   );
   for (const { partner_id, day } of rows) {
@@ -42,3 +41,14 @@ export const deleteExpiredStreams = async (
   }
   await forget(before);
 };
+
+/** Selects the days before `$1` and their partners by steps along the index, because a day may have millions of ids. */
+const daysIn = (table: 'read.expired_session' | 'read.expired_reveal'): string => `(
+  with recursive known as (
+    (select day, partner_id from ${table} where day < $1::date order by day, partner_id limit 1)
+    union all
+    select next.* from known, lateral (
+      select t.day, t.partner_id from ${table} t
+      where (t.day, t.partner_id) > (known.day, known.partner_id) and t.day < $1::date
+      order by t.day, t.partner_id limit 1) next)
+  select partner_id, day::text from known)`;

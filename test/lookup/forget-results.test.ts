@@ -9,6 +9,7 @@ import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
+import { planOf, rowsRead } from '../support/rows-read.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
 import { until } from '../support/until.ts';
 
@@ -65,6 +66,27 @@ describe('a saved result', () => {
       events: () => Array.fromAsync(store.readStream(stream)),
     };
   };
+
+  it('is looked for in pages, however many results are kept', async () => {
+    await api.sql.query(
+      `insert into read.saved_lookup (ip, match_type, network, sources, enriched_at, fresh_until, needs_company_enrichment)
+       select '2600::' || to_hex(n), 'isp', '{}', '{}', $1, $1, false from generate_series(1, 12000) n`,
+      [new Date(clock.now())],
+    );
+    await api.sql.query('analyze read.saved_lookup');
+    const { pool } = api.runtime;
+    const read: number[] = [];
+    const explained = {
+      query: async (query: { name?: string; text: string; values: unknown[] }, values?: unknown[]) => {
+        if (query.name === 'unasked_results')
+          read.push(rowsRead(await planOf(api.sql, query.text, query.values), 'saved_lookup'));
+        return pool.query(query as never, values as never);
+      },
+    } as unknown as typeof pool;
+    await forgetOldResults({ ...api.runtime, pool: explained }, new AbortController().signal);
+    await api.sql.query("delete from read.saved_lookup where ip like '2600::%'");
+    expect(read).toEqual([5_000, 5_000, 2_000]);
+  });
 
   it('stays readable for 400 days after its last request and is not_requested afterwards', async () => {
     const ip = '8.8.1.1';

@@ -4,6 +4,7 @@ import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { createDayKeys } from '../../platform/day-keys.ts';
 import { deleteExpiredStreams } from '../../processors/sessions/delete-expired-streams.ts';
 import { BEGUN, EXPIRED, type Expiry, openExpiry } from '../support/expiring.ts';
+import { planOf, rowsRead } from '../support/rows-read.ts';
 
 let expiry: Expiry;
 beforeAll(async () => {
@@ -106,6 +107,32 @@ describe('an expired session or reveal', () => {
     await forget();
     expect(await left()).toBe(0);
     expect(forgotten).toEqual(['2026-03-31', '2026-04-01']);
+  });
+
+  it('is found by its day and partner, however many ids a day has', async () => {
+    const { stack, at, options } = expiry;
+    await stack.pool.query('delete from read.expired_session; delete from read.expired_reveal');
+    const many = (table: string) =>
+      stack.pool.query(
+        `insert into read.${table} select gen_random_uuid(), $1, $2, '2026-01-01' from generate_series(1, 20000)`,
+        [randomUUID(), isoTime(BEGUN)],
+      );
+    await many('expired_session');
+    await many('expired_reveal');
+    await stack.rows('analyze read.expired_session, read.expired_reveal');
+    at(Date.parse('2026-04-01'));
+    const read: number[] = [];
+    const { pool } = options;
+    const explained = {
+      query: async (query: string | object, values: unknown[] = []) => {
+        if (typeof query !== 'string') return pool.query(query as never);
+        const plan = await planOf(pool, query, values);
+        read.push(rowsRead(plan, 'expired_session') + rowsRead(plan, 'expired_reveal'));
+        return pool.query(query, values);
+      },
+    } as unknown as typeof pool;
+    await deleteExpiredStreams({ ...options, pool: explained }, async () => undefined);
+    expect(read).toEqual([2]);
   });
 });
 
