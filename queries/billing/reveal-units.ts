@@ -60,16 +60,28 @@ export const countUnits = (
     from read.reveal_unit where partner_id = ${partnerId} and ${during} and ${until(upTo)}`);
 };
 
-const monthRow = z.object({ month: z.string(), completed: z.number(), units: z.number() });
-export type UnitsOfMonth = z.output<typeof monthRow>;
+export interface UnitsOfMonth extends z.output<typeof unitsRow> {
+  /** `YYYY-MM`. */
+  readonly month: string;
+}
 
-/** A partner's completed reveals and their units by UTC month (`YYYY-MM`), the newest first. */
-export const listMonths = (db: DatabasePool, partnerId: string): Promise<readonly UnitsOfMonth[]> =>
-  db.any(sql.type(monthRow)`
-    select to_char(completed_at at time zone 'UTC', 'YYYY-MM') as month, count(*)::int as completed,
-           sum(units)::int as units
-    from read.reveal_unit where partner_id = ${partnerId}
-    group by month order by month desc`);
+/**
+ * A partner's completed reveals and their units by UTC month (`YYYY-MM`), the newest first, months without any left out. Month
+ * by month, because a statement over all months of a partner with millions of reveals takes too long.
+ */
+export const listMonths = async (db: DatabasePool, partnerId: string): Promise<readonly UnitsOfMonth[]> => {
+  const span = await db.one(sql.type(z.object({ first: z.string().nullable(), last: z.string().nullable() }))`
+    select min(completed_at) as first, max(completed_at) as last from read.reveal_unit where partner_id = ${partnerId}`);
+  if (span.first === null || span.last === null) return [];
+  const months: UnitsOfMonth[] = [];
+  for (let end = monthEnd(span.last.slice(0, 7)); end > span.first; ) {
+    const month = new Date(Date.parse(end) - 1).toISOString().slice(0, 7);
+    const counted = await countUnits(db, partnerId, month);
+    if (counted.completed > 0) months.push({ month, ...counted });
+    end = monthStart(month);
+  }
+  return months;
+};
 
 const dayRow = z.object({ day: z.string(), completed: z.number(), units: z.number() });
 

@@ -7,7 +7,7 @@ import { ledgerDecider } from '../../domain/billing/ledger.ts';
 import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import { createSlonik } from '../../platform/slonik.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
-import { countUnits, readRevealHours, readUnitRows } from '../../queries/billing/reveal-units.ts';
+import { countUnits, listMonths, readRevealHours, readUnitRows } from '../../queries/billing/reveal-units.ts';
 import { ANNA, BERT } from '../lookup/lookup-events.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -152,6 +152,29 @@ describe('the usage queries on reveal units', () => {
     expect(await countUnits(db, ANNA, '2026-03')).toEqual({ units: 2, completed: 3 });
     expect(await countUnits(db, ANNA, '2025-12')).toEqual({ units: 0, completed: 0 });
     expect(await countUnits(db, ANNA, undefined, 11n)).toEqual({ units: 1, completed: 2 });
+  });
+
+  it('list the months of a partner, the newest first, and read one month at a time', async () => {
+    const days = ['2025-11-30T23:59:59.999Z', '2026-01-01T00:00:00.000Z', '2026-01-31T23:59:59.999Z'];
+    const others = days.map((completed_at) => hour({ completed_at, partner_id: BERT }));
+    await revealUnits.apply(completions(others), client);
+    const asked: string[] = [];
+    const watched = {
+      one: async (query: { sql: string; values: unknown[] }) => {
+        asked.push(...query.values.filter((value) => String(value).endsWith('T00:00:00.000Z')).map(String));
+        return db.one(query as never);
+      },
+    } as unknown as typeof db;
+    expect(await listMonths(watched, BERT)).toEqual([
+      { month: '2026-01', completed: 2, units: 2 },
+      { month: '2025-11', completed: 1, units: 1 },
+    ]);
+    expect(asked.map((day) => day.slice(0, 7))).toEqual([
+      ...['2026-01', '2026-02'],
+      ...['2025-12', '2026-01'],
+      ...['2025-11', '2025-12'],
+    ]);
+    expect(await listMonths(db, randomUUID())).toEqual([]);
   });
 
   it('return the rows of a partner in log order', async () => {
