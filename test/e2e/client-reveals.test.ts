@@ -133,11 +133,11 @@ describe('webhooks', () => {
     const { id: trackerId } = await makeTracker();
     await visit(trackerId, GOOGLE);
     expect(await printed(({ type }) => type === 'session.created')).toMatchObject({
-      told: 'a visitor from US',
+      summary: 'a visitor from US',
     });
     for await (const { session_id } of client().sessions({ trackerId })) await client().reveal(session_id);
-    const told = expect.stringContaining('Google');
-    expect(await printed(({ type }) => type === 'reveal.completed')).toMatchObject({ told });
+    const summary = expect.stringContaining('Google');
+    expect(await printed(({ type }) => type === 'reveal.completed')).toMatchObject({ summary });
 
     const delivery = () => webhooks.delivery(hook.id, delivery_id);
     const { event } = await eventually(

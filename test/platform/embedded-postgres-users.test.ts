@@ -21,9 +21,9 @@ import { findSystemUser } from '../../platform/embedded/system-user.ts';
 import { type HelperOptions, startHelper } from '../support/processes.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
-const NOBODY = { name: 'nobody', uid: 65_534, gid: 65_534 };
+const UNPRIVILEGED = { name: 'nobody', uid: 65_534, gid: 65_534 };
 const isRoot = process.getuid?.() === 0;
-const asNobody = isRoot && firstClosedFolder(CHECKOUT, NOBODY) === null;
+const asUnprivileged = isRoot && firstClosedFolder(CHECKOUT, UNPRIVILEGED) === null;
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
 
 let folder: string;
@@ -111,23 +111,23 @@ describe.skipIf(!isRoot)('embedded PostgreSQL as root', () => {
   });
 });
 
-describe.skipIf(!asNobody)('as a user that root can become (needs root and an open checkout)', () => {
+describe.skipIf(!asUnprivileged)('as a user that root can become (needs root and an open checkout)', () => {
   it('runs as that user alone', async () => {
     const dataDir = join(folder, 'data');
     mkdirSync(dataDir);
-    chownSync(dataDir, NOBODY.uid, NOBODY.gid);
-    const { child, line, ended } = await server(dataDir, NOBODY);
-    expect(uidOf(line.pid)).toBe(NOBODY.uid);
+    chownSync(dataDir, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
+    const { child, line, ended } = await server(dataDir, UNPRIVILEGED);
+    expect(uidOf(line.pid)).toBe(UNPRIVILEGED.uid);
     expect(await answers(line.url)).toBe(true);
     child.stdin?.end();
     await ended;
 
     const asRoot = await server(dataDir);
-    expect(uidOf(asRoot.line.pid)).toBe(NOBODY.uid);
+    expect(uidOf(asRoot.line.pid)).toBe(UNPRIVILEGED.uid);
     asRoot.child.stdin?.end();
     await asRoot.ended;
 
-    const again = await server(dataDir, NOBODY);
+    const again = await server(dataDir, UNPRIVILEGED);
     expect(again.line.error).toBeUndefined();
     again.child.stdin?.end();
     await again.ended;
@@ -135,9 +135,9 @@ describe.skipIf(!asNobody)('as a user that root can become (needs root and an op
 
   it('reports in one line that it may not use a data folder', async () => {
     const dataDir = join(closedFolder('home'), 'data');
-    const { line } = await server(dataDir, NOBODY);
+    const { line } = await server(dataDir, UNPRIVILEGED);
     expect(line.error).toBe(
-      `the data folder ${dataDir} cannot be used: user ${NOBODY.uid} may not read and write it`,
+      `the data folder ${dataDir} cannot be used: user ${UNPRIVILEGED.uid} may not read and write it`,
     );
   });
 });

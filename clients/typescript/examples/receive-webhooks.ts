@@ -19,12 +19,12 @@ const bodyOf = async (request: IncomingMessage): Promise<Buffer | null> => {
   return Buffer.concat(chunks);
 };
 
-const told = (event: WebhookEvent): string => {
+const summaryOf = (event: WebhookEvent): string => {
   switch (event.type) {
     case 'session.created':
       return `a visitor from ${event.data.visitor_country ?? 'somewhere'}`;
     case 'reveal.completed':
-      return event.data.result.company?.name ?? 'nobody known';
+      return event.data.result.company?.name ?? 'no known company';
     case 'webhook.test':
       return event.data.message;
     default:
@@ -39,7 +39,7 @@ const server = createServer(async (request, response) => {
   try {
     const event = verifyWebhook({ secret: WEBHOOK_SECRET, headers: request.headers, body });
     const { id, type } = event;
-    console.log(JSON.stringify({ id, type, again: seen.has(id), told: told(event) }));
+    console.log(JSON.stringify({ id, type, again: seen.has(id), summary: summaryOf(event) }));
     seen.add(id);
     return response.writeHead(204).end();
   } catch (error) {

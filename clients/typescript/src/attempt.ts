@@ -23,7 +23,7 @@ export interface AnyRequest {
 export type Attempt = (id: OperationId, request: AnyRequest, limits: Limits) => Promise<Answer<unknown>>;
 
 /** A message's text for an unknown outcome. */
-const UNKNOWN = 'what became of it is unknown';
+const UNKNOWN = 'its outcome is unknown';
 
 export const createAttempt = (
   { baseUrl, apiKey, fetch = globalThis.fetch }: ClientOptions,

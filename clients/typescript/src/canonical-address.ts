@@ -1,4 +1,4 @@
-/** One spelling for each address, so that each is looked up once; what is no address stays as it is. */
+/** One spelling for each address, so that each is looked up once; other text stays as it is. */
 export const canonicalAddress = (text: string): string => {
   const trimmed = text.trim();
   if (!trimmed.includes(':')) return trimmed;

@@ -17,7 +17,7 @@ export interface LookupManyOptions {
   readonly skip?: Iterable<string> | undefined;
 }
 
-/** What came of one address. An error is never "no company". */
+/** The result of one address. An error is never "no company". */
 export type LookedUp =
   | { readonly ip: string; readonly result: Lookup; readonly error: null }
   | { readonly ip: string; readonly result: null; readonly error: DoorplateError };
