@@ -4,6 +4,7 @@ import { checkChain } from '../../domain/billing/audit-chain.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { BILLING_PROCESSOR, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import { eventually } from '../support/eventually.ts';
 import { startProcessor } from '../support/leading.ts';
 import { complete, completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -131,9 +132,12 @@ describe('billing completed reveals', () => {
     const billing = started();
     await until('it stops', () => billing.stopped.length > 0);
     expect(await revealsOf(partner_id)).toEqual([good.reveal_id]);
-    const [row] = await stack.rows('select stopped_by from work.processor where name = $1', [
-      BILLING_PROCESSOR,
-    ]);
+    // Written after the call that `stopped` counts.
+    const [row] = await eventually(
+      'the cause is stored',
+      () => stack.rows('select stopped_by from work.processor where name = $1', [BILLING_PROCESSOR]),
+      ([stored]) => stored?.stopped_by !== null,
+    );
     expect(row?.stopped_by).toContain(`reveals.RevealCompleted.v1 at revision 1 of reveal-${bad.reveal_id}`);
     await billing.stop();
   });
