@@ -64,17 +64,22 @@ const subscriberOf = (stored: RecordedEvent): string | null => {
     : null;
 };
 
+/** Marks page by page, each from where the one before ended: a partner may have millions of reveals of one address. */
+const markReady = async (pool: pg.Pool, digest: string): Promise<void> => {
+  for (let after = FIRST, marked = MARKED_AT_ONCE; marked === MARKED_AT_ONCE; ) {
+    const { rows } = await pool.query<{ last: string | null; marked: number }>({
+      name: 'result_is_there',
+      text: MARK_READY,
+      values: [digest, after],
+    });
+    marked = rows[0]?.marked ?? 0;
+    after = rows[0]?.last ?? after;
+  }
+};
+
 /** Marks the reveals that wait for an address as ready and completes the first with a subscriber. `digest`: of the address. */
 export const completeRevealsOf = async (deps: CompleteRevealsDeps, digest: string): Promise<void> => {
-  for (let marked = MARKED_AT_ONCE; marked === MARKED_AT_ONCE; ) {
-    const { rowCount } = await deps.pool.query({
-      name: 'result_is_there',
-      text: `update work.awaited_result set ready = true from ${DURABLY} where reveal_id in (
-               select reveal_id from work.awaited_result where address_digest = $1 and not ready limit ${MARKED_AT_ONCE})`,
-      values: [digest],
-    });
-    marked = rowCount ?? 0;
-  }
+  await markReady(deps.pool, digest);
   const { rows } = await deps.pool.query<{ reveal_id: string; partner_id: string }>({
     name: 'ready_of_address',
     text: READY_OF_ADDRESS,
@@ -153,6 +158,14 @@ const completeOne = async (
 };
 
 const FIRST = '00000000-0000-0000-0000-000000000000';
+
+const MARK_READY = `
+  with page as materialized (
+    select reveal_id from work.awaited_result
+    where address_digest = $1 and not ready and reveal_id > $2::uuid order by reveal_id limit ${MARKED_AT_ONCE}),
+  marked as (
+    update work.awaited_result set ready = true from ${DURABLY} where reveal_id = any (array(select reveal_id from page)))
+  select (select reveal_id from page order by reveal_id desc limit 1) as last, (select count(*)::int from page) as marked`;
 
 /** Joins `a` with the reveals that are pending and that an endpoint subscribes to. */
 const WITH_SUBSCRIBER = `

@@ -106,7 +106,8 @@ const readHours = async (
   return [...hours].sort(([a], [b]) => (a < b ? -1 : 1)).map(([hour, counts]) => ({ hour, ...counts }));
 };
 
-const countPending = (db: DatabasePool, trackerId: string, now: string): Promise<number> =>
+/** Counts the pending reveals of a tracker that have not expired by `now` (ISO 8601). */
+export const countPending = (db: DatabasePool, trackerId: string, now: string): Promise<number> =>
   db.oneFirst(sql.type(z.object({ pending: z.number() }))`
     select count(*)::int as pending from read.reveal
     where tracker_id = ${trackerId} and completed_at is null and expires_at > ${now}::timestamptz`);

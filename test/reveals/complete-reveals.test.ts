@@ -14,6 +14,7 @@ import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { result } from '../lookup/lookup-events.ts';
 import { anEndpoint, created } from '../support/deliveries.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
+import { planOf, rowsRead } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -204,4 +205,34 @@ it('gives each completion a context of its own', async () => {
   await processor.handle(event);
   expect(correlations.size).toBe(2);
   expect(correlations).not.toContain(event.metadata.$correlationId);
+});
+
+it('marks the reveals of an address page by page, however many wait for it', async () => {
+  const digest = 'd'.repeat(64);
+  await stack.rows(
+    `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
+     select gen_random_uuid(), gen_random_uuid(), $1, $2, true, $3 from generate_series(1, 20001)`,
+    [randomUUID(), digest, new Date(stack.clock.now() + 1_000)],
+  );
+  await stack.rows('analyze work.awaited_result');
+  const client = await stack.pool.connect();
+  const read: number[] = [];
+  const explained = {
+    query: async (query: { name: string; text: string; values: unknown[] }) => {
+      if (query.name === 'result_is_there') {
+        await client.query('begin');
+        read.push(rowsRead(await planOf(client, query.text, query.values), 'awaited_result'));
+        await client.query('rollback');
+      }
+      return stack.pool.query(query);
+    },
+  } as unknown as typeof stack.pool;
+  await completeRevealsOf(
+    { pool: explained, clock: stack.clock, applied: async () => true, complete: async () => true },
+    digest,
+  );
+  client.release();
+  expect(await stack.rows('select from work.awaited_result where not ready')).toEqual([]);
+  expect(read).toHaveLength(5);
+  expect(Math.max(...read), String(read)).toBeLessThanOrEqual(2 * 5_000);
 });
