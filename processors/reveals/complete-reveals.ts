@@ -6,9 +6,9 @@ import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../d
 import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { DURABLY } from '../../platform/durably.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import type { FollowingProcessor } from '../follow.ts';
+import { markReady } from './mark-ready.ts';
 
 export interface CompleteRevealsDeps {
   readonly pool: pg.Pool;
@@ -30,7 +30,6 @@ const NEEDED = ['webhooks', 'reveals'];
 const MAX_PER_TURN = 50;
 /** Waiting reveals that a turn reads to find those with a subscriber. */
 const MAX_READ = 5_000;
-const MARKED_AT_ONCE = 5_000;
 /** A run ends before the next one is due. */
 const RUN_MS = 4_000;
 
@@ -62,19 +61,6 @@ const subscriberOf = (stored: RecordedEvent): string | null => {
   return event?.type === 'webhooks.EndpointCreated.v1' || event?.type === 'webhooks.EndpointUpdated.v1'
     ? event.data.partner_id
     : null;
-};
-
-/** Marks page by page, each from where the one before ended: a partner may have millions of reveals of one address. */
-const markReady = async (pool: pg.Pool, digest: string): Promise<void> => {
-  for (let after = FIRST, marked = MARKED_AT_ONCE; marked === MARKED_AT_ONCE; ) {
-    const { rows } = await pool.query<{ last: string | null; marked: number }>({
-      name: 'result_is_there',
-      text: MARK_READY,
-      values: [digest, after],
-    });
-    marked = rows[0]?.marked ?? 0;
-    after = rows[0]?.last ?? after;
-  }
 };
 
 /** Marks the reveals that wait for an address as ready and completes the first with a subscriber. `digest`: of the address. */
@@ -158,14 +144,6 @@ const completeOne = async (
 };
 
 const FIRST = '00000000-0000-0000-0000-000000000000';
-
-const MARK_READY = `
-  with page as materialized (
-    select reveal_id from work.awaited_result
-    where address_digest = $1 and not ready and reveal_id > $2::uuid order by reveal_id limit ${MARKED_AT_ONCE}),
-  marked as (
-    update work.awaited_result set ready = true from ${DURABLY} where reveal_id = any (array(select reveal_id from page)))
-  select (select reveal_id from page order by reveal_id desc limit 1) as last, (select count(*)::int from page) as marked`;
 
 /** Joins `a` with the reveals that are pending and that an endpoint subscribes to. */
 const WITH_SUBSCRIBER = `
