@@ -60,8 +60,11 @@ export const appendReveal = async (
 ): Promise<Result<Reveal, RevealRefusal | 'reveal_expired'>> => {
   try {
     const handled = await handle(store, aggregate, revealStream(revealId), command, context, known);
+    if (!handled.ok) {
+      queueReservation.release();
+      return handled;
+    }
     queueReservation.confirm();
-    if (!handled.ok) return handled;
     if (handled.value.state === null) throw new TypeError('a command on an unknown reveal was accepted');
     return accept(handled.value.state);
   } catch (error) {

@@ -62,12 +62,16 @@ describeOnStores('two api and two worker processes', (env) => {
     const limit = 60;
     const { api_key: key } = await nodes[0].newKey(['--requests-per-second', String(limit)]);
     const admitted: { sent: number; received: number }[] = [];
+    /** Tenths of a second in which the rate refused requests, so that the callers and the machine were not what held it back. */
+    const saturated = new Set<number>();
+    const tenthOf = (ms: number): number => Math.floor(ms / 100);
     const end = performance.now() + 4_000;
     const caller = async (n: number): Promise<void> => {
       while (performance.now() < end) {
         const sent = performance.now();
         const { status } = await get(n, key, unfinished(900));
-        if (status !== 429) admitted.push({ sent, received: performance.now() });
+        if (status === 429) saturated.add(tenthOf(performance.now()));
+        else admitted.push({ sent, received: performance.now() });
       }
     };
     await Promise.all(Array.from({ length: 8 }, (_, n) => caller(n)));
@@ -78,7 +82,8 @@ describeOnStores('two api and two worker processes', (env) => {
       ),
     );
     expect(most).toBeLessThanOrEqual(limit * 1.1);
-    expect(admitted.length).toBeGreaterThanOrEqual(limit * 4 * 0.9 - 1);
+    expect(saturated.size).toBeGreaterThan(10);
+    expect(admitted.length).toBeGreaterThanOrEqual((saturated.size / 10) * limit * 0.9 - 1);
   });
 
   it.each([

@@ -213,6 +213,20 @@ describe('a reveal whose append fails', () => {
     expect(await storedTypes(process.session)).toEqual(BOTH);
   });
 
+  it('gives its queue slot back when the same key requested another session meanwhile', async () => {
+    const one = aProcess();
+    const other = aProcess({}, aSession({ partner_id: one.session.partner_id }));
+    const request = requestOf(one.session);
+    const results = await Promise.all([
+      one.reveal(request),
+      other.reveal({ ...request, sessionId: other.session.session_id }),
+    ]);
+    const refused = results.filter(({ ok }) => !ok);
+    expect(refused).toMatchObject([{ refusal: 'idempotency_conflict' }]);
+    expect(one.calls.released + other.calls.released).toBe(1);
+    expect(one.calls.confirmed + other.calls.confirmed).toBe(1);
+  });
+
   it('gives its queue slot back when nothing was appended', async () => {
     const process = aProcess();
     faults.failAppends(REVEAL_PREFIX, () => new StoreUnavailable('away'));
