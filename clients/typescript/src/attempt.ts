@@ -1,5 +1,6 @@
 /** One request and its response. */
-import { DoorplateError, type Failure } from './errors.ts';
+import { AttemptLimit, type Ending } from './attempt-limit.ts';
+import { DoorplateError } from './errors.ts';
 import { type ErrorBody, endpoints } from './generated.ts';
 import type { OperationId } from './operations.ts';
 import type { ClientOptions, Limits } from './options.ts';
@@ -29,66 +30,38 @@ export const createAttempt = (
   { baseUrl, apiKey, fetch = globalThis.fetch }: ClientOptions,
   time: Time,
 ): Attempt => {
-  const send = (
-    id: OperationId,
-    url: string,
-    request: AnyRequest,
-    signal: AbortSignal,
-  ): Promise<Response> => {
-    return fetch(url, {
-      method: endpoints[id][0],
-      headers: {
-        ...request.header,
-        accept: 'application/json',
-        authorization: `Bearer ${apiKey}`,
-        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
-      // A redirect could send the key to another host.
-      redirect: 'manual',
-      signal,
-    });
-  };
-
   return async (id, request, limits) => {
-    const { signal } = limits;
     const url = `${baseUrl}${filled(endpoints[id][1], request.path)}${queryOf(request.query)}`;
-    const left = limits.deadlineAt === null ? Infinity : limits.deadlineAt - time.now();
-    const stop = new AbortController();
-    const done = new AbortController();
-    const abort = (): void => stop.abort(signal?.reason);
-    let late = false;
-    const alarm = time.sleep(Math.max(0, Math.min(limits.timeoutMs, left)), done.signal).then(
-      () => {
-        late = true;
-        stop.abort();
-      },
-      () => undefined,
-    );
-    signal?.addEventListener('abort', abort, { once: true });
+    const limit = new AttemptLimit(limits, time);
     try {
-      if (signal?.aborted) throw signal.reason;
-      const response = await send(id, url, request, stop.signal);
+      limits.signal?.throwIfAborted();
+      const response = await fetch(url, { ...fetchOptionsOf(id, request, apiKey), signal: limit.signal });
       return understood(id, response, await response.text());
     } catch (error) {
       if (error instanceof DoorplateError) throw error;
-      const fail = (kind: Failure['kind'], what: string, cause: unknown) =>
-        new DoorplateError(
-          `${named(id)}: ${what}; ${UNKNOWN}`,
-          { kind, outcome: 'unknown', operation: id },
-          cause,
-        );
-      if (signal?.aborted) throw fail('aborted', 'aborted', signal.reason);
-      if (late && left <= limits.timeoutMs) throw fail('deadline', 'the deadline has passed', undefined);
-      if (late) throw fail('timeout', `no answer within ${limits.timeoutMs} ms`, undefined);
-      throw fail('network', 'no answer', error);
+      throw unanswered(id, limit.reached() ?? { kind: 'network', text: 'no answer', cause: error });
     } finally {
-      signal?.removeEventListener('abort', abort);
-      done.abort();
-      await alarm;
+      await limit.release();
     }
   };
 };
+
+const fetchOptionsOf = (id: OperationId, { header, body }: AnyRequest, apiKey: string) => ({
+  method: endpoints[id][0],
+  headers: {
+    ...header,
+    accept: 'application/json',
+    authorization: `Bearer ${apiKey}`,
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  },
+  ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  // A redirect could send the key to another host.
+  redirect: 'manual' as const,
+});
+
+/** The failure of an attempt without a response. */
+const unanswered = (id: OperationId, { kind, text, cause }: Ending): DoorplateError =>
+  new DoorplateError(`${named(id)}: ${text}; ${UNKNOWN}`, { kind, outcome: 'unknown', operation: id }, cause);
 
 /** The success in a response. @throws DoorplateError for anything else */
 const understood = (id: OperationId, response: Response, text: string): Answer<unknown> => {

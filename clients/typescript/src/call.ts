@@ -4,7 +4,7 @@ import { amended, DoorplateError } from './errors.ts';
 import { endpoints } from './generated.ts';
 import { type BodyOf, isRepeatable, type OperationId, type RequestOf } from './operations.ts';
 import type { CallOptions, ClientOptions, Limits, PollOptions } from './options.ts';
-import { realTime } from './time.ts';
+import { realTime, type Time } from './time.ts';
 
 const TIMEOUT_MS = 15_000;
 const RETRIES = 4;
@@ -27,19 +27,48 @@ export interface Caller {
 export const createCaller = (options: ClientOptions): Caller => {
   const time = options.time ?? realTime;
   const attempt = createAttempt(options, time);
+  const wait = createWait(time);
 
-  const limitsOf = (own: CallOptions): Limits => ({
-    timeoutMs: own.timeoutMs ?? options.timeoutMs ?? TIMEOUT_MS,
-    retries: own.retries ?? options.retries ?? RETRIES,
-    signal: own.signal,
-    deadlineAt: null,
-  });
-  const limitsOfPolling = (own: PollOptions): Limits => ({
-    ...limitsOf(own),
-    deadlineAt: time.now() + (own.deadlineMs ?? options.deadlineMs ?? DEADLINE_MS),
-  });
+  const call = async <Id extends OperationId>(id: Id, request: RequestOf<Id>, limits: Limits) => {
+    // One attempt with an unknown outcome makes the whole call's outcome unknown, whatever a later response says.
+    let outcome: 'refused' | 'unknown' = 'refused';
+    for (let attempts = 1; ; attempts += 1) {
+      try {
+        return (await attempt(id, request as AnyRequest, limits)) as Answer<BodyOf<Id>>;
+      } catch (error) {
+        if (!(error instanceof DoorplateError)) throw error;
+        if (error.outcome === 'unknown') outcome = 'unknown';
+        const ms = waitAfter(error, attempts);
+        const again = attempts <= limits.retries && mayHelp(id, error) && ms <= longestWait(limits, time);
+        if (!again) throw amended(error, { outcome });
+        await wait(id, ms, limits).catch((stopped: unknown) => {
+          throw amended(stopped, { outcome });
+        });
+      }
+    }
+  };
 
-  const wait: Caller['wait'] = async (id, ms, { deadlineAt, signal }) => {
+  return {
+    call,
+    body: async (id, request, own = {}) => (await call(id, request, limitsOf(own, options))).body,
+    limitsOfPolling: (own) => ({
+      ...limitsOf(own, options),
+      deadlineAt: time.now() + (own.deadlineMs ?? options.deadlineMs ?? DEADLINE_MS),
+    }),
+    wait,
+  };
+};
+
+const limitsOf = (own: CallOptions, options: ClientOptions): Limits => ({
+  timeoutMs: own.timeoutMs ?? options.timeoutMs ?? TIMEOUT_MS,
+  retries: own.retries ?? options.retries ?? RETRIES,
+  signal: own.signal,
+  deadlineAt: null,
+});
+
+const createWait =
+  (time: Time): Caller['wait'] =>
+  async (id, ms, { deadlineAt, signal }) => {
     const left = deadlineAt === null ? Infinity : deadlineAt - time.now();
     if (ms > left) {
       throw new DoorplateError(`${named(id)}: not done before the deadline; it goes on without you`, {
@@ -60,42 +89,19 @@ export const createCaller = (options: ClientOptions): Caller => {
     }
   };
 
-  const call = async <Id extends OperationId>(id: Id, request: RequestOf<Id>, limits: Limits) => {
-    const repeatable = isRepeatable(id, endpoints[id][0]);
-    // One attempt with an unknown outcome makes the whole call's outcome unknown, whatever a later response says.
-    let outcome: 'refused' | 'unknown' = 'refused';
-    for (let attempts = 1; ; attempts += 1) {
-      try {
-        return (await attempt(id, request as AnyRequest, limits)) as Answer<BodyOf<Id>>;
-      } catch (error) {
-        if (!(error instanceof DoorplateError)) throw error;
-        if (error.outcome === 'unknown') outcome = 'unknown';
-        const { retryAfterSeconds } = error;
-        // A delay of zero counts as no delay given.
-        const ms = retryAfterSeconds ? retryAfterSeconds * 1_000 : FIRST_WAIT_MS * 2 ** (attempts - 1);
-        const longest = limits.deadlineAt === null ? LONGEST_WAIT_MS : limits.deadlineAt - time.now();
-        const again = attempts <= limits.retries && mayHelp(error, repeatable) && ms <= longest;
-        if (!again) throw amended(error, { outcome });
-        await wait(id, ms, limits).catch((stopped: unknown) => {
-          throw amended(stopped, { outcome });
-        });
-      }
-    }
-  };
+/** Milliseconds until the next attempt: as long as the service asks, else growing with the attempts so far. */
+const waitAfter = ({ retryAfterSeconds }: DoorplateError, attempts: number): number =>
+  // A delay of zero counts as no delay given.
+  retryAfterSeconds ? retryAfterSeconds * 1_000 : FIRST_WAIT_MS * 2 ** (attempts - 1);
 
-  return {
-    call,
-    body: async (id, request, own = {}) => (await call(id, request, limitsOf(own))).body,
-    limitsOfPolling,
-    wait,
-  };
-};
+const longestWait = ({ deadlineAt }: Limits, time: Time): number =>
+  deadlineAt === null ? LONGEST_WAIT_MS : deadlineAt - time.now();
 
 /** Whether another attempt is safe and may have another result. */
-const mayHelp = ({ status }: DoorplateError, repeatable: boolean): boolean => {
+const mayHelp = (id: OperationId, { status }: DoorplateError): boolean => {
   // A 429 is sent before anything is done.
   if (status === 429) return true;
-  return repeatable && (status === null || status === 408 || status >= 500);
+  return isRepeatable(id, endpoints[id][0]) && (status === null || status === 408 || status >= 500);
 };
 
 /** Adds up to a tenth, so that many callers do not return at once; never beyond the remaining time. */

@@ -2,8 +2,9 @@
 import type { Caller } from './call.ts';
 import { canonicalAddress } from './canonical-address.ts';
 import { DoorplateError } from './errors.ts';
-import type { Lookup } from './generated.ts';
-import { createSchedule, type Task } from './lookup-schedule.ts';
+import { createLookupAttempt, type LookedUp, type LookupAttempt } from './lookup-attempt.ts';
+import { LookupSchedule } from './lookup-schedule.ts';
+import { RunningLookups } from './running-lookups.ts';
 import type { Time } from './time.ts';
 
 export interface LookupManyOptions {
@@ -16,11 +17,6 @@ export interface LookupManyOptions {
   /** Addresses that an earlier run has finished. */
   readonly skip?: Iterable<string> | undefined;
 }
-
-/** The result of one address. An error is never "no company". */
-export type LookedUp =
-  | { readonly ip: string; readonly result: Lookup; readonly error: null }
-  | { readonly ip: string; readonly result: null; readonly error: DoorplateError };
 
 export interface LookupProgress {
   /** Distinct addresses, those of `skip` not included. */
@@ -39,11 +35,6 @@ export interface LookupMany extends AsyncIterable<LookedUp> {
 
 const CONCURRENCY = 8;
 const ATTEMPTS = 8;
-const POLL_SECONDS = 15;
-const FIRST_RETRY_MS = 500;
-const LONGEST_RETRY_MS = 60_000;
-/** Limits of new work: saved results and polls go on. */
-const LIMITS_OF_NEW_WORK = new Set(['pending_limit', 'enrichment_limit', 'enrichment_capacity']);
 
 /** @throws TypeError for a concurrency or number of attempts below 1 */
 export const lookUpMany = (
@@ -55,99 +46,98 @@ export const lookUpMany = (
   const { concurrency = CONCURRENCY, attempts = ATTEMPTS, signal, skip = [] } = options;
   if (!(concurrency >= 1) || !(attempts >= 1))
     throw new TypeError('concurrency and attempts must be 1 or more');
-  const schedule = createSchedule(time);
-  const limits = { ...caller.limitsOfPolling({ retries: 0, signal }), deadlineAt: null };
-  let done = 0;
-
-  const ask = ({ ip, asks }: Task) =>
-    asks === 'submit'
-      ? caller.call('requestLookup', { body: { ip } }, limits)
-      : caller.call('readLookup', { query: { ip } }, limits);
-
-  /** @returns the result; null: the address has been scheduled again */
-  const attempt = async (task: Task): Promise<LookedUp | null> => {
-    try {
-      const { body, retryAfterSeconds } = await ask(task);
-      if (body.status === 'complete') return { ip: task.ip, result: body, error: null };
-      schedule.later({ ip: task.ip, asks: 'poll', failures: 0 }, (retryAfterSeconds || POLL_SECONDS) * 1_000);
-      return null;
-    } catch (error) {
-      if (!(error instanceof DoorplateError) || error.kind === 'aborted') throw error;
-      return tryAgain(task, error) ? null : { ip: task.ip, result: null, error };
-    }
+  const schedule = new LookupSchedule(time);
+  const attempt = createLookupAttempt(caller, schedule, { attempts, signal });
+  const run = new LookupRun(schedule, attempt, concurrency, signal);
+  return {
+    get progress() {
+      return run.progress();
+    },
+    [Symbol.asyncIterator]: () => run.results(addresses, skip),
   };
+};
 
-  const tryAgain = (task: Task, { status, code, retryAfterSeconds, outcome }: DoorplateError): boolean => {
-    if (status === 429) {
-      const ms = (retryAfterSeconds || 1) * 1_000;
-      if (LIMITS_OF_NEW_WORK.has(code ?? '')) schedule.pauseSubmissions(code ?? '', ms);
-      else schedule.pauseAll(ms);
-      schedule.again(task);
-      return true;
-    }
-    if (code === 'not_requested') {
-      schedule.again({ ...task, asks: 'submit' });
-      return true;
-    }
-    const failures = task.failures + 1;
-    if (outcome === 'refused' || failures >= attempts) return false;
-    const backoff = Math.min(FIRST_RETRY_MS * 2 ** task.failures, LONGEST_RETRY_MS);
-    schedule.later({ ...task, failures }, retryAfterSeconds ? retryAfterSeconds * 1_000 : backoff);
-    return true;
-  };
+/** Looks up what is scheduled, up to `concurrency` addresses at once. */
+class LookupRun {
+  readonly #schedule: LookupSchedule;
+  readonly #attempt: LookupAttempt;
+  readonly #concurrency: number;
+  readonly #signal: AbortSignal | undefined;
+  #done = 0;
 
-  async function* results(): AsyncGenerator<LookedUp> {
-    const known = new Set([...skip].map(canonicalAddress));
-    for await (const ip of addresses) {
-      const canonical = canonicalAddress(ip);
-      if (known.has(canonical)) continue;
-      known.add(canonical);
-      schedule.add(canonical);
-    }
-    const finished: LookedUp[] = [];
-    const running = new Set<Promise<void>>();
-    /** What ends the iteration; it may happen while a result is being handled. */
-    const failures: unknown[] = [];
-    const start = (task: Task): void => {
-      const work = attempt(task)
-        .then(
-          (result) => {
-            if (result) finished.push(result);
-          },
-          (cause: unknown) => {
-            failures.push(cause);
-          },
-        )
-        .finally(() => running.delete(work));
-      running.add(work);
+  constructor(
+    schedule: LookupSchedule,
+    attempt: LookupAttempt,
+    concurrency: number,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#schedule = schedule;
+    this.#attempt = attempt;
+    this.#concurrency = concurrency;
+    this.#signal = signal;
+  }
+
+  progress(): LookupProgress {
+    const schedule = this.#schedule;
+    return {
+      total: schedule.total(),
+      done: this.#done,
+      pending: schedule.pending(),
+      waiting: schedule.waiting(),
     };
+  }
+
+  async *results(
+    addresses: Iterable<string> | AsyncIterable<string>,
+    skip: Iterable<string>,
+  ): AsyncGenerator<LookedUp> {
+    await addDistinct(this.#schedule, addresses, skip);
+    const running = new RunningLookups();
     try {
       for (;;) {
-        while (running.size < concurrency) {
-          const task = schedule.take();
-          if (task === null) break;
-          start(task);
-        }
-        for (let one = finished.shift(); one; one = finished.shift()) {
-          done += 1;
+        this.#startDue(running);
+        for (let one = running.take(); one; one = running.take()) {
+          this.#done += 1;
           yield one;
         }
-        if (failures.length > 0) throw failures[0];
-        if (running.size === 0 && schedule.isEmpty()) return;
-        if (running.size < concurrency) await schedule.wait(running, signal).catch(asAborted);
-        else await Promise.race(running);
+        running.throwIfFailed();
+        if (running.size === 0 && this.#schedule.isEmpty()) return;
+        await this.#waitForWork(running);
       }
     } finally {
-      await Promise.all(running);
+      await Promise.all(running.all);
     }
   }
 
-  return {
-    get progress() {
-      return { total: schedule.total(), done, pending: schedule.pending(), waiting: schedule.waiting() };
-    },
-    [Symbol.asyncIterator]: results,
-  };
+  #startDue(running: RunningLookups): void {
+    while (running.size < this.#concurrency) {
+      const task = this.#schedule.take();
+      if (task === null) return;
+      running.add(this.#attempt(task));
+    }
+  }
+
+  /** Waits until an attempt has ended, or one may begin. */
+  #waitForWork(running: RunningLookups): Promise<void> {
+    return running.size < this.#concurrency
+      ? this.#schedule.wait(running.all, this.#signal).catch(asAborted)
+      : Promise.race(running.all);
+  }
+}
+
+/** Schedules each address once, however it is spelled. */
+const addDistinct = async (
+  schedule: LookupSchedule,
+  addresses: Iterable<string> | AsyncIterable<string>,
+  skip: Iterable<string>,
+): Promise<void> => {
+  const known = new Set([...skip].map(canonicalAddress));
+  for await (const ip of addresses) {
+    const canonical = canonicalAddress(ip);
+    if (known.has(canonical)) continue;
+    known.add(canonical);
+    schedule.add(canonical);
+  }
 };
 
 const asAborted = (reason: unknown): never => {

@@ -1,4 +1,3 @@
-/** When which address is asked about next. */
 import type { Time } from './time.ts';
 
 export interface Task {
@@ -13,86 +12,109 @@ interface Due {
   readonly at: number;
 }
 
-export const createSchedule = (time: Time) => {
+/** When which address is asked about next. */
+export class LookupSchedule {
+  readonly #time: Time;
   /** New addresses, in the order of their arrival. */
-  const fresh: Task[] = [];
-  let nextFresh = 0;
+  readonly #fresh: Task[] = [];
+  #nextFresh = 0;
   /** Soonest first. */
-  const due: Due[] = [];
-  let pausedUntil = 0;
-  let submissions = { code: '', pausedUntil: 0 };
-  let total = 0;
+  readonly #due: Due[] = [];
+  #pausedUntil = 0;
+  #submissions = { code: '', pausedUntil: 0 };
 
-  const insert = (one: Due): void => {
-    let [low, high] = [0, due.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((due[middle] as Due).at <= one.at) low = middle + 1;
-      else high = middle;
-    }
-    due.splice(low, 0, one);
-  };
+  constructor(time: Time) {
+    this.#time = time;
+  }
 
-  const isOpen = (task: Task, now: number): boolean =>
-    now >= pausedUntil && (task.asks === 'poll' || now >= submissions.pausedUntil);
+  add(ip: string): void {
+    this.#fresh.push({ ip, asks: 'submit', failures: 0 });
+  }
+
+  later(task: Task, ms: number): void {
+    insertInOrder(this.#due, { task, at: this.#time.now() + ms });
+  }
+
+  again(task: Task): void {
+    this.later(task, 0);
+  }
+
+  pauseAll(ms: number): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, this.#time.now() + ms);
+  }
+
+  pauseSubmissions(code: string, ms: number): void {
+    const pausedUntil = Math.max(this.#submissions.pausedUntil, this.#time.now() + ms);
+    this.#submissions = { code, pausedUntil };
+  }
 
   /** Removes and returns the first task that may go on now. Paused submissions do not hold up the polls behind them. */
-  const take = (): Task | null => {
-    const now = time.now();
-    for (const [index, { task, at }] of due.entries()) {
+  take(): Task | null {
+    const now = this.#time.now();
+    for (const [index, { task, at }] of this.#due.entries()) {
       if (at > now) break;
-      if (!isOpen(task, now)) continue;
-      due.splice(index, 1);
+      if (now < this.#opensAt(task)) continue;
+      this.#due.splice(index, 1);
       return task;
     }
-    const first = fresh[nextFresh];
-    if (!first || !isOpen(first, now)) return null;
-    nextFresh += 1;
+    const first = this.#fresh[this.#nextFresh];
+    if (!first || now < this.#opensAt(first)) return null;
+    this.#nextFresh += 1;
     return first;
-  };
+  }
 
-  const nextAt = (): number => {
-    const opens = ({ asks }: Task): number =>
-      Math.max(pausedUntil, asks === 'submit' ? submissions.pausedUntil : 0);
-    const first = fresh[nextFresh];
-    const times = due.slice(0, 100).map(({ task, at }) => Math.max(at, opens(task)));
-    return Math.min(...times, first ? opens(first) : Infinity);
-  };
+  isEmpty(): boolean {
+    return this.#due.length === 0 && this.#nextFresh >= this.#fresh.length;
+  }
 
-  return {
-    add: (ip: string): void => {
-      total += 1;
-      fresh.push({ ip, asks: 'submit', failures: 0 });
-    },
-    later: (task: Task, ms: number): void => insert({ task, at: time.now() + ms }),
-    again: (task: Task): void => insert({ task, at: time.now() }),
-    pauseAll: (ms: number): void => {
-      pausedUntil = Math.max(pausedUntil, time.now() + ms);
-    },
-    pauseSubmissions: (code: string, ms: number): void => {
-      submissions = { code, pausedUntil: Math.max(submissions.pausedUntil, time.now() + ms) };
-    },
-    take,
-    isEmpty: (): boolean => due.length === 0 && nextFresh >= fresh.length,
-    total: (): number => total,
-    pending: (): number => due.filter(({ task }) => task.asks === 'poll').length,
-    waiting: (): { code: string; ms: number } | null => {
-      const ms = submissions.pausedUntil - time.now();
-      return ms > 0 ? { code: submissions.code, ms } : null;
-    },
-    /** Waits until a task may go on, or one under way has ended. @throws the signal's reason */
-    wait: async (running: ReadonlySet<Promise<void>>, signal: AbortSignal | undefined): Promise<void> => {
-      const over = new AbortController();
-      const stop = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
-      const ms = Math.max(0, nextAt() - time.now());
-      const slept = Number.isFinite(ms) ? [time.sleep(ms, stop)] : [];
-      for (const sleep of slept) sleep.catch(() => undefined);
-      try {
-        await Promise.race([...running, ...slept]);
-        signal?.throwIfAborted();
-      } finally {
-        over.abort();
-      }
-    },
-  };
+  total(): number {
+    return this.#fresh.length;
+  }
+
+  pending(): number {
+    return this.#due.filter(({ task }) => task.asks === 'poll').length;
+  }
+
+  waiting(): { code: string; ms: number } | null {
+    const { code, pausedUntil } = this.#submissions;
+    const ms = pausedUntil - this.#time.now();
+    return ms > 0 ? { code, ms } : null;
+  }
+
+  /** Waits until a task may go on, or one under way has ended. @throws the signal's reason */
+  async wait(running: ReadonlySet<Promise<void>>, signal: AbortSignal | undefined): Promise<void> {
+    const over = new AbortController();
+    const stop = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
+    const ms = Math.max(0, this.#nextAt() - this.#time.now());
+    const slept = Number.isFinite(ms) ? [this.#time.sleep(ms, stop)] : [];
+    for (const sleep of slept) sleep.catch(() => undefined);
+    try {
+      await Promise.race([...running, ...slept]);
+      signal?.throwIfAborted();
+    } finally {
+      over.abort();
+    }
+  }
+
+  /** When the pauses that apply to a task are over. */
+  #opensAt({ asks }: Task): number {
+    return Math.max(this.#pausedUntil, asks === 'submit' ? this.#submissions.pausedUntil : 0);
+  }
+
+  #nextAt(): number {
+    const first = this.#fresh[this.#nextFresh];
+    const times = this.#due.slice(0, 100).map(({ task, at }) => Math.max(at, this.#opensAt(task)));
+    return Math.min(...times, first ? this.#opensAt(first) : Infinity);
+  }
+}
+
+/** Inserts behind those of the same time. */
+const insertInOrder = (due: Due[], one: Due): void => {
+  let [low, high] = [0, due.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((due[middle] as Due).at <= one.at) low = middle + 1;
+    else high = middle;
+  }
+  due.splice(low, 0, one);
 };

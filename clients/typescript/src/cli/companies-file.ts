@@ -1,6 +1,6 @@
 /** The file of results: a line for each finished address, so that a run that was stopped can be resumed. */
 import { type FileHandle, open } from 'node:fs/promises';
-import type { LookedUp } from '../lookup-many.ts';
+import type { LookedUp } from '../lookup-attempt.ts';
 import { csvLine, parseCsvLine } from './csv.ts';
 
 const COLUMNS = [
