@@ -1,4 +1,4 @@
-"""Calls of the API with one partner's key."""
+"""Calls of the API with one partner's key. One file, because the client and its groups of calls use each other."""
 
 from __future__ import annotations
 
