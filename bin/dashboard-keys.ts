@@ -27,8 +27,9 @@ const withUses = async (db: Runtime['db'], keys: readonly KeyRow[]): Promise<Das
 export const dashboardKeys = (
   { store, db }: Runtime,
   ownWrite: (position: Position | null) => Promise<unknown>,
+  admitChange: (partnerId: string) => Promise<boolean>,
 ): KeyDeps => {
-  const changes = createKeyChanges({ store, projected: ownWrite });
+  const changes = createKeyChanges({ store, projected: ownWrite, admitChange });
   return {
     ceilingsOf: async (partnerId) => {
       const partner = await findPartner(db, partnerId);

@@ -15,6 +15,7 @@ import { webhookPages } from '../dashboard/pages/webhook.ts';
 import { webhookListPages } from '../dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../dashboard/routes.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
+import { admitChange } from '../http/call-rates.ts';
 import type { ApiRequest, Route } from '../http/route.ts';
 import { createVisitorAddress, networkOf } from '../http/visitor.ts';
 import { weaknessOf } from '../platform/password-strength.ts';
@@ -62,7 +63,9 @@ export const buildDashboard = (
       ...revealPages(sessions),
       ...trackerListPages,
       ...trackerPages,
-      ...keyPages(dashboardKeys(runtime, ownWrite(['partners']))),
+      ...keyPages(
+        dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
+      ),
       ...webhookListPages,
       ...webhookPages,
       ...deliveryPages(dashboardRetries(runtime, caughtUp(['webhooks', 'deliveries', 'payloads']))),

@@ -17,10 +17,19 @@ interface Budget {
 }
 
 /**
- * Changes of a partner's trackers and domains, whose events are kept for ever: at a key's usual rate they would take 50 GB a
+ * Changes of a partner's trackers, domains and keys, whose events are kept for ever: at a key's usual rate they would take 50 GB a
  * day.
  */
 const CHANGES_PER_DAY = 10_000;
+
+const budgetOf = (budget: NonNullable<Route['budget']>, partnerId: string): string =>
+  `${budget} of ${partnerId}`;
+
+/** Counts a change of a partner's keys, which users of the dashboard make. @returns whether it may be made */
+export const admitChange = async (
+  { admit }: Pick<RateLimiter, 'admit'>,
+  partnerId: string,
+): Promise<boolean> => (await admit(budgetOf('changes', partnerId), CHANGES_PER_DAY, DAY)) === null;
 
 /**
  * Creates the rates of a partner's calls: the key's or user's own, then the partner's budget, then the service's, so that a greedy
@@ -44,14 +53,14 @@ export const createCallRates = (
       spend('rate_limit', admit(textsOf(caller).name, perSecond(caller)), () => {
         if (budget === undefined) return spendApi();
         const { ceiling, windowMs, code } = budgets[budget];
-        return spend(code, admit(`${budget} of ${caller.partner_id}`, ceiling, windowMs), spendApi);
+        return spend(code, admit(budgetOf(budget, caller.partner_id), ceiling, windowMs), spendApi);
       }),
     quotaOf: (caller, { budget }) => {
       const { name, policy } = textsOf(caller);
       const limit = `"key"${shown(quota(name, perSecond(caller)))}`;
       if (budget === undefined) return { policy, limit };
       const { ceiling, windowMs } = budgets[budget];
-      const left = quota(`${budget} of ${caller.partner_id}`, ceiling, windowMs);
+      const left = quota(budgetOf(budget, caller.partner_id), ceiling, windowMs);
       return {
         policy: `${policy}, "${budget}";q=${ceiling};w=${windowMs / 1_000}`,
         limit: `${limit}, "${budget}"${shown(left)}`,

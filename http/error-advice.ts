@@ -34,7 +34,7 @@ export const errorAdvice: Readonly<Record<ErrorCode, Advice>> = {
   unsupported_media_type: ['The Content-Type is missing or not application/json.', FIX],
   unsupported_encoding: ['The request has a Content-Encoding header.', 'Send the body uncompressed.'],
   rate_limit: [
-    'The key has used its requests of this second, or your account its 10,000 changes of trackers and domains of a day.',
+    'The key has used its requests of this second, or your account its 10,000 changes of trackers, domains and keys of a day.',
     `${WAIT} Spread requests, or ask for a higher limit.`,
   ],
   api_rate_limit: ['All callers together have used the service’s requests of this second.', WAIT],

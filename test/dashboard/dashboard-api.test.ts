@@ -101,6 +101,24 @@ describe('keys', () => {
     );
   });
 
+  it('are created and changed within the changes of a day, and revoked at any rate', async () => {
+    const own = await api.key();
+    const browser = await loggedIn(api, await makeUser(api, own.partner_id));
+    await api.sql.query(`select work.take_rate('changes of ' || $1, 10000, $2, 9990, $3, 0, 0)`, [
+      own.partner_id,
+      DAY,
+      clock.now(),
+    ]);
+    const statuses: number[] = [];
+    for (let n = 0; n < 12; n += 1) {
+      statuses.push(await statusOf(browser.send('/keys', { ...LIMITS, name: `key ${n}` })));
+    }
+    expect(statuses.filter((status) => status === 201).length).toBeLessThanOrEqual(10);
+    const refused = await browser.send(`/keys/${own.key_id}`, LIMITS);
+    expect([refused.statusCode, refused.body.includes('rate_limit')]).toEqual([429, true]);
+    expect(await statusOf(browser.send(`/keys/${own.key_id}/revoke`))).toBe(303);
+  });
+
   it.each([
     [{ name: '' }, 'invalid_name'],
     [{ name: 'a', requests_per_second: '0' }, 'invalid_limits'],

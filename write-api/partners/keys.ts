@@ -9,7 +9,9 @@ import type { EventStore, Position } from '../../event-store/port.ts';
 /** The values stand beside the form's fields. */
 const ABOVE = 'is above the ceiling that the operator has set for this partner';
 
-const MESSAGES: Record<PartnerRefusal | 'invalid_limits', string> = {
+type Refusal = PartnerRefusal | 'invalid_limits' | 'rate_limit';
+
+const MESSAGES: Record<Refusal, string> = {
   ceiling_requests_per_second: `The number of requests a second ${ABOVE}.`,
   ceiling_new_enrichments_per_day: `The number of new enrichments a day ${ABOVE}.`,
   ceiling_pending_enrichments: `The number of pending enrichments ${ABOVE}.`,
@@ -22,10 +24,12 @@ const MESSAGES: Record<PartnerRefusal | 'invalid_limits', string> = {
   key_revoked: 'The key is revoked.',
   partner_exists: 'There is such a partner.',
   partner_not_found: 'There is no such partner.',
+  rate_limit: 'The partner has changed its trackers, domains and keys too often today. Try again tomorrow.',
 };
 
-const refused = (code: PartnerRefusal | 'invalid_limits') => {
-  const status = code === 'key_not_found' ? 404 : code.startsWith('invalid') ? 400 : 409;
+const refused = (code: Refusal) => {
+  const status =
+    code === 'rate_limit' ? 429 : code === 'key_not_found' ? 404 : code.startsWith('invalid') ? 400 : 409;
   return { ok: false, status, code, message: MESSAGES[code] } as const;
 };
 
@@ -33,13 +37,16 @@ export interface KeyDeps {
   readonly store: EventStore;
   /** Waits until the change can be read. */
   readonly projected: (position: Position | null) => Promise<unknown>;
+  /** Counts a change of a partner. @returns whether it may be made */
+  readonly admitChange: (partnerId: string) => Promise<boolean>;
 }
 
-/** Changes keys for a partner's users with the same commands as the command line. */
-export const createKeyChanges = ({ store, projected }: KeyDeps) => ({
+/** Changes keys for a partner's users with the same commands as the command line. A key may be revoked at any rate. */
+export const createKeyChanges = ({ store, projected, admitChange }: KeyDeps) => ({
   create: async (partner_id: string, name: string, limits: KeyLimits, context: CommandContext) => {
     const checked = checkedLimits(limits);
     if (checked === null) return refused('invalid_limits');
+    if (!(await admitChange(partner_id))) return refused('rate_limit');
     const wanted = { partner_id, name, limits: checked, api_key: newApiKey(), by: 'user' } as const;
     const made = await createKey(store, wanted, context);
     if (!made.ok) return refused(made.refusal);
@@ -50,6 +57,7 @@ export const createKeyChanges = ({ store, projected }: KeyDeps) => ({
   update: async (partner_id: string, key_id: string, limits: KeyLimits, context: CommandContext) => {
     const checked = checkedLimits(limits);
     if (checked === null) return refused('invalid_limits');
+    if (!(await admitChange(partner_id))) return refused('rate_limit');
     const updated = await updateKey(store, { partner_id, key_id, limits: checked, by: 'user' }, context);
     if (!updated.ok) return refused(updated.refusal);
     await projected(updated.value.position);
