@@ -1,5 +1,5 @@
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
-import { completeReveal } from '../../commands/reveals/complete-reveal.ts';
+import { type CompletionPorts, completeReveal } from '../../commands/reveals/complete-reveal.ts';
 import { createRevealSession, type RevealDeps } from '../../commands/reveals/reveal-session.ts';
 import type { Route } from '../../http/route.ts';
 import {
@@ -19,23 +19,21 @@ import { createRevealableSessions } from '../../queries/sessions/revealable-sess
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
 import { postRevealRoute } from '../../write-api/reveals/post-reveal.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { Runtime } from '../runtime.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
 import { useSavedResults } from './saved-results.ts';
 import { CAUGHT_UP_LIMIT_MS } from './sessions.ts';
 
 export const revealRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, trackerCommands, countCall } = context;
-  const { config, clock, db, store, dayKeys, queue } = runtime;
+  const { config, clock, db, dayKeys } = runtime;
   const caughtUp = context.caughtUp(['sessions', 'reveals'], CAUGHT_UP_LIMIT_MS);
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
   const revealDeps: RevealDeps = {
-    store,
-    findSession: sessions.find,
+    ...completionPorts(runtime, sessions.find),
     trackerRefusal: trackerCommands.refusal,
     admitRate: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
-    useSavedResult: useSavedResults(runtime),
-    reserveQueue: reserveForReveal(queue),
   };
   return [
     postRevealRoute({
@@ -57,8 +55,8 @@ export const revealRoutes = (context: ApiContext): Route[] => {
 export const revealWork = (context: WorkerContext): WorkerModule => {
   const { runtime, capacity, sessions } = context;
   const { pool, clock, store, digest } = runtime;
-  const useSavedResult = useSavedResults(runtime);
-  const completing = completionDeps(context, useSavedResult);
+  const ports = completionPorts(runtime, sessions.find);
+  const completing = completionDeps(context, ports);
   const runCompletions = createCompletionRuns(completing);
   const intake = { store, digest, capacity, hasShare: createRevealShare(pool) };
   const enriching: EnrichRevealsDeps = {
@@ -68,7 +66,7 @@ export const revealWork = (context: WorkerContext): WorkerModule => {
     addressOf: sessions.addressOf,
     request: (ip, partnerId, context) => requestForReveal(intake, ip, partnerId, context),
     onAwaited: async (ip, digestOfIp) => {
-      const saved = await useSavedResult(ip, ANY_PARTNER, clock.now());
+      const saved = await ports.useSavedResult(ip, ANY_PARTNER, clock.now());
       if (saved !== null) await completeRevealsOf(completing, digestOfIp);
     },
   };
@@ -84,25 +82,23 @@ export const revealWork = (context: WorkerContext): WorkerModule => {
 /** Whether a result exists is the same for all partners. */
 const ANY_PARTNER = '';
 
+const completionPorts = (runtime: Runtime, findSession: CompletionPorts['findSession']): CompletionPorts => ({
+  store: runtime.store,
+  findSession,
+  useSavedResult: useSavedResults(runtime),
+  reserveQueue: reserveForReveal(runtime.queue),
+});
+
 const completionDeps = (
-  { runtime, sessions, applied }: WorkerContext,
-  useSavedResult: RevealDeps['useSavedResult'],
-): CompleteRevealsDeps => {
-  const { pool, clock, store, queue } = runtime;
-  const revealDeps = {
-    store,
-    findSession: sessions.find,
-    useSavedResult,
-    reserveQueue: reserveForReveal(queue),
-  };
-  return {
-    pool,
-    clock,
-    applied,
-    complete: async (revealId, context) => {
-      const reveal = await completeReveal(revealDeps, revealId, context);
-      const isGone = reveal === null;
-      return isGone || reveal.completed !== null;
-    },
-  };
-};
+  { runtime: { pool, clock }, applied }: WorkerContext,
+  ports: CompletionPorts,
+): CompleteRevealsDeps => ({
+  pool,
+  clock,
+  applied,
+  complete: async (revealId, context) => {
+    const reveal = await completeReveal(ports, revealId, context);
+    const isGone = reveal === null;
+    return isGone || reveal.completed !== null;
+  },
+});

@@ -3,13 +3,16 @@ import type { CommandContext } from '../handle.ts';
 import { appendReveal, loadReveal, resultFor } from './append-reveal.ts';
 import type { RevealDeps } from './reveal-session.ts';
 
+/** What a completion needs, in a request and in a worker. */
+export type CompletionPorts = Pick<RevealDeps, 'store' | 'findSession' | 'useSavedResult' | 'reserveQueue'>;
+
 /**
  * Completes a pending reveal if its result exists. Idempotent.
  * @returns null if the reveal is gone
  * @throws what `appendReveal` throws
  */
 export const completeReveal = async (
-  deps: Pick<RevealDeps, 'store' | 'findSession' | 'useSavedResult' | 'reserveQueue'>,
+  deps: CompletionPorts,
   revealId: string,
   context: CommandContext,
 ): Promise<Reveal | null> => {
