@@ -105,7 +105,7 @@ export const payloadEvents = {
     /** Length of the body. */
     bytes: z.int(),
     created_at: instant,
-    /** The session's expiry. */
+    /** The session's expiry; of a test, 30 days after it. */
     expires_at: instant,
   }),
 } as const;
@@ -163,7 +163,7 @@ export const deliveryEvents = {
     next_attempt_at: instant.nullable(),
   }),
   'webhooks.DeliveryRetried.v1': z.object({ ...ofDelivery, cycle: z.int(), retried_at: instant }),
-  /** Their bodies are gone: the session has expired, or the key of its day was destroyed before that. */
+  /** The bodies of these deliveries, in whatever state, are gone: the session has expired, or the key of its day was destroyed before that. */
   'webhooks.DeliveriesExpired.v1': z.object({
     webhook_id: z.uuid(),
     partner_id: z.uuid(),
