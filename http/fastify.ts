@@ -1,8 +1,10 @@
 /** Fastify with the limits of this service, and with its refusals for requests that reach no route. */
 import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { refusal } from './error-catalog.ts';
 import { ambiguityOf } from './message-framing.ts';
+import { limitPipelining } from './pipelining.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
 import { type Replies, transmit, writeHead } from './replies.ts';
 import type { Answer } from './route.ts';
@@ -41,19 +43,23 @@ export function createFastify(timeouts: RequestTimeouts, replies: Replies): Fast
     genReqId: () => randomUUID(),
     exposeHeadRoutes: false,
     return503OnClosing: false,
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
     // Longer than any head that the parser lets through: a path id of any length is its own route's to refuse.
     routerOptions: { maxParamLength: MAX_HEAD_BYTES, querystringParser: () => NO_QUERY },
     clientErrorHandler: refuseRaw(replies.headers),
     frameworkErrors: (_error, request, reply) => refuseBadUrl(request, reply, replies),
-    http: {
-      headersTimeout: timeouts.headersMs,
-      connectionsCheckingInterval: timeouts.checkEveryMs,
-      maxHeaderSize: MAX_HEAD_BYTES,
-      // Node's own 400 has no X-Request-ID; the routes ask for the header themselves.
-      requireHostHeader: false,
-    },
+    serverFactory: (serve) =>
+      createServer(
+        {
+          requestTimeout: timeouts.requestMs,
+          keepAliveTimeout: timeouts.keepAliveMs,
+          headersTimeout: timeouts.headersMs,
+          connectionsCheckingInterval: timeouts.checkEveryMs,
+          maxHeaderSize: MAX_HEAD_BYTES,
+          // Node's own 400 has no X-Request-ID; the routes ask for the header themselves.
+          requireHostHeader: false,
+        },
+        limitPipelining(serve),
+      ),
   });
   app.server.on('connect', refuseConnect(replies.headers));
   // An expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1); Node's own 417 has no X-Request-ID.
