@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { hasYearZero } from '../domain/kernel/time.ts';
+import { hasUsualYear } from '../domain/kernel/time.ts';
 
 /** Parses an ISO 8601 date, or a time with its zone. @throws InvalidArgumentError */
 export const instant = (text: string): string => {
@@ -7,7 +7,7 @@ export const instant = (text: string): string => {
   const real = !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);
   const at =
     real && /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(at) || hasYearZero(new Date(at).toISOString()))
+  if (Number.isNaN(at) || !hasUsualYear(new Date(at).toISOString()))
     throw new InvalidArgumentError('not an ISO 8601 date or time with its zone');
   return new Date(at).toISOString();
 };

@@ -7,6 +7,7 @@ import { type Checkpoint, clearStopped, type Step, savePassed } from './checkpoi
 import { commitOrIsolate } from './isolate.ts';
 import type { Progress } from './progress.ts';
 import { type Projection, relevantTo } from './projection.ts';
+import { storableEvents } from './storable.ts';
 
 export interface PassOptions {
   readonly tail: Tail;
@@ -79,7 +80,7 @@ class Pass {
   }
 
   async #apply({ events, position }: Batch): Promise<'applied' | 'passed' | 'stopped'> {
-    const steps = this.#stepsTo(events, position);
+    const steps = this.#stepsTo(storableEvents(events), position);
     if (steps.every((step) => step.events.length === 0)) {
       this.#passed = position;
       if (performance.now() < this.#urgentUntil) this.#save();

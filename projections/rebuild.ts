@@ -2,6 +2,7 @@ import pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
 import { onlyOne } from '../platform/only-one.ts';
 import type { Projection } from './projection.ts';
+import { storableEvents } from './storable.ts';
 import { NEXT, switchOver, tablesOf } from './switch-over.ts';
 
 export interface RebuildOptions {
@@ -42,8 +43,9 @@ const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
       // Expired events too, because the live tables have seen them (docs/adr/0008).
       const following = { after: null, batchSize: BATCH, includeExpired: true, signal: done.signal };
       for await (const batch of oneAhead(store.follow(following))) {
+        const storable = storableEvents(batch.events);
         await db.query('begin');
-        for (const projection of projections) await projection.apply(batch.events, db);
+        for (const projection of projections) await projection.apply(storable, db);
         await db.query('commit');
         events += batch.events.length;
         position = batch.position;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import 'zod-openapi';
-import { DAY, hasYearZero, utcDay } from '../domain/kernel/time.ts';
+import { DAY, hasUsualYear, utcDay } from '../domain/kernel/time.ts';
 
 /** Usage range. */
 const LONGEST_DAYS = 31;
@@ -35,7 +35,7 @@ export const utcRange = (query: string, now: number): UtcRange | null => {
 
 /** Milliseconds of a real date's midnight. */
 const midnight = (date: string): number | null => {
-  if (!DATE.test(date) || hasYearZero(date)) return null;
+  if (!DATE.test(date) || !hasUsualYear(date)) return null;
   const at = Date.parse(`${date}T00:00:00Z`);
   return !Number.isNaN(at) && utcDay(at) === date ? at : null;
 };

@@ -19,5 +19,8 @@ export const secondsToNextDay = (at: number): number => Math.max(1, Math.ceil((D
 /** Formats an instant as events and responses do: ISO 8601, UTC, milliseconds. */
 export const isoTime = (at: number): string => new Date(at).toISOString();
 
-/** Returns whether an instant (ISO 8601, UTC) is in the year 0, which PostgreSQL does not have. */
-export const hasYearZero = (instant: string): boolean => instant.startsWith('0000');
+/**
+ * Returns whether a UTC day or instant (ISO 8601) is of the years 1 to 9999. PostgreSQL has no year 0, and events have no more than
+ * four digits.
+ */
+export const hasUsualYear = (text: string): boolean => /^(?!0000)\d{4}-/.test(text);

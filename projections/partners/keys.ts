@@ -1,9 +1,7 @@
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { hasYearZero } from '../../domain/kernel/time.ts';
 import {
-  type KeyLimits,
   type PartnerEvent,
   partnerEvents,
   type UserEvent,
@@ -33,11 +31,10 @@ const CEILINGS = `requests_per_second, new_enrichments_per_day, pending_enrichme
 const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promise<void> => {
   switch (type) {
     case 'partners.PartnerCreated.v1':
-      await db.query('insert into partner (partner_id, name, created_at) values ($1, $2, $3)', [
-        data.partner_id,
-        data.name,
-        data.created_at,
-      ]);
+      await db.query(
+        'insert into partner (partner_id, name, created_at) values ($1, $2, $3) on conflict do nothing',
+        [data.partner_id, data.name, data.created_at],
+      );
       return;
     case 'partners.KeyCreated.v1':
       // A key whose revocation the partner no longer remembers stays revoked.
@@ -46,7 +43,7 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
          select ${KEY_LIMITS}, key_id, partner_id, name, hash, created_at
          from json_populate_record(null::api_key, $1)
          on conflict (key_id) do nothing`,
-        [JSON.stringify(withStorableExpiry(data))],
+        [JSON.stringify(data)],
       );
       return;
     case 'partners.KeyUpdated.v1':
@@ -54,7 +51,7 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
         `update api_key set (${KEY_LIMITS}) =
            (select ${KEY_LIMITS} from json_populate_record(null::api_key, $2))
          where key_id = $1`,
-        [data.key_id, JSON.stringify(withStorableExpiry(data))],
+        [data.key_id, JSON.stringify(data)],
       );
       return;
     case 'partners.KeyRevoked.v1':
@@ -75,18 +72,11 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
   }
 };
 
-/** Events of releases before 0.3.0 may name the year 0, which PostgreSQL does not have. */
-const withStorableExpiry = (limits: KeyLimits): KeyLimits =>
-  limits.expires_at !== null && hasYearZero(limits.expires_at)
-    ? { ...limits, expires_at: FIRST_INSTANT }
-    : limits;
-const FIRST_INSTANT = '0001-01-01T00:00:00.000Z';
-
 const applyToUser = async ({ type, data }: UserEvent, db: pg.ClientBase): Promise<void> => {
   switch (type) {
     case 'partners.UserCreated.v1':
       await db.query(
-        'insert into user_account (user_id, partner_id, name, created_at) values ($1, $2, $3, $4)',
+        'insert into user_account (user_id, partner_id, name, created_at) values ($1, $2, $3, $4) on conflict do nothing',
         [data.user_id, data.partner_id, data.name, data.created_at],
       );
       return;

@@ -24,7 +24,7 @@ const applyOne = async ({ type, data }: TrackerEvent, db: pg.ClientBase): Promis
     case 'trackers.TrackerCreated.v1':
       await db.query(
         `insert into tracker (tracker_id, partner_id, name, origins, customer_reference, created_at)
-         values ($1, $2, $3, $4, $5, $6)`,
+         values ($1, $2, $3, $4, $5, $6) on conflict do nothing`,
         [data.tracker_id, data.partner_id, data.name, data.origins, data.customer_reference, data.created_at],
       );
       return;

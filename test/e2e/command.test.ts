@@ -150,6 +150,10 @@ describe('doorplate, beside a running server', () => {
     ['without a command', []],
     ['without a required option', ['key', 'create', '--name', 'n']],
     ['with a limit that is no number', ['key', 'update', 'key_1', '--pending-enrichments', 'many']],
+    [
+      'with an expiry in the year 10000',
+      ['key', 'update', 'key_1', '--expires-at', '9999-12-31T23:59-00:01'],
+    ],
     ['with an expiry in the year 0', ['key', 'update', 'key_1', '--expires-at', '0001-01-01T00:00+01:00']],
     ['with neither a projection nor --all', ['projection', 'rebuild']],
   ])('exits with 2 %s', async (_how, args) => {

@@ -3,6 +3,7 @@ import type { InjectOptions } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
+import { nothingStops } from '../support/consumers-caught-up.ts';
 import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { aCompany, record, scriptedProvider } from '../support/providers.ts';
 import { collect, makeTracker } from '../support/tracking.ts';
@@ -206,4 +207,6 @@ describe('whatever is sent', () => {
     },
     LIMIT_MS,
   );
+
+  it('stops no projection and no processor', () => nothingStops(api), LIMIT_MS);
 });

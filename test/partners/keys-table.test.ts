@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createKey, createPartner, updateKey } from '../../commands/partners/manage-partner.ts';
 import { DEFAULT_LIMITS } from '../../domain/partners/default-limits.ts';
 import { partners } from '../../projections/partners/keys.ts';
+import { rebuild } from '../../projections/rebuild.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -34,4 +35,8 @@ it('has a key as expired whose event names the year 0, and the keys after it', a
     new Date(stack.clock.now()),
   ]);
   expect(updated).toEqual({ expired: true });
+  const expiries = () => rows('select key_id, expires_at from read.api_key order by key_id');
+  const before = await expiries();
+  await rebuild({ store, url: stack.url, projections: [partners] });
+  expect(await expiries()).toEqual(before);
 });

@@ -1,6 +1,6 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import { createKey, newApiKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
-import { hasYearZero } from '../../domain/kernel/time.ts';
+import { hasUsualYear } from '../../domain/kernel/time.ts';
 import { LARGEST_LIMIT } from '../../domain/partners/default-limits.ts';
 import { type KeyLimits, keyLimitsSchema } from '../../domain/partners/events.ts';
 import type { PartnerRefusal } from '../../domain/partners/partner.ts';
@@ -79,5 +79,5 @@ const checkedLimits = (limits: KeyLimits): KeyLimits | null => {
   const numbers = [requests_per_second, new_enrichments_per_day ?? 0, pending_enrichments];
   if (numbers.some((number) => number > LARGEST_LIMIT)) return null;
   const expiry = expires_at && new Date(expires_at).toISOString();
-  return expiry !== null && hasYearZero(expiry) ? null : { ...checked.data, expires_at: expiry };
+  return expiry === null || hasUsualYear(expiry) ? { ...checked.data, expires_at: expiry } : null;
 };
