@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { signalsIntake } from '../../bin/modules/signals.ts';
+import { companySchema } from '../../domain/lookup/result.ts';
 import { LARGEST_LIMIT } from '../../domain/partners/default-limits.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import { startOpsServer } from '../../platform/ops-server.ts';
@@ -12,7 +13,7 @@ import { nothingStops } from '../support/consumers-caught-up.ts';
 import { loggedIn, makeUser } from '../support/dashboard.ts';
 import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
-import { record, type ScriptedProvider, scriptedProvider } from '../support/providers.ts';
+import { record, scriptedProvider } from '../support/providers.ts';
 import { signal } from '../support/signals.ts';
 import { collect, feed, makeTracker, PAGE } from '../support/tracking.ts';
 
@@ -25,13 +26,12 @@ const receiver = createServer((request, response) => {
 let api: TestApi;
 let dns: TestDns;
 let key: Key;
-let provider: ScriptedProvider;
+const provider = scriptedProvider();
 beforeAll(async () => {
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   dns = await startTestDns();
-  provider = scriptedProvider();
   api = await startApi({
-    providers: [provider],
+    providers: [provider, ...ofOneField],
     env: {
       PUBLIC_URL: `http://${SERVICE_HOST}`,
       DNS_SERVERS: dns.address,
@@ -49,6 +49,13 @@ afterAll(async () => {
   dns.close();
   receiver.closeAllConnections();
   receiver.close();
+});
+/** Providers of which each knows one field of a company. */
+const LONG = '9.9.2.1';
+const ofOneField = Object.keys(companySchema.shape).map((field) => {
+  const one = scriptedProvider(`of ${field}`);
+  one.says(LONG, record({ company: { [field]: 'x'.repeat(16_382) } }));
+  return one;
 });
 const port = (): number => (receiver.address() as AddressInfo).port;
 
@@ -123,7 +130,7 @@ it('keeps what providers answer, and reveals and delivers it', async () => {
     { match_type: 'company', company: { name: 'İ'.repeat(3_000), website: 'https://www.example.com' } },
     { match_type: 'company', company: { name: 'A', employees: Number.MAX_SAFE_INTEGER, annual_revenue: -1 } },
     { match_type: 'isp', network: { connection_type: '\\u0000', audience_type: '', is_isp: true } },
-    { company: { website: `http://${label(20_000)}` } },
+    { company: { website: `http://${label(16_000)}` } },
   ];
   for (const [n, answer] of answers.entries()) {
     const ip = `9.9.1.${n}`;
@@ -146,6 +153,25 @@ it('keeps what providers answer, and reveals and delivers it', async () => {
         deliveries.length === 10 && deliveries.every(({ attempts }: { attempts: number }) => attempts > 0)
       );
     });
+  await nothingStops(api);
+});
+
+it('keeps a result whose every field is as long as a provider may make it', async () => {
+  const tracker = await makeTracker(api, key);
+  const url = `http://127.0.0.1:${port()}/200`;
+  const payload = { name: 'n', url, events: ['reveal.completed'], tracker_id: tracker };
+  expect((await api.inject(key, { method: 'POST', url: '/v1/webhooks', payload })).statusCode).toBe(201);
+  await api.post(key, LONG);
+  const found = await api.settled(key, LONG);
+  expect(Object.values(found.json().company).every((value) => String(value).length > 10_000)).toBe(true);
+  await collect(api, tracker, { ip: LONG });
+  const [session] = (await feed(api, key, `tracker_id=${tracker}`)).sessions;
+  const revealed = await api.inject(key, {
+    method: 'POST',
+    url: `/v1/sessions/${session?.session_id}/reveal`,
+    headers: { 'idempotency-key': randomUUID() },
+  });
+  expect(revealed.statusCode).toBe(200);
   await nothingStops(api);
 });
 

@@ -47,7 +47,15 @@ describe('the directory', () => {
     ['{"cidr":"8.8.8.0","match_type":"isp"}', /is no CIDR block/],
     ['not json', /^line 1:/],
     ['{"cidr":"8.8.8.0/24","match_type":"company","company":{"name":"a\\u0000"}}', /cannot be stored/],
-    [`{"cidr":"8.8.8.0/24","match_type":"company","company":{"name":"${'語'.repeat(22_000)}"}}`, /too large/],
+    [`{"cidr":"8.8.8.0/24","match_type":"company","company":{"name":"${'語'.repeat(5_500)}"}}`, /too large/],
+    [
+      `{"cidr":"8.8.8.0/24","match_type":"company","company":${JSON.stringify(
+        Object.fromEntries(
+          ['name', 'city', 'region', 'industry', 'website'].map((field) => [field, 'x'.repeat(14_000)]),
+        ),
+      )}}`,
+      /it is too large/,
+    ],
     ['{"cidr":"8.8.8.0/24","match_type":"company","fresh_for_days":0}', /fresh_for_days/],
   ])('refuses %s', (line, message) => {
     expect(() => parseDirectory(line)).toThrow(message);
