@@ -184,15 +184,20 @@ it('keeps clues of the earliest and latest times and the longest names', async (
     handlers: { 'POST /signals': signalsIntake(api.runtime) },
     log: { error: () => undefined },
   });
-  const times = ['0000-01-01T00:00:00+23:59', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59.999999-23:59'];
+  const times = [
+    '0000-01-01T00:00:00+23:59',
+    '0000-01-01T00:00:00Z',
+    ...Array<string>(998).fill('9999-12-31T23:59:59.999999-23:59'),
+  ];
   const signals = times.map((occurred_at, n) =>
     signal(api.runtime.clock.now(), {
       occurred_at,
-      event_id: `${n}${'~'.repeat(127)}`,
-      email_domain: HOST,
+      // Each character takes two in JSON.
+      event_id: `${'"'.repeat(125)}${n}`,
+      email_domain: `${n}${HOST.slice(3)}`,
       site: HOST,
-      installation_id: WIDEST.repeat(200),
-      page_run_id: 'İ'.repeat(200),
+      installation_id: WIDEST.repeat(100),
+      page_run_id: `${n}${'İ'.repeat(100)}`,
     }),
   );
   const sent = await fetch(`http://127.0.0.1:${ops.port}/signals`, {
@@ -201,6 +206,6 @@ it('keeps clues of the earliest and latest times and the longest names', async (
     body: JSON.stringify({ signals }),
   });
   await ops.close();
-  expect(await sent.json()).toEqual({ accepted: 3, duplicates: 0 });
+  expect(await sent.json()).toEqual({ accepted: 1_000, duplicates: 0 });
   await nothingStops(api);
 });
