@@ -8,8 +8,8 @@ import type { Metrics } from '../../platform/metrics.ts';
 import { endsWithin } from '../../platform/pause.ts';
 import { startDeliveries } from '../../processors/webhooks/deliver.ts';
 import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
-import { createHandshakeDebts } from '../../processors/webhooks/handshake-debts.ts';
 import { reserveForDelivery } from '../../processors/webhooks/queue-reservations.ts';
+import { createReceiverDebts } from '../../processors/webhooks/receiver-debts.ts';
 import { createSender } from '../../processors/webhooks/sender.ts';
 import { signatureHeaders } from '../../processors/webhooks/signature.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
@@ -68,7 +68,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
   const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
-  const debts = createHandshakeDebts();
+  const debts = createReceiverDebts();
   const sender = createSender({
     policy: destinationPolicy(config),
     clock,
@@ -81,7 +81,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
         return false;
       }
     },
-    onHandshake: debts.charge,
+    onCost: debts.charge,
   });
   const projected = async (position: Position | null): Promise<boolean> =>
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');

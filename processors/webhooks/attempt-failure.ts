@@ -1,17 +1,17 @@
 import type { DeliveryError } from '../../domain/webhooks/events.ts';
 
 interface AttemptFailureOptions extends ErrorOptions {
-  readonly handshakeMs?: number;
+  readonly costMs?: number;
 }
 
 /** An attempt that ended without a response. */
 export class AttemptFailure extends Error {
   readonly kind: DeliveryError;
-  /** Event loop time of a failed TLS handshake, milliseconds. */
-  readonly handshakeMs: number;
-  constructor(kind: DeliveryError, { handshakeMs = 0, ...options }: AttemptFailureOptions = {}) {
+  /** Event loop time of a failed TLS handshake or a refused DNS answer, milliseconds. */
+  readonly costMs: number;
+  constructor(kind: DeliveryError, { costMs = 0, ...options }: AttemptFailureOptions = {}) {
     super(kind, options);
     this.kind = kind;
-    this.handshakeMs = handshakeMs;
+    this.costMs = costMs;
   }
 }

@@ -8,11 +8,18 @@ import { AttemptFailure } from './attempt-failure.ts';
 import { MeasuredSocket } from './measured-socket.ts';
 import { meterResponses } from './response-meter.ts';
 
+/** Milliseconds of the event loop. */
+export interface ConnectionCost {
+  readonly handshakeMs: number;
+  /** Of parsing responses, beyond the time of usual ones. */
+  readonly responseMs: number;
+}
+
 export interface Connections {
   /** Returns the pool of kept-alive connections to exactly these addresses of an origin. */
   pool(origin: string, addresses: readonly string[]): Pool;
-  /** Returns the event loop time of the pool's successful TLS handshakes since the last call, milliseconds. */
-  takeHandshakeMs(pool: Pool): number;
+  /** Returns the event loop time of the pool's successful TLS handshakes and long responses since the last call. */
+  takeCost(pool: Pool): ConnectionCost;
   close(): Promise<void>;
 }
 
@@ -46,6 +53,7 @@ export const createConnections = ({
   const connector = createConnector(connectMs, extraCa);
   /** Connections whose handshakes are not accounted for: their time is known only after TLS has called back. */
   const connected = new WeakMap<Pool, MeasuredSocket[]>();
+  const responseMs = new WeakMap<Pool, number>();
   const pools = new LRUCache<string, Pool>({
     max: MAX_POOLS,
     dispose: (pool, _key, why) => {
@@ -61,9 +69,10 @@ export const createConnections = ({
       const pool: Pool = new Pool(origin, {
         allowH2: false,
         pipelining: 1,
-        connect: connectorTo(connector, pinned, (tcp) =>
-          connected.set(pool, [...(connected.get(pool) ?? []), tcp]),
-        ),
+        connect: connectorTo(connector, pinned, {
+          onConnected: (tcp) => connected.set(pool, [...(connected.get(pool) ?? []), tcp]),
+          onLongResponse: (ms) => responseMs.set(pool, (responseMs.get(pool) ?? 0) + ms),
+        }),
         keepAliveMaxTimeout: MAX_IDLE_MS,
         maxHeaderSize: MAX_HEADER_BYTES,
         // `exchange` limits the whole attempt.
@@ -73,10 +82,15 @@ export const createConnections = ({
       pools.set(key, pool);
       return pool;
     },
-    takeHandshakeMs: (pool) => {
+    takeCost: (pool) => {
       const sockets = connected.get(pool) ?? [];
+      const cost = {
+        handshakeMs: sockets.reduce((sum, { processingMs }) => sum + processingMs, 0),
+        responseMs: responseMs.get(pool) ?? 0,
+      };
       connected.delete(pool);
-      return sockets.reduce((sum, { processingMs }) => sum + processingMs, 0);
+      responseMs.delete(pool);
+      return cost;
     },
     close: async () => {
       const open = [...pools.values()];
@@ -102,6 +116,11 @@ const createConnector = (connectMs: number, extraCa: string | null): buildConnec
     }),
   });
 
+interface ConnectionEvents {
+  readonly onConnected: (tcp: MeasuredSocket) => void;
+  readonly onLongResponse: (ms: number) => void;
+}
+
 /**
  * The hostname holds the pinned addresses: a single one is connected to directly, several are parsed by `lookUpPinned`. SNI, the
  * Host header and certificate validation still use the origin's name.
@@ -110,7 +129,7 @@ const connectorTo =
   (
     connector: buildConnector.connector,
     pinned: string,
-    onConnected: (tcp: MeasuredSocket) => void,
+    { onConnected, onLongResponse }: ConnectionEvents,
   ): buildConnector.connector =>
   (options, done) => {
     const secure = options.protocol === 'https:';
@@ -120,7 +139,7 @@ const connectorTo =
     connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
       if (error) return done(connectFailure(error, options.protocol, tcp?.processingMs ?? 0), null);
       if (tcp !== null) onConnected(tcp);
-      meterResponses(socket, tcp);
+      meterResponses(socket, tcp, onLongResponse);
       done(null, socket);
     });
   };
@@ -151,12 +170,8 @@ const TCP = {
   autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
 } as const;
 
-const connectFailure = (
-  error: NodeJS.ErrnoException,
-  protocol: string,
-  handshakeMs: number,
-): AttemptFailure => {
-  const options = { cause: error, handshakeMs };
+const connectFailure = (error: NodeJS.ErrnoException, protocol: string, costMs: number): AttemptFailure => {
+  const options = { cause: error, costMs };
   if (error instanceof AttemptFailure) return new AttemptFailure(error.kind, options);
   if (['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'].includes(error.code ?? '')) {
     return new AttemptFailure('timeout', options);

@@ -5,6 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { AttemptFailure } from './attempt-failure.ts';
 import { createConnections } from './connections.ts';
 import { exchange, type ReceiverResponse } from './exchange.ts';
+import type { ReceiverCost } from './receiver-debts.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import { type Resolver, vet } from './vet.ts';
 
@@ -55,7 +56,7 @@ export const createSender = ({
   resolver = new DnsResolver(DNS),
   limits = LIMITS,
   isOwnDomain = async () => false,
-  onHandshake = () => undefined,
+  onCost = () => undefined,
 }: {
   policy: DestinationPolicy;
   clock: Clock;
@@ -64,8 +65,8 @@ export const createSender = ({
   limits?: SenderLimits;
   /** Returns whether a host name is an active custom domain of the partner, which would loop back to this service. */
   isOwnDomain?: (hostname: string, partnerId: string) => Promise<boolean>;
-  /** Called with the event loop time of TLS handshakes, milliseconds. */
-  onHandshake?: (partnerId: string, ms: number, outcome: 'succeeded' | 'failed') => void;
+  /** Called with the event loop time of TLS handshakes, long responses and refused DNS answers, milliseconds. */
+  onCost?: (partnerId: string, ms: number, kind: ReceiverCost) => void;
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });
 
@@ -84,8 +85,9 @@ export const createSender = ({
       return await exchange(pool, { url, headers, body }, deadline - performance.now());
     } finally {
       // Several partners may share the receiver: the attempt that ends next pays for its connections.
-      const ms = connections.takeHandshakeMs(pool);
-      if (ms > 0) onHandshake(partner_id, ms, 'succeeded');
+      const { handshakeMs, responseMs } = connections.takeCost(pool);
+      if (handshakeMs > 0) onCost(partner_id, handshakeMs, 'succeeded');
+      if (responseMs > 0) onCost(partner_id, responseMs, 'response');
     }
   };
 
@@ -94,8 +96,8 @@ export const createSender = ({
       attempt(request).then(
         (answer) => outcomeOf(answer, clock.now()),
         (error: unknown) => {
-          if (error instanceof AttemptFailure && error.handshakeMs > 0) {
-            onHandshake(request.partner_id, error.handshakeMs, 'failed');
+          if (error instanceof AttemptFailure && error.costMs > 0) {
+            onCost(request.partner_id, error.costMs, 'failed');
           }
           return { http_status: null, error: kindOf(error), retry_after_ms: null };
         },

@@ -47,7 +47,7 @@ const senderTo = (
     limits = LIMITS,
     resolver = RESOLVER,
     extraCa = authority.cert as string | null,
-    onHandshake = (_partnerId: string, _ms: number, _outcome: string): void => undefined,
+    onCost = (_partnerId: string, _ms: number, _outcome: string): void => undefined,
   } = {},
 ): Sender => {
   const policy = { allowHttp: true, allowPorts: [port], allowNetworks: ['127.0.0.0/8'], ownOrigins: [] };
@@ -57,7 +57,7 @@ const senderTo = (
     resolver,
     limits,
     extraCa,
-    onHandshake,
+    onCost,
   });
   undoing.push(sender.close);
   return sender;
@@ -355,18 +355,51 @@ it('is cut off when TLS sends several times the bytes of its content', async () 
 
 it('is reported with its cost and partner, once for each connection', async () => {
   const charged: [string, number, string][] = [];
-  const onHandshake = (...charge: [string, number, string]) => void charged.push(charge);
+  const onCost = (...charge: [string, number, string]) => {
+    if (charge[2] !== 'response') charged.push(charge);
+  };
   const target = await receiver();
-  const sender = senderTo(target, { onHandshake });
+  const sender = senderTo(target, { onCost });
   for (const _ of [1, 2, 3, 4, 5, 6])
     expect(await post(sender, target, 'its partner')).toEqual(outcome(204, null));
   const opened = charged.splice(0);
   expect(opened).toHaveLength(await target.connections());
   for (const one of opened) expect(one).toEqual(['its partner', expect.any(Number), 'succeeded']);
-  const withoutTestAuthority = senderTo(target, { extraCa: null, onHandshake });
+  const withoutTestAuthority = senderTo(target, { extraCa: null, onCost });
   expect(await post(withoutTestAuthority, target, 'another')).toEqual(outcome(null, 'tls'));
   expect(charged).toEqual([['another', expect.any(Number), 'failed']]);
   for (const [, ms] of [...opened, ...charged]) expect(ms).toBeGreaterThan(0);
+});
+
+it('charges the partner for a response that takes long to parse, although the delivery succeeds', async () => {
+  const charged: [string, number, string][] = [];
+  const target = await raw((socket) => {
+    socket.once('data', () =>
+      socket.write(
+        `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n${'t:x\r\n'.repeat(9_000)}\r\n`,
+      ),
+    );
+  });
+  const sender = senderTo(target, {
+    limits: { totalMs: 7_000, dnsMs: 1_000, connectMs: 5_000 },
+    onCost: (...charge) => void charged.push(charge),
+  });
+  expect(await post(sender, target, 'its partner')).toEqual(outcome(200, null));
+  expect(charged).toContainEqual(['its partner', expect.any(Number), 'response']);
+});
+
+it('charges the partner for a DNS answer with thousands of addresses', async () => {
+  const charged: [string, number, string][] = [];
+  const many = Array.from({ length: 4_000 }, (_, index) => `127.0.${index >> 8}.${index & 255}`);
+  const sender = senderTo(
+    { port: 443 },
+    {
+      resolver: { resolve4: async () => many, resolve6: async () => [] },
+      onCost: (...charge) => void charged.push(charge),
+    },
+  );
+  expect(await post(sender, { port: 443 }, 'its partner')).toEqual(outcome(null, 'dns'));
+  expect(charged).toEqual([['its partner', 12, 'failed']]);
 });
 
 it('agrees on no group of 2 ms and more, which the receiver would choose', async () => {
