@@ -3,18 +3,15 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { signalsIntake } from '../../bin/modules/signals.ts';
 import { companySchema } from '../../domain/lookup/result.ts';
 import { LARGEST_LIMIT } from '../../domain/partners/default-limits.ts';
-import { createMetrics } from '../../platform/metrics.ts';
-import { startOpsServer } from '../../platform/ops-server.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
 import { nothingStops } from '../support/consumers-caught-up.ts';
 import { loggedIn, makeUser } from '../support/dashboard.ts';
 import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
 import { record, scriptedProvider } from '../support/providers.ts';
-import { signal } from '../support/signals.ts';
+import { sendSignals, signal } from '../support/signals.ts';
 import { collect, feed, makeTracker, PAGE } from '../support/tracking.ts';
 
 const receiver = createServer((request, response) => {
@@ -176,14 +173,6 @@ it('keeps a result whose every field is as long as a provider may make it', asyn
 });
 
 it('keeps clues of the earliest and latest times and the longest names', async () => {
-  const ops = await startOpsServer({
-    host: '127.0.0.1',
-    port: 0,
-    registry: createMetrics().registry,
-    readiness: () => ({ ready: true, problems: [] }),
-    handlers: { 'POST /signals': signalsIntake(api.runtime) },
-    log: { error: () => undefined },
-  });
   const times = [
     '0000-01-01T00:00:00+23:59',
     '0000-01-01T00:00:00Z',
@@ -200,12 +189,6 @@ it('keeps clues of the earliest and latest times and the longest names', async (
       page_run_id: `${n}${'İ'.repeat(100)}`,
     }),
   );
-  const sent = await fetch(`http://127.0.0.1:${ops.port}/signals`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ signals }),
-  });
-  await ops.close();
-  expect(await sent.json()).toEqual({ accepted: 1_000, duplicates: 0 });
+  expect((await sendSignals(api, signals)).body).toEqual({ accepted: 1_000, duplicates: 0 });
   await nothingStops(api);
 });

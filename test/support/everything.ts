@@ -2,12 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { expect } from 'vitest';
-import { signalsIntake } from '../../bin/modules/signals.ts';
 import { CONSUMERS } from '../../bin/retention.ts';
 import { revokeKey } from '../../commands/partners/manage-partner.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
-import { createMetrics } from '../../platform/metrics.ts';
-import { startOpsServer } from '../../platform/ops-server.ts';
 import { auditBilling } from '../../processors/billing/audit.ts';
 import type { Key, TestApi } from './api.ts';
 import { loggedIn, makeUser, type TestUser } from './dashboard.ts';
@@ -16,7 +13,7 @@ import { eventually } from './eventually.ts';
 import { freePort } from './ports.ts';
 import { aCompany, record, scriptedProvider } from './providers.ts';
 import { startReceiver } from './receiver.ts';
-import { signal } from './signals.ts';
+import { sendSignals, signal } from './signals.ts';
 import { codeOf, collect, feed, makeTracker, PAGE } from './tracking.ts';
 
 const HOSTNAME = 'visits.example.com';
@@ -110,22 +107,8 @@ export const settled = async (api: TestApi): Promise<void> => {
 const isAvailable = (answer: LightMyRequestResponse) => answer.json().company_signals.status === 'available';
 
 const sendClue = async (api: TestApi): Promise<void> => {
-  const ops = await startOpsServer({
-    host: '127.0.0.1',
-    port: 0,
-    registry: createMetrics().registry,
-    readiness: () => ({ ready: true, problems: [] }),
-    handlers: { 'POST /signals': signalsIntake(api.runtime) },
-    log: { error: () => undefined },
-  });
-  const clue = signal(api.runtime.clock.now() - MINUTE, { ip: COMPANY });
-  const sent = await fetch(`http://127.0.0.1:${ops.port}/signals`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ signals: [clue] }),
-  });
+  const sent = await sendSignals(api, [signal(api.runtime.clock.now() - MINUTE, { ip: COMPANY })]);
   expect(sent.status).toBe(202);
-  await ops.close();
 };
 
 const claimDomain = async (api: TestApi, key: Key, tracker: string): Promise<string> => {

@@ -76,6 +76,7 @@ const base64 = fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes
 const BOUNDED: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   ip: address,
   key_id: keyId,
+  user_id: uuid,
   hash: digest,
   visitor: digest,
   domain: digest,

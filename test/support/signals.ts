@@ -1,5 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { signalsIntake } from '../../bin/modules/signals.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
+import { createMetrics } from '../../platform/metrics.ts';
+import { startOpsServer } from '../../platform/ops-server.ts';
+import type { TestApi } from './api.ts';
 
 /** An entry of `POST /signals`. */
 export type SentSignal = Readonly<Record<string, unknown>>;
@@ -16,3 +20,26 @@ export const signal = (at: number, over: SentSignal = {}): SentSignal => ({
   occurred_at: isoTime(at),
   ...over,
 });
+
+/** Sends a batch over an operations listener of its own. */
+export const sendSignals = async (
+  { runtime }: TestApi,
+  signals: readonly SentSignal[],
+): Promise<{ readonly status: number; readonly body: unknown }> => {
+  const ops = await startOpsServer({
+    host: '127.0.0.1',
+    port: 0,
+    registry: createMetrics().registry,
+    readiness: () => ({ ready: true, problems: [] }),
+    handlers: { 'POST /signals': signalsIntake(runtime) },
+    log: { error: () => undefined },
+  });
+  const answer = await fetch(`http://127.0.0.1:${ops.port}/signals`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ signals }),
+  });
+  const body: unknown = await answer.json();
+  await ops.close();
+  return { status: answer.status, body };
+};
