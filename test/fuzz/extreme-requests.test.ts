@@ -3,10 +3,15 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { sweepToEnd } from '../../bin/retention.ts';
+import { DAY } from '../../domain/kernel/time.ts';
 import { companySchema } from '../../domain/lookup/result.ts';
 import { LARGEST_LIMIT } from '../../domain/partners/default-limits.ts';
-import { type Key, startApi, type TestApi } from '../support/api.ts';
-import { nothingStops } from '../support/consumers-caught-up.ts';
+import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
+import { allProjections } from '../../projections/all.ts';
+import { rebuild } from '../../projections/rebuild.ts';
+import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
+import { consumersCaughtUp, nothingStops } from '../support/consumers-caught-up.ts';
 import { loggedIn, makeUser } from '../support/dashboard.ts';
 import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
@@ -20,6 +25,7 @@ const receiver = createServer((request, response) => {
   response.writeHead(Number(request.url?.slice(1)), { 'retry-after': retryAfter }).end();
 });
 
+const clock = manualClock();
 let api: TestApi;
 let dns: TestDns;
 let key: Key;
@@ -28,6 +34,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   dns = await startTestDns();
   api = await startApi({
+    clock,
     providers: [provider, ...ofOneField],
     env: {
       PUBLIC_URL: `http://${SERVICE_HOST}`,
@@ -191,4 +198,20 @@ it('keeps clues of the earliest and latest times and the longest names', async (
   );
   expect((await sendSignals(api, signals)).body).toEqual({ accepted: 1_000, duplicates: 0 });
   await nothingStops(api);
+});
+
+it('deletes all of it once it has expired, and rebuilds the rest', async () => {
+  clock.advance(32 * DAY);
+  const { store, databaseUrl: url } = api.runtime;
+  await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
+  await consumersCaughtUp(api);
+  await sweepToEnd(api.runtime);
+  await api.caughtUp();
+  await rebuild({ store, url, projections: allProjections });
+  await nothingStops(api);
+  const { rows } = await api.sql.query(
+    `select (select count(*) from read.session) + (select count(*) from read.reveal)
+          + (select count(*) from read.webhook_payload) + (select count(*) from read.signal) as kept`,
+  );
+  expect(rows).toEqual([{ kept: '0' }]);
 });
