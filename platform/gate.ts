@@ -14,15 +14,21 @@ export interface GateOptions {
   readonly waiting?: number;
   /** Maximum wait, milliseconds. Default: unlimited. */
   readonly patienceMs?: number;
+  /** A slot stays taken for this many times as long as its work took, at most a second. Default: 0. */
+  readonly rest?: number;
   /** Makes the error of rejected work from a one-line reason. Default: WorkRefused. */
   readonly refusal?: (why: string) => Error;
 }
+
+/** A process that was frozen during its work does not rest for as long. */
+const MAX_REST_MS = 1_000;
 
 /** Limits concurrency, with a bounded FIFO queue. p-queue and p-limit bound neither the queue nor the wait in it. */
 export const createGate = ({
   room,
   waiting: mostWaiting = Number.POSITIVE_INFINITY,
   patienceMs,
+  rest = 0,
   refusal = (why) => new WorkRefused(why),
 }: GateOptions): Gate => {
   const waiting = new Set<() => void>();
@@ -63,10 +69,13 @@ export const createGate = ({
     enter: async (work) => {
       if (running < room) running += 1;
       else await admission();
+      const begun = performance.now();
       try {
         return await work();
       } finally {
-        leave();
+        const restMs = Math.min(rest * (performance.now() - begun), MAX_REST_MS);
+        if (restMs > 0) setTimeout(leave, restMs).unref();
+        else leave();
       }
     },
     isIdle: () => running === 0,

@@ -1,5 +1,9 @@
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { createGate, WorkRefused } from '../../platform/gate.ts';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 it('runs work up to its limit, queues a bounded number in order and refuses more', async () => {
   const run = createGate({ room: 2, waiting: 2 }).enter;
@@ -34,4 +38,17 @@ it('continues after work that fails', async () => {
   const next = run(async () => 'done');
   await expect(failing).rejects.toThrow('broken');
   expect(await next).toBe('done');
+});
+
+it('keeps a slot taken while it rests, and returns the result of the work at once', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
+  const { enter } = createGate({ room: 1, waiting: 1, rest: 3 });
+  const took10 = () => new Promise<number>((resolve) => setTimeout(() => resolve(performance.now()), 10));
+  const begun = performance.now();
+  const first = enter(took10);
+  const second = enter(() => Promise.resolve(performance.now()));
+  await vi.advanceTimersByTimeAsync(10);
+  expect((await first) - begun).toBe(10);
+  await vi.advanceTimersByTimeAsync(30);
+  expect((await second) - begun).toBe(40);
 });
