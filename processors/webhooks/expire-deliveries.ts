@@ -6,6 +6,7 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, type Position, StreamExpired } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createWakeup } from '../../platform/wakeup.ts';
 
 export interface ExpireDeliveriesOptions {
   readonly store: EventStore;
@@ -36,7 +37,9 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
   const { store, pool, clock, projected, signal } = options;
   // Until the previous run's events are projected, its deliveries still appear as due.
   if (!(await projected(await store.head()))) return;
+  const wakeup = createWakeup();
   for (let after = FIRST; !signal.aborted; ) {
+    const begun = performance.now();
     const { rows } = await pool.query<ExpiredRow>({
       name: 'expired_deliveries',
       text: `select delivery_id, webhook_id, partner_id, created_at, payload_expires_at::text as cursor
@@ -52,7 +55,11 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
     for (const [stream, ofStream] of streams) await appendExpired(options, stream, ofStream);
     const last = rows.at(-1);
     if (last === undefined || rows.length < BATCH) return;
+    // One event names up to a thousand deliveries: many events in one transaction of the projection would hold up all others.
+    if (!(await projected(await store.head()))) return;
     after = last;
+    // Pauses as long as the batch took, as other sweeps do.
+    await wakeup.wait(performance.now() - begun, signal);
   }
 };
 
