@@ -2,6 +2,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest, preParsingHookHandler } from 'fastify';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import { BackendTimeout, failureCode, ShareUsedUp } from './failures.ts';
+import { createLineLimit } from './line-limit.ts';
 import { hasBody } from './request-body.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route } from './route.ts';
@@ -11,25 +12,34 @@ export interface Log {
   error(details: object, message: string): void;
 }
 
-/** Logs a failure and returns its answer, a 503. */
+/** Logs a failure, unless very many of its code were logged in this minute, and returns its answer, a 503. */
 export type Failed = (request: { readonly id: string }, failure: unknown, route: Route) => Answer;
 
-export const createFailed =
-  (log: Log): Failed =>
-  ({ id }, failure, route) => {
+export const createFailed = (log: Log): Failed => {
+  const admitLine = createLineLimit();
+  return ({ id }, failure, route) => {
     const code = publicErrorCode(failureCode(failure), route);
     // Load shedding is expected, and a log line for each shed request would add to the load.
-    if (code !== 'api_busy' && !(failure instanceof ShareUsedUp)) {
+    const leftOut = code === 'api_busy' || failure instanceof ShareUsedUp ? null : admitLine(code);
+    if (leftOut !== null) {
       const error = failure instanceof Error ? failure : new Error(String(failure));
       const reason = code === 'service_unavailable' ? { stack: error.stack } : { reason: error.message };
       // Neither query nor headers, which hold addresses and keys.
       log.error(
-        { request_id: id, method: route.method, path: route.path, code, ...reason },
+        {
+          request_id: id,
+          method: route.method,
+          path: route.path,
+          code,
+          ...reason,
+          ...(leftOut > 0 && { left_out: leftOut }),
+        },
         'request failed',
       );
     }
     return refusal({ id }, code);
   };
+};
 
 function publicErrorCode(code: ErrorCode, { unavailable }: Route): ErrorCode {
   return code === 'backend_unavailable' || code === 'backend_timeout' ? (unavailable ?? code) : code;

@@ -98,7 +98,10 @@ const collect = async <Tracker extends CollectingTracker>(
   if (code !== null) return refusal(request, code);
   const over = overCapacity(request, await deps.admitCapture(tracker));
   if (over !== null) return over;
-  deps.onCapture(await write(deps, request, sent, tracker));
+  const outcome = await write(deps, request, sent, tracker);
+  // Not thrown: each visit would write a line into the log for as long as the partner leaves its queue full.
+  if (outcome === 'full') return refusal(request, 'tracking_unavailable');
+  deps.onCapture(outcome);
   return { status: 204, body: null, headers: corsHeaders(origin) };
 };
 
@@ -120,7 +123,7 @@ const write = async <Tracker extends CollectingTracker>(
   request: ApiRequest,
   sent: Capture,
   { partner_id }: Tracker,
-): Promise<CaptureOutcome> => {
+): Promise<CaptureOutcome | 'full'> => {
   const { id, receivedAt: at } = request;
   const context: CommandContext = { correlationId: id, causationId: id, at, partnerId: partner_id };
   let counting: Promise<void> | null = null;
@@ -129,12 +132,10 @@ const write = async <Tracker extends CollectingTracker>(
     // Looked at below, unless the visit itself fails first.
     counting.catch(() => undefined);
   };
-  const captured = async (): Promise<CaptureOutcome> => {
+  const captured = (): Promise<Captured> => {
     const ip = visitorAddress(request);
     const visit = { ...sent, partner_id, ip, visitor_country: countryOf(ip) };
-    const outcome = await capture(visit, context, count).catch(asUnavailable);
-    if (outcome === 'full') throw new TrackingUnavailable('the queue of deliveries is full');
-    return outcome;
+    return capture(visit, context, count).catch(asUnavailable);
   };
   const without = withoutVisitor(request);
   if (without !== null) count();
