@@ -22,7 +22,7 @@ export type NotRevealed =
   | 'tracker_deleted'
   /** The partner's rate of new reveals is used up. */
   | 'tracking_capacity'
-  /** The partner's queue of deliveries is full. */
+  /** The reveal would complete, and the partner's queue of deliveries is full. */
   | 'tracking_unavailable';
 
 export interface RevealDeps {
