@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { endClient } from './end-postgres.ts';
+import { cutClient, endClient } from './end-postgres.ts';
+import { createFloodMeter } from './flood-meter.ts';
 
 export interface ListenerOptions {
   readonly url: string;
@@ -22,6 +23,8 @@ export interface Listener {
 }
 
 const RECONNECT_MS = 1_000;
+/** Time without notifications after a flood of them; callers poll meanwhile. */
+const MUTED_MS = 3_000;
 /** Time limit of connecting and of LISTEN. */
 const ANSWER_MS = 2_000;
 
@@ -33,13 +36,14 @@ class SessionListener implements Listener {
   #client: pg.Client | null = null;
   #isListening = false;
   #isClosed = false;
+  #isMuted = false;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
   }
 
   ensure(): void {
-    if (this.#client || this.#isClosed) return;
+    if (this.#client || this.#isClosed || this.#isMuted) return;
     this.#client = new pg.Client({
       connectionString: this.#options.url,
       application_name: this.#options.name,
@@ -63,9 +67,12 @@ class SessionListener implements Listener {
     const { channels, onNotification, ready } = this.#options;
     fresh.on('error', () => this.#lose(fresh));
     fresh.on('end', () => this.#lose(fresh));
-    fresh.on('notification', ({ channel, payload }) => {
+    const meter = createFloodMeter();
+    fresh.on('notification', ({ channel, payload = '' }) => {
+      if (this.#client !== fresh) return;
+      if (meter.isFlood(payload)) return this.#mute(fresh);
       try {
-        onNotification(channel, payload ?? '');
+        onNotification(channel, payload);
       } catch {
         // Any login may send any payload, so an invalid one is ignored; callers poll as well.
       }
@@ -80,12 +87,24 @@ class SessionListener implements Listener {
     }
   }
 
-  #lose(dead: pg.Client): void {
+  #mute(flooded: pg.Client): void {
+    this.#isMuted = true;
+    this.#lose(flooded, MUTED_MS);
+    // `end` alone would read what the server still sends.
+    cutClient(flooded);
+  }
+
+  #reconnect(): void {
+    this.#isMuted = false;
+    this.ensure();
+  }
+
+  #lose(dead: pg.Client, reconnectMs = RECONNECT_MS): void {
     if (this.#client === dead) {
       this.#client = null;
       this.#isListening = false;
       this.#options.lost?.();
-      setTimeout(() => this.ensure(), RECONNECT_MS).unref();
+      setTimeout(() => this.#reconnect(), reconnectMs).unref();
     }
     void dead.end().catch(() => undefined);
   }

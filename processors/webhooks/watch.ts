@@ -28,6 +28,11 @@ export interface WatchOptions {
 const EVERY_MS = 2_000;
 /** While nothing is pending. */
 const IDLE_MS = 10_000;
+/**
+ * Endpoints that notifications may name in `EVERY_MS`; then one poll finds the due ones. Any database user may name thousands
+ * that do not exist, and each takes its turn before an endpoint that does.
+ */
+export const MAX_NOTIFIED_ENDPOINTS = 1_000;
 
 /**
  * Endpoint, partner, and the time of its next attempt (ISO 8601; '': now). Checked, because any database user may notify: an
@@ -43,12 +48,32 @@ const dueIn = (notification: string): z.output<typeof dueSchema> | null => {
   }
 };
 
+/** Bounds the distinct endpoints that are scheduled without a poll. @returns whether this one may be */
+const createNotifiedEndpoints = () => {
+  let [since, named] = [Number.NEGATIVE_INFINITY, new Set<string>()];
+  return {
+    admit: (webhookId: string): boolean => {
+      if (performance.now() - since >= EVERY_MS) [since, named] = [performance.now(), new Set()];
+      if (named.size < MAX_NOTIFIED_ENDPOINTS) named.add(webhookId);
+      return named.has(webhookId);
+    },
+  };
+};
+
 export type Watch = ReturnType<typeof startWatch>;
 
 /** Schedules endpoints with due deliveries, by notifications of the read model and by polling. */
 export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptions) => {
   const stopping = new AbortController();
   const wakeup = createWakeup();
+  const notified = createNotifiedEndpoints();
+  let polledForOthersAt = Number.NEGATIVE_INFINITY;
+  const polledForOthers = (withinMs: number): boolean => performance.now() - polledForOthersAt < withinMs;
+  const pollForOthers = (): void => {
+    if (polledForOthers(EVERY_MS)) return;
+    polledForOthersAt = performance.now();
+    wakeup.wake();
+  };
 
   const poll = async (): Promise<number> => {
     const now = clock.now();
@@ -62,7 +87,7 @@ export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptio
     const paused = waiting.filter((endpoint) => endpoint.paused).length;
     const breakerOpen = waiting.filter((endpoint) => endpoint.breaker_open && !endpoint.paused).length;
     onWatched({ accepting: waiting.length - paused - breakerOpen, breakerOpen, paused, oldestDueMs });
-    return waiting.length > 0 ? EVERY_MS : IDLE_MS;
+    return waiting.length > 0 || polledForOthers(IDLE_MS) ? EVERY_MS : IDLE_MS;
   };
 
   const loop = (async () => {
@@ -83,7 +108,9 @@ export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptio
         return;
       }
       for (const [webhookId, partnerId, from] of due) {
-        schedule(webhookId, partnerId, from === '' ? clock.now() : Date.parse(from));
+        if (notified.admit(webhookId))
+          schedule(webhookId, partnerId, from === '' ? clock.now() : Date.parse(from));
+        else pollForOthers();
       }
     },
     stop: async (): Promise<void> => {
