@@ -21,7 +21,7 @@ export interface Expiring {
    * the cursor (`$4` expires_at, `$5` id), at most `$6`.
    */
   readonly due: string;
-  /** Selects `rows`, `oldest`, `first_position` of items that expired by `$1` and began before day `$2`. */
+  /** Selects `rows`, `oldest`, `first_position` of the first `MOST_OVERDUE` that expired by `$1` and began before day `$2`. */
   readonly overdue: string;
   /** Selects, as `id`, those of the ids `$1` that the projection still holds. */
   readonly present: string;
@@ -58,6 +58,8 @@ interface DueRow extends ExpiredStream, ExpiringId {
 }
 
 const BATCH = 500;
+/** Counting the millions that may expire at one moment would come to the query's time limit, and nothing would be reported. */
+export const MOST_OVERDUE = 100_000;
 /** Items still present so long after their expiry are reported. */
 const OVERDUE = 10 * MINUTE;
 /** Days are closed an hour after midnight; the second hour allows for a slow run. */

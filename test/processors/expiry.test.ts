@@ -221,6 +221,24 @@ describe('deletion', () => {
     expect([...blocked.values()].flat()).toEqual([0, 0, 0, 0]);
   });
 
+  it('counts the first 100,000 items that wait, however many do', async () => {
+    const { stack, at, sweepReveals } = expiry;
+    const partner = randomUUID();
+    await stack.pool.query(
+      `insert into read.reveal (reveal_id, session_id, tracker_id, partner_id, created_at, expires_at, last_revision, last_position)
+       select gen_random_uuid(), $1, $1, $1, $2, $3, 0, 0 from generate_series(1, 100001)`,
+      [partner, new Date(BEGUN), new Date(EXPIRED)],
+    );
+    at(EXPIRED + 10 * MINUTE);
+    const blocked: [rows: number, seconds: number][] = [];
+    await sweepReveals({
+      closedBefore: async () => null,
+      onBlocked: (_name, rows, seconds) => void blocked.push([rows, seconds]),
+    });
+    await stack.pool.query('delete from read.reveal where partner_id = $1', [partner]);
+    expect(blocked).toEqual([[100_000, 600]]);
+  });
+
   it('waits for consumers that are stopped by an event or have not started, and not for removed ones', async () => {
     const { stack, at, options, session, sweepSessions, stored } = expiry;
     const { stream } = await session();
