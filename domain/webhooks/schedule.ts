@@ -7,7 +7,8 @@ export const CYCLE_MS = 7 * DAY;
 const MAX_DELAY_MS = 6 * HOUR;
 /** Maximum Retry-After that is honoured. */
 const MAX_RETRY_AFTER_MS = DAY;
-const MAX_PROBE_MS = 60_000;
+/** Below a minute by more than a poll takes, so that a probe goes out at least once a minute while work is due (contract, Webhooks 5). */
+const MAX_PROBE_MS = 55_000;
 
 /** The attempt that just ended, as far as the retry depends on it. */
 export interface LastAttempt {

@@ -76,8 +76,8 @@ describe('after an attempt', () => {
 
 describe('the probes of an endpoint with an open breaker', () => {
   it('are a minute apart, or less when retries are quicker', () => {
-    expect(probeEveryMs(15_000)).toBe(60_000);
-    expect(probeEveryMs(60_000)).toBe(60_000);
+    expect(probeEveryMs(15_000)).toBe(55_000);
+    expect(probeEveryMs(60_000)).toBe(55_000);
     expect(probeEveryMs(100)).toBe(400);
   });
 });
