@@ -1,6 +1,7 @@
 import json
 import threading
 import unittest
+import unittest.mock
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -153,6 +154,28 @@ class ClientTest(unittest.TestCase):
         client = self.serve((307, {"Location": "/elsewhere"}, {}))
         failed = self.failure(lambda: client.trackers.create("Site", ["https://example.com"]))
         self.assertEqual((failed.status, len(self.service.requests)), (307, 1))
+
+    def test_an_answer_that_does_not_end_in_time_is_a_timeout(self) -> None:
+        for status in (200, 500):
+            client = self.serve((status, {}, b" " * 1_000_000))
+            object.__setattr__(client._transport, "retries", 0)
+            ticks = iter(range(0, 1_000, 4))
+            object.__setattr__(client._transport, "clock", lambda: float(next(ticks)))
+            failed = self.failure(client.health)
+            self.assertEqual((failed.kind, failed.outcome, failed.status), ("timeout", "unknown", None))
+
+    def test_an_answer_that_is_too_long_is_not_read_to_its_end(self) -> None:
+        client = self.serve((200, {}, b" " * 200_000))
+        with unittest.mock.patch("doorplate_client._transport.MAX_BODY_BYTES", 100_000):
+            failed = self.failure(client.health)
+        self.assertEqual((failed.kind, failed.outcome, failed.status), ("network", "unknown", None))
+
+    def test_odd_headers_and_bodies_are_failures_of_the_call(self) -> None:
+        for value in ("\xb2", "Mon, 01 Jan 2026 00:00:00 +999999999999999"):
+            client = self.serve((400, {"Retry-After": value, "Date": value}, error("invalid_ip")))
+            self.assertIsNone(self.failure(client.health).retry_after)
+        client = self.serve((400, {}, b"[" * 200_000))
+        self.assertEqual(self.failure(client.health).status, 400)
 
     def test_an_id_cannot_make_another_path(self) -> None:
         client = self.serve((404, {}, error("session_not_found")))

@@ -23,6 +23,9 @@ export interface AnyRequest {
 
 export type Attempt = (id: OperationId, request: AnyRequest, limits: Limits) => Promise<Answer<unknown>>;
 
+/** Five times the longest answer of the service. */
+const MAX_BODY_BYTES = 64 * 1_048_576;
+
 /** A message's text for an unknown outcome. */
 const UNKNOWN = 'its outcome is unknown';
 
@@ -36,7 +39,7 @@ export const createAttempt = (
     try {
       limits.signal?.throwIfAborted();
       const response = await fetch(url, { ...fetchOptionsOf(id, request, apiKey), signal: limit.signal });
-      return understood(id, response, await response.text());
+      return understood(id, response, await textOf(response));
     } catch (error) {
       if (error instanceof DoorplateError) throw error;
       throw unanswered(id, limit.reached() ?? { kind: 'network', text: 'no answer', cause: error });
@@ -44,6 +47,18 @@ export const createAttempt = (
       await limit.release();
     }
   };
+};
+
+/** @throws Error if the body is too long */
+const textOf = async (response: Response): Promise<string> => {
+  const decoder = new TextDecoder();
+  let [text, length] = ['', 0];
+  for await (const chunk of response.body ?? []) {
+    length += chunk.byteLength;
+    if (length > MAX_BODY_BYTES) throw new Error('the answer is too long');
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
 };
 
 const fetchOptionsOf = (id: OperationId, { header, body }: AnyRequest, apiKey: string) => ({

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command `doorplate-client`. Exits 0, 1 (failed), 2 (wrong usage) or 130 (stopped). */
 import { parseArgs } from 'node:util';
+import { withoutControls } from './cli/csv.ts';
 import { enrich } from './cli/enrich.ts';
 import type { LogFormat } from './cli/read-log.ts';
 import { createClient } from './client.ts';
@@ -71,6 +72,8 @@ const main = async (): Promise<void> => {
 };
 
 main().catch((error: unknown) => {
-  process.stderr.write(`doorplate-client: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(
+    `doorplate-client: ${withoutControls(error instanceof Error ? error.message : String(error))}\n`,
+  );
   process.exitCode = 1;
 });

@@ -104,6 +104,17 @@ describe('an error', () => {
     expect(await fails(new Response(body))).toMatchObject({ kind: 'network', cause: BROKEN });
   });
 
+  it('of a body over 64 MiB counts as one of the network', async () => {
+    const text = new Uint8Array(65 * 1_048_576).fill(32);
+    const body = new ReadableStream({
+      start: (stream) => {
+        stream.enqueue(text);
+        stream.close();
+      },
+    });
+    expect(await fails(new Response(body))).toMatchObject({ kind: 'network', outcome: 'unknown' });
+  });
+
   it('of a timeout comes after the time limit, and not before', async () => {
     const { client, until, now } = fakeService(['hangs'], { retries: 0, timeoutMs: 3_000 });
     const error = await until(failureOf(client.trackers.list()));

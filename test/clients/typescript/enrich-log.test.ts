@@ -88,6 +88,12 @@ describe('the file of companies', () => {
   });
 });
 
+it('names of companies and codes of the service send no control characters to a terminal', () => {
+  expect(csvLine(['a\u001b[2J\u009bb', '\t=1', '\r\n-1'])).toBe('a [2J b, =1, -1\n');
+  const waiting = { ms: 1_000, code: 'x\u001b]0;y\u0007' } as never;
+  expect(progressText({ total: 1, done: 0, pending: 0, waiting }, 0)).not.toMatch(/\p{Cc}/u);
+});
+
 describe('the line of progress', () => {
   it('says how much is done, at which rate, and how long it takes at that rate', () => {
     const text = progressText({ total: 20_000, done: 5_000, pending: 12, waiting: null }, 15);

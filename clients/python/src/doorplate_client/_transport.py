@@ -17,6 +17,8 @@ from .errors import DoorplateError
 
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
+# Five times the longest answer of the service.
+MAX_BODY_BYTES = 64 * 1024 * 1024
 _UNKNOWN = "its outcome is unknown"
 
 
@@ -104,12 +106,10 @@ class Transport:
             request.add_header(key, value)
         if data is not None:
             request.add_header("Content-Type", "application/json")
+        end = self.clock() + left
         try:
-            with _opener.open(request, timeout=left) as response:
-                return _understood(name, response.status, response.headers, response.read())
-        except HTTPError as error:
-            with error:
-                return _understood(name, error.code, error.headers, error.read())
+            with _open(request, left) as response:
+                return _understood(name, response.status, response.headers, self._read(response, end))
         except TimeoutError as error:
             raise DoorplateError(f"{name}: no answer in time; {_UNKNOWN}", kind="timeout", outcome="unknown") from error
         except (OSError, HTTPException) as error:
@@ -118,11 +118,32 @@ class Transport:
                 f"{name}: no answer; {_UNKNOWN}", kind="timeout" if timed_out else "network", outcome="unknown"
             ) from error
 
+    def _read(self, response: Any, end: float) -> bytes:
+        """Read a body. The timeout of the socket alone would let a server send a byte now and then for ever."""
+        chunks: list[bytes] = []
+        length = 0
+        while chunk := response.read1(65_536):
+            chunks.append(chunk)
+            length += len(chunk)
+            if length > MAX_BODY_BYTES:
+                raise HTTPException("the answer is too long")
+            if self.clock() > end:
+                raise TimeoutError
+        return b"".join(chunks)
+
+
+def _open(request: Request, timeout: float) -> Any:
+    """Return the response, whatever its status."""
+    try:
+        return _opener.open(request, timeout=timeout)
+    except HTTPError as error:
+        return error
+
 
 def _understood(name: str, status: int, headers: Any, raw: bytes) -> Answer:
     try:
         parsed = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = None
     body = parsed if isinstance(parsed, dict) else None
     retry_after = _seconds(headers)
@@ -167,10 +188,10 @@ def _query(values: Mapping[str, Any]) -> str:
 
 def _seconds(headers: Any) -> int | None:
     value = headers.get("Retry-After") or ""
-    if value.isdigit() and len(value) < 10:
+    if value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     try:
         sent = parsedate_to_datetime(headers.get("Date") or "")
         return max(0, round((parsedate_to_datetime(value) - sent).total_seconds()))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None

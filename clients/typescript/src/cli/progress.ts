@@ -1,5 +1,6 @@
 /** One line that says how far a run is: rewritten on a terminal, every ten seconds elsewhere. */
 import type { LookupProgress } from '../lookup-many.ts';
+import { withoutControls } from './csv.ts';
 
 const TERMINAL_MS = 200;
 const FILE_MS = 10_000;
@@ -52,7 +53,7 @@ export const progressText = ({ total, done, pending, waiting }: LookupProgress, 
   const bar = '#'.repeat(Math.floor(share * BAR)).padEnd(BAR, '-');
   const left = done >= total ? '' : rate > 0 ? `, ${duration((total - done) / rate)} left` : '';
   const why = waiting
-    ? `; the service takes new addresses again in ${Math.ceil(waiting.ms / 1_000)} s (${waiting.code})`
+    ? `; the service takes new addresses again in ${Math.ceil(waiting.ms / 1_000)} s (${withoutControls(waiting.code)})`
     : '';
   return `[${bar}] ${done} of ${total} (${Math.floor(share * 100)} %), ${pending} pending, ${rate.toFixed(1)}/s${left}${why}`;
 };
