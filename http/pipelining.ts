@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
  * Requests of one connection that a turn of the event loop serves. Clients that wait for each response send one; a
  * connection that pipelines could bring 50,000 in a turn, and every other caller would wait for seconds.
  */
-export const MAX_REQUESTS_PER_TURN = 32;
+export const MAX_REQUESTS_PER_TURN = 128;
 
 /**
  * Wraps a server's request listener: the last request that a connection may have in a turn is answered with

@@ -12,10 +12,10 @@ const KEY_BYTES = 32;
 
 /**
  * Uses half of the four pool threads, so that files and DNS do not wait, and half of a core, so that a flood of logins leaves
- * the machine to others; the queue is a second at 30 ms each. Shared by all networks, because a caller with many addresses
+ * the machine to others; the queue is two seconds at 30 ms each. Shared by all networks, because a caller with many addresses
  * could exceed each network's rate.
  */
-const gate = createGate({ room: 2, waiting: 16, rest: 3 });
+const gate = createGate({ room: 2, waiting: 32, rest: 3 });
 
 /** A PHC string records the cost parameters, so that the cost can be raised later. */
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
