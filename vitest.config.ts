@@ -36,8 +36,8 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     // A worker loads the modules once for all of its files, a sixth of the run's CPU time. Files leave nothing behind.
     isolate: false,
-    // The tests' own PostgreSQL needs a share of the cores too.
-    maxWorkers: 3,
+    // Twice the cores of a small machine, because many files mostly wait for processes that they started.
+    maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,
