@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { createWakeup } from './wakeup.ts';
+import { pause } from './pause.ts';
 
 /** The right to run a group. `number` is the fencing token that guards its writes. */
 export interface Lease {
@@ -73,7 +73,7 @@ export class LeaseGroup {
     } catch (error) {
       if (!signal.aborted) log.warn({ group: name, error: String(error) }, 'group failed; restart scheduled');
     }
-    await createWakeup().wait(RESTART_MS, signal);
+    await pause(RESTART_MS, signal);
     this.#running = null;
     onEnd();
   }

@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts';
 import { createHeart, type Heart } from './heartbeat.ts';
 import { type Lease, LeaseGroup, type RunGroup } from './lease-group.ts';
 import { mayTake, sparedGroups } from './lease-shares.ts';
-import { endsWithin } from './pause.ts';
+import { endsWithin, pause } from './pause.ts';
 import { Peers, type ProcessRole } from './peers.ts';
 import { createWakeup } from './wakeup.ts';
 
@@ -98,7 +98,7 @@ class ProcessLeases implements Leases {
   async enter(): Promise<void> {
     await this.#beat();
     // Until the other processes have seen this one, each might use a shared limit alone.
-    if (this.#role !== 'command' && this.hasOthers()) await createWakeup().wait(BEAT_MS + 200);
+    if (this.#role !== 'command' && this.hasOthers()) await pause(BEAT_MS + 200);
     this.#beating = this.#beatOn();
   }
 

@@ -1,5 +1,5 @@
 import type { Logger } from './log.ts';
-import { createWakeup } from './wakeup.ts';
+import { pause } from './pause.ts';
 
 const RESTART_MS = 500;
 
@@ -17,6 +17,6 @@ export const restarting = async (
       if (!signal.aborted)
         log.warn({ part: what, error: String(error) }, 'part of a group failed; restart scheduled');
     }
-    await createWakeup().wait(RESTART_MS, signal);
+    await pause(RESTART_MS, signal);
   }
 };

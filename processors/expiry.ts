@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
+import { NIL, v7 as uuid } from 'uuid';
 import { recordExpiry } from '../commands/record-expiry.ts';
 import type { EventSchemas } from '../domain/kernel/events.ts';
 import { HOUR, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
 import type { Clock } from '../platform/clock.ts';
-import { createWakeup } from '../platform/wakeup.ts';
+import { pause } from '../platform/pause.ts';
 import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
 import { type ExpiringId, forgetExpiring, noteExpiring, readCutOff } from './expiring-ids.ts';
 import { inParallel } from './in-parallel.ts';
@@ -21,7 +21,7 @@ export interface Expiring {
    * the cursor (`$4` expires_at, `$5` id), at most `$6`.
    */
   readonly due: string;
-  /** Selects `rows`, `oldest`, `first_position` of the first `MOST_OVERDUE` that expired by `$1` and began before day `$2`. */
+  /** The table, and the condition of items in it that expired by `$1` and began before day `$2`. */
   readonly overdue: string;
   /** Selects, as `id`, those of the ids `$1` that the projection still holds. */
   readonly present: string;
@@ -59,12 +59,12 @@ interface DueRow extends ExpiredStream, ExpiringId {
 
 const BATCH = 500;
 /** Counting the millions that may expire at one moment would come to the query's time limit, and nothing would be reported. */
-export const MOST_OVERDUE = 100_000;
+const MOST_OVERDUE = 100_000;
 /** Items still present so long after their expiry are reported. */
 const OVERDUE = 10 * MINUTE;
 /** Days are closed an hour after midnight; the second hour allows for a slow run. */
 const CLOSED_AFTER = 2 * HOUR;
-const FIRST = { cursor: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
+const FIRST: { readonly cursor: string; readonly id: string } = { cursor: '-infinity', id: NIL };
 
 /**
  * Deletes expired items: first their streams, then it appends the expiry event on which the read model drops its rows. The
@@ -93,7 +93,6 @@ const inBatches = async (
   consumerProgress: ConsumerProgress,
 ): Promise<void> => {
   const { store, pool, signal, forMs } = options;
-  const wakeup = createWakeup();
   const started = performance.now();
   for (let after = FIRST; ; ) {
     const begun = performance.now();
@@ -110,7 +109,7 @@ const inBatches = async (
     if (last === undefined || rows.length < BATCH) return;
     after = last;
     // Pauses as long as the batch took, so that the sweep uses at most half of the store's time.
-    await wakeup.wait(performance.now() - begun, signal);
+    await pause(performance.now() - begun, signal);
   }
 };
 
@@ -180,7 +179,8 @@ const reportBlocked = async (
   const now = clock.now();
   const { rows } = await pool.query<{ rows: number; oldest: Date | null; first_position: string | null }>({
     name: `overdue ${kind.name}`,
-    text: kind.overdue,
+    text: `select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
+           from (select expires_at, last_position from ${kind.overdue} order by expires_at limit ${MOST_OVERDUE}) overdue`,
     values: [new Date(now - OVERDUE), utcDay(now - CLOSED_AFTER)],
   });
   const { rows: count = 0, oldest = null, first_position = null } = rows[0] ?? {};

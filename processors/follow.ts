@@ -3,9 +3,9 @@ import { inChunks } from '../domain/kernel/chunks.ts';
 import type { Position, RecordedEvent } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
 import type { Lease } from '../platform/leases.ts';
+import { pause } from '../platform/pause.ts';
 import { inSpan, type SpanOf } from '../platform/spans.ts';
 import { isTransient } from '../platform/transient.ts';
-import { createWakeup } from '../platform/wakeup.ts';
 import type { ProcessorCheckpoints } from './checkpoints.ts';
 
 /** A processor that follows the log and handles each event. */
@@ -110,7 +110,7 @@ class ProcessorRun {
             { processor: name, error: String(error) },
             'event not handled; retry scheduled',
           );
-          await createWakeup().wait(RETRY_MS, this.#signal);
+          await pause(RETRY_MS, this.#signal);
         } else await this.#stopAt(event, error);
       }
     }
@@ -128,7 +128,7 @@ class ProcessorRun {
     this.#isStopped = true;
     onStopped?.(name);
     await checkpoints.markStopped(name, stoppedBy).catch(() => undefined);
-    await createWakeup().wait(retryStoppedMs, this.#signal);
+    await pause(retryStoppedMs, this.#signal);
   }
 
   async #goOn(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Position } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
 import type { Lease } from '../platform/leases.ts';
+import { pause } from '../platform/pause.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 import { type Checkpoint, CheckpointMoved, loadCheckpoints } from './checkpoints.ts';
 import { type PassOptions, runPass } from './pass.ts';
@@ -61,7 +62,7 @@ export const runProjections = async (
         { group: lease.name },
         'a rebuild or another leader moved the checkpoints; restarting from them',
       );
-      await createWakeup().wait(RESTART_MS, signal);
+      await pause(RESTART_MS, signal);
     }
   }
 };

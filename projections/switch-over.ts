@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
-import { createWakeup } from '../platform/wakeup.ts';
+import { pause } from '../platform/pause.ts';
 import type { Projection } from './projection.ts';
 
 export interface Switching {
@@ -44,7 +44,7 @@ export const switchOver = async (switching: Switching, position: Position | null
       if (!isHeld(error)) throw error;
       await db.query('rollback');
       onWaiting?.();
-      await createWakeup().wait(RETRY_MS);
+      await pause(RETRY_MS);
     }
   }
 };
@@ -115,7 +115,7 @@ const lockAll = async (db: pg.ClientBase, relations: readonly string[]): Promise
     } catch (error) {
       if (!isHeld(error)) throw error;
       await db.query('rollback to before_lock');
-      await createWakeup().wait(NOWAIT_PAUSE_MS);
+      await pause(NOWAIT_PAUSE_MS);
     }
   }
   await db.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`);

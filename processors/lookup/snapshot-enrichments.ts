@@ -7,7 +7,7 @@ import { DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { durably } from '../../platform/durably.ts';
-import { createWakeup } from '../../platform/wakeup.ts';
+import { pause } from '../../platform/pause.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface SnapshotEnrichmentsOptions {
@@ -39,7 +39,6 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
   const { pool, clock, consumers, signal, forMs } = options;
   const consumerProgress = createConsumerProgress(pool, consumers);
   const before = Date.parse(utcDay(clock.now() - AFTER_MIDNIGHT));
-  const wakeup = createWakeup();
   const started = performance.now();
   await completeInterrupted(options, { before, passed: await consumerProgress.passed() });
   for (let after = ''; ; ) {
@@ -61,7 +60,7 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
     if (last === undefined || ips.length < BATCH) break;
     after = last;
     // Pauses as long as the batch took, so that this run uses at most half of the store's time.
-    await wakeup.wait(performance.now() - begun, signal);
+    await pause(performance.now() - begun, signal);
   }
   if (!signal.aborted) await reportBlocked(options);
 };

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { v7 as uuid } from 'uuid';
+import { NIL, v7 as uuid } from 'uuid';
 import type { CommandContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
@@ -117,7 +117,7 @@ const takeTurn = async (
   const { rows } = await deps.pool.query<{ reveals: string[]; last: string | null; is_last: boolean }>({
     name: 'ready_of_partner',
     text: READY_OF_PARTNER,
-    values: [partner, new Date(deps.clock.now()), after ?? FIRST],
+    values: [partner, new Date(deps.clock.now()), after ?? NIL],
   });
   const { reveals = [], last = null, is_last = true } = rows[0] ?? {};
   for (const reveal of reveals) {
@@ -142,8 +142,6 @@ const completeOne = async (
   await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [revealId]);
   return true;
 };
-
-const FIRST = '00000000-0000-0000-0000-000000000000';
 
 /** Joins `a` with the reveals that are pending and that an endpoint subscribes to. */
 const WITH_SUBSCRIBER = `

@@ -1,6 +1,6 @@
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealExpiryEvents } from '../../domain/reveals/events.ts';
-import { type Expiring, MOST_OVERDUE } from '../expiry.ts';
+import type { Expiring } from '../expiry.ts';
 
 /** Expires reveals. Each has a stream of its own, so the whole stream is deleted. */
 export const expiringReveals: Expiring = {
@@ -13,10 +13,7 @@ export const expiringReveals: Expiring = {
       and (expires_at, reveal_id) > ($4::timestamptz, $5::uuid)
     order by expires_at, reveal_id limit $6`,
   overdue: `
-    select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
-    from (select expires_at, last_position from read.reveal
-          where expires_at <= $1 and created_at < $2::date::timestamp at time zone 'UTC'
-          order by expires_at limit ${MOST_OVERDUE}) overdue`,
+    read.reveal where expires_at <= $1 and created_at < $2::date::timestamp at time zone 'UTC'`,
   present: 'select reveal_id::text as id from read.reveal where reveal_id = any ($1::uuid[])',
   schemas: revealExpiryEvents,
   expiredEvent: (partner_id, reveals): EventOf<typeof revealExpiryEvents> => ({

@@ -1,6 +1,6 @@
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { sessionExpiryEvents } from '../../domain/sessions/events.ts';
-import { type Expiring, MOST_OVERDUE } from '../expiry.ts';
+import type { Expiring } from '../expiry.ts';
 
 /**
  * Sessions of a tab that are read to find its last event and its unexpired sessions. A visitor may begin any number of sessions in
@@ -36,10 +36,7 @@ export const expiringSessions: Expiring = {
     from due d join tab t using (stream)
     order by d.expires_at, d.id`,
   overdue: `
-    select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
-    from (select expires_at, last_position from read.session
-          where expires_at <= $1 and first_seen_at < $2::date::timestamp at time zone 'UTC'
-          order by expires_at limit ${MOST_OVERDUE}) overdue`,
+    read.session where expires_at <= $1 and first_seen_at < $2::date::timestamp at time zone 'UTC'`,
   present: 'select session_id::text as id from read.session where session_id = any ($1::uuid[])',
   schemas: sessionExpiryEvents,
   expiredEvent: (partner_id, sessions): EventOf<typeof sessionExpiryEvents> => ({

@@ -1,12 +1,12 @@
 import type pg from 'pg';
-import { v7 as uuid } from 'uuid';
+import { NIL, v7 as uuid } from 'uuid';
 import { toNewEvents } from '../../commands/handle.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, type Position, StreamExpired } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createWakeup } from '../../platform/wakeup.ts';
+import { pause } from '../../platform/pause.ts';
 
 export interface ExpireDeliveriesOptions {
   readonly store: EventStore;
@@ -27,7 +27,7 @@ interface ExpiredRow {
 }
 
 const BATCH = 1_000;
-const FIRST = { cursor: '-infinity', delivery_id: '00000000-0000-0000-0000-000000000000' };
+const FIRST: Pick<ExpiredRow, 'cursor' | 'delivery_id'> = { cursor: '-infinity', delivery_id: NIL };
 
 /**
  * Records which deliveries' payloads have expired, so that their totals follow; the API has reported them as expired
@@ -37,7 +37,6 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
   const { store, pool, clock, projected, signal } = options;
   // Until the previous run's events are projected, its deliveries still appear as due.
   if (!(await projected(await store.head()))) return;
-  const wakeup = createWakeup();
   for (let after = FIRST; !signal.aborted; ) {
     const begun = performance.now();
     const { rows } = await pool.query<ExpiredRow>({
@@ -59,7 +58,7 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
     if (!(await projected(await store.head()))) return;
     after = last;
     // Pauses as long as the batch took, as other sweeps do.
-    await wakeup.wait(performance.now() - begun, signal);
+    await pause(performance.now() - begun, signal);
   }
 };
 

@@ -1,6 +1,6 @@
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { PAYLOAD_PREFIX, payloadExpiryEvents } from '../../domain/webhooks/events.ts';
-import { type Expiring, MOST_OVERDUE } from '../expiry.ts';
+import type { Expiring } from '../expiry.ts';
 
 /** Expires the payloads of webhook events together with their session. */
 export const expiringPayloads: Expiring = {
@@ -13,10 +13,7 @@ export const expiringPayloads: Expiring = {
       and (expires_at, event_id) > ($4::timestamptz, $5::text)
     order by expires_at, event_id limit $6`,
   overdue: `
-    select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
-    from (select expires_at, last_position from read.webhook_payload
-          where expires_at <= $1 and $2::date is not null
-          order by expires_at limit ${MOST_OVERDUE}) overdue`,
+    read.webhook_payload where expires_at <= $1 and $2::date is not null`,
   present: 'select event_id::text as id from read.webhook_payload where event_id = any ($1::text[])',
   schemas: payloadExpiryEvents,
   expiredEvent: (partner_id, events): EventOf<typeof payloadExpiryEvents> => ({

@@ -1,4 +1,5 @@
 /** Folds a batch into the rows of the lookup tables. One file, because each event changes several of the tables. */
+import { NIL } from 'uuid';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import {
   askedIn,
@@ -26,7 +27,7 @@ interface WorkRow {
   asked_by: string;
 }
 
-const NO_PARTNER = '00000000-0000-0000-0000-000000000000';
+const NO_PARTNER = NIL;
 
 interface ReservationRow {
   reservation_id: string;

@@ -1,4 +1,5 @@
 import { type DatabasePool, sql } from 'slonik';
+import { NIL } from 'uuid';
 import { z } from 'zod';
 import type { UnsweptReveal } from '../../domain/billing/audit-missing.ts';
 import { type RevealResult, revealFacts } from '../../domain/reveals/events.ts';
@@ -80,7 +81,6 @@ const unsweptReveal = z.object({
 });
 
 const PAGE = 10_000;
-const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
 /** Reads the ids of a partner's reveals that a sweep is deleting, or was when it was cut off. */
 export const readExpiringReveals = (db: DatabasePool, partnerId: string): Promise<readonly string[]> =>
@@ -93,7 +93,7 @@ export const readUnsweptReveals = async (
   partnerId: string,
 ): Promise<ReadonlyMap<string, UnsweptReveal>> => {
   const rows = new Map<string, UnsweptReveal>();
-  for (let after = BEFORE_ALL; ; ) {
+  for (let after: string = NIL; ; ) {
     const page = await db.any(sql.type(unsweptReveal)`
       select reveal_id, completed_at is null as pending, expires_at, last_position::text as cursor
       from read.reveal where partner_id = ${partnerId} and reveal_id > ${after}::uuid
