@@ -36,7 +36,7 @@ export const createApiProvider = ({
   });
   return {
     name,
-    lookup: async (ip, signal, onRaw) => {
+    lookup: async (ip, signal, { onRaw } = {}) => {
       const answer = await api.get(ip, signal);
       onRaw?.(answer ?? null);
       if (answer === undefined) return null;

@@ -58,7 +58,7 @@ export const createDatabaseProvider = async ({
   });
   return {
     name,
-    lookup: async (ip, _signal, onRaw) => {
+    lookup: async (ip, _signal, { onRaw } = {}) => {
       const { mmdb, preset: chosen } = database.current();
       const record = mmdb.find(ip);
       onRaw?.(record);

@@ -45,7 +45,7 @@ export const createDirectoryProvider = async (
   });
   return {
     name: 'directory',
-    lookup: async (ip, _signal, onRaw) => {
+    lookup: async (ip, _signal, { onRaw } = {}) => {
       const record = directory.current().find(ip);
       onRaw?.(record);
       return record;

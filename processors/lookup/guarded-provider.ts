@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
+import { pause } from '../../platform/pause.ts';
 import type { ProviderLimits } from '../../platform/provider-settings.ts';
 import type { Verdict } from '../../platform/rate-limit.ts';
-import { createWakeup } from '../../platform/wakeup.ts';
 import { createFairBreaker } from './fair-breaker.ts';
 import { NotAsked, type Provider, Unavailable } from './provider.ts';
 
@@ -28,7 +28,8 @@ const NO_ASKER = '';
 
 /**
  * Limits the calls of a provider: by rate, by a budget a UTC day, and by circuit breakers of each process, which a failure of
- * one address alone does not open, and of one asker for that asker alone. A call that is held back throws `NotAsked`, which never counts as an answer.
+ * one address alone does not open, and of one asker for that asker alone. A call that is held back throws `NotAsked`, which
+ * never counts as an answer.
  */
 export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOptions, guard: Guard): P => {
   const { name } = provider;
@@ -53,12 +54,13 @@ export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOp
 
   return {
     ...provider,
-    lookup: async (ip, signal, onRaw, asker = NO_ASKER) => {
+    lookup: async (ip, signal, options = {}) => {
+      const { asker = NO_ASKER } = options;
       if (!breaker.admits(asker)) throw new NotAsked('not asked: its circuit breaker is open');
       await waitForRate(name, limits, guard, signal);
       await takeFromBudgetOfDay(name, limits, guard);
       try {
-        const record = await provider.lookup(ip, signal, onRaw, asker);
+        const record = await provider.lookup(ip, signal, options);
         breaker.succeeded(asker);
         reportBreaker();
         return record;
@@ -84,7 +86,7 @@ const waitForRate = async (
     const verdict = await counted(admit(name, requestsPerSecond), 'rate');
     if (verdict === null) return;
     if (performance.now() + verdict.retryMs > until) break;
-    await createWakeup().wait(verdict.retryMs, signal);
+    await pause(verdict.retryMs, signal);
   }
   throw new NotAsked('not asked: its rate is used up');
 };

@@ -30,7 +30,7 @@ export const createHttpProvider = ({
   });
   return {
     name: 'http',
-    lookup: async (ip, signal, onRaw) => {
+    lookup: async (ip, signal, { onRaw } = {}) => {
       const answer = await api.get(ip, signal);
       onRaw?.(answer ?? null);
       if (answer === undefined) return null;

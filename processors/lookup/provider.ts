@@ -3,20 +3,20 @@ import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/answers
 import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
 
 /** A source of company data. */
+export interface LookupOptions {
+  /** Called with the source's own answer before it is mapped. */
+  readonly onRaw?: ((raw: unknown) => void) | undefined;
+  /** On whose behalf it is asked: failures count for each asker. Omitted: for a command. */
+  readonly asker?: string | undefined;
+}
+
 export interface Provider {
   readonly name: string;
   /**
    * Returns the record of a canonical public address; null if it is unknown.
-   * @param onRaw called with the source's own answer before it is mapped
-   * @param asker on whose behalf it is asked; failures count for each asker
    * @throws if the lookup failed or timed out
    */
-  lookup(
-    ip: string,
-    signal: AbortSignal,
-    onRaw?: (raw: unknown) => void,
-    asker?: string,
-  ): Promise<ProviderRecord | null>;
+  lookup(ip: string, signal: AbortSignal, options?: LookupOptions): Promise<ProviderRecord | null>;
 }
 
 /** The provider is down or refuses every call; other failures are of one address alone. */
@@ -47,7 +47,7 @@ interface ChainOptions {
 /**
  * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is recorded as
  * an answer, which never means that there is no company. No provider is asked about an address that is not public.
- * `answered`: providers that are known to know nothing. `asker`: as `Provider.lookup` has it.
+ * `answered`: providers that are known to know nothing. `asker`: on whose behalf they are asked.
  */
 export const askChain = async (
   chain: readonly Provider[],
@@ -67,7 +67,7 @@ export const askChain = async (
     const note = (outcome: ProviderOutcome): void =>
       notes?.asked(provider, outcome, performance.now() - started);
     try {
-      const found = await lookup(ip, signal, undefined, asker);
+      const found = await lookup(ip, signal, { asker });
       note(found?.match_type ?? 'unknown');
       answers.push({ provider, record: found ?? UNKNOWN });
       if (found?.match_type === 'company') break;

@@ -55,8 +55,10 @@ const tryOne = async (
   const started = performance.now();
   const duration = (): number => Math.round((performance.now() - started) * 10) / 10;
   try {
-    const found = await lookup(ip, signal, (value) => {
-      raw = value;
+    const found = await lookup(ip, signal, {
+      onRaw: (value) => {
+        raw = value;
+      },
     });
     const record = found ?? UNKNOWN;
     const outcome = found?.match_type ?? 'unknown';

@@ -107,7 +107,7 @@ describe('a provider behind limits', () => {
       },
     };
     const guarded = guardProvider(picky, NONE, guard());
-    const ask = (ip: string, asker: string) => guarded.lookup(ip, never, undefined, asker);
+    const ask = (ip: string, asker: string) => guarded.lookup(ip, never, { asker });
     for (let n = 1; n <= 20; n += 1) await ask('2600::1', 'anna').catch(() => undefined);
     await expect(ask('8.8.8.8', 'anna')).rejects.toThrow(NotAsked);
     expect(await ask('8.8.8.8', 'bert')).toBeNull();

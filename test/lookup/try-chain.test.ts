@@ -33,7 +33,7 @@ describe('a trial of the provider chain', () => {
   it('shows the raw answer, also where it cannot be mapped', async () => {
     const odd: Provider = {
       name: 'odd',
-      lookup: async (_ip, _signal, onRaw) => {
+      lookup: async (_ip, _signal, { onRaw } = {}) => {
         onRaw?.({ odd: true });
         throw new Error('wrong record');
       },
