@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { oneRetryAtATime } from '../../bin/dashboard-retries.ts';
+import { oneRetryAtATime } from '../../dashboard/one-retry-at-a-time.ts';
 import type { RetriedAll } from '../../dashboard/pages/deliveries.ts';
 import type { Visit } from '../../dashboard/visit.ts';
 
