@@ -80,7 +80,7 @@ class Pass {
   }
 
   async #apply({ events, position }: Batch): Promise<'applied' | 'passed' | 'stopped'> {
-    const steps = this.#stepsTo(storableEvents(events), position);
+    const steps = this.#stepsTo(events, position);
     if (steps.every((step) => step.events.length === 0)) {
       this.#passed = position;
       if (performance.now() < this.#urgentUntil) this.#save();
@@ -98,7 +98,7 @@ class Pass {
       const from = this.#froms.get(projection.name) ?? null;
       if (from !== null && from >= to) return [];
       const after = relevantTo(projection, events).filter(({ position }) => from === null || position > from);
-      return [{ projection, from, passed: max(from, this.#passed), events: after }];
+      return [{ projection, from, passed: max(from, this.#passed), events: storableEvents(after) }];
     });
   }
 
