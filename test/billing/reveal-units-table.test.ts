@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { billingStream } from '../../domain/billing/events.ts';
@@ -17,14 +17,11 @@ let client: pg.Client;
 let db: DatabasePool;
 beforeAll(async () => {
   stack = await startTestStack();
-  client = new pg.Client({ connectionString: stack.url });
-  await client.connect();
-  await client.query('set search_path to read');
+  client = await stack.session('set search_path to read');
   db = await createSlonik(stack.url);
 });
 beforeEach(() => client.query('truncate reveal_unit'));
 afterAll(async () => {
-  await client.end();
   await db.end();
   await stack.close();
 });

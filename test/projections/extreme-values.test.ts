@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventCatalogue } from '../../domain/event-catalogue.ts';
 import type { Position, RecordedEvent } from '../../event-store/port.ts';
@@ -13,14 +13,11 @@ let stack: TestStack;
 let db: pg.Client;
 beforeAll(async () => {
   stack = await startTestStack();
-  db = new pg.Client({ connectionString: stack.url });
-  await db.connect();
-  await db.query('set search_path to read; set synchronous_commit to off; set enable_seqscan to off');
+  db = await stack.session(
+    'set search_path to read; set synchronous_commit to off; set enable_seqscan to off',
+  );
 });
-afterAll(async () => {
-  await db.end();
-  await stack.close();
-});
+afterAll(() => stack.close());
 
 const metadata = { $correlationId: 'c', $causationId: 'c', at: '2026-03-01T12:00:00.000Z' };
 const recorded = (events: readonly ExtremeEvent[]): RecordedEvent[] =>

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
@@ -23,17 +23,12 @@ let stack: TestStack;
 let db: pg.Client;
 beforeAll(async () => {
   stack = await startTestStack();
-  db = new pg.Client({ connectionString: stack.url });
-  await db.connect();
-  await db.query('set search_path to read');
+  db = await stack.session('set search_path to read');
 });
 beforeEach(async () => {
   await db.query(`truncate ${[...lookups.tables, ...usage.tables, ...partners.tables].join(', ')}`);
 });
-afterAll(async () => {
-  await db.end();
-  await stack.close();
-});
+afterAll(() => stack.close());
 
 const metadata: EventMetadata = { $correlationId: 'c', $causationId: 'c', at: '2026-03-01T12:00:00.000Z' };
 const recorded = (stream: string, events: readonly { type: string; data: object }[]): RecordedEvent[] =>

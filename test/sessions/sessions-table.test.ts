@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { expiredStream } from '../../domain/sessions/events.ts';
@@ -12,15 +12,10 @@ let stack: TestStack;
 let db: pg.Client;
 beforeAll(async () => {
   stack = await startTestStack();
-  db = new pg.Client({ connectionString: stack.url });
-  await db.connect();
-  await db.query('set search_path to read');
+  db = await stack.session('set search_path to read');
 });
 beforeEach(() => db.query('truncate session, expired_session'));
-afterAll(async () => {
-  await db.end();
-  await stack.close();
-});
+afterAll(() => stack.close());
 
 const partner_id = randomUUID();
 const session = (first = AT) => ({

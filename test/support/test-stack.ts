@@ -26,6 +26,8 @@ export interface TestStack {
   /** Waits until the projections have applied the whole store. */
   caughtUp(projections: readonly Projection[]): Promise<void>;
   rows(query: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
+  /** Opens a session of its own and runs these statements in it; `close` ends it. */
+  session(statements?: string): Promise<pg.Client>;
   close(): Promise<void>;
 }
 
@@ -43,6 +45,7 @@ export const startTestStack = async (database?: TestDatabase): Promise<TestStack
   const log = pino({ level: 'silent' });
   const tail = createTail({ store, now, log });
   const running: { stop(): Promise<void> }[] = [];
+  const sessions: pg.Client[] = [];
   return {
     url,
     pool,
@@ -63,7 +66,15 @@ export const startTestStack = async (database?: TestDatabase): Promise<TestStack
       if (!reached) throw new Error(`the projections ${names.join(', ')} did not catch up`);
     },
     rows: async (query, values = []) => (await pool.query(query, values)).rows,
+    session: async (statements = '') => {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      sessions.push(client);
+      await client.query(statements);
+      return client;
+    },
     close: async () => {
+      for (const session of sessions) await session.end();
       for (const runner of running) await runner.stop();
       await tail.close();
       await store.close();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
@@ -11,15 +11,10 @@ let stack: TestStack;
 let db: pg.Client;
 beforeAll(async () => {
   stack = await startTestStack();
-  db = new pg.Client({ connectionString: stack.url });
-  await db.connect();
   // Vacuum marks no page as visible to all whose commits are not flushed yet.
-  await db.query('set synchronous_commit to on');
+  db = await stack.session('set synchronous_commit to on');
 });
-afterAll(async () => {
-  await db.end();
-  await stack.close();
-});
+afterAll(() => stack.close());
 
 const PENDING = 4_000;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isoTime } from '../../domain/kernel/time.ts';
@@ -13,13 +13,9 @@ let stack: TestStack;
 let db: pg.Client;
 beforeAll(async () => {
   stack = await startTestStack();
-  db = new pg.Client({ connectionString: stack.url });
-  await db.connect();
+  db = await stack.session();
 });
-afterAll(async () => {
-  await db.end();
-  await stack.close();
-});
+afterAll(() => stack.close());
 
 /**
  * Adds deliveries of the last 90 days, a third of whose bodies have not expired; the sweep has yet to mark the last `due`.

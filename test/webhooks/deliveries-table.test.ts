@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
@@ -29,17 +29,13 @@ let db: pg.Client;
 const notifications: string[] = [];
 beforeAll(async () => {
   stack = await startTestStack();
-  db = new pg.Client({ connectionString: stack.url });
-  await db.connect();
+  db = await stack.session();
   db.on('notification', ({ payload = '' }) => notifications.push(payload));
   await db.query('set search_path to read; listen doorplate_deliveries');
 });
 const clear = () => db.query(`truncate ${deliveries.tables.join(', ')}`);
 beforeEach(clear);
-afterAll(async () => {
-  await db.end();
-  await stack.close();
-});
+afterAll(() => stack.close());
 
 const metadata: EventMetadata = { $correlationId: 'c', $causationId: 'c', at: isoTime(AT) };
 const log = (events: readonly { type: string; data: object }[], first = 100): RecordedEvent[] =>
