@@ -1,5 +1,6 @@
+import { MINUTE } from '../domain/kernel/time.ts';
+
 const LINES_A_MINUTE = 60;
-const MINUTE_MS = 60_000;
 
 interface Written {
   readonly since: number;
@@ -19,7 +20,7 @@ export const createLineLimit = (
   const written = new Map<string, Written>();
   return (kind) => {
     const before = written.get(kind);
-    const isOver = before === undefined || now() - before.since >= MINUTE_MS;
+    const isOver = before === undefined || now() - before.since >= MINUTE;
     const current = isOver ? { since: now(), lines: 0, leftOut: before?.leftOut ?? 0 } : before;
     written.set(kind, current);
     const { leftOut } = current;

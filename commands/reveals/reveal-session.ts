@@ -82,10 +82,9 @@ export const createRevealSession = (deps: RevealDeps): RevealSession => {
 };
 
 /**
- * Handles POST …/reveal (contract, Reveals 1, 2 and 7). A new reveal completes at once if a saved result exists or
- * the visitor's address is not public. The earlier reveal of
- * this Idempotency-Key is returned: as it is if it is complete, also while its tracker is disabled or deleted; else completed
- * if its result exists by now.
+ * Handles POST …/reveal (contract, Reveals 1, 2 and 7). A new reveal completes at once if a saved result exists or the
+ * visitor's address is not public. The earlier reveal of this Idempotency-Key is returned, also while its tracker is disabled
+ * or deleted: as it is if it is complete, else completed if its result exists by now.
  * @throws OutcomeUnknown when the reveal may have been made; the port's other errors when it was not
  */
 const revealSession = async (

@@ -17,8 +17,7 @@ export interface AttemptDeps {
   readonly targetsOf: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
   /**
    * Loads the body of an event; null: not there; `unreadable`: its key is destroyed. A claim without a body is released and
-   * made again until the body is there or expires. Concurrent calls may
-   * share a query.
+   * made again until the body is there or expires. Concurrent calls may share a query.
    */
   readonly bodyOf: (eventId: string) => Promise<Buffer | 'unreadable' | null>;
   readonly sign: (
