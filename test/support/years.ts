@@ -10,6 +10,7 @@ import {
 } from '../../bin/retention.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
+import { sweepRates } from '../../platform/rate-limit.ts';
 import { sweepClaims } from '../../processors/claims.ts';
 import { forgetNames } from '../../processors/forget-names.ts';
 import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
@@ -129,6 +130,8 @@ const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
     await forgetProviderDays(pool, clock.now());
     await truncateIntakes(parts);
     await dayKeys.destroyExpired();
+    // Counts are stored while a process is not sure to be the only one, as on a slow machine.
+    await sweepRates(pool, clock.now());
     await sweepClaims(pool, clock.now());
   }
 };
