@@ -30,6 +30,7 @@ interface Cost {
   readonly statements: number;
   readonly walBytes: number;
   readonly logBytes: number;
+  readonly diskBytes: number;
   readonly connections: number;
 }
 
@@ -140,6 +141,7 @@ const measure = async (
     statements: (after.statements - before.statements) / loaded.sent,
     walBytes: (after.walBytes - before.walBytes) / loaded.sent,
     logBytes: (after.logBytes - before.logBytes) / loaded.sent,
+    diskBytes: (after.diskBytes - before.diskBytes) / loaded.sent,
     connections: after.connections,
   };
 };
@@ -151,7 +153,7 @@ const toLine = (name: string, rate: number, { cost, against }: Pair): Line => ({
   a: { of: 'CPU of server and store', value: cost.micros, unit: ' µs' },
   b: { of: 'a route with one durable insert', value: against.micros, unit: ' µs' },
   notes: [
-    `${cost.statements.toFixed(2)} statements, ${Math.round(cost.walBytes)} bytes of WAL and ${Math.round(cost.logBytes)} of the log each; ${cost.connections} connections`,
+    `${cost.statements.toFixed(2)} statements, ${Math.round(cost.walBytes)} bytes of WAL, ${Math.round(cost.diskBytes)} more on disk (${Math.round(cost.logBytes)} of the log) each; ${cost.connections} connections`,
   ],
 });
 

@@ -11,6 +11,8 @@ export interface DatabaseWork {
   readonly statements: number;
   readonly walBytes: number;
   readonly logBytes: number;
+  /** The log, the read models and all else of the database. */
+  readonly diskBytes: number;
   readonly connections: number;
 }
 
@@ -22,11 +24,12 @@ export const openDatabaseWork = async (url: string) => {
   return {
     read: async (): Promise<DatabaseWork> => {
       const { rows } = await client.query(READ);
-      const { statements, wal, log, connections } = rows[0];
+      const { statements, wal, log, disk, connections } = rows[0];
       return {
         statements: Number(statements),
         walBytes: Number(wal),
         logBytes: Number(log),
+        diskBytes: Number(disk),
         connections: Number(connections),
       };
     },
@@ -38,5 +41,6 @@ const READ = `
   select (select coalesce(sum(calls), 0) from pg_stat_statements) as statements,
          pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as wal,
          coalesce(pg_total_relation_size(to_regclass('eventlog.event')), 0) as log,
+         pg_database_size(current_database()) as disk,
          (select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid())
            as connections`;
