@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { NIL, v7 as uuid } from 'uuid';
+import { v7 as uuid } from 'uuid';
 import { recordExpiry } from '../commands/record-expiry.ts';
 import type { EventSchemas } from '../domain/kernel/events.ts';
 import { HOUR, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
@@ -10,15 +10,18 @@ import { pause } from '../platform/pause.ts';
 import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
 import { type ExpiringId, forgetExpiring, noteExpiring, readCutOff } from './expiring-ids.ts';
 import { inParallel } from './in-parallel.ts';
+import { afterTurns, loadTurns, type Turn, type Turns, takeTurns, turnValues } from './partner-turns.ts';
 import { type ExpiredStream, retireStream } from './retire-stream.ts';
 
 /** One kind of expiring item. */
 export interface Expiring {
   /** Name of the kind, and of the projection whose rows list its items. */
   readonly name: string;
+  /** The table of its items, with an index on partner_id, expires_at and id. */
+  readonly table: string;
   /**
-   * Selects `DueRow`s that expired by `$1`, that all consumers have passed (`$2`) and that began before day `$3`, after
-   * the cursor (`$4` expires_at, `$5` id), at most `$6`.
+   * Selects the `DueRow`s of a batch of turns (`itemsOfTurns`) that expired by `$1`. Those are `ready` that all consumers
+   * have passed (`$2`) and that began before day `$3`.
    */
   readonly due: string;
   /** The table, and the condition of items in it that expired by `$1` and began before day `$2`. */
@@ -50,10 +53,8 @@ export interface SweepOptions {
   readonly forMs: number;
 }
 
-interface DueRow extends ExpiredStream, ExpiringId {
-  /** `expires_at` as PostgreSQL text, which keeps its microseconds. */
-  readonly cursor: string;
-  /** Whether every expired item of the same stream may be deleted too. */
+interface DueRow extends ExpiredStream, ExpiringId, Turn {
+  /** Whether every expired item of the same stream may be deleted now. */
   readonly ready: boolean;
 }
 
@@ -64,7 +65,6 @@ const MOST_OVERDUE = 100_000;
 const OVERDUE = 10 * MINUTE;
 /** Days are closed an hour after midnight; the second hour allows for a slow run. */
 const CLOSED_AFTER = 2 * HOUR;
-const FIRST: { readonly cursor: string; readonly id: string } = { cursor: '-infinity', id: NIL };
 
 /**
  * Deletes expired items: first their streams, then it appends the expiry event on which the read model drops its rows. The
@@ -87,39 +87,40 @@ export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void
   }
 };
 
+/** Partners take turns, so that millions of items of one partner delay no other. */
 const inBatches = async (
   kind: Expiring,
   options: SweepOptions,
   consumerProgress: ConsumerProgress,
 ): Promise<void> => {
   const { store, pool, signal, forMs } = options;
+  let waiting = await loadTurns(options.pool, kind.table, options.clock.now());
   const started = performance.now();
-  for (let after = FIRST; ; ) {
+  while (waiting.length > 0) {
     const begun = performance.now();
     if (signal.aborted || begun - started > forMs) return;
     const passed = await consumerProgress.passed();
     const closed = await options.closedBefore();
     if (passed === null || closed === null) return;
-    const rows = await nextDue(kind, options, [passed, closed, after.cursor, after.id]);
+    const batch = takeTurns(waiting, BATCH);
+    const rows = await nextDue(kind, options, { batch, passed, closed });
     const ready = rows.filter((row) => row.ready);
     if (ready.length > 0) await noteExpiring(pool, kind.name, ready);
     const gone = await retire(ready, { store, consumerProgress, passed, signal });
     if (!(await recordExpired(kind, options, gone))) return;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < BATCH) return;
-    after = last;
+    waiting = afterTurns(waiting, batch, rows);
     // Pauses as long as the batch took, so that the sweep uses at most half of the store's time.
-    await pause(performance.now() - begun, signal);
+    if (waiting.length > 0) await pause(performance.now() - begun, signal);
   }
 };
 
 const nextDue = async (
   { name, due }: Expiring,
   { pool, clock }: SweepOptions,
-  values: readonly unknown[],
+  { batch, passed, closed }: { readonly batch: Turns; readonly passed: Position; readonly closed: string },
 ): Promise<DueRow[]> => {
-  const query = { name: `due ${name}`, text: due, values: [new Date(clock.now()), ...values, BATCH] };
-  return (await pool.query<DueRow>(query)).rows;
+  const values = [new Date(clock.now()), passed, closed, ...turnValues(batch)];
+  return (await pool.query<DueRow>({ name: `due ${name}`, text: due, values })).rows;
 };
 
 /** Deletes the events of the rows' streams and returns the rows that are gone. */

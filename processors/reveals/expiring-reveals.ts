@@ -1,17 +1,19 @@
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealExpiryEvents } from '../../domain/reveals/events.ts';
 import type { Expiring } from '../expiry.ts';
+import { itemsOfTurns } from '../partner-turns.ts';
 
 /** Expires reveals. Each has a stream of its own, so the whole stream is deleted. */
 export const expiringReveals: Expiring = {
   name: 'reveals',
-  due: `
-    select reveal_id as id, partner_id, '${REVEAL_PREFIX}' || reveal_id as stream, expires_at, expires_at::text as cursor,
-           last_revision, false as lives, true as ready
-    from read.reveal
-    where expires_at <= $1 and last_position <= $2 and created_at < $3::date::timestamp at time zone 'UTC'
-      and (expires_at, reveal_id) > ($4::timestamptz, $5::uuid)
-    order by expires_at, reveal_id limit $6`,
+  table: 'read.reveal',
+  due: itemsOfTurns({
+    table: 'read.reveal',
+    id: 'reveal_id',
+    idType: 'uuid',
+    columns: `'${REVEAL_PREFIX}' || i.reveal_id as stream, i.last_revision, false as lives,
+      i.last_position <= $2 and i.created_at < $3::date::timestamp at time zone 'UTC' as ready`,
+  }),
   overdue: `
     read.reveal where expires_at <= $1 and created_at < $2::date::timestamp at time zone 'UTC'`,
   present: 'select reveal_id::text as id from read.reveal where reveal_id = any ($1::uuid[])',

@@ -1,6 +1,7 @@
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { sessionExpiryEvents } from '../../domain/sessions/events.ts';
 import type { Expiring } from '../expiry.ts';
+import { itemsOfTurns } from '../partner-turns.ts';
 
 /**
  * Sessions of a tab that are read to find its last event and its unexpired sessions. A visitor may begin any number of sessions in
@@ -8,19 +9,23 @@ import type { Expiring } from '../expiry.ts';
  */
 const NEWEST = 64;
 
+const DUE = itemsOfTurns({
+  table: 'read.session',
+  id: 'session_id',
+  idType: 'uuid',
+  columns: `i.stream,
+      i.last_position <= $2 and i.first_seen_at < $3::date::timestamp at time zone 'UTC' as passed`,
+});
+
 /**
  * Expires sessions. A tab's sessions share its stream: it is truncated behind expired ones and deleted with the last. Each
  * stream is looked at once, and no further than its newest sessions.
  */
 export const expiringSessions: Expiring = {
   name: 'sessions',
+  table: 'read.session',
   due: `
-    with due as materialized (
-           select session_id as id, partner_id, stream, expires_at, expires_at::text as cursor
-           from read.session
-           where expires_at <= $1 and last_position <= $2 and first_seen_at < $3::date::timestamp at time zone 'UTC'
-             and (expires_at, session_id) > ($4::timestamptz, $5::uuid)
-           order by expires_at, session_id limit $6),
+    with due as materialized (${DUE}),
          tab as materialized (
            select o.stream, newest.*, expired.*
            from (select distinct stream from due) o
@@ -32,7 +37,7 @@ export const expiringSessions: Expiring = {
              select bool_and(n.last_position <= $2 and n.first_seen_at < $3::date::timestamp at time zone 'UTC') as ready
              from (select s.last_position, s.first_seen_at from read.session s
                    where s.stream = o.stream and s.expires_at <= $1 order by s.expires_at desc limit ${NEWEST}) n) expired)
-    select d.*, t.last_revision, t.lives, t.ready
+    select d.*, t.last_revision, t.lives, d.passed and t.ready as ready
     from due d join tab t using (stream)
     order by d.expires_at, d.id`,
   overdue: `

@@ -1,17 +1,19 @@
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { PAYLOAD_PREFIX, payloadExpiryEvents } from '../../domain/webhooks/events.ts';
 import type { Expiring } from '../expiry.ts';
+import { itemsOfTurns } from '../partner-turns.ts';
 
 /** Expires the payloads of webhook events together with their session. */
 export const expiringPayloads: Expiring = {
   name: 'payloads',
-  due: `
-    select event_id as id, partner_id, '${PAYLOAD_PREFIX}' || event_id as stream, expires_at,
-           expires_at::text as cursor, last_revision, false as lives, true as ready
-    from read.webhook_payload
-    where expires_at <= $1 and last_position <= $2 and $3::date is not null
-      and (expires_at, event_id) > ($4::timestamptz, $5::text)
-    order by expires_at, event_id limit $6`,
+  table: 'read.webhook_payload',
+  due: itemsOfTurns({
+    table: 'read.webhook_payload',
+    id: 'event_id',
+    idType: 'text',
+    columns: `'${PAYLOAD_PREFIX}' || i.event_id as stream, i.last_revision, false as lives,
+      i.last_position <= $2 and $3::date is not null as ready`,
+  }),
   overdue: `
     read.webhook_payload where expires_at <= $1 and $2::date is not null`,
   present: 'select event_id::text as id from read.webhook_payload where event_id = any ($1::text[])',

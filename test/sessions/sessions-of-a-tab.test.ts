@@ -1,5 +1,6 @@
 /** One visitor may begin hundreds of thousands of sessions in one tab: each with another address of its network. */
 import { randomUUID } from 'node:crypto';
+import { NIL } from 'uuid';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
 import { expiringSessions } from '../../processors/sessions/expiring-sessions.ts';
@@ -8,7 +9,9 @@ import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const BEGUN = Date.parse('2026-03-01T12:00:00.000Z');
 const PASSED = '9000000000000000000';
-const FIRST = ['-infinity', '00000000-0000-0000-0000-000000000000'];
+const PARTNER = randomUUID();
+/** The first turn of the partner. */
+const FIRST = [[PARTNER], ['-infinity'], [NIL]];
 const BATCH = 100;
 
 let stack: TestStack;
@@ -24,12 +27,12 @@ const INSERT = `
   select gen_random_uuid(), $1, $1, 'sealed', at, at, at + interval '30 days', n, coalesce($2, 'tab-' || n), n, n
   from (select n, $3::timestamptz + n * interval '1 second' as at from generate_series(1, $4::int) n) visits`;
 const begin = (tab: string | null, count: number) =>
-  stack.pool.query(INSERT, [randomUUID(), tab, new Date(BEGUN), count]);
+  stack.pool.query(INSERT, [PARTNER, tab, new Date(BEGUN), count]);
 
 /** Blocks that the insertion of so many sessions reads. */
 const blocksOf = async (tab: string | null, count: number): Promise<number> => {
   const { rows } = await stack.pool.query(`explain (analyze, buffers, format json) ${INSERT}`, [
-    randomUUID(),
+    PARTNER,
     tab,
     new Date(BEGUN),
     count,

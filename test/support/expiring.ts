@@ -13,7 +13,7 @@ import { expiringReveals } from '../../processors/reveals/expiring-reveals.ts';
 import { expiringSessions } from '../../processors/sessions/expiring-sessions.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
-import { complete, completedReveal } from './reveals.ts';
+import { type Completed, complete, completedReveal } from './reveals.ts';
 import { startTestStack } from './test-stack.ts';
 
 /** The start of sessions and reveals, and the instant at which they expire. */
@@ -84,8 +84,8 @@ export const openExpiry = async () => {
       ];
       return { ...ids, session_id, stream };
     },
-    reveal: async () => {
-      const reveal = completedReveal({ partner_id: randomUUID(), completed_at: isoTime(BEGUN) });
+    reveal: async (over: Partial<Completed> = {}) => {
+      const reveal = completedReveal({ partner_id: randomUUID(), completed_at: isoTime(BEGUN), ...over });
       const position: Position = await complete(store, reveal);
       return { ...reveal, position, stream: `reveal-${reveal.reveal_id}` };
     },
