@@ -57,7 +57,13 @@ export const buildDashboard = (
     open: loginPages(login),
     pages: [
       logoutAction(login),
-      ...accountPages(accountDeps(parts, logins)),
+      ...accountPages({
+        ...accountDeps(parts, logins),
+        admitForm: async ({ user, request }) => {
+          const name = `password forms of ${user.user_id} ${parts.networkOfVisitor(request)}`;
+          return secondsOf(await limiter.admit(name, FORMS_PER_MINUTE, MINUTE));
+        },
+      }),
       overviewPage(dashboardOverview(runtime, caughtUp(['usage', 'reveal-units']))),
       ...sessionPages(sessions),
       ...revealPages(sessions),
@@ -99,7 +105,7 @@ const loginDeps = (
 const accountDeps = (
   { networkOfVisitor, dashboardLogins: { admit, changePassword } }: LoginParts,
   { count, endAll }: Logins,
-): AccountDeps => ({
+): Omit<AccountDeps, 'admitForm'> => ({
   tooMany: ({ user, request }) => admit(user.user_id, networkOfVisitor(request)),
   changePassword: (visit, current, password) =>
     changePassword(visit.user.user_id, current, password, visitContext(visit)),

@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
 import { refuseAmbiguous } from './fastify.ts';
+import { isHost } from './own-host.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
 
 interface Deps {
@@ -38,7 +39,10 @@ const guard =
     else done();
   };
 
-/** A customer's domain has no API, pages or cookies of this service: 404 for all but `/tracking/`. */
+/**
+ * A customer's domain has no API, pages or cookies of this service: 404 for all but `/tracking/`. A Host that is none
+ * (RFC 9112 section 3.2: 400) could be read as such a domain by a proxy or a browser.
+ */
 const refuseOnCustomDomains =
   ({ isCustomDomain }: Deps): onRequestHookHandler =>
   (request, reply, done) => {
@@ -46,7 +50,10 @@ const refuseOnCustomDomains =
       if (isCustom) refuse(request, reply, 'not_found');
       else done();
     };
-    const isCustom = isCustomDomain(request.raw.headers.host ?? '');
+    const host = request.raw.headers.host ?? '';
+    if (!isHost(host))
+      return refuse(request, reply, 'invalid_body', { message: 'The Host header is not a host.' });
+    const isCustom = isCustomDomain(host);
     if (typeof isCustom === 'boolean') judge(isCustom);
     // The path's own rules are enough where the lookup of the domain fails.
     else void isCustom.then(judge, () => judge(false));

@@ -3,7 +3,12 @@
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 /** A name is the same with the root's dot, and at any port. */
 const DOT_BEFORE_PORT = /\.(?=$|:\d{0,5}$)/;
-const PORT = /:\d{0,5}$/;
+const PORT = /:\d*$/;
+/** A name or an IPv4 address, or an IPv6 address in brackets, and a port; empty where the target has no host. */
+const HOST = /^(?:[\w-]+(?:\.[\w-]+)*\.?|\[[\da-f:.]+\])?(?::\d*)?$/i;
+
+/** Returns whether a Host header is well-formed (RFC 9110 section 7.2). */
+export const isHost = (host: string): boolean => HOST.test(host);
 
 /**
  * Whether a Host header is that of the service's own URL; where this is a loopback one, any name of the loopback will

@@ -18,17 +18,29 @@ const core = (text: string): string => {
 /** Returns the shortest text whose repetition is the whole, or the whole. */
 const repeatedUnit = (text: string): string => text.slice(0, `${text}${text}`.indexOf(text, 1));
 
+/** Removes everything but letters and digits: `anna.schmidt` and `Anna Schmidt` are the same name. */
+const plain = (text: string): string => text.replace(/[^\p{L}\p{N}]/gu, '');
+
+/** Returns the names of a user: the whole, and what stands before the `@` of an address. */
+const namesOf = (user: string): string[] => [user, user.split('@', 1)[0] ?? ''].map(plain);
+
+/**
+ * Returns whether a password is made of a name. Many words contain a name of two letters, which therefore has to be all
+ * of the password but digits and signs.
+ */
+const isMadeOf = (text: string, name: string): boolean =>
+  name.length > 2 ? plain(text).includes(name) : name !== '' && repeatedUnit(plain(core(text))) === name;
+
 /**
  * Returns why a password is easy to guess: commonly used (also repeated, or with digits or signs around it), one repeated
- * character, or containing the product's or the user's name.
+ * character, or made of the product's or the user's name.
  * @returns null if none applies
  */
 export const weaknessOf = (password: string, userName: string): PasswordWeakness | null => {
   const text = composed(password).toLowerCase();
-  const unit = repeatedUnit(text);
-  if ([...unit].length === 1) return 'repeated';
-  const names = [PRODUCT, composed(userName).toLowerCase()];
-  // Many words contain a name of two letters.
-  if (names.some((name) => name.length > 2 && text.includes(name))) return 'name';
-  return [text, unit, core(text), repeatedUnit(core(text))].some((one) => COMMON.has(one)) ? 'common' : null;
+  const units = [repeatedUnit(text), repeatedUnit(core(text))];
+  if (units.some((unit) => [...unit].length === 1)) return 'repeated';
+  const names = [PRODUCT, ...namesOf(composed(userName).toLowerCase())];
+  if (names.some((name) => isMadeOf(text, name))) return 'name';
+  return [text, core(text), ...units].some((one) => COMMON.has(one)) ? 'common' : null;
 };

@@ -7,6 +7,8 @@ import type { PageRoute } from '../routes.ts';
 import type { Visit } from '../visit.ts';
 
 export interface AccountDeps {
+  /** Counts a form for a new password from the visitor's network. @returns seconds until the next; null: this one counts */
+  readonly admitForm: (visit: Visit) => Promise<number | null>;
   /** Seconds until this user may try passwords again; null: now. */
   readonly tooMany: (visit: Visit) => Promise<number | null>;
   /** Ends every login of the user and begins one. @returns its token; null: `current` is not the password */
@@ -88,6 +90,14 @@ const passwordPage = (visit: Visit, error?: string, wait: number | null = null):
 };
 
 const changePassword = async (deps: AccountDeps, visit: Visit): Promise<Answer> => {
+  const waitForForm = await deps.admitForm(visit);
+  if (waitForForm !== null) {
+    return passwordPage(
+      visit,
+      `Too many forms in a minute. Wait ${waitForForm} s, then try again.`,
+      waitForForm,
+    );
+  }
   const { form: given, user } = visit;
   const current = given.get('current') ?? '';
   const password = given.get('password') ?? '';

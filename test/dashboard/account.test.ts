@@ -3,9 +3,10 @@ import { type AccountDeps, accountPages } from '../../dashboard/pages/account.ts
 import type { Visit } from '../../dashboard/visit.ts';
 
 /** The status of a password change, and the lengths of the passwords that were checked for weakness. */
-const changeTo = async (password: string) => {
+const changeTo = async (password: string, wait: number | null = null) => {
   const checked: number[] = [];
   const deps: AccountDeps = {
+    admitForm: async () => wait,
     tooMany: async () => null,
     changePassword: async () => 'token',
     weakness: (text) => {
@@ -24,12 +25,23 @@ const changeTo = async (password: string) => {
     ({ method, path }) => method === 'POST' && path === '/dashboard/password',
   );
   const answer = await page?.handle(visit);
-  return { status: answer?.status, checked };
+  return { status: answer?.status, checked, retryAfter: answer?.headers?.['retry-after'] };
 };
 
 it('checks the strength only of passwords of an allowed length, so that a form of 64 KiB costs nothing', async () => {
   // 60,001 characters blocked the event loop for over a second.
-  expect(await changeTo(`${'a'.repeat(30_000)}b${'a'.repeat(30_000)}`)).toEqual({ status: 400, checked: [] });
-  expect(await changeTo('a'.repeat(201))).toEqual({ status: 400, checked: [] });
-  expect(await changeTo('correct horse battery staple')).toEqual({ status: 303, checked: [28] });
+  expect(await changeTo(`${'a'.repeat(30_000)}b${'a'.repeat(30_000)}`)).toMatchObject({
+    status: 400,
+    checked: [],
+  });
+  expect(await changeTo('a'.repeat(201))).toMatchObject({ status: 400, checked: [] });
+  expect(await changeTo('correct horse battery staple')).toMatchObject({ status: 303, checked: [28] });
+});
+
+it('answers 429 with Retry-After to more forms than the rate allows, and checks nothing', async () => {
+  expect(await changeTo('correct horse battery staple', 30)).toEqual({
+    status: 429,
+    checked: [],
+    retryAfter: '30',
+  });
 });

@@ -93,6 +93,19 @@ describe('forms', () => {
   });
 });
 
+it('counts forms for a new password by user and network, whatever is wrong with them', async () => {
+  const busy = await makeUser(api, key.partner_id);
+  const person = await loggedIn(api, busy);
+  const forms = Array.from({ length: 61 }, () =>
+    person.send('/password', { current: 'a', password: 'b', again: 'c' }),
+  );
+  const answers = await Promise.all(forms);
+  const refused = answers.filter(({ statusCode }) => statusCode === 429);
+  expect(refused.length).toBe(1);
+  expect(refused[0]?.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+  expect((await person.send('/logout-everywhere')).statusCode).toBe(303);
+});
+
 const isLoggedIn = async (cookie: string): Promise<boolean> =>
   (await browse(api, 'GET', '/dashboard/account', { cookie })).statusCode === 200;
 

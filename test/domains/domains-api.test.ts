@@ -453,9 +453,18 @@ describe('under the Host of a custom domain', () => {
       expect(refusalOf(answer), url).toEqual([404, 'not_found']);
       const other = await api.inject(key, { method: 'PUT', url, headers: { host: `${hostname}:443` } });
       expect(refusalOf(other), url).toEqual([404, 'not_found']);
-      for (const host of [`${hostname}.`, `${hostname}:8443`, `${hostname.toUpperCase()}.:443`]) {
+      for (const host of [
+        `${hostname}.`,
+        `${hostname}:8443`,
+        `${hostname}:000443`,
+        `${hostname.toUpperCase()}.:443`,
+      ]) {
         const same = await api.inject(key, { method: 'GET', url, headers: { host } });
         expect(refusalOf(same), `${host} ${url}`).toEqual([404, 'not_found']);
+      }
+      for (const host of [`${hostname}..`, `${hostname}:a`, `user@${hostname}`, `${hostname}/x`]) {
+        const none = await api.inject(key, { method: 'GET', url, headers: { host } });
+        expect(refusalOf(none), `${host} ${url}`).toEqual([400, 'invalid_body']);
       }
     }
     for (const host of [SERVICE_HOST, 'localhost', '10.0.0.1:3000', 'internal.example.com']) {

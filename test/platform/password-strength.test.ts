@@ -12,9 +12,22 @@ test.each([
   ['\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9', 'repeated'],
   ['my doorplate login', 'name'],
   ['Anna.Schmidt-2026', 'name'],
+  ['annaschmidt2026', 'name'],
+  ['Door-Plate 2026', 'name'],
+  ['aaaaaaaaaaaa1', 'repeated'],
   ['three wise words', null],
   ['correct horse battery staple', null],
   ['abcd-efgh-jkmn-pqrs', null],
 ])('the password %j is weak as %s', (password, weakness) => {
   expect(weaknessOf(password, 'anna.schmidt')).toBe(weakness);
+});
+
+test.each([
+  ['jo', 'jojojojojojo', 'name'],
+  ['jo', 'jo-jo-jo-jo-2026', 'name'],
+  ['jo', 'a major jolly joke', null],
+  ['anna@example.com', 'anna-is-here-2026', 'name'],
+  ['...', 'three wise words', null],
+])('for the user %j the password %j is weak as %s', (user, password, weakness) => {
+  expect(weaknessOf(password, user)).toBe(weakness);
 });
