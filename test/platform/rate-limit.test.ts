@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import pg from 'pg';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
+import { openPool } from '../../platform/open-pool.ts';
 import { createRateLimiter, sweepRates } from '../../platform/rate-limit.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -86,6 +88,16 @@ describe('a limit in one process', () => {
   });
 });
 
+/** The counts that sequential scans have read, as the pool's only connection knows it. */
+const scannedCounts = async (one: pg.Pool): Promise<number> => {
+  await one.query('select pg_stat_force_next_flush()');
+  await one.query('select pg_stat_clear_snapshot()');
+  const { rows } = await one.query(
+    `select seq_tup_read::int as read from pg_stat_user_tables where relid = 'work.rate'::regclass`,
+  );
+  return rows[0].read;
+};
+
 describe('a limit over several processes', () => {
   const two = (clock = manualClock()) => {
     const options = { pool, clock, alone: () => false };
@@ -134,6 +146,29 @@ describe('a limit over several processes', () => {
       if ((await limiter?.admit('gentle intake', 900, 60_000)) !== null) refused += 1;
     }
     expect(refused).toBe(0);
+  });
+
+  it('reads no counts of other callers, of which visitors leave thousands a minute', async () => {
+    const clock = manualClock();
+    // One connection, whose plans are made while the table is small.
+    const one = openPool(database.url, pino({ level: 'silent' }), { max: 1 });
+    const limiter = createRateLimiter({ pool: one, clock, alone: () => false });
+    const admit = async (times: number): Promise<number> => {
+      const before = await scannedCounts(one);
+      for (let n = 0; n < times; n += 1) {
+        clock.advance(1_000);
+        await limiter.admit('one of many', 1);
+      }
+      return (await scannedCounts(one)) - before;
+    };
+    await one.query('delete from work.rate; analyze work.rate');
+    await admit(10);
+    await one.query(
+      `insert into work.rate (name, slot, used, window_ms)
+       select 'visitor ' || n, 0, array_fill(0, array[11]), 1000 from generate_series(1, 2000) n`,
+    );
+    expect(await admit(10)).toBe(0);
+    await one.end();
   });
 
   it('outlives a process when its window is longer than a second', async () => {
