@@ -1,8 +1,14 @@
+interface CutSocket {
+  destroy(): unknown;
+  /** Absent where requests come without a network. */
+  resetAndDestroy?(): unknown;
+}
+
 /** Answers that stay in memory because their callers do not read them. */
 export interface UntakenAnswers {
   /** Cuts the connection unless the caller takes the answer, of this size, in time. */
   add(
-    socket: { destroy(): unknown },
+    socket: CutSocket,
     response: { once(event: 'finish' | 'close', listener: () => void): unknown },
     bytes: number,
   ): void;
@@ -25,7 +31,9 @@ export const createUntakenAnswers = ({ writeMs, bytes: most }: UntakenLimits): U
       };
       const cut = (): void => {
         forget();
-        socket.destroy();
+        // The kernel would keep megabytes of the answer, and the connection, for minutes after a normal close.
+        if (socket.resetAndDestroy) socket.resetAndDestroy();
+        else socket.destroy();
       };
       const timer = setTimeout(cut, writeMs);
       waiting.set(response, cut);

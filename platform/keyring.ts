@@ -17,8 +17,13 @@ const about = (name: string): string => `work.keyring ${name}`;
 const openRow = (master: MasterKey, row: Row): { readonly key: Buffer; readonly isBound: boolean } => {
   try {
     return { key: master.open(row, about(row.name)), isBound: true };
-  } catch {
-    return { key: master.open(row), isBound: false };
+  } catch (error) {
+    try {
+      return { key: master.open(row), isBound: false };
+    } catch {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Error(`${reason}: the key ${row.name} of work.keyring does not open`);
+    }
   }
 };
 

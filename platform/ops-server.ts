@@ -40,6 +40,8 @@ export interface OpsServer {
 const CUT_AFTER_MS = 2_000;
 /** Below usual probe timeouts, so that the probe still gets the reason. */
 const READINESS_LIMIT_MS = 4_000;
+const BAD_REQUEST =
+  'HTTP/1.1 400 Bad Request\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n';
 
 /**
  * Starts the operations listener, for the operator's own machines and never public: `GET /metrics` (Prometheus), `/livez`
@@ -49,10 +51,15 @@ const READINESS_LIMIT_MS = 4_000;
 export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const routes = new Map<string, OpsHandler>(Object.entries({ ...builtIn(options), ...options.handlers }));
   const isOwnHost = hostCheck(options.hostNames ?? []);
-  const server = createServer((request, response) => {
+  // Node's own 400 to a request without a Host lacks the header below.
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
     response.setHeader('x-content-type-options', 'nosniff');
-    if (isOwnHost(request.headers.host)) void answer(routes, request, response, options.log);
+    if (isOwnHost(request.headers.host, request)) void answer(routes, request, response, options.log);
     else sendJson(response, 403, { error: 'unknown_host' });
+  });
+  server.on('clientError', (_error, socket) => {
+    if (socket.writable) socket.end(BAD_REQUEST);
+    else socket.destroy();
   });
   await listen(server, options.host, options.port);
   return {
@@ -73,11 +80,13 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
  * Checks the Host header. A web page can make its own name resolve to this machine (DNS rebinding), but the browser then
  * sends that name.
  */
-const hostCheck = (names: readonly string[]): ((host: string | undefined) => boolean) => {
+const hostCheck = (
+  names: readonly string[],
+): ((host: string | undefined, request: Pick<IncomingMessage, 'httpVersion'>) => boolean) => {
   const known = new Set(['localhost', ...names.map((name) => name.toLowerCase())]);
-  return (host) => {
+  return (host, { httpVersion }) => {
     // HTTP/1.0 has no Host header, and no browser uses it.
-    if (host === undefined) return true;
+    if (host === undefined) return httpVersion === '1.0';
     const name = host
       .toLowerCase()
       .replace(/:\d{0,5}$/, '')

@@ -140,7 +140,9 @@ describe('a key of the service', () => {
     await pool.query(
       `update work.keyring set sealed = (select sealed from work.keyring where name = 'six') where name = 'seven'`,
     );
-    await expect(serviceKey(pool, master, 'seven')).rejects.toThrow();
+    await expect(serviceKey(pool, master, 'seven')).rejects.toThrow(
+      'the key seven of work.keyring does not open',
+    );
     await expect(resealKeys(pool, master)).rejects.toThrow();
   });
 
