@@ -6,6 +6,9 @@
 -- poll it again; `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late.
 -- `work.webhook_slot` has one row per endpoint: what its attempts have used of its limits (starts, failures in a row). The
 -- lock on that row decides which worker claims; a locked endpoint is skipped.
+-- A claim reads at most 1,000 due deliveries from the first on, and 1,000 behind those that earlier claims have walked past:
+-- any number may be due and not claimable, because their payloads have expired or a read model is behind. Until its walk has
+-- come to the last due delivery, an endpoint is polled again at once.
 create or replace function work.claim_attempts(
   holder_id uuid, webhook_ids uuid[], wanted integer[], at timestamptz, lease_until timestamptz, projections text[],
   concurrency integer, starts_per_second double precision, failures_to_open integer, probe_ms double precision
@@ -13,6 +16,8 @@ create or replace function work.claim_attempts(
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+-- Rows in the order of an index: a limit stops a scan, but no sort.
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
@@ -35,6 +40,10 @@ declare
   ahead_after timestamptz := at + interval '1 minute';
   lease_ahead_after timestamptz := lease_until + interval '1 minute';
   usage_ahead boolean;
+  walk_rows integer := 1000;
+  -- Deliveries that can be claimed again, after a lease or once a read model has caught up, wait for the next walk.
+  walk_every interval := interval '10 seconds';
+  walk record;
 begin
   select case when count(p.position) = cardinality(projections) then min(p.position) end into applied
   from read.projection p where p.name = any (projections);
@@ -101,9 +110,20 @@ begin
     end if;
 
     with candidate as materialized (
-      (select d.*, false as ahead from read.webhook_delivery d
-       where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
-         and d.position <= applied and d.payload_expires_at > at
+      (select d.*, false as ahead from (
+         (select * from read.webhook_delivery d
+          where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
+            and (d.next_attempt_at, d.delivery_id)
+              <= (coalesce(usage.walked_at, 'infinity'), coalesce(usage.walked_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+          order by d.next_attempt_at, d.delivery_id
+          limit walk_rows)
+         union all
+         (select * from read.webhook_delivery d
+          where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
+            and (d.next_attempt_at, d.delivery_id) > (usage.walked_at, usage.walked_id)
+          order by d.next_attempt_at, d.delivery_id
+          limit walk_rows)) d
+       where d.position <= applied and d.payload_expires_at > at
          and not exists (
            select from work.delivery_claim c
            where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
@@ -119,6 +139,7 @@ begin
            select from work.delivery_claim c
            where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
              and c.lease_until > at and c.lease_until <= lease_ahead_after)
+       order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end
        limit room)),
     due as materialized (
       select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at,
@@ -148,10 +169,30 @@ begin
     end if;
     if claimed = room then
       again_at := at;
-    else
-      select min(d.next_attempt_at) into again_at from read.webhook_delivery d
-      where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at > at;
+      return next;
+      continue;
     end if;
+    select d.next_attempt_at, d.delivery_id into walk from read.webhook_delivery d
+    where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
+      and (d.next_attempt_at, d.delivery_id)
+        > (coalesce(usage.walked_at, '-infinity'), coalesce(usage.walked_id, '00000000-0000-0000-0000-000000000000'))
+    order by d.next_attempt_at, d.delivery_id
+    offset walk_rows - 1
+    limit 1;
+    if found then
+      update work.webhook_slot s
+      set walked_at = walk.next_attempt_at, walked_id = walk.delivery_id, walk_since = coalesce(usage.walk_since, at)
+      where s.webhook_id = webhook_ids[i];
+      again_at := at + poll_again;
+      return next;
+      continue;
+    end if;
+    if usage.walk_since not between at - walk_every and ahead_after then
+      update work.webhook_slot s set walked_at = null, walked_id = null, walk_since = null
+      where s.webhook_id = webhook_ids[i];
+    end if;
+    select min(d.next_attempt_at) into again_at from read.webhook_delivery d
+    where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at > at;
     return next;
   end loop;
 end $$;
