@@ -1,17 +1,15 @@
 import { utcDay } from '../domain/kernel/time.ts';
+import { ENRICHMENT_PREFIX } from '../domain/lookup/events.ts';
+import { EXPIRED_PREFIX } from '../domain/sessions/events.ts';
+import { SIGNALS_PREFIX } from '../domain/signals/events.ts';
+import { DELIVERIES_PREFIX, WEBHOOKS_PREFIX } from '../domain/webhooks/events.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Job } from '../platform/periodically.ts';
-import { BILLING_PROCESSOR } from '../processors/billing/bill-completed-reveals.ts';
-import type { Consumers } from '../processors/consumers.ts';
-import { KEEPING_PROCESSOR } from '../processors/domains/keep-domains.ts';
-import { type SweepOptions, sweep } from '../processors/expiry.ts';
+import { type Expiring, type SweepOptions, sweep } from '../processors/expiry.ts';
 import { forgetNames } from '../processors/forget-names.ts';
-import { ENRICHING_PROCESSOR } from '../processors/lookup/enrich-reveals.ts';
 import { forgetResults } from '../processors/lookup/forget-results.ts';
-import { SETTLING_PROCESSOR } from '../processors/lookup/settle-ended-work.ts';
 import { snapshotEnrichments } from '../processors/lookup/snapshot-enrichments.ts';
-import { COMPLETING_PROCESSOR } from '../processors/reveals/complete-reveals.ts';
 import { expiringReveals } from '../processors/reveals/expiring-reveals.ts';
 import { deleteExpiredStreams } from '../processors/sessions/delete-expired-streams.ts';
 import { expiringSessions } from '../processors/sessions/expiring-sessions.ts';
@@ -21,28 +19,14 @@ import { deleteOldDeliveries } from '../processors/webhooks/delete-old-deliverie
 import { expireDeliveries } from '../processors/webhooks/expire-deliveries.ts';
 import { expiringPayloads } from '../processors/webhooks/expiring-payloads.ts';
 import { forgetDeletedEndpoints } from '../processors/webhooks/forget-endpoints.ts';
-import { QUEUEING_PROCESSOR } from '../processors/webhooks/queue-webhook-events.ts';
-import { allProjections } from '../projections/all.ts';
 import { forgetLookupStream, lookups } from '../projections/lookup/lookups.ts';
 import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';
 import { forgetExpiredSessionsBefore } from '../projections/sessions/sessions.ts';
 import { forgetSignalsOf } from '../projections/signals/signals.ts';
 import { deliveries, forgetDeliveriesBefore } from '../projections/webhooks/deliveries.ts';
 import { forgetSubscriptionsBefore } from '../projections/webhooks/endpoints.ts';
+import { followersOf } from './consumers.ts';
 import type { Runtime } from './runtime.ts';
-
-/** All consumers of streams that retention deletes; events go only after all of these have passed them. */
-export const CONSUMERS: Consumers = {
-  projections: allProjections.map(({ name }) => name),
-  processors: [
-    SETTLING_PROCESSOR,
-    ENRICHING_PROCESSOR,
-    BILLING_PROCESSOR,
-    COMPLETING_PROCESSOR,
-    QUEUEING_PROCESSOR,
-    KEEPING_PROCESSOR,
-  ],
-};
 
 const PROJECTED_MS = 10_000;
 /** A long sweep ends before its next run is due. */
@@ -51,16 +35,20 @@ const RUN_MS = 45_000;
 type Deps = Pick<Runtime, 'store' | 'pool' | 'clock' | 'log' | 'progress'>;
 type Run = Pick<SweepOptions, 'signal' | 'forMs' | 'onBlocked'>;
 
-const optionsOf = ({ store, pool, clock, log, progress }: Deps, run: Run): SweepOptions => ({
+type Options = Omit<SweepOptions, 'consumers'>;
+
+const optionsOf = ({ store, pool, clock, log, progress }: Deps, run: Run): Options => ({
   store,
   pool,
   clock,
   log,
-  consumers: CONSUMERS,
   closedBefore: () => trackerDaysClosedBefore({ pool, clock }),
   projected: (name: string, position: Position | null) => progress.reached([name], position, PROJECTED_MS),
   ...run,
 });
+
+const sweepOf = (kind: Expiring, options: Options): Promise<void> =>
+  sweep(kind, { ...options, consumers: followersOf(kind.prefix) });
 
 /** Lists the jobs that delete expired sessions and receipts, the keys of their days, and later their expiry events. */
 export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortSignal): Job[] => {
@@ -70,9 +58,9 @@ export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortS
   // Another process reports these metrics from then on.
   signal.addEventListener('abort', metrics.expiryNotMine);
   return [
-    ['10 * * * * *', () => sweep(expiringSessions, options)],
-    ['40 * * * * *', () => sweep(expiringReveals, options)],
-    ['20 * * * * *', () => sweep(expiringPayloads, { ...options, closedBefore: noDay(runtime) })],
+    ['10 * * * * *', () => sweepOf(expiringSessions, options)],
+    ['40 * * * * *', () => sweepOf(expiringReveals, options)],
+    ['20 * * * * *', () => sweepOf(expiringPayloads, { ...options, closedBefore: noDay(runtime) })],
     ['30 * * * * *', () => expireDeliveries({ ...runtime, ...deliveriesAt(runtime), signal })],
     ['5 * * * * *', () => snapshotOldEnrichments(runtime, options)],
     ['0 * * * * *', () => forgetOldSignals(runtime, options)],
@@ -86,7 +74,7 @@ export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortS
 
 /** Deletes expiry events past their retention. */
 export const forgetWhatExpired = ({ store, pool, clock }: Deps): Promise<void> =>
-  deleteExpiredStreams({ store, pool, clock, consumers: CONSUMERS }, async (before) => {
+  deleteExpiredStreams({ store, pool, clock, consumers: followersOf(EXPIRED_PREFIX) }, async (before) => {
     await forgetExpiredSessionsBefore(pool, before);
     await forgetExpiredRevealsBefore(pool, before);
   });
@@ -103,16 +91,19 @@ const deliveriesAt = ({ progress }: Deps) => ({
 
 /** Deletes delivery metadata past its retention. */
 export const forgetOldDeliveries = ({ store, pool, clock }: Deps): Promise<void> =>
-  deleteOldDeliveries({ store, pool, clock }, CONSUMERS, (before) => forgetDeliveriesBefore(pool, before));
+  deleteOldDeliveries({ store, pool, clock }, followersOf(DELIVERIES_PREFIX), (before) =>
+    forgetDeliveriesBefore(pool, before),
+  );
 
 export const snapshotOldEnrichments = (
   { store, pool, clock, log, digest }: Deps & Pick<Runtime, 'digest'>,
   run: Run,
-): Promise<void> => snapshotEnrichments({ store, pool, clock, log, digest, consumers: CONSUMERS, ...run });
+): Promise<void> =>
+  snapshotEnrichments({ store, pool, clock, log, digest, consumers: followersOf(ENRICHMENT_PREFIX), ...run });
 
 /** Forgets deleted endpoints past their retention, and subscriptions that have ended. */
 export const forgetOldEndpoints = ({ store, pool, clock }: Deps): Promise<void> =>
-  forgetDeletedEndpoints({ store, pool, clock, consumers: CONSUMERS }, (before) =>
+  forgetDeletedEndpoints({ store, pool, clock, consumers: followersOf(WEBHOOKS_PREFIX) }, (before) =>
     forgetSubscriptionsBefore(pool, before),
   );
 
@@ -127,7 +118,7 @@ export const forgetOldResults = (
       pool,
       clock,
       digest,
-      consumers: CONSUMERS,
+      consumers: followersOf(ENRICHMENT_PREFIX),
       projected: (position) => progress.reached([lookups.name], position, PROJECTED_MS),
       signal,
     },
@@ -138,7 +129,7 @@ const forgetOldSignals = (
   { store, pool, clock, log }: Deps,
   run: Pick<ExpireSignalsOptions, 'signal' | 'onBlocked'>,
 ): Promise<void> =>
-  expireSignals({ store, pool, clock, log, consumers: CONSUMERS, ...run }, (day) =>
+  expireSignals({ store, pool, clock, log, consumers: followersOf(SIGNALS_PREFIX), ...run }, (day) =>
     forgetSignalsOf(pool, day),
   );
 
@@ -149,9 +140,9 @@ export const sweepToEnd = async (deps: Deps): Promise<void> => {
     forMs: Number.POSITIVE_INFINITY,
     onBlocked: () => undefined,
   });
-  await sweep(expiringSessions, options);
-  await sweep(expiringReveals, options);
-  await sweep(expiringPayloads, { ...options, closedBefore: noDay(deps) });
+  await sweepOf(expiringSessions, options);
+  await sweepOf(expiringReveals, options);
+  await sweepOf(expiringPayloads, { ...options, closedBefore: noDay(deps) });
   const { signal } = new AbortController();
   await expireDeliveries({ ...deps, ...deliveriesAt(deps), signal });
   await forgetOldSignals(deps, options);

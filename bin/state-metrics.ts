@@ -5,8 +5,8 @@ import type { Metrics } from '../platform/metrics.ts';
 import { createStateMetrics, type StateOfThings } from '../platform/state-metrics.ts';
 import { listPositions } from '../queries/consumers.ts';
 import { readQueueFill } from '../queries/webhooks/queue-fill.ts';
+import { CONSUMERS } from './consumers.ts';
 import { GROUP_NAMES } from './groups.ts';
-import { CONSUMERS } from './retention.ts';
 import type { Runtime } from './runtime.ts';
 
 type MeasuredStores = Pick<Runtime, 'pool' | 'store' | 'config'>;

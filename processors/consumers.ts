@@ -3,7 +3,7 @@ import type { Position } from '../event-store/port.ts';
 import { CHECKPOINTS_CHANNEL, notifyIfRoom } from '../platform/channels.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 
-/** The names of the running consumers; checkpoints of removed consumers are ignored. */
+/** The names of running consumers, of all or of those that follow some events; checkpoints of others are ignored. */
 export interface Consumers {
   readonly projections: readonly string[];
   readonly processors: readonly string[];
@@ -15,7 +15,7 @@ const MAX_WAIT_MS = 5_000;
 const BEFORE_FIRST = -1n;
 const WANT = `select ${notifyIfRoom(`'${CHECKPOINTS_CHANNEL}'`, "''")}`;
 
-/** Reads the progress of all consumers, which decides which events may be deleted (architecture, rule 9). */
+/** Reads the progress of consumers, which decides which events may be deleted (architecture, rule 9). */
 export const createConsumerProgress = (pool: pg.Pool, { projections, processors }: Consumers) => {
   const loadPositions = async (): Promise<{ readonly name: string; readonly position: bigint }[]> => {
     const { rows } = await pool.query<{ name: string; position: string | null }>({

@@ -13,16 +13,14 @@ import { inParallel } from './in-parallel.ts';
 import { afterTurns, loadTurns, type Turn, type Turns, takeTurns, turnValues } from './partner-turns.ts';
 import { type ExpiredStream, retireStream } from './retire-stream.ts';
 
-/** One kind of expiring item. */
+/** One kind of expiring item, and the prefix of its streams. */
 export interface Expiring {
   /** Name of the kind, and of the projection whose rows list its items. */
   readonly name: string;
-  /** The table of its items, with an index on partner_id, expires_at and id. */
+  readonly prefix: string;
+  /** Its table, with an index on partner_id, expires_at and id. */
   readonly table: string;
-  /**
-   * Selects the `DueRow`s of a batch of turns (`itemsOfTurns`) that expired by `$1`. Those are `ready` that all consumers
-   * have passed (`$2`) and that began before day `$3`.
-   */
+  /** Selects the `DueRow`s of a batch (`itemsOfTurns`); `ready`: consumers have passed them (`$2`), and day `$3` is later. */
   readonly due: string;
   /** The table, and the condition of items in it that expired by `$1` and began before day `$2`. */
   readonly overdue: string;

@@ -8,10 +8,15 @@ import { inSpan, type SpanOf } from '../platform/spans.ts';
 import { isTransient } from '../platform/transient.ts';
 import type { ProcessorCheckpoints } from './checkpoints.ts';
 
-/** A processor that follows the log and handles each event. */
-export interface FollowingProcessor {
+/** What a processor follows, known without running it. */
+export interface FollowedStreams {
   readonly name: string;
+  /** Of the streams whose events it handles. */
   readonly prefixes: readonly string[];
+}
+
+/** A processor that follows the log and handles each event. */
+export interface FollowingProcessor extends FollowedStreams {
   /** Returns the key within which events stay in order; other keys run concurrently. Default: the stream. Must not throw. */
   lane?(event: RecordedEvent): string;
   /** Includes expired events that are not deleted yet, for a processor that must not miss one. */

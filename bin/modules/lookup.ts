@@ -1,5 +1,6 @@
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
+import { ENRICHMENT_PREFIX } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/route.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
@@ -14,7 +15,8 @@ import { getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
 import { createInFlight } from '../../read-api/lookup/in-flight.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
 import type { ApiContext } from '../api-context.ts';
-import { CONSUMERS, forgetOldResults } from '../retention.ts';
+import { followersOf } from '../consumers.ts';
+import { forgetOldResults } from '../retention.ts';
 import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
 import { enrichmentCapacity } from './capacity.ts';
 import { openProviders } from './providers.ts';
@@ -107,7 +109,7 @@ const startAttempts = async ({
     random: Math.random,
     onAttempt: (outcome) => metrics.attempts.inc({ outcome }),
     notes,
-    passed: createConsumerProgress(pool, CONSUMERS).passed,
+    passed: createConsumerProgress(pool, followersOf(ENRICHMENT_PREFIX)).passed,
   });
   return {
     nudge: attempts.nudge,

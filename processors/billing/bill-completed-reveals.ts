@@ -3,9 +3,12 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { EventStore, RecordedEvent } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type FollowingProcessor, traceOf } from '../follow.ts';
+import { type FollowedStreams, type FollowingProcessor, traceOf } from '../follow.ts';
 
-export const BILLING_PROCESSOR = 'bill-completed-reveals';
+export const BILLING: FollowedStreams = {
+  name: 'bill-completed-reveals',
+  prefixes: [REVEAL_PREFIX],
+};
 
 /** Bills every completed reveal to its partner's ledger, including reveals that expired while this processor lagged. */
 export const billCompletedReveals = (store: EventStore, clock: Clock): FollowingProcessor => {
@@ -15,8 +18,7 @@ export const billCompletedReveals = (store: EventStore, clock: Clock): Following
     if (partner !== undefined) await billReveals(store, partner, completions);
   };
   return {
-    name: BILLING_PROCESSOR,
-    prefixes: [REVEAL_PREFIX],
+    ...BILLING,
     includeExpired: true,
     // The ledger ignores positions at or before its last one, so a partner's completions must stay in order.
     lane: ({ data }) => String((data as { partner_id?: unknown } | null)?.partner_id),

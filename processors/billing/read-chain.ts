@@ -9,7 +9,7 @@ import { serviceKey } from '../../platform/keyring.ts';
 import type { MasterKey } from '../../platform/master-key.ts';
 import { type Signer, signerFrom } from '../../platform/signing.ts';
 import type { Reached } from '../reached.ts';
-import { BILLING_PROCESSOR } from './bill-completed-reveals.ts';
+import { BILLING } from './bill-completed-reveals.ts';
 
 export interface ChainDeps {
   readonly store: EventStore;
@@ -46,8 +46,8 @@ export const readChain = async (
 ): Promise<ReadChain> => {
   const notes: string[] = [];
   const head = (await store.head()) ?? EMPTY_LOG;
-  if (!(await processed.reached([BILLING_PROCESSOR], head, patienceMs))) {
-    notes.push(`processor ${BILLING_PROCESSOR} is behind: what it has not come to shows as missing_entry`);
+  if (!(await processed.reached([BILLING.name], head, patienceMs))) {
+    notes.push(`processor ${BILLING.name} is behind: what it has not come to shows as missing_entry`);
   }
   // Everything completed before `head` has its entry by now, later in the log.
   const billed = (await store.head()) ?? head;

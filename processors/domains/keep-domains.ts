@@ -19,7 +19,7 @@ import type { EventStore } from '../../event-store/port.ts';
 import { DUE_CHANNEL, notifyIfRoom } from '../../platform/channels.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
-import type { FollowingProcessor } from '../follow.ts';
+import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 
 export interface KeepingDeps {
   readonly store: EventStore;
@@ -27,7 +27,10 @@ export interface KeepingDeps {
   readonly clock: Clock;
 }
 
-export const KEEPING_PROCESSOR = 'keep-domains';
+export const KEEPING: FollowedStreams = {
+  name: 'keep-domains',
+  prefixes: [DOMAIN_PREFIX, DOMAIN_PLACES_PREFIX, TRACKERS_PREFIX],
+};
 
 const followed = { ...domainEvents, ...domainSlotEvents, ...trackerEvents };
 
@@ -39,8 +42,7 @@ const followed = { ...domainEvents, ...domainSlotEvents, ...trackerEvents };
 export const keepDomains = ({ store, pool, clock }: KeepingDeps): FollowingProcessor => {
   const deps = { names: createNamesBatcher(store), slots: createSlotsBatcher(store) };
   return {
-    name: KEEPING_PROCESSOR,
-    prefixes: [DOMAIN_PREFIX, DOMAIN_PLACES_PREFIX, TRACKERS_PREFIX],
+    ...KEEPING,
     async handle(stored) {
       const event = readEvent(followed, stored);
       const at = clock.now();

@@ -7,7 +7,7 @@ import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
 import { withoutTrace } from '../../platform/spans.ts';
-import type { FollowingProcessor } from '../follow.ts';
+import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 
 export interface EnrichRevealsDeps {
   readonly pool: pg.Pool;
@@ -21,7 +21,10 @@ export interface EnrichRevealsDeps {
   readonly onAwaited: (ip: string, digest: string) => Promise<void>;
 }
 
-export const ENRICHING_PROCESSOR = 'enrich-reveals';
+export const ENRICHING: FollowedStreams = {
+  name: 'enrich-reveals',
+  prefixes: [REVEAL_PREFIX],
+};
 
 const MAX_REVEALS_PER_RUN = 100;
 
@@ -62,8 +65,7 @@ export const enrichReveals = ({
     await onAwaited(ip, digest(ip));
   };
   return {
-    name: ENRICHING_PROCESSOR,
-    prefixes: [REVEAL_PREFIX],
+    ...ENRICHING,
     handle,
     handleAll: async (events) => {
       const has = (type: string): boolean => events.some((event) => event.type === type);

@@ -7,7 +7,7 @@ import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/eve
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { withoutTrace } from '../../platform/spans.ts';
-import type { FollowingProcessor } from '../follow.ts';
+import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 import { markReady } from './mark-ready.ts';
 
 export interface CompleteRevealsDeps {
@@ -23,7 +23,10 @@ export interface CompleteRevealsDeps {
   readonly complete: (revealId: string, context: CommandContext) => Promise<boolean>;
 }
 
-export const COMPLETING_PROCESSOR = 'complete-reveals';
+export const COMPLETING: FollowedStreams = {
+  name: 'complete-reveals',
+  prefixes: [ENRICHMENT_PREFIX, WEBHOOKS_PREFIX],
+};
 
 const NEEDED = ['webhooks', 'reveals'];
 /** Reveals that one event, or a partner's turn in a run, completes at most: about half a second's work. */
@@ -40,8 +43,7 @@ const RUN_MS = 4_000;
  * follow; runs complete the rest.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
-  name: COMPLETING_PROCESSOR,
-  prefixes: [ENRICHMENT_PREFIX, WEBHOOKS_PREFIX],
+  ...COMPLETING,
   async handle(stored) {
     const enriched = readEvent(enrichmentEvents, stored)?.type === 'lookup.EnrichmentCompleted.v1';
     const partner = enriched ? null : subscriberOf(stored);

@@ -6,6 +6,7 @@ import { itemsOfTurns } from '../partner-turns.ts';
 /** Expires reveals. Each has a stream of its own, so the whole stream is deleted. */
 export const expiringReveals: Expiring = {
   name: 'reveals',
+  prefix: REVEAL_PREFIX,
   table: 'read.reveal',
   due: itemsOfTurns({
     table: 'read.reveal',

@@ -1,5 +1,5 @@
 import type { EventOf } from '../../domain/kernel/events.ts';
-import { sessionExpiryEvents } from '../../domain/sessions/events.ts';
+import { sessionExpiryEvents, TAB_PREFIX } from '../../domain/sessions/events.ts';
 import type { Expiring } from '../expiry.ts';
 import { itemsOfTurns } from '../partner-turns.ts';
 
@@ -23,6 +23,7 @@ const DUE = itemsOfTurns({
  */
 export const expiringSessions: Expiring = {
   name: 'sessions',
+  prefix: TAB_PREFIX,
   table: 'read.session',
   due: `
     with due as materialized (${DUE}),

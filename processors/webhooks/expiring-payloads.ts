@@ -6,6 +6,7 @@ import { itemsOfTurns } from '../partner-turns.ts';
 /** Expires the payloads of webhook events together with their session. */
 export const expiringPayloads: Expiring = {
   name: 'payloads',
+  prefix: PAYLOAD_PREFIX,
   table: 'read.webhook_payload',
   due: itemsOfTurns({
     table: 'read.webhook_payload',

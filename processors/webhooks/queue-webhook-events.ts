@@ -12,7 +12,7 @@ import {
   StoreUnavailable,
 } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type FollowingProcessor, traceOf } from '../follow.ts';
+import { type FollowedStreams, type FollowingProcessor, traceOf } from '../follow.ts';
 import { loadSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 export interface QueueEventsDeps {
@@ -32,7 +32,10 @@ export interface SealedSession {
   readonly sealed: string;
 }
 
-export const QUEUEING_PROCESSOR = 'queue-webhook-events';
+export const QUEUEING: FollowedStreams = {
+  name: 'queue-webhook-events',
+  prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
+};
 
 /** Read models that are woken after queueing; `bin/modules/deliveries.ts` lists all that a claim waits for. */
 const WOKEN_AFTER_QUEUEING = ['deliveries', 'payloads'];
@@ -79,8 +82,7 @@ export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor =>
     known.dropBefore(first.position);
   };
   return {
-    name: QUEUEING_PROCESSOR,
-    prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
+    ...QUEUEING,
     gatherMs: () => (performance.now() - queuedAt < BUSY_MS ? GATHER_MS : Number.POSITIVE_INFINITY),
     lane: () => 'all',
     begin: async (after) => {
@@ -173,10 +175,7 @@ const allOf = async <Row>(
   return read(pool, wanted);
 };
 
-const referencesOf = async (
-  pool: pg.Pool,
-  trackerIds: readonly string[],
-): Promise<Map<string, string | null>> => {
+const referencesOf = async (pool: pg.Pool, trackerIds: readonly string[]) => {
   const { rows } = await pool.query<{ tracker_id: string; customer_reference: string | null }>({
     name: 'tracker_references',
     text: 'select tracker_id, customer_reference from read.tracker where tracker_id = any ($1)',

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkChain } from '../../domain/billing/audit-chain.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { BILLING_PROCESSOR, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import { BILLING, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProcessor } from '../support/leading.ts';
 import { complete, completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 
 /** Runs the billing processor. A `name` other than its own makes a second leader beside the first. */
-const started = (name = BILLING_PROCESSOR, store: EventStore = stack.store) => {
+const started = (name = BILLING.name, store: EventStore = stack.store) => {
   let passed = -1n;
   const stopped: string[] = [];
   const processor = startProcessor({ ...billCompletedReveals(store, stack.clock), name }, stack, {
@@ -78,7 +78,7 @@ describe('billing completed reveals', () => {
     await first.caughtUp();
     await first.stop();
     const before = await revealsOf(partner_id);
-    await stack.pool.query('update work.processor set position = null where name = $1', [BILLING_PROCESSOR]);
+    await stack.pool.query('update work.processor set position = null where name = $1', [BILLING.name]);
     const late = completedReveal({ partner_id });
     await complete(stack.store, late);
     const second = started();
@@ -100,7 +100,7 @@ describe('billing completed reveals', () => {
     await Promise.all(
       Array.from({ length: 150 }, () => complete(stack.store, completedReveal({ partner_id }))),
     );
-    const billing = started(BILLING_PROCESSOR, counting);
+    const billing = started(BILLING.name, counting);
     await billing.caughtUp();
     await billing.stop();
     expect(await revealsOf(partner_id)).toHaveLength(150);
@@ -135,7 +135,7 @@ describe('billing completed reveals', () => {
     // Written after the call that `stopped` counts.
     const [row] = await eventually(
       'the cause is stored',
-      () => stack.rows('select stopped_by from work.processor where name = $1', [BILLING_PROCESSOR]),
+      () => stack.rows('select stopped_by from work.processor where name = $1', [BILLING.name]),
       ([stored]) => stored?.stopped_by !== null,
     );
     expect(row?.stopped_by).toContain(`reveals.RevealCompleted.v1 at revision 1 of reveal-${bad.reveal_id}`);

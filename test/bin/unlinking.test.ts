@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CONSUMERS, snapshotOldEnrichments, sweepToEnd } from '../../bin/retention.ts';
+import { CONSUMERS } from '../../bin/consumers.ts';
+import { snapshotOldEnrichments, sweepToEnd } from '../../bin/retention.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { auditBilling } from '../../processors/billing/audit.ts';
 import { sweepClaims } from '../../processors/claims.ts';

@@ -8,7 +8,7 @@ import type { Position } from '../../event-store/port.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
 import { createSlonik } from '../../platform/slonik.ts';
 import { type AuditOptions, auditBilling } from '../../processors/billing/audit.ts';
-import { BILLING_PROCESSOR, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import { BILLING, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
 import { createProgress } from '../../projections/progress.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
@@ -86,7 +86,7 @@ export const openBillingFixture = async (database: TestDatabase) => {
   return {
     stack,
     caughtUp: async () => {
-      await processed.reached([BILLING_PROCESSOR], await store.head(), 10_000);
+      await processed.reached([BILLING.name], await store.head(), 10_000);
       await stack.caughtUp(projections);
     },
     audit: (options: Partial<AuditOptions> = {}) =>

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { eventCatalogue } from '../../domain/event-catalogue.ts';
 import { DAY, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import { migrate } from '../../platform/migrate.ts';
 import { type ManualClock, manualClock, startApi, type TestApi } from '../support/api.ts';
@@ -79,6 +80,16 @@ describe.each(['e868a28', '0.2.0'])('a database that %s wrote', (release) => {
     api = await start();
     await settled(api);
     expect(comparable(await answersOf(api, used))).toMatchObject(expected);
+  });
+
+  it('has every event in a kind of stream for which the catalogue lists it', async () => {
+    const { rows } = await api.sql.query<{ prefix: string; type: string }>(
+      `select distinct split_part(stream, '-', 1) || '-' as prefix, type from eventlog.event`,
+    );
+    expect(rows.length).toBeGreaterThan(20);
+    const isListed = ({ prefix, type }: { prefix: string; type: string }): boolean =>
+      eventCatalogue.some(({ stream, events }) => stream.startsWith(prefix) && Object.hasOwn(events, type));
+    expect(rows.filter((row) => !isListed(row))).toEqual([]);
   });
 
   it('keeps the passwords and logins of dashboard users', async () => {

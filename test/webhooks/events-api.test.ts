@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetOldDeliveries, sweepToEnd } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
-import { QUEUEING_PROCESSOR } from '../../processors/webhooks/queue-webhook-events.ts';
+import { QUEUEING } from '../../processors/webhooks/queue-webhook-events.ts';
 import { createBodies } from '../../queries/webhooks/payloads.ts';
 import { webhookEvent } from '../../read-api/webhooks/event-schemas.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
@@ -66,7 +66,7 @@ const reveal = (sessionId: string, idempotencyKey: string = randomUUID()) =>
 /** Everything that has happened is queued by then. */
 const queued = async (by = key): Promise<{ webhook_id: string; event_id: string; state: string }[]> => {
   const { store, processed } = api.runtime;
-  await processed.reached([QUEUEING_PROCESSOR], await store.head(), 5_000);
+  await processed.reached([QUEUEING.name], await store.head(), 5_000);
   await api.caughtUp();
   const { rows } = await api.sql.query(
     'select webhook_id, event_id, state from read.webhook_delivery where partner_id = $1 order by position, webhook_id',
@@ -141,9 +141,9 @@ describe('what happens on a website', () => {
     const before = await queued();
     const { store, pool } = api.runtime;
     const stream = `payload-${before[0]?.event_id}`;
-    await pool.query('update work.processor set position = null where name = $1', [QUEUEING_PROCESSOR]);
+    await pool.query('update work.processor set position = null where name = $1', [QUEUEING.name]);
     await pool.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%${QUEUEING_PROCESSOR}%'`,
+      `select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%${QUEUEING.name}%'`,
     );
     await webhook('PATCH', `/${webhookId}`, { enabled: false });
     await session();
