@@ -46,7 +46,11 @@ export const afterTurns = (
 };
 
 /** Selects the partners with expired items. In random order, so that runs that end early leave out different partners. */
-export const loadTurns = async (pool: pg.Pool, table: string, now: number): Promise<Turn[]> => {
+export const loadTurns = async (
+  pool: Pick<pg.Pool, 'query'>,
+  table: string,
+  now: number,
+): Promise<Turn[]> => {
   const { rows } = await pool.query<{ partner_id: string }>({
     name: `partners with expired ${table}`,
     text: partnersWithExpired(table),

@@ -6,9 +6,9 @@
 -- poll it again; `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late.
 -- `work.webhook_slot` has one row per endpoint: what its attempts have used of its limits (starts, failures in a row). The
 -- lock on that row decides which worker claims; a locked endpoint is skipped.
--- A claim reads at most 1,000 due deliveries from the first on, and 1,000 behind those that earlier claims have walked past:
--- any number may be due and not claimable, because their payloads have expired or a read model is behind. Until its walk has
--- come to the last due delivery, an endpoint is polled again at once.
+-- A claim reads at most 1,000 due deliveries from the first on, 1,000 behind those that earlier claims have walked past, and
+-- 1,000 that a fast clock recorded: any number may be due and not claimable, because their payloads have expired or a read
+-- model is behind. Until its walk has come to the last due delivery, an endpoint is polled again at once.
 create or replace function work.claim_attempts(
   holder_id uuid, webhook_ids uuid[], wanted integer[], at timestamptz, lease_until timestamptz, projections text[],
   concurrency integer, starts_per_second double precision, failures_to_open integer, probe_ms double precision
@@ -131,15 +131,17 @@ begin
        order by d.next_attempt_at
        limit room)
       union all
-      (select d.*, true as ahead from read.webhook_delivery d
-       where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at > at
-         and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > ahead_after
-         and d.position <= applied and d.payload_expires_at > at
+      (select d.*, true as ahead from (
+         select * from read.webhook_delivery d
+         where d.webhook_id = webhook_ids[i] and d.state = 'pending'
+           and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > ahead_after
+         order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end
+         limit walk_rows) d
+       where d.next_attempt_at > at and d.position <= applied and d.payload_expires_at > at
          and not exists (
            select from work.delivery_claim c
            where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
              and c.lease_until > at and c.lease_until <= lease_ahead_after)
-       order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end
        limit room)),
     due as materialized (
       select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at,
@@ -191,8 +193,10 @@ begin
       update work.webhook_slot s set walked_at = null, walked_id = null, walk_since = null
       where s.webhook_id = webhook_ids[i];
     end if;
-    select min(d.next_attempt_at) into again_at from read.webhook_delivery d
-    where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at > at;
+    select d.next_attempt_at into again_at from read.webhook_delivery d
+    where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at > at
+    order by d.next_attempt_at
+    limit 1;
     return next;
   end loop;
 end $$;

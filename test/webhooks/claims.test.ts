@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY } from '../../domain/kernel/time.ts';
+import { DAY, HOUR } from '../../domain/kernel/time.ts';
 import { DeliveryClaims, type Taken } from '../../processors/webhooks/claims.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -51,16 +51,24 @@ const endpoint = async () => {
   return {
     applied,
     take,
-    add: async (kind: Kind, count: number) => {
+    /** `recordedAt`: when its due time was recorded, an hour before it. */
+    add: async (kind: Kind, count: number, recordedAt?: number) => {
       due += SECOND;
       const position = kind === 'not applied' ? APPLIED + 1 : APPLIED;
       const expires = kind === 'expired' ? NOW : NOW + DAY;
       await stack.pool.query(
         `insert into read.webhook_delivery (delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts,
            cycle_attempts, cycle_started_at, stood_still_ms, created_at, position, payload_expires_at, next_attempt_at)
-         select gen_random_uuid(), $1, $2, 'evt', 'session.created', 'pending', 1, 0, 0, $3, 0, $3, $4, $5, $3
+         select gen_random_uuid(), $1, $2, 'evt', 'session.created', 'pending', 1, 0, 0, $7, 0, $7, $4, $5, $3
          from generate_series(1, $6::int)`,
-        [...ids, new Date(due), position, new Date(expires), count],
+        [
+          ...ids,
+          new Date(recordedAt === undefined ? due : recordedAt + HOUR),
+          position,
+          new Date(expires),
+          count,
+          new Date(recordedAt ?? due),
+        ],
       );
     },
     /** Polls and delivers as a worker does until an answer leaves the next poll to a notification, or to a later second. */
@@ -110,6 +118,15 @@ describe.each(['expired', 'not applied'] as const)('deliveries that are due and 
       expect(await deliveriesRead((client) => one.take(now, 32, client))).toBeLessThan(4_000);
       now = Math.max(now, (await one.take(now)).againAt);
     }
+  });
+
+  it('are read in parts if a fast clock has recorded them, and a delivery that it recorded later is due', async () => {
+    const one = await endpoint();
+    await one.add(kind, 900, NOW + HOUR);
+    await one.add('claimable', 1, NOW + 2 * HOUR);
+    expect((await one.take(NOW)).claims).toMatchObject([{ ahead: true }]);
+    await one.add(kind, 20_000, NOW + HOUR);
+    expect(await deliveriesRead((client) => one.take(NOW, 32, client))).toBeLessThan(4_000);
   });
 
   it('hold up a delivery behind 20,000 of them for less than a second', async () => {
