@@ -3,6 +3,15 @@ import type { Logger } from './log.ts';
 
 /** A plan that was cached while a table was small must not scan it once it is large. */
 const SETTINGS = '-c enable_seqscan=off';
+/** Later than the caller's own limit, so that the caller sees its own error. */
+const CANCELLED_LATER_MS = 500;
+
+/**
+ * Returns the setting that ends a statement which its caller no longer waits for: the server would run it to its end, beside
+ * those of the next callers. `queryTimeoutMs`: the limit of the caller; undefined: none.
+ */
+export const cancelAfter = (queryTimeoutMs: number | undefined): string =>
+  queryTimeoutMs === undefined ? '' : `-c statement_timeout=${queryTimeoutMs + CANCELLED_LATER_MS}`;
 
 /** Opens a connection pool of the service; a lost idle connection is logged, not thrown. `options`: settings of a session. */
 export const openPool = (
@@ -13,7 +22,7 @@ export const openPool = (
     'max' | 'application_name' | 'options' | 'connectionTimeoutMillis' | 'query_timeout' | 'idleTimeoutMillis'
   >,
 ): pg.Pool => {
-  const settings = `${SETTINGS} ${options.options ?? ''}`;
+  const settings = [SETTINGS, cancelAfter(options.query_timeout), options.options ?? ''].join(' ');
   const pool = new pg.Pool({ connectionString: url, ...options, options: settings });
   pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
   return pool;

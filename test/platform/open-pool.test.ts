@@ -1,0 +1,38 @@
+import pino from 'pino';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import { openPool } from '../../platform/open-pool.ts';
+import { eventually } from '../support/eventually.ts';
+import { startTestStack, type TestStack } from '../support/test-stack.ts';
+
+let stack: TestStack;
+beforeAll(async () => {
+  stack = await startTestStack();
+});
+afterAll(() => stack.close());
+
+/** The statements that hang on the lock of a test. */
+const hanging = async (): Promise<number> =>
+  (
+    await stack.rows(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and state = 'active'`,
+    )
+  ).length;
+
+it('ends a statement in the server once its caller has given it up', async () => {
+  const pool = openPool(stack.url, pino({ level: 'silent' }), { max: 1, query_timeout: 100 });
+  const locker = await stack.session('begin; lock table work.rate in access exclusive mode');
+  await expect(pool.query('select * from work.rate')).rejects.toThrow('Query read timeout');
+  await eventually('no statement hangs', hanging, (count) => count === 0);
+  await locker.query('rollback');
+  await pool.end();
+});
+
+it('ends a read of the event store in the server once its caller has given it up', async () => {
+  const store = createPostgresEventStore({ url: stack.url, now: () => stack.clock.now(), deadlineMs: 100 });
+  const locker = await stack.session('begin; lock table eventlog.event in access exclusive mode');
+  await expect(store.head()).rejects.toThrow('Query read timeout');
+  await eventually('no read hangs', hanging, (count) => count === 0);
+  await locker.query('rollback');
+  await store.close();
+});
