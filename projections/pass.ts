@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Batch, Position, RecordedEvent } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
 import type { Lease } from '../platform/leases.ts';
+import { shareNext } from '../platform/share-next.ts';
 import { inSpan, type SpanOf } from '../platform/spans.ts';
 import { type Checkpoint, clearStopped, type Step, savePassed } from './checkpoints.ts';
 import { commitOrIsolate } from './isolate.ts';
@@ -48,6 +49,12 @@ class Pass {
   #saving: NodeJS.Timeout | null = null;
   #isOver = false;
   #urgentUntil = Number.NEGATIVE_INFINITY;
+  /** One at a time: positions that are passed meanwhile share the next save. */
+  readonly #savePassed = shareNext(() => {
+    const { pool, lease } = this.#options;
+    const passed = this.#passed as Position;
+    return savePassed(pool, lease, this.#stepsTo([], passed), passed);
+  });
 
   constructor(options: PassOptions) {
     const { projections, checkpoints } = options;
@@ -110,12 +117,11 @@ class Pass {
   }
 
   #save(): void {
-    const { pool, lease } = this.#options;
     if (this.#saving) clearTimeout(this.#saving);
     this.#saving = null;
     if (this.#passed === null) return;
     // An idle log brings no later batch that would save it, and other processes wait for the saved value.
-    void savePassed(pool, lease, this.#stepsTo([], this.#passed), this.#passed).catch(() => {
+    void this.#savePassed().catch(() => {
       if (!this.#isOver) this.#saveLater();
     });
   }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Projection } from '../../projections/projection.ts';
 import { rebuild } from '../../projections/rebuild.ts';
@@ -201,6 +202,44 @@ describe('the projections', () => {
     const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], { ...stack, pool });
     await append('irrelevant', 1);
     await headSaved();
+    await runner.stop();
+  });
+
+  it('save a position in one statement at a time, however often callers ask for progress', async () => {
+    let [asked, running, most, passed] = [0, 0, 0, 0];
+    const held = Promise.withResolvers<void>();
+    const pool = new Proxy(stack.pool, {
+      get: (target, property) => {
+        if (property !== 'query') return Reflect.get(target, property);
+        return async (query: pg.QueryConfig, values?: unknown[]) => {
+          if (query.name !== 'save_passed') return target.query(query, values);
+          asked += 1;
+          running += 1;
+          most = Math.max(most, running);
+          await held.promise;
+          return target.query(query, values).finally(() => {
+            running -= 1;
+          });
+        };
+      },
+    });
+    const onApplied = () => {
+      passed += 1;
+    };
+    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], { ...stack, pool, onApplied });
+    for (let n = 0; n < 10; n += 1) {
+      const before = passed;
+      await append('irrelevant', 1);
+      await until('the event is passed', () => {
+        stack.progress.hurry(['tally']);
+        return passed > before;
+      });
+    }
+    await until('a save has begun', () => asked > 0);
+    expect(most).toBe(1);
+    held.resolve();
+    await headSaved();
+    expect(most).toBe(1);
     await runner.stop();
   });
 
