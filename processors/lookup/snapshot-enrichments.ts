@@ -31,6 +31,27 @@ const AFTER_MIDNIGHT = HOUR;
 const OVERDUE = 2 * DAY;
 const NAME = 'saved-lookups';
 
+interface DueResult {
+  readonly day: string;
+  readonly ip: string;
+}
+
+const FIRST: DueResult = { day: '-infinity', ip: '' };
+
+/** The index has it, so that the results of today are not read. */
+const DAY_FOUND = `(s.enriched_at at time zone 'UTC')::date`;
+// Open work stays as it is; thousands of such addresses would use up each run.
+const HAS_NO_WORK = 'not exists (select from read.enrichment_work w where w.ip = s.ip)';
+
+const nextOf = (days: string): string => `
+  (select ${DAY_FOUND} as day, s.ip from read.saved_lookup s
+   where not s.snapshotted and ${days} and (${DAY_FOUND}, s.ip) > ($3::date, $4) and ${HAS_NO_WORK}
+   order by ${DAY_FOUND}, s.ip limit ${BATCH})`;
+/** Of days before `$1`, and of days after `$2`, which a fast clock wrote. */
+const TO_SNAPSHOT = `
+  select day::text, ip from (${nextOf(`${DAY_FOUND} < $1::date`)} union all ${nextOf(`${DAY_FOUND} > $2::date`)}) due
+  order by due.day, ip limit ${BATCH}`;
+
 /**
  * Replaces the enrichments of past days by snapshots whose times are truncated to days (docs/privacy.md). The results of
  * one day are processed together, ordered by address, so that neither times nor order reveal when each was found.
@@ -41,23 +62,22 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
   const before = Date.parse(utcDay(clock.now() - AFTER_MIDNIGHT));
   const started = performance.now();
   await completeInterrupted(options, { before, passed: await consumerProgress.passed() });
-  for (let after = ''; ; ) {
+  for (let after = FIRST; ; ) {
     const begun = performance.now();
     const passed = await consumerProgress.passed();
     if (passed === null || signal.aborted || begun - started > forMs) break;
-    const { rows } = await pool.query<{ ip: string }>({
+    const { rows } = await pool.query<DueResult>({
       name: 'enrichments_to_snapshot',
-      // Open work stays as it is; thousands of such addresses would use up each run.
-      text: `select ip from read.saved_lookup s
-             where not snapshotted and (enriched_at < $1 or enriched_at > $2) and ip > $3
-               and not exists (select from read.enrichment_work w where w.ip = s.ip)
-             order by ip limit ${BATCH}`,
-      values: [new Date(before), new Date(aheadAfter(clock.now())), after],
+      text: TO_SNAPSHOT,
+      values: [utcDay(before), utcDay(aheadAfter(clock.now())), after.day, after.ip],
     });
-    const ips = rows.map(({ ip }) => ip);
-    await snapshotAll(options, ips, { before, passed });
-    const last = ips.at(-1);
-    if (last === undefined || ips.length < BATCH) break;
+    await snapshotAll(
+      options,
+      rows.map(({ ip }) => ip),
+      { before, passed },
+    );
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < BATCH) break;
     after = last;
     // Pauses as long as the batch took, so that this run uses at most half of the store's time.
     await pause(performance.now() - begun, signal);
@@ -98,9 +118,8 @@ const reportBlocked = async ({ pool, clock, log, onBlocked }: SnapshotEnrichment
   const { rows } = await pool.query<{ rows: number; oldest: Date | null }>({
     name: 'enrichments_not_snapshotted',
     text: `select count(*)::int as rows, min(enriched_at) as oldest from read.saved_lookup s
-           where not snapshotted and enriched_at < $1
-             and not exists (select from read.enrichment_work w where w.ip = s.ip)`,
-    values: [new Date(clock.now() - OVERDUE)],
+           where not s.snapshotted and s.enriched_at < $1 and ${DAY_FOUND} <= $2::date and ${HAS_NO_WORK}`,
+    values: [new Date(clock.now() - OVERDUE), utcDay(clock.now() - OVERDUE)],
   });
   const { rows: count = 0, oldest = null } = rows[0] ?? {};
   onBlocked(NAME, count, oldest === null ? 0 : (clock.now() - OVERDUE - oldest.getTime()) / 1_000);
