@@ -6,30 +6,50 @@ export const MAX_PIPELINED_REQUESTS = 128;
 /** Of these, how many are served at once: their work waits for the same stores as that of other callers. */
 const MAX_SERVED_AT_ONCE = 8;
 
-/**
- * Between two requests of a connection that is to be closed: its client connects again, and each time the parser takes
- * ten milliseconds for all that arrives at once.
- */
-const CLOSING_PAUSE_MS = 5;
+/** Between two requests of connections that are to be closed, all of them together: their clients connect again. */
+const CLOSING_PAUSE_MS = 1;
 
 type Exchange = readonly [IncomingMessage, ServerResponse];
 
 /** The unanswered requests of a connection. */
 interface Line {
   isClosing: boolean;
+  /** Takes no further requests. */
+  close(): void;
   unanswered(): number;
   /** Serves a request, at once or after those before it. */
   add(exchange: Exchange): void;
 }
 
-/**
- * Reads no more of a connection, of which all requests that are served have arrived. Node would resume it after each
- * answer, and parse another 64 KiB of requests for nothing.
- */
-const stopReading = (socket: Socket): void => {
-  socket.pause();
-  socket.resume = () => socket;
+/** What Node's HTTP server keeps at a socket. */
+type HttpSocket = Socket & { parser?: { onIncoming: () => number } | null };
+
+/** llhttp: the rest of the bytes belongs to another protocol, and is not parsed. */
+const PARSE_NO_MORE = 2;
+
+/** Whether a connection is read. Node would resume it after each answer, also while others wait. */
+const createGate = (socket: HttpSocket) => {
+  const resume = socket.resume.bind(socket);
+  let isOpen = true;
+  socket.resume = () => (isOpen ? resume() : socket);
+  const shut = (): void => {
+    isOpen = false;
+    socket.pause();
+  };
+  return {
+    shut,
+    open: (): void => {
+      isOpen = true;
+      resume();
+    },
+    /** Drops what has been read and not parsed: 64 KiB of short requests would take 5 MB. */
+    shutForGood: (): void => {
+      if (socket.parser) socket.parser.onIncoming = () => PARSE_NO_MORE;
+      shut();
+    },
+  };
 };
+type Gate = ReturnType<typeof createGate>;
 
 /** The turns of the event loop, and what is to run once in the next one. */
 const createTurns = () => {
@@ -60,11 +80,35 @@ const createTurns = () => {
   };
 };
 
-const createLine = (turns: ReturnType<typeof createTurns>, serve: RequestListener): Line => {
+/** Runs one at a time, with a pause before each. */
+const createQueue = (pauseMs: number) => {
+  const waiting = new Set<() => void>();
+  const runNext = (): void => {
+    const [run] = waiting;
+    if (run === undefined) return;
+    waiting.delete(run);
+    if (waiting.size > 0) setTimeout(runNext, pauseMs);
+    run();
+  };
+  return {
+    add: (run: () => void): void => {
+      if (waiting.size === 0) setTimeout(runNext, pauseMs);
+      waiting.add(run);
+    },
+  };
+};
+
+interface Order {
+  readonly turns: ReturnType<typeof createTurns>;
+  /** Of connections that are to be closed. */
+  readonly closing: ReturnType<typeof createQueue>;
+}
+
+const createLine = (socket: HttpSocket, { turns, closing }: Order, serve: RequestListener): Line => {
   const waiting: Exchange[] = [];
+  let gate: Gate | null = null;
   let served = 0;
   let lastTurn = -1;
-  let isPaused = false;
 
   const mayServe = (): boolean => lastTurn !== turns.current() && served < MAX_SERVED_AT_ONCE;
 
@@ -79,21 +123,17 @@ const createLine = (turns: ReturnType<typeof createTurns>, serve: RequestListene
   };
 
   const serveNext = (): void => {
-    isPaused = false;
     const next = mayServe() ? waiting.shift() : undefined;
-    if (next?.[0].socket.destroyed) waiting.length = 0;
+    if (socket.destroyed) waiting.length = 0;
     else if (next) begin(next);
+    if (waiting.length === 0 && !line.isClosing) gate?.open();
     serveLater();
   };
 
   const serveLater = (): void => {
-    if (waiting.length === 0 || served >= MAX_SERVED_AT_ONCE || isPaused) return;
-    if (!line.isClosing) {
-      turns.inNext(serveNext);
-      return;
-    }
-    isPaused = true;
-    setTimeout(serveNext, CLOSING_PAUSE_MS);
+    if (waiting.length === 0 || served >= MAX_SERVED_AT_ONCE) return;
+    if (line.isClosing) closing.add(serveNext);
+    else turns.inNext(serveNext);
   };
 
   const line: Line = {
@@ -102,7 +142,14 @@ const createLine = (turns: ReturnType<typeof createTurns>, serve: RequestListene
     add: (exchange) => {
       if (waiting.length === 0 && mayServe()) return begin(exchange);
       waiting.push(exchange);
+      gate ??= createGate(socket);
+      gate.shut();
       serveLater();
+    },
+    close: () => {
+      line.isClosing = true;
+      gate ??= createGate(socket);
+      gate.shutForGood();
     },
   };
   return line;
@@ -110,19 +157,20 @@ const createLine = (turns: ReturnType<typeof createTurns>, serve: RequestListene
 
 /**
  * Wraps a server's request listener: a connection gets one request served in a turn of the event loop, so that one that
- * pipelines gets no more than one that does not. Of 128 unanswered requests the last is answered with `Connection: close`,
- * and those behind it are not served (RFC 9112 section 9.3.2: the client sends them again).
+ * pipelines gets no more than one that does not, and is read no further while requests of it wait. Of 128 unanswered
+ * requests the last is answered with `Connection: close`, and those behind it are not served (RFC 9112 section 9.3.2: the
+ * client sends them again).
  */
 export const limitPipelining = (serve: RequestListener): RequestListener => {
-  const turns = createTurns();
+  const order = { turns: createTurns(), closing: createQueue(CLOSING_PAUSE_MS) };
   const lines = new WeakMap<Socket, Line>();
   return (request, response) => {
     const { socket } = request;
-    const line = lines.get(socket) ?? createLine(turns, serve);
+    const line = lines.get(socket) ?? createLine(socket, order, serve);
     lines.set(socket, line);
-    if (line.isClosing) return stopReading(socket);
+    if (line.isClosing) return;
     if (line.unanswered() + 1 === MAX_PIPELINED_REQUESTS) {
-      line.isClosing = true;
+      line.close();
       response.shouldKeepAlive = false;
     }
     line.add([request, response]);

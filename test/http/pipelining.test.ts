@@ -1,8 +1,9 @@
-import { EventEmitter } from 'node:events';
-import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http';
+import { EventEmitter, once } from 'node:events';
+import { Agent, get, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { limitPipelining, MAX_PIPELINED_REQUESTS } from '../../http/pipelining.ts';
 import { aRoute, aServer, exchangeBytes } from './shell.ts';
 
@@ -23,7 +24,7 @@ const listening = async (): Promise<FastifyInstance> => {
   return app;
 };
 
-afterEach(() => app.close());
+afterEach(() => app?.close());
 
 it('serves a limited number of pipelined requests of a connection in a turn, and closes it after their answers', async () => {
   const text = await exchangeBytes(await listening(), GET.repeat(1_500) + LAST);
@@ -38,14 +39,20 @@ it('answers the requests of a connection that pipelines a few', async () => {
   expect(text.match(/HTTP\/1\.1 200 /g)).toHaveLength(MAX_PIPELINED_REQUESTS - 1);
 });
 
+/** A connection whose requests arrive all at once. */
+const aConnection = (serve: RequestListener) => {
+  const socket = { destroyed: false, pause: () => socket, resume: () => socket };
+  return (count: number): void => {
+    for (let n = 1; n <= count; n += 1) {
+      const response = Object.assign(new EventEmitter(), { shouldKeepAlive: true });
+      serve({ socket, url: String(n) } as unknown as IncomingMessage, response as unknown as ServerResponse);
+    }
+  };
+};
+
 it('serves one request of each connection in a turn, however many it pipelines', async () => {
   const order: number[] = [];
-  const serve = limitPipelining((request) => void order.push(Number(request.url)));
-  const socket = { destroyed: false, pause: () => socket, resume: () => socket };
-  for (let n = 1; n <= 4; n += 1) {
-    const response = Object.assign(new EventEmitter(), { shouldKeepAlive: true });
-    serve({ socket, url: String(n) } as unknown as IncomingMessage, response as unknown as ServerResponse);
-  }
+  aConnection(limitPipelining((request) => void order.push(Number(request.url))))(4);
   const lengths = [order.length];
   for (let turn = 1; turn < 6; turn += 1) {
     await setImmediate();
@@ -53,6 +60,59 @@ it('serves one request of each connection in a turn, however many it pipelines',
   }
   const most = Math.max(...lengths.map((length, turn) => length - (lengths[turn - 1] ?? 0)));
   expect({ order, most }).toEqual({ order: [1, 2, 3, 4], most: 1 });
+});
+
+it('serves connections that pipeline too many one request at a time, all together', () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  let begun = 0;
+  const serve = limitPipelining((_, response) => {
+    begun += 1;
+    response.emit('close');
+  });
+  for (let n = 0; n < 3; n += 1) aConnection(serve)(2 * MAX_PIPELINED_REQUESTS);
+  vi.advanceTimersByTime(100);
+  const before = begun;
+  vi.advanceTimersByTime(10);
+  expect(begun - before).toBe(10);
+});
+
+it('keeps no request of a connection that pipelines too many, but those that it answers', async () => {
+  const server = await listening();
+  let parsed = 0;
+  server.server.on('request', () => {
+    parsed += 1;
+  });
+  await exchangeBytes(server, GET.repeat(1_500));
+  expect(parsed).toBe(MAX_PIPELINED_REQUESTS);
+});
+
+it('reads no more of a connection while requests of it wait, and then goes on', async () => {
+  const held = Promise.withResolvers<void>();
+  const handle = async () => {
+    await held.promise;
+    return { status: 200, body: '{}' } as const;
+  };
+  app = aServer({
+    routes: [
+      aRoute({ method: 'GET', path: '/held', access: 'public', handle }),
+      aRoute({
+        method: 'GET',
+        path: '/healthz',
+        access: 'public',
+        handle: () => ({ status: 200, body: '' }),
+      }),
+    ],
+  });
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  const connection = once(app.server, 'connection');
+  const long = `GET /held HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(8_000)}\r\n\r\n`;
+  const answers = exchangeBytes(app, long.repeat(99) + long.replace('Host', 'Connection: close\r\nHost'));
+  const [socket] = (await connection) as [Socket];
+  for (let n = 0; n < 20; n += 1) await exchangeBytes(app, LAST);
+  expect(socket.bytesRead).toBeLessThan(200_000);
+  held.resolve();
+  expect((await answers).match(/HTTP\/1\.1 200 /g)).toHaveLength(100);
 });
 
 it('stops reading a connection that has sent more than it may pipeline', async () => {
