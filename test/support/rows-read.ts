@@ -16,6 +16,11 @@ export const rowsRead = (plan: Plan, table: string): number => {
   return (plan.Plans ?? []).reduce((sum, below) => sum + rowsRead(below, table), own);
 };
 
+/** The tables that a plan reads. */
+export const tablesOf = (plan: Plan): string[] => [
+  ...new Set([plan['Relation Name'] ?? [], ...(plan.Plans ?? []).map(tablesOf)].flat()),
+];
+
 /** Runs a statement and returns its plan. */
 export const planOf = async (
   db: Pick<pg.ClientBase, 'query'>,

@@ -107,8 +107,8 @@ export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = 
   return { api, clock, key, work, upkeep: () => upkeepOf(api, clock) };
 };
 
-/** Each job runs twice, because one run leaves work for the next. */
-const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
+/** Runs all jobs, each twice, because one run leaves work for the next. */
+export const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> => {
   const { runtime } = api;
   const { store, pool, dayKeys } = runtime;
   const parts = { store, pool, clock };

@@ -1,0 +1,123 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { manualClock, startApi, type TestApi } from '../support/api.ts';
+import { browse } from '../support/dashboard.ts';
+import { answersOf, type Surroundings, startSurroundings, useEverything } from '../support/everything.ts';
+import { copyForHeavyPartner } from '../support/filled-tables.ts';
+import { planOf, rowsRead, tablesOf } from '../support/rows-read.ts';
+import { upkeepOf } from '../support/years.ts';
+
+interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+}
+
+const COPIES = 8_000;
+/** More than the pages in which jobs read a table. */
+const MOST_ROWS = 6_000;
+/** The last executions of a statement, each with its own values. */
+const EXECUTIONS = 3;
+const MOST_PAGES = 60;
+const NOT_PLANNED = /lock_writer|pg_notify/;
+/** Statements that read a table whole, by a part of their text, and why they may. */
+const WHOLE_TABLES: Readonly<Record<string, string>> = {
+  'with period as': 'live endpoints, five of a partner, at a start',
+  'select h.webhook_id, h.partner_id, h.paused_at': 'live endpoints, five of a partner',
+  'with clue as materialized': 'MOST_CLUES of an address',
+  'select count(*) from read.enrichment_work': 'ENRICHMENT_OUTSTANDING limits them',
+  'work.login ': 'at a login: 20 of a user, whom an operator creates',
+  'work.login_network': 'at a login: a few of a user, whom an operator creates',
+  'delete from work.webhook_slot': 'each night',
+  'delete from work.rate': 'the rates of the last minutes',
+};
+
+const clock = manualClock();
+const statements = new Map<string, Statement[]>();
+let around: Surroundings;
+let api: TestApi;
+
+const note = (query: unknown, second: unknown): void => {
+  const given = typeof query === 'string' ? { text: query, values: second } : query;
+  const { text, values } = given as Partial<Statement>;
+  if (text === undefined || !/^\s*\(?\s*(select|with|insert|update|delete)\b/i.test(text)) return;
+  const executions = [...(statements.get(text) ?? []), { text, values: values ?? [] }];
+  statements.set(text, executions.slice(-EXECUTIONS));
+};
+
+const noteStatements = (): void => {
+  const { query } = pg.Client.prototype as unknown as { query: (...args: unknown[]) => unknown };
+  vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+    note(args[0], args[1]);
+    return query.apply(this, args) as never;
+  } as never);
+};
+
+/** Requests the pages of the dashboard that lead from one to the next. */
+const visitPages = async (cookie: string): Promise<void> => {
+  const paths = new Set(['/dashboard']);
+  for (const path of paths) {
+    const page = await browse(api, 'GET', path, { cookie });
+    for (const [, next = ''] of page.body.matchAll(/href="(\/dashboard[^"#]*)"/g)) {
+      if (paths.size < MOST_PAGES) paths.add(next.replaceAll('&amp;', '&'));
+    }
+  }
+};
+
+beforeAll(async () => {
+  noteStatements();
+  around = await startSurroundings();
+  api = await startApi({ clock, providers: [around.provider], env: around.env });
+  const used = await useEverything(api, around);
+  await answersOf(api, used);
+  await visitPages(used.cookie);
+  await upkeepOf(api, clock);
+  vi.restoreAllMocks();
+});
+
+afterAll(async () => {
+  await api.close();
+  await around.close();
+});
+
+/** Returns what a statement reads too much of, and undoes what it writes. */
+const excessOf = async (db: pg.Client, { text, values }: Statement): Promise<string[]> => {
+  await db.query('savepoint before');
+  try {
+    const plan = await planOf(db, text, values);
+    return tablesOf(plan)
+      .map((table) => ({ table, read: rowsRead(plan, table) }))
+      .filter(({ read }) => read > MOST_ROWS)
+      .map(({ table }) => `${table}: ${text.replace(/\s+/g, ' ').trim().slice(0, 200)}`);
+  } catch (error) {
+    // What was inserted then is there.
+    if (error instanceof pg.DatabaseError && error.code === '23505') return [];
+    throw new Error(`${error} in ${text}`);
+  } finally {
+    await db.query('rollback to savepoint before');
+  }
+};
+
+it('reads few rows of a heavy partner in any statement of the product', async () => {
+  const db = new pg.Client({ connectionString: api.runtime.databaseUrl });
+  await db.connect();
+  try {
+    // As the connections of the service.
+    await db.query('begin; set local enable_seqscan = off; set local search_path = read, public');
+    const filled = await copyForHeavyPartner(db, COPIES);
+    await db.query('analyze');
+    const found = new Set<string>();
+    for (const executions of statements.values()) {
+      for (const one of executions) {
+        if (NOT_PLANNED.test(one.text)) continue;
+        for (const excess of await excessOf(db, one)) found.add(excess);
+      }
+    }
+    const isKnown = (excess: string) => Object.keys(WHOLE_TABLES).some((part) => excess.includes(part));
+    expect([...found].filter((excess) => !isKnown(excess))).toEqual([]);
+    // The run must stay one of most of the product.
+    expect(filled.length).toBeGreaterThan(30);
+    expect(statements.size).toBeGreaterThan(150);
+  } finally {
+    await db.end();
+  }
+});
