@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import pg from 'pg';
 import { csvFile } from './csv-file.ts';
@@ -40,11 +41,12 @@ export const exportView = async (options: ExportOptions): Promise<Exported> => {
   const db = new pg.Client({ connectionString: url, application_name: 'doorplate export', types: CELLS });
   db.on('error', () => undefined);
   await db.connect();
-  const partial = `${out}.${process.pid}.partial`;
+  const partial = `${out}.${randomUUID()}.partial`;
   try {
     await db.query(`begin isolation level repeatable read read only; set local timezone to 'UTC'`);
     const view = await findView(db, options.view);
-    await (await open(partial, 'w', 0o600)).close();
+    // A file of another user under a guessed name, in /tmp for example, is never written to.
+    await (await open(partial, 'wx', 0o600)).close();
     const file = await (format === 'csv' ? csvFile : parquetFile)(partial, view);
     let rows = 0;
     try {

@@ -15,6 +15,9 @@ import type { Runtime } from './runtime.ts';
 /** A page with ten thousand keys would block the event loop for a third of a second. */
 const REVOKED_SHOWN = 50;
 
+/** PostgreSQL refuses a NUL, which a path may hold. */
+const KEY_ID = /^[\w-]{1,100}$/;
+
 const withUses = async (db: Runtime['db'], keys: readonly KeyRow[]): Promise<DashboardKey[]> => {
   const uses = await listKeyUses(
     db,
@@ -39,7 +42,7 @@ export const dashboardKeys = (
     usualLimits: DEFAULT_LIMITS,
     list: async (partnerId) => withUses(db, await listLatestKeys(db, partnerId, REVOKED_SHOWN)),
     find: async (partnerId, keyId) => {
-      const key = await findKey(db, keyId);
+      const key = KEY_ID.test(keyId) ? await findKey(db, keyId) : null;
       return key?.partner_id === partnerId ? ((await withUses(db, [key]))[0] ?? null) : null;
     },
     create: (visit, { name, limits }) =>

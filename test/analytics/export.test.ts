@@ -1,4 +1,13 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
@@ -134,6 +143,16 @@ describe('an export to CSV', () => {
     );
     expect(await lines({ limit: 1 })).toEqual(['2026-02-28T10']);
   });
+});
+
+it('is not written through a link that another user has put at the name of the process', async () => {
+  const target = join(folder, 'target');
+  writeFileSync(target, 'of another user');
+  const out = join(folder, 'linked.csv');
+  symlinkSync(target, `${out}.${process.pid}.partial`);
+  await export_('units', { out });
+  expect(readFileSync(target, 'utf8')).toBe('of another user');
+  expect(lstatSync(out).isSymbolicLink()).toBe(false);
 });
 
 describe('a failing export', () => {

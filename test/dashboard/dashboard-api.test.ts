@@ -177,6 +177,11 @@ describe('keys', () => {
     expect(await expiry()).toEqual({ expires_at: new Date('2027-01-01T23:58:00Z') });
   });
 
+  it('are not there for a path that no key can have', async () => {
+    expect((await page.get('/keys/%00')).statusCode).toBe(404);
+    expect((await page.send('/keys/%00/revoke')).statusCode).toBe(404);
+  });
+
   it("of another partner's are not there", async () => {
     for (const path of [`/keys/${key.key_id}`, `/keys/${key.key_id}/revoke`]) {
       expect((await stranger.get(path)).statusCode).toBe(404);
