@@ -36,6 +36,8 @@ interface Cancellable extends AsyncIterable<ResolvedEvent> {
 
 const PAGE = 500;
 const HEAD_PAGE = 16;
+/** A sweep writes hundreds of the server's own events in a row; a larger page might hold too many large events. */
+const MAX_HEAD_PAGE = 256;
 const ATTEMPTS = 3;
 const RETRY_MS = 50;
 /** The server allows 100 calls per connection, which appends and subscriptions share. */
@@ -90,8 +92,8 @@ export const createReader = (
   /** Skips the server's own events, which followers never see. */
   const head = async (): Promise<Position | null> => {
     let from: Position | null = null;
-    for (;;) {
-      const events = eventsIn(await readPage(() => allBackwards(client, from)));
+    for (let size = HEAD_PAGE; ; size = Math.min(4 * size, MAX_HEAD_PAGE)) {
+      const events = eventsIn(await readPage(() => allBackwards(client, from, size)));
       const newest = events.find((event) => !isSystemEvent(event));
       if (newest) return positionOf(newest);
       const last = events.at(-1);
@@ -106,11 +108,11 @@ export const createReader = (
   return { readStream, head, isExpired };
 };
 
-const allBackwards = (client: EventStoreDBClient, from: Position | null) =>
+const allBackwards = (client: EventStoreDBClient, from: Position | null, maxCount: number) =>
   client.readAll({
     direction: BACKWARDS,
     fromPosition: from === null ? END : { commit: from, prepare: from },
-    maxCount: HEAD_PAGE,
+    maxCount,
     requiresLeader: true,
   });
 
