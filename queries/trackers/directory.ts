@@ -53,8 +53,12 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
   const pages = createBriefCache(async (origin) => {
     const { rows } = await pool.query<{ known: boolean }>({
       name: 'known_origin',
-      text: `select exists (select from read.tracker
-                            where origins && $1 and disabled_at is null and deleted_at is null) as known`,
+      // Each origin by itself and not `&&`: of a hundred, PostgreSQL expects so many matches that it reads all trackers.
+      text: `select exists (
+               select from unnest($1::text[]) as page (origin)
+               cross join lateral (
+                 select from read.tracker
+                 where origins @> array[page.origin] and disabled_at is null and deleted_at is null offset 0) t) as known`,
       values: [originsMatching(origin)],
     });
     return rows[0]?.known ?? false;
