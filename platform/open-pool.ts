@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { Logger } from './log.ts';
 
 /** A plan that was cached while a table was small must not scan it once it is large. */
-const SETTINGS = '-c enable_seqscan=off';
+export const SETTINGS = '-c enable_seqscan=off';
 /** Later than the caller's own limit, so that the caller sees its own error. */
 const CANCELLED_LATER_MS = 500;
 

@@ -1,4 +1,5 @@
 import { createPool, type DatabasePool, type DriverTypeParser } from 'slonik';
+import { SETTINGS } from './open-pool.ts';
 
 const iso = (text: string): string =>
   new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00')).toISOString();
@@ -10,9 +11,15 @@ const typeParsers: readonly DriverTypeParser[] = [
   { name: 'timestamptz', parse: iso },
 ];
 
+const withSettings = (url: string): string => {
+  const dsn = new URL(url);
+  dsn.searchParams.set('options', `${SETTINGS} ${dsn.searchParams.get('options') ?? ''}`.trim());
+  return dsn.href;
+};
+
 /** Creates the pool for complex, rare queries; hot paths use pg with named statements. */
 export const createSlonik = (url: string): Promise<DatabasePool> =>
-  createPool(url, {
+  createPool(withSettings(url), {
     maximumPoolSize: 4,
     typeParsers,
     connectionTimeout: 2_000,

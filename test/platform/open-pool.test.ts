@@ -1,7 +1,9 @@
 import pino from 'pino';
+import { sql } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { openPool } from '../../platform/open-pool.ts';
+import { createSlonik } from '../../platform/slonik.ts';
 import { eventually } from '../support/eventually.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -18,6 +20,20 @@ const hanging = async (): Promise<number> =>
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and state = 'active'`,
     )
   ).length;
+
+it('plans no scan of a whole table where there is an index, also for composed reads', async () => {
+  const [pool, composed] = [
+    openPool(stack.url, pino({ level: 'silent' }), {}),
+    await createSlonik(stack.url),
+  ];
+  const { rows } = await pool.query('show enable_seqscan');
+  expect([rows[0].enable_seqscan, await composed.oneFirst(sql.unsafe`show enable_seqscan`)]).toEqual([
+    'off',
+    'off',
+  ]);
+  await pool.end();
+  await composed.end();
+});
 
 it('ends a statement in the server once its caller has given it up', async () => {
   const pool = openPool(stack.url, pino({ level: 'silent' }), { max: 1, query_timeout: 100 });
