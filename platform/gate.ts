@@ -82,3 +82,24 @@ export const createGate = ({
     idle: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => watching.add(resolve))),
   };
 };
+
+/** Gates by key, each kept for as long as work of its key runs or waits. */
+export interface Gates {
+  enter<T>(key: string, work: () => Promise<T>): Promise<T>;
+}
+
+/** Limits concurrency by key. `options` are those of each key's gate. */
+export const createGates = (options: GateOptions): Gates => {
+  const gates = new Map<string, Gate>();
+  return {
+    enter: async (key, work) => {
+      const gate = gates.get(key) ?? createGate(options);
+      gates.set(key, gate);
+      try {
+        return await gate.enter(work);
+      } finally {
+        if (gate.isIdle()) gates.delete(key);
+      }
+    },
+  };
+};

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { DatabasePool } from 'slonik';
 import { ShareUsedUp } from '../http/failures.ts';
 import { answerWaitMs, servedPartner } from '../http/on-behalf-of.ts';
-import { createGate, type Gate } from '../platform/gate.ts';
+import { createGates } from '../platform/gate.ts';
 
 export interface FairShare {
   /** Queries of one partner at once. */
@@ -28,25 +28,19 @@ export const fairPool = (
   db: DatabasePool,
   { atOnce: room, waiting, waitMs: patienceMs }: FairShare = SHARE,
 ): DatabasePool => {
-  const gates = new Map<string, Gate>();
   const refusal = (why: string): Error => new ShareUsedUp(`queries of the partner: ${why}`);
+  const gates = createGates({ room, waiting, patienceMs, refusal });
 
   const limited =
     <Args extends unknown[], Result>(query: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       const partnerId = servedPartner();
       if (partnerId === undefined) return query(...args);
-      const gate = gates.get(partnerId) ?? createGate({ room, waiting, patienceMs, refusal });
-      gates.set(partnerId, gate);
-      try {
-        return await gate.enter(async () => {
-          const waitMs = answerWaitMs(partnerId);
-          if (waitMs > 0) await setTimeout(Math.min(waitMs, patienceMs));
-          return query(...args);
-        });
-      } finally {
-        if (gate.isIdle()) gates.delete(partnerId);
-      }
+      return gates.enter(partnerId, async () => {
+        const waitMs = answerWaitMs(partnerId);
+        if (waitMs > 0) await setTimeout(Math.min(waitMs, patienceMs));
+        return query(...args);
+      });
     };
 
   return {

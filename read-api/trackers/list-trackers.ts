@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { refusal } from '../../http/error-catalog.ts';
 import { ShareUsedUp } from '../../http/failures.ts';
 import type { PartnerRoute } from '../../http/route.ts';
-import { createGate, type Gate } from '../../platform/gate.ts';
+import { createGates } from '../../platform/gate.ts';
 import { trackerFields } from './answer.ts';
 import { listTrackersOperation } from './operations.ts';
 
@@ -50,17 +50,10 @@ const listTrackers = async (db: DatabasePool, partnerId: string, publicUrl: stri
 
 /** Makes one list of a partner at a time: a thousand trackers may take 13 MB, and fifty such lists at once a gigabyte. */
 const createTrackerLists = (db: DatabasePool, publicUrl: string) => {
-  const gates = new Map<string, Gate>();
   const refusal = (why: string): Error => new ShareUsedUp(`lists of the partner's trackers: ${why}`);
-  return async (partnerId: string): Promise<string> => {
-    const gate = gates.get(partnerId) ?? createGate({ room: 1, patienceMs: PATIENCE_MS, refusal });
-    gates.set(partnerId, gate);
-    try {
-      return await gate.enter(() => listTrackers(db, partnerId, publicUrl));
-    } finally {
-      if (gate.isIdle()) gates.delete(partnerId);
-    }
-  };
+  const gates = createGates({ room: 1, patienceMs: PATIENCE_MS, refusal });
+  return (partnerId: string): Promise<string> =>
+    gates.enter(partnerId, () => listTrackers(db, partnerId, publicUrl));
 };
 
 /** GET /v1/trackers: the partner's trackers, disabled ones included, deleted ones left out. */
