@@ -5,6 +5,7 @@ import { firstTurns, loadTurns, turnValues } from '../../processors/partner-turn
 import { expiringReveals } from '../../processors/reveals/expiring-reveals.ts';
 import { expiringSessions } from '../../processors/sessions/expiring-sessions.ts';
 import { expiringPayloads } from '../../processors/webhooks/expiring-payloads.ts';
+import { rowsReadSoFar } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const EXPIRED = new Date('2026-03-31T12:00:00.000Z');
@@ -52,10 +53,7 @@ it.each(KINDS.map(([kind, insert]) => [kind.name, kind, insert] as const))(
   'reads the %s of a batch alone, also by plans that were made while the table was empty',
   async (_name, kind, insert) => {
     const client = await stack.pool.connect();
-    const READ = `
-      select coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::int as read
-      from pg_stat_xact_all_tables where schemaname || '.' || relname = $1`;
-    const read = async (): Promise<number> => (await client.query(READ, [kind.table])).rows[0].read;
+    const read = () => rowsReadSoFar(client, kind.table);
     const batch = { turns: firstTurns([PARTNER, NIL]), share: 250 };
     const due = async () => {
       const values = [EXPIRED, '9000000000000000000', '2100-01-01', ...turnValues(batch)];

@@ -28,3 +28,13 @@ export const planOf = async (
   values: unknown[],
 ): Promise<Plan> =>
   (await db.query(`explain (analyze, format json) ${text}`, values)).rows[0]['QUERY PLAN'][0].Plan;
+
+/** The rows of a table (`schema.name`) that the connection's transaction has read, those within functions too. */
+export const rowsReadSoFar = async (db: Pick<pg.ClientBase, 'query'>, table: string): Promise<number> => {
+  const { rows } = await db.query(
+    `select coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::int as read
+     from pg_stat_xact_all_tables where schemaname || '.' || relname = $1`,
+    [table],
+  );
+  return rows[0].read;
+};

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { DAY } from '../../domain/kernel/time.ts';
 import { openPool } from '../../platform/open-pool.ts';
 import { DeliveryClaims } from '../../processors/webhooks/claims.ts';
+import { insertEndpoint, insertPendingDeliveries } from '../support/pending-deliveries.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
@@ -17,19 +17,10 @@ afterAll(() => stack.close());
 
 it('claims deliveries of an endpoint without reading the claims of others', async () => {
   const one = openPool(stack.url, pino({ level: 'silent' }), { max: 1 });
-  const [webhookId, partnerId, projection] = [randomUUID(), randomUUID(), randomUUID()];
-  await one.query(
-    'insert into read.webhook_health (webhook_id, partner_id, pending, failures_in_row, still_ms) values ($1, $2, 10, 0, 0)',
-    [webhookId, partnerId],
-  );
+  const projection = randomUUID();
+  const endpoint = await insertEndpoint(one, 10);
   await one.query('insert into read.projection (name, position) values ($1, 100)', [projection]);
-  await one.query(
-    `insert into read.webhook_delivery (delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts,
-       cycle_attempts, cycle_started_at, stood_still_ms, created_at, position, payload_expires_at, next_attempt_at)
-     select gen_random_uuid(), $1, $2, 'evt', 'session.created', 'pending', 1, 0, 0, $3, 0, $3, n, $4, $3
-     from generate_series(1, 10) n`,
-    [webhookId, partnerId, new Date(NOW), new Date(NOW + DAY)],
-  );
+  await insertPendingDeliveries(one, endpoint, { count: 10, recordedAt: NOW });
   await one.query(
     `insert into work.delivery_claim (delivery_id, cycle, attempt, webhook_id, holder, running, lease_until)
      select gen_random_uuid(), 1, 1, gen_random_uuid(), gen_random_uuid(), true, $1 from generate_series(1, 3000)`,
@@ -54,7 +45,7 @@ it('claims deliveries of an endpoint without reading the claims of others', asyn
     probeEveryMs: 60_000,
   });
   const before = await readClaims();
-  const [taken] = await claims.take([{ webhookId, count: 5 }], NOW);
+  const [taken] = await claims.take([{ webhookId: endpoint.webhookId, count: 5 }], NOW);
   expect(taken?.claims).toHaveLength(5);
   expect((await readClaims()) - before).toBeLessThan(100);
   await one.end();

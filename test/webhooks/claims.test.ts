@@ -3,6 +3,8 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
 import { DeliveryClaims, type Taken } from '../../processors/webhooks/claims.ts';
+import { insertEndpoint, insertPendingDeliveries } from '../support/pending-deliveries.ts';
+import { rowsReadSoFar } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
@@ -20,11 +22,7 @@ type Kind = 'claimable' | 'expired' | 'not applied';
 
 /** An endpoint whose deliveries become due in the order in which they are added, those of one call at one instant. */
 const endpoint = async () => {
-  const ids = [randomUUID(), randomUUID()];
-  await stack.pool.query(
-    `insert into read.webhook_health (webhook_id, partner_id, pending, failures_in_row, still_ms) values ($1, $2, 1, 0, 0)`,
-    ids,
-  );
+  const added = await insertEndpoint(stack.pool);
   const projection = randomUUID();
   const applied = (position: number) =>
     stack.pool.query(
@@ -44,7 +42,7 @@ const endpoint = async () => {
       probeEveryMs: 60_000,
     });
   const take = async (now: number, count = 32, pool: Pick<pg.Pool, 'query'> = stack.pool): Promise<Taken> => {
-    const [taken] = await claims(pool).take([{ webhookId: ids[0] ?? '', count }], now);
+    const [taken] = await claims(pool).take([{ webhookId: added.webhookId, count }], now);
     if (!taken) throw new Error('the endpoint is missing');
     return taken;
   };
@@ -54,22 +52,13 @@ const endpoint = async () => {
     /** `recordedAt`: when its due time was recorded, an hour before it. */
     add: async (kind: Kind, count: number, recordedAt?: number) => {
       due += SECOND;
-      const position = kind === 'not applied' ? APPLIED + 1 : APPLIED;
-      const expires = kind === 'expired' ? NOW : NOW + DAY;
-      await stack.pool.query(
-        `insert into read.webhook_delivery (delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts,
-           cycle_attempts, cycle_started_at, stood_still_ms, created_at, position, payload_expires_at, next_attempt_at)
-         select gen_random_uuid(), $1, $2, 'evt', 'session.created', 'pending', 1, 0, 0, $7, 0, $7, $4, $5, $3
-         from generate_series(1, $6::int)`,
-        [
-          ...ids,
-          new Date(recordedAt === undefined ? due : recordedAt + HOUR),
-          position,
-          new Date(expires),
-          count,
-          new Date(recordedAt ?? due),
-        ],
-      );
+      await insertPendingDeliveries(stack.pool, added, {
+        count,
+        recordedAt: recordedAt ?? due,
+        dueAt: recordedAt === undefined ? due : recordedAt + HOUR,
+        payloadExpiresAt: kind === 'expired' ? NOW : NOW + DAY,
+        position: kind === 'not applied' ? APPLIED + 1 : APPLIED,
+      });
     },
     /** Polls and delivers as a worker does until an answer leaves the next poll to a notification, or to a later second. */
     poll: async (from: number, count = 32) => {
@@ -88,14 +77,10 @@ const endpoint = async () => {
   };
 };
 
-const READ = `
-  select coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::int as read
-  from pg_stat_xact_all_tables where relname = 'webhook_delivery'`;
-
 /** The deliveries that a claim reads, of whatever endpoint. */
 const deliveriesRead = async (claim: (client: pg.PoolClient) => Promise<unknown>): Promise<number> => {
   const client = await stack.pool.connect();
-  const read = async (): Promise<number> => (await client.query(READ)).rows[0].read;
+  const read = () => rowsReadSoFar(client, 'read.webhook_delivery');
   try {
     await client.query('begin');
     // The connection has counts of earlier transactions too.

@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { readWaiting } from '../../processors/webhooks/claims.ts';
+import { insertEndpoint, insertPendingDeliveries } from '../support/pending-deliveries.ts';
 import { planOf, rowsRead } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -16,20 +16,9 @@ afterAll(() => stack.close());
 
 /** Adds an endpoint whose pending deliveries were recorded at `recordedAt` and are due an hour later. */
 const endpoint = async ({ pending, recordedAt = NOW - MINUTE }: { pending: number; recordedAt?: number }) => {
-  const ids = [randomUUID(), randomUUID()];
-  await stack.pool.query(
-    `insert into read.webhook_health (webhook_id, partner_id, pending, failures_in_row, still_ms) values ($1, $2, $3, 0, 0)`,
-    [...ids, pending],
-  );
-  await stack.pool.query(
-    `insert into read.webhook_delivery (delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts,
-       cycle_attempts, cycle_started_at, stood_still_ms, created_at, position, payload_expires_at, next_attempt_at)
-     select gen_random_uuid(), $1, $2, 'evt', 'session.created', 'pending', 1, 0, 0, $3, 0, $3, n, $3::timestamptz + interval '1 day',
-            $3::timestamptz + interval '1 hour'
-     from generate_series(1, $4::int) n`,
-    [...ids, new Date(recordedAt), pending],
-  );
-  return ids[0] ?? '';
+  const added = await insertEndpoint(stack.pool, pending);
+  await insertPendingDeliveries(stack.pool, added, { count: pending, recordedAt, dueAt: recordedAt + HOUR });
+  return added.webhookId;
 };
 
 it('finds the endpoints to poll without reading the deliveries that wait for a retry', async () => {
