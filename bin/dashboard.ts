@@ -57,13 +57,7 @@ export const buildDashboard = (
     open: loginPages(login),
     pages: [
       logoutAction(login),
-      ...accountPages({
-        ...accountDeps(parts, logins),
-        admitForm: async ({ user, request }) => {
-          const name = `password forms of ${user.user_id} ${parts.networkOfVisitor(request)}`;
-          return secondsOf(await limiter.admit(name, FORMS_PER_MINUTE, MINUTE));
-        },
-      }),
+      ...accountPages(accountDeps(parts, logins, limiter)),
       overviewPage(dashboardOverview(runtime, caughtUp(['usage', 'reveal-units']))),
       ...sessionPages(sessions),
       ...revealPages(sessions),
@@ -105,7 +99,12 @@ const loginDeps = (
 const accountDeps = (
   { networkOfVisitor, dashboardLogins: { admit, changePassword } }: LoginParts,
   { count, endAll }: Logins,
-): Omit<AccountDeps, 'admitForm'> => ({
+  limiter: ApiContext['limiter'],
+): AccountDeps => ({
+  admitForm: async ({ user, request }) => {
+    const name = `password forms of ${user.user_id} ${networkOfVisitor(request)}`;
+    return secondsOf(await limiter.admit(name, FORMS_PER_MINUTE, MINUTE));
+  },
   tooMany: ({ user, request }) => admit(user.user_id, networkOfVisitor(request)),
   changePassword: (visit, current, password) =>
     changePassword(visit.user.user_id, current, password, visitContext(visit)),

@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { Logger } from './log.ts';
 
 /** A plan that was cached while a table was small must not scan it once it is large. */
-export const SETTINGS = '-c enable_seqscan=off';
+export const NO_WHOLE_SCANS = '-c enable_seqscan=off';
 /** Later than the caller's own limit, so that the caller sees its own error. */
 const CANCELLED_LATER_MS = 500;
 
@@ -22,7 +22,7 @@ export const openPool = (
     'max' | 'application_name' | 'options' | 'connectionTimeoutMillis' | 'query_timeout' | 'idleTimeoutMillis'
   >,
 ): pg.Pool => {
-  const settings = [SETTINGS, cancelAfter(options.query_timeout), options.options ?? ''].join(' ');
+  const settings = [NO_WHOLE_SCANS, cancelAfter(options.query_timeout), options.options ?? ''].join(' ');
   const pool = new pg.Pool({ connectionString: url, ...options, options: settings });
   pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
   return pool;

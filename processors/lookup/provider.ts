@@ -2,7 +2,7 @@ import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/answers.ts';
 import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
 
-/** A source of company data. */
+/** What a lookup tells beside its result, and on whose behalf it is made. */
 export interface LookupOptions {
   /** Called with the source's own answer before it is mapped. */
   readonly onRaw?: ((raw: unknown) => void) | undefined;
@@ -10,6 +10,7 @@ export interface LookupOptions {
   readonly asker?: string | undefined;
 }
 
+/** A source of company data. */
 export interface Provider {
   readonly name: string;
   /**
