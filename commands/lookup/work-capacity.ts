@@ -1,4 +1,5 @@
 import type { Position } from '../../event-store/port.ts';
+import { shareNext } from '../../platform/share-next.ts';
 import type { WorkCapacity } from './submit-lookup.ts';
 
 export interface WorkCapacityOptions {
@@ -26,29 +27,25 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
   const underWay = new Map<string, number>();
   let known = { count: 0, at: Number.NEGATIVE_INFINITY };
   let admittedSince = 0;
-  let counting: Promise<number> | null = null;
 
-  const count = async (): Promise<number> => {
+  // A count reads all that is outstanding, so callers share it, and each adds those of this process that came before it.
+  const count = shareNext(async () => {
     const own = [...underWay.keys()];
     const others = await countOutstanding(own);
     known = { count: others + own.length, at: performance.now() };
     admittedSince = 0;
-    return known.count;
-  };
+    return { others, places: new Map(own.map((ip, index) => [ip, index + 1])) };
+  });
 
-  const hasRoom = async (): Promise<boolean> => {
+  const hasRoom = async (ip: string): Promise<boolean> => {
     const roomy = known.count + admittedSince + underWay.size + MARGIN < outstandingLimit * NEAR_LIMIT;
     if (roomy && performance.now() - known.at < STALE_MS) return true;
-    // Far below the limit concurrent callers share one count; near it each caller counts again.
-    if (!roomy) return (await count()) <= outstandingLimit;
-    counting ??= count().finally(() => {
-      counting = null;
-    });
-    return (await counting) <= outstandingLimit;
+    const { others, places } = await count();
+    return others + (places.get(ip) ?? 0) <= outstandingLimit;
   };
 
-  const takeRoom = async (asker: string): ReturnType<WorkCapacityOptions['admitIntake']> =>
-    (await hasRoom()) ? admitIntake(asker) : { retryMs: RETRY_SECONDS * 1_000 };
+  const takeRoom = async (ip: string, asker: string): ReturnType<WorkCapacityOptions['admitIntake']> =>
+    (await hasRoom(ip)) ? admitIntake(asker) : { retryMs: RETRY_SECONDS * 1_000 };
 
   const leave = (ip: string): void => {
     const left = (underWay.get(ip) ?? 1) - 1;
@@ -61,7 +58,7 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
       const others = underWay.get(ip) ?? 0;
       underWay.set(ip, others + 1);
       // Concurrent requests for one address share one enrichment.
-      const wait = others > 0 ? null : await takeRoom(asker);
+      const wait = others > 0 ? null : await takeRoom(ip, asker);
       if (wait) {
         leave(ip);
         return { ok: false, retryAfterSeconds: Math.max(1, Math.ceil(wait.retryMs / 1_000)) };
