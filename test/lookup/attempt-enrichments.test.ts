@@ -200,6 +200,15 @@ describe('a reservation whose submission failed', () => {
           : stack.store.append(stream, expected, events),
     });
 
+  const sweep = () =>
+    submitLeftReservations({
+      ...streams,
+      configured: () => [],
+      pool: stack.pool,
+      clock: stack.clock,
+      log: stack.log,
+    });
+
   it('is reported as unconfirmed, and a repeat completes it without a second reservation', async () => {
     const partner = randomUUID();
     expect(await submit('8.8.5.1', partner, brokenAfterReservation())).toMatchObject({
@@ -215,14 +224,6 @@ describe('a reservation whose submission failed', () => {
     const partner = randomUUID();
     await submit('8.8.5.2', partner, brokenAfterReservation());
     await stack.caughtUp([lookups]);
-    const sweep = () =>
-      submitLeftReservations({
-        ...streams,
-        configured: () => [],
-        pool: stack.pool,
-        clock: stack.clock,
-        log: stack.log,
-      });
     expect(await sweep()).toBe(0);
     stack.clock.advance(5_000);
     expect(await sweep()).toBe(1);
@@ -251,16 +252,25 @@ describe('a reservation whose submission failed', () => {
     );
     await stack.caughtUp([lookups]);
     stack.clock.advance(5_000);
-    await submitLeftReservations({
-      ...streams,
-      configured: () => [],
-      pool: stack.pool,
-      clock: stack.clock,
-      log: stack.log,
-    });
+    await sweep();
     const types = (await Array.fromAsync(stack.store.readStream(intakeStream(anna)))).map(
       (event) => event.type,
     );
     expect(types).toEqual(['lookup.ReservationMade.v1', 'lookup.ReservationSettled.v1']);
+  });
+
+  it('is submitted by the next run, whatever another partner has left before', async () => {
+    const [heavy, light] = [randomUUID(), randomUUID()];
+    await stack.rows(
+      `insert into read.reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at)
+       select gen_random_uuid(), $1, 'key_a', '8.9.0.' || n % 4, 'first', 'reserved', $2 from generate_series(1, 1000) n`,
+      [heavy, new Date(stack.clock.now())],
+    );
+    stack.clock.advance(1_000);
+    await submit('8.8.5.4', light, brokenAfterReservation());
+    await stack.caughtUp([lookups]);
+    stack.clock.advance(5_000);
+    expect(await sweep()).toBe(500);
+    expect((await enrichmentOf('8.8.5.4')).open?.reservations.first()?.partner_id).toBe(light);
   });
 });
