@@ -38,8 +38,8 @@ module.exports = {
     only(
       'commands-know-domain-and-port',
       'commands',
-      ['^domain/', PORT, '^platform/(ahead|backoff|clock|pause|size|spans)\\.ts$'],
-      "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays, sizes and traces.",
+      ['^domain/', PORT, '^platform/(ahead|backoff|clock|pause|share-next|size|spans)\\.ts$'],
+      "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays, shared calls, sizes and traces.",
     ),
     only(
       'projections-know-events',
