@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { limitChunks } from './chunks.ts';
 import { refusal } from './error-catalog.ts';
 import { ambiguityOf } from './message-framing.ts';
 import { limitPipelining } from './pipelining.ts';
-import { refuseConnect, refuseRaw } from './raw-refusals.ts';
+import { refuseChunks, refuseConnect, refuseRaw } from './raw-refusals.ts';
 import { type Replies, transmit, writeHead } from './replies.ts';
 import type { Answer } from './route.ts';
 
@@ -58,7 +59,7 @@ export function createFastify(timeouts: RequestTimeouts, replies: Replies): Fast
           // Node's own 400 has no X-Request-ID; the routes ask for the header themselves.
           requireHostHeader: false,
         },
-        limitPipelining(serve),
+        limitChunks(limitPipelining(serve), refuseChunks(replies.headers)),
       ),
   });
   app.server.on('connect', refuseConnect(replies.headers));

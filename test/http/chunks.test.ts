@@ -1,0 +1,48 @@
+import { IncomingMessage } from 'node:http';
+import type { FastifyInstance } from 'fastify';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { MAX_CHUNKS_A_TURN } from '../../http/chunks.ts';
+import { aServer, authorized, exchangeBytes } from './shell.ts';
+
+const CHUNK = '1\r\n \r\n';
+const headOf = (path: string): string =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorized.authorization}\r\n` +
+  'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n';
+const BODY = '{"ip":"8.8.8.8"}';
+/** Each of its characters is a chunk. */
+const bodyIn = (text: string): string => `${[...text].map((one) => `1\r\n${one}\r\n`).join('')}0\r\n\r\n`;
+
+let app: FastifyInstance;
+
+beforeEach(async () => {
+  app = aServer();
+  await app.listen({ port: 0, host: '127.0.0.1' });
+});
+
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await app.close();
+});
+
+it.each(['/v1/lookup', '/nothing'])(
+  'takes few of very many chunks that are sent at once to %s',
+  async (path) => {
+    const taken = vi.spyOn(IncomingMessage.prototype, 'push');
+    await exchangeBytes(app, headOf(path) + CHUNK.repeat(10_000));
+
+    expect(taken.mock.calls.length).toBeLessThanOrEqual(MAX_CHUNKS_A_TURN);
+  },
+);
+
+it('refuses a body of very many chunks that are sent at once', async () => {
+  const text = await exchangeBytes(app, headOf('/v1/lookup') + CHUNK.repeat(10_000));
+
+  expect(text).toMatch(/^HTTP\/1\.1 400 [\s\S]*"invalid_body"[\s\S]*too many chunks/);
+});
+
+it('serves a body of many chunks, also after connections that sent too many', async () => {
+  for (let n = 0; n < 3; n += 1) await exchangeBytes(app, headOf('/v1/lookup') + CHUNK.repeat(10_000));
+  const text = await exchangeBytes(app, headOf('/v1/lookup') + bodyIn(BODY + ' '.repeat(400)));
+
+  expect(text).toMatch(/^HTTP\/1\.1 200 [\s\S]*"body":\{"ip":"8\.8\.8\.8"\}/);
+});
