@@ -130,7 +130,12 @@ const openParts = async (
   const peers = { present: () => true };
   const options = { clock, log, hasOtherListeners: () => peers.present(), aroundStore };
   const { store, logStalls } = await openStore(config, databaseUrl, options);
-  const tail = createTail({ store, now: clock.now, log });
+  const tail = createTail({
+    store,
+    selectsStreams: !config.EVENTSTORE_URL,
+    now: clock.now,
+    log,
+  });
   const lookupUses = createLookupUses({ pool, clock });
   const progress = createProgress({ url: databaseUrl, pool });
   const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });

@@ -22,7 +22,8 @@ const recorded = (position: number, data: object = {}, expires_at?: string): Rec
 /** A log in memory that counts the events that each follower has read. */
 const memoryLog = () => {
   const events: RecordedEvent[] = [];
-  const reads: { readonly after: Position | null; read: number }[] = [];
+  const reads: { readonly after: Position | null; readonly prefixes?: readonly string[]; read: number }[] =
+    [];
   let wake: (() => void)[] = [];
   return {
     reads,
@@ -32,8 +33,8 @@ const memoryLog = () => {
       wake = [];
     },
     head: async () => events.at(-1)?.position ?? null,
-    async *follow({ after, signal, batchSize = 500 }: FollowOptions): AsyncGenerator<Batch> {
-      const read = { after, read: 0 };
+    async *follow({ after, prefixes, signal, batchSize = 500 }: FollowOptions): AsyncGenerator<Batch> {
+      const read = { after, ...(prefixes ? { prefixes } : {}), read: 0 };
       reads.push(read);
       let from = after;
       while (!signal.aborted) {
@@ -42,7 +43,10 @@ const memoryLog = () => {
         if (last) {
           from = last.position;
           read.read += found.length;
-          yield { events: found, position: last.position };
+          const events = found.filter(
+            ({ stream }) => prefixes?.some((one) => stream.startsWith(one)) ?? true,
+          );
+          yield { events, position: last.position };
         } else
           await new Promise<void>((resolve) => {
             wake.push(resolve);
@@ -53,9 +57,10 @@ const memoryLog = () => {
   };
 };
 
-const opened = (log: ReturnType<typeof memoryLog>) =>
+const opened = (log: ReturnType<typeof memoryLog>, selectsStreams = false) =>
   createTail({
     store: log,
+    selectsStreams,
     now: () => Date.parse('2026-06-01T00:00:00.000Z'),
     log: pino({ level: 'silent' }),
   });
@@ -120,6 +125,62 @@ it('sends a follower that is slower than its memory back to the store', async ()
     seen.push(...((await slow.next()).value?.events ?? []).map(({ position }: RecordedEvent) => position));
   expect(seen).toEqual(range(1, 20_000));
   expect(log.reads.length).toBeGreaterThan(1);
+  await tail.close();
+});
+
+/** The number of events read from the store while followers go from these positions to the end of a log of 20,000. */
+const readsOf = async (
+  followers: readonly (Partial<FollowOptions> & { readonly from: number })[],
+): Promise<number> => {
+  const log = memoryLog();
+  log.append(...range(1, 20_000).map((position) => recorded(Number(position))));
+  const tail = opened(log);
+  const seen = await Promise.all(
+    followers.map(({ from, ...options }) =>
+      collect(tail, 20_000, { ...options, after: from === 0 ? null : at(from) }),
+    ),
+  );
+  await tail.close();
+  followers.forEach(({ from, prefixes }, n) => {
+    const all = range(from + 1, 20_000);
+    expect(seen[n]).toEqual(prefixes ? all.filter((position) => position % 2n === 0n) : all);
+  });
+  return log.reads.reduce((sum, { read }) => sum + read, 0);
+};
+
+it('reads the log about once for all followers that are behind at nearby positions', async () => {
+  const followers = Array.from({ length: 12 }, (_, n) => ({
+    from: 30 * n,
+    ...(n % 2 === 0 ? { prefixes: ['even-'] } : {}),
+  }));
+  const alone = await readsOf([{ from: 0 }]);
+  expect(await readsOf(followers)).toBeLessThan(2 * alone);
+});
+
+it('reads a few streams apart where the store selects them', async () => {
+  const log = memoryLog();
+  log.append(...range(1, 20_000).map((position) => recorded(Number(position))));
+  const tail = opened(log, true);
+  const ending = new AbortController();
+  await tail.follow({ after: null, prefixes: ['even-'], signal: ending.signal }).next();
+  expect(log.reads.map(({ prefixes }) => prefixes)).toContainEqual(['even-']);
+  ending.abort();
+  await tail.close();
+});
+
+it('lets followers that are behind go on beside one that has stopped', async () => {
+  const log = memoryLog();
+  log.append(...range(1, 20_000).map((position) => recorded(Number(position))));
+  const tail = opened(log);
+  const ending = new AbortController();
+  const stopped = tail.follow({ after: null, signal: ending.signal });
+  await stopped.next();
+  expect(await collect(tail, 20_000)).toEqual(range(1, 20_000));
+  const seen: bigint[] = [];
+  while (seen.at(-1) !== 20_000n)
+    seen.push(...((await stopped.next()).value?.events ?? []).map(({ position }: RecordedEvent) => position));
+  expect(seen.slice(-19_500)).toEqual(range(501, 20_000));
+  ending.abort();
   await tail.close();
 });
 
