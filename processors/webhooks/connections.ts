@@ -6,19 +6,19 @@ import { LRUCache } from 'lru-cache';
 import { buildConnector, Pool } from 'undici';
 import { AttemptFailure } from './attempt-failure.ts';
 import { MeasuredSocket } from './measured-socket.ts';
-import { meterResponses } from './response-meter.ts';
+import { meterResponses, USUAL_MS } from './response-meter.ts';
 
 /** Milliseconds of the event loop. */
 export interface ConnectionCost {
   readonly handshakeMs: number;
-  /** Of parsing responses, beyond the time of usual ones. */
+  /** Of decrypting and parsing responses, beyond the time of usual ones. */
   readonly responseMs: number;
 }
 
 export interface Connections {
   /** Returns the pool of kept-alive connections to exactly these addresses of an origin. */
   pool(origin: string, addresses: readonly string[]): Pool;
-  /** Returns the event loop time of the pool's successful TLS handshakes and long responses since the last call. */
+  /** Returns the event loop time of the pool's successful TLS handshakes and of its responses since the last call. */
   takeCost(pool: Pool): ConnectionCost;
   close(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export const createConnections = ({
   extraCa: string | null;
 }): Connections => {
   const connector = createConnector(connectMs, extraCa);
-  /** Connections whose handshakes are not accounted for: their time is known only after TLS has called back. */
+  /** TLS calls back before its time is known, also for handshakes. */
   const connected = new WeakMap<Pool, MeasuredSocket[]>();
   const responseMs = new WeakMap<Pool, number>();
   const pools = new LRUCache<string, Pool>({
@@ -84,11 +84,17 @@ export const createConnections = ({
     },
     takeCost: (pool) => {
       const sockets = connected.get(pool) ?? [];
+      const taken = sockets.map((socket) => socket.takeProcessingMs());
+      const handshakes = taken.filter(({ isHandshake }) => isHandshake);
+      const others = taken.filter(({ isHandshake }) => !isHandshake);
       const cost = {
-        handshakeMs: sockets.reduce((sum, { processingMs }) => sum + processingMs, 0),
-        responseMs: responseMs.get(pool) ?? 0,
+        handshakeMs: sumOf(handshakes),
+        responseMs: (responseMs.get(pool) ?? 0) + Math.max(0, sumOf(others) - USUAL_MS),
       };
-      connected.delete(pool);
+      connected.set(
+        pool,
+        sockets.filter(({ destroyed }) => !destroyed),
+      );
       responseMs.delete(pool);
       return cost;
     },
@@ -99,6 +105,9 @@ export const createConnections = ({
     },
   };
 };
+
+const sumOf = (taken: readonly { readonly ms: number }[]): number =>
+  taken.reduce((sum, { ms }) => sum + ms, 0);
 
 const createConnector = (connectMs: number, extraCa: string | null): buildConnector.connector =>
   buildConnector({

@@ -7,18 +7,32 @@ import { AttemptFailure } from './attempt-failure.ts';
  * costs the event loop milliseconds, trusted or not, and Node limits neither their number nor their size.
  */
 const MAX_HANDSHAKE_BYTES = 16_384;
+/**
+ * Limit of received bytes of a response beyond its content: TLS's own, session tickets and key updates, of which each takes the
+ * event loop 8 microseconds and more. A record is no content before all of its 16 KiB are there.
+ */
+const MAX_OVERHEAD_BYTES = 24_576;
+/** Bytes that TLS gets between two looks at the limits: 64 KiB that arrive at once hold 3,600 session tickets, which take 30 ms. */
+const PART_BYTES = 4_096;
+
+/** The TLS socket over the connection. */
+type ContentReader = Pick<Socket, 'bytesRead' | 'destroyed'>;
 
 /**
  * A TCP connection for `tls.connect` that receives at most 16 KiB until `allow` sets another limit. TLS over a plain
  * socket reads 64 KiB at a time natively, so OpenSSL would get a long chain before any listener runs. Network bytes are
- * counted because a receiver may send endless session tickets, which readers of the TLS socket never see and which cost
- * 10 microseconds of the event loop each.
+ * counted because a receiver may send endless session tickets, which readers of the TLS socket never see.
  */
 export class MeasuredSocket extends Duplex {
   readonly #socket: Socket;
   #limit = MAX_HANDSHAKE_BYTES;
   #received = 0;
+  /** Of the last chunk, a part in each turn of the event loop. */
+  #unprocessed: Buffer = Buffer.alloc(0);
   #processingMs = 0;
+  #isNew = true;
+  #tls: ContentReader | null = null;
+  #contentBefore = 0;
 
   constructor(options: TcpNetConnectOpts) {
     super({ allowHalfOpen: false });
@@ -34,28 +48,56 @@ export class MeasuredSocket extends Duplex {
     return this.#processingMs;
   }
 
-  /** Resets the count and allows `bytes` more. */
-  allow(bytes: number): void {
+  /** Returns the milliseconds of processing since the last call, and whether they are those of the handshake. */
+  takeProcessingMs(): { readonly ms: number; readonly isHandshake: boolean } {
+    const taken = { ms: this.#processingMs, isHandshake: this.#isNew };
+    this.#processingMs = 0;
+    this.#isNew = false;
+    return taken;
+  }
+
+  /** Resets the count and allows `bytes` more, of which `tls` reads the content. */
+  allow(bytes: number, tls: ContentReader): void {
     this.#limit = bytes;
     this.#received = 0;
+    this.#tls = tls;
+    this.#contentBefore = tls.bytesRead;
   }
 
   #receive(chunk: Buffer): void {
-    this.#received += chunk.length;
-    if (this.#received > this.#limit) {
-      const cause = new Error(`the receiver sent more than ${this.#limit} bytes`);
+    this.#unprocessed = chunk;
+    if (chunk.length > PART_BYTES) this.#socket.pause();
+    this.#processNext();
+  }
+
+  #processNext(): void {
+    // TLS that its reader has closed takes no more bytes.
+    if (this.destroyed || this.#tls?.destroyed) return;
+    const part = this.#unprocessed.subarray(0, PART_BYTES);
+    this.#unprocessed = this.#unprocessed.subarray(PART_BYTES);
+    const canPushMore = this.#process(part);
+    if (this.#unprocessed.length > 0) setImmediate(() => this.#processNext());
+    else if (canPushMore) this.#socket.resume();
+    else this.#socket.pause();
+  }
+
+  #process(part: Buffer): boolean {
+    const overhead = this.#tls === null ? 0 : this.#received - (this.#tls.bytesRead - this.#contentBefore);
+    this.#received += part.length;
+    if (this.#received > this.#limit || overhead > MAX_OVERHEAD_BYTES) {
+      const cause = new Error(`the receiver sent ${this.#received} bytes, ${overhead} of them no content`);
       this.destroy(new AttemptFailure('connect', { cause }));
-      return;
+      return false;
     }
     const began = performance.now();
-    // TLS parses the chunk and verifies its certificates before `push` returns.
-    const canPushMore = this.push(chunk);
+    // TLS parses the bytes and verifies its certificates before `push` returns.
+    const canPushMore = this.push(part);
     this.#processingMs += performance.now() - began;
-    if (!canPushMore) this.#socket.pause();
+    return canPushMore;
   }
 
   override _read(): void {
-    this.#socket.resume();
+    if (this.#unprocessed.length === 0) this.#socket.resume();
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {

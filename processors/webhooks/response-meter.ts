@@ -13,7 +13,7 @@ const MAX_RESPONSE_BYTES = 65_536;
 const MAX_TLS_BYTES = 2 * MAX_RESPONSE_BYTES;
 
 /** Event loop time of a usual response, milliseconds, several times over. */
-const USUAL_MS = 1;
+export const USUAL_MS = 1;
 
 interface Metered {
   bytes: number;
@@ -32,7 +32,7 @@ subscribe('undici:client:sendHeaders', (message) => {
   const { socket } = message as { socket: Socket };
   const meter = metered.get(socket);
   if (meter) begin(socket, meter);
-  underTls.get(socket)?.allow(MAX_TLS_BYTES);
+  underTls.get(socket)?.allow(MAX_TLS_BYTES, socket);
 });
 
 const begin = (socket: Socket, meter: Metered): void => {
@@ -65,7 +65,7 @@ export const meterResponses = (
   metered.set(socket, meter);
   if (tcp !== null) {
     underTls.set(socket, tcp);
-    tcp.allow(MAX_TLS_BYTES);
+    tcp.allow(MAX_TLS_BYTES, socket);
   }
   socket.prependListener('readable', () => {
     const before = meter.bytes;

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import { afterEach, beforeAll, describe, expect, it, test, vi } from 'vitest';
 import {
   createSender,
@@ -18,6 +18,7 @@ import {
 } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Listening, type Received, startRawReceiver, startReceiver } from '../support/receiver.ts';
+import { startTicketReceiver } from '../support/ticket-receiver.ts';
 
 const NOON = Date.UTC(2026, 2, 14, 12);
 const DAY_MS = 86_400_000;
@@ -336,7 +337,6 @@ it('is cut off when a receiver sends over 16 KiB before it completes', async () 
 });
 
 it('is cut off when TLS sends several times the bytes of its content', async () => {
-  // Stands for endless session tickets, which Node's servers cannot send: bytes that no reader sees.
   const inRecordsOfOneByte = async (socket: Socket, text: string): Promise<void> => {
     for (const byte of text) await new Promise<unknown>((resolve) => socket.write(byte, resolve));
   };
@@ -349,8 +349,34 @@ it('is cut off when TLS sends several times the bytes of its content', async () 
     const limits = { totalMs: 9_000, dnsMs: 200, connectMs: 200 };
     return post(senderTo(target, { limits }), target);
   };
-  expect(await answering(3_000)).toEqual(outcome(204, null));
-  expect(await answering(7_000)).toEqual(outcome(null, 'connect'));
+  expect(await answering(700)).toEqual(outcome(204, null));
+  expect(await answering(1_500)).toEqual(outcome(null, 'connect'));
+});
+
+describe('a receiver that sends session tickets before its answer', () => {
+  const limits = { totalMs: 9_000, dnsMs: 200, connectMs: 5_000 };
+
+  it('is cut off before TLS has taken most of very many', async () => {
+    const target = await startTicketReceiver(certificate, () => 6_000);
+    undoing.push(target.close);
+    const emitted = vi.spyOn(TLSSocket.prototype, 'emit');
+    undoing.push(() => emitted.mockRestore());
+    expect(await post(senderTo(target, { limits }), target)).toEqual(outcome(null, 'connect'));
+    expect(emitted.mock.calls.filter(([event]) => String(event) === 'session').length).toBeLessThan(2_000);
+  });
+
+  it('is charged for them on a connection that it has kept', async () => {
+    const charged: [string, number, string][] = [];
+    const target = await startTicketReceiver(certificate, (nth) => (nth === 0 ? 0 : 1_200));
+    undoing.push(target.close);
+    const sender = senderTo(target, { limits, onCost: (...charge) => void charged.push(charge) });
+    // Some of them open another connection.
+    for (let n = 0; n < 6; n += 1)
+      expect(await post(sender, target, 'its partner')).toEqual(outcome(204, null));
+    const kept = 6 - (await target.connections());
+    expect(kept).toBeGreaterThan(0);
+    expect(charged.filter(([, , kind]) => kind === 'response')).toHaveLength(kept);
+  });
 });
 
 it('is reported with its cost and partner, once for each connection', async () => {
