@@ -12,7 +12,7 @@ const MAX_HANDSHAKE_BYTES = 16_384;
  * event loop 8 microseconds and more. A record is no content before all of its 16 KiB are there.
  */
 const MAX_OVERHEAD_BYTES = 24_576;
-/** Bytes that TLS gets between two looks at the limits: 64 KiB that arrive at once hold 3,600 session tickets, which take 30 ms. */
+/** Bytes that TLS gets between two checks of the limits: 64 KiB that arrive at once hold 3,600 session tickets, which take 30 ms. */
 const PART_BYTES = 4_096;
 
 /** The TLS socket over the connection. */
