@@ -4,6 +4,8 @@ import { BATCH_EVENTS, TailMemory } from './tail-memory.ts';
 
 /** A follower that takes longer each time drops out of the memory after some ten batches, and no longer delays the others. */
 const PATIENCE_MS = 250;
+/** Every follower may have a read of its own, so their memories together stay within those of a few tails. */
+const REMEMBERED_BYTES = 8 * 1_048_576;
 
 interface Follower {
   position: Position | null;
@@ -63,7 +65,7 @@ export class SharedReads {
 
 /** One read. It reads on when each follower within its memory has had everything, or after a short wait. */
 class SharedRead {
-  readonly #memory = new TailMemory();
+  readonly #memory = new TailMemory(REMEMBERED_BYTES);
   readonly #followers = new Set<Follower>();
   readonly #ending = new AbortController();
   readonly #source: AsyncIterator<Batch>;
