@@ -84,13 +84,7 @@ export const createConnections = ({
     },
     takeCost: (pool) => {
       const sockets = connected.get(pool) ?? [];
-      const taken = sockets.map((socket) => socket.takeProcessingMs());
-      const handshakes = taken.filter(({ isHandshake }) => isHandshake);
-      const others = taken.filter(({ isHandshake }) => !isHandshake);
-      const cost = {
-        handshakeMs: sumOf(handshakes),
-        responseMs: (responseMs.get(pool) ?? 0) + Math.max(0, sumOf(others) - USUAL_MS),
-      };
+      const cost = costOf(sockets, responseMs.get(pool) ?? 0);
       connected.set(
         pool,
         sockets.filter(({ destroyed }) => !destroyed),
@@ -106,8 +100,15 @@ export const createConnections = ({
   };
 };
 
-const sumOf = (taken: readonly { readonly ms: number }[]): number =>
-  taken.reduce((sum, { ms }) => sum + ms, 0);
+/** Takes the time that TLS took for connections; `parsedMs` is that of parsing their long responses. */
+const costOf = (sockets: readonly MeasuredSocket[], parsedMs: number): ConnectionCost => {
+  const sums = { handshakes: 0, others: 0 };
+  for (const socket of sockets) {
+    const { ms, isHandshake } = socket.takeProcessingMs();
+    sums[isHandshake ? 'handshakes' : 'others'] += ms;
+  }
+  return { handshakeMs: sums.handshakes, responseMs: parsedMs + Math.max(0, sums.others - USUAL_MS) };
+};
 
 const createConnector = (connectMs: number, extraCa: string | null): buildConnector.connector =>
   buildConnector({
