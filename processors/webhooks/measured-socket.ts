@@ -29,6 +29,8 @@ export class MeasuredSocket extends Duplex {
   #received = 0;
   /** Of the last chunk, a part in each turn of the event loop. */
   #unprocessed: Buffer = Buffer.alloc(0);
+  /** What happened to the connection meanwhile. */
+  #following: (() => void)[] = [];
   #processingMs = 0;
   #isNew = true;
   #tls: ContentReader | null = null;
@@ -38,9 +40,9 @@ export class MeasuredSocket extends Duplex {
     super({ allowHalfOpen: false });
     this.#socket = connect(options);
     this.#socket.on('data', (chunk) => this.#receive(chunk));
-    this.#socket.on('end', () => this.push(null));
-    this.#socket.on('error', (error) => this.destroy(error));
-    this.#socket.on('close', () => this.destroy());
+    this.#socket.on('end', () => this.#afterProcessing(() => this.push(null)));
+    this.#socket.on('error', (error) => this.#afterProcessing(() => this.destroy(error)));
+    this.#socket.on('close', () => this.#afterProcessing(() => this.destroy()));
   }
 
   /** Milliseconds spent processing received bytes; during a handshake mostly certificates. */
@@ -70,18 +72,28 @@ export class MeasuredSocket extends Duplex {
     this.#processNext();
   }
 
+  /** An answer counts although the receiver closes the connection behind it. */
+  #afterProcessing(act: () => void): void {
+    if (this.#unprocessed.length === 0) act();
+    else this.#following.push(act);
+  }
+
   #processNext(): void {
-    // TLS that its reader has closed takes no more bytes.
-    if (this.destroyed || this.#tls?.destroyed) return;
     const part = this.#unprocessed.subarray(0, PART_BYTES);
     this.#unprocessed = this.#unprocessed.subarray(PART_BYTES);
     const canPushMore = this.#process(part);
-    if (this.#unprocessed.length > 0) setImmediate(() => this.#processNext());
-    else if (canPushMore) this.#socket.resume();
+    if (this.#unprocessed.length > 0) {
+      setImmediate(() => this.#processNext());
+      return;
+    }
+    if (canPushMore) this.#socket.resume();
     else this.#socket.pause();
+    for (const act of this.#following.splice(0)) act();
   }
 
   #process(part: Buffer): boolean {
+    // TLS that its reader has closed takes no more bytes.
+    if (this.destroyed || this.#tls?.destroyed) return false;
     const overhead = this.#tls === null ? 0 : this.#received - (this.#tls.bytesRead - this.#contentBefore);
     this.#received += part.length;
     if (this.#received > this.#limit || overhead > MAX_OVERHEAD_BYTES) {

@@ -154,6 +154,20 @@ describe('a response', () => {
     expect(await post(senderTo(target), target)).toEqual(outcome(200, null));
   });
 
+  it.each([1, 12])(
+    'of %i KB of headers and 40 KB counts although its connection is closed behind it',
+    async (kb) => {
+      const fields = Array.from({ length: kb }, (_, nth) => `x-${nth}: ${'a'.repeat(1_000)}\r\n`).join('');
+      const body = 'b'.repeat(40_000);
+      const target = await raw((socket) => {
+        socket.once('data', () =>
+          socket.end(`HTTP/1.1 200 OK\r\n${fields}content-length: 40000\r\n\r\n${body}`),
+        );
+      });
+      expect(await post(senderTo(target), target)).toEqual(outcome(200, null));
+    },
+  );
+
   it('may follow interim responses', async () => {
     const target = await receiver((_request, response) => {
       response.writeEarlyHints({ link: '</a>; rel=preload' });
