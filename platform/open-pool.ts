@@ -1,8 +1,11 @@
 import pg from 'pg';
 import type { Logger } from './log.ts';
 
-/** A plan that was cached while a table was small must not scan it once it is large. */
-export const NO_WHOLE_SCANS = '-c enable_seqscan=off';
+/**
+ * A plan that was cached while a table was small must not scan it once it is large. A query takes one process of the server, so that
+ * a limit of queries is one of processes.
+ */
+export const PLANNER = '-c enable_seqscan=off -c max_parallel_workers_per_gather=0';
 /** Later than the caller's own limit, so that the caller sees its own error. */
 const CANCELLED_LATER_MS = 500;
 
@@ -22,7 +25,7 @@ export const openPool = (
     'max' | 'application_name' | 'options' | 'connectionTimeoutMillis' | 'query_timeout' | 'idleTimeoutMillis'
   >,
 ): pg.Pool => {
-  const settings = [NO_WHOLE_SCANS, cancelAfter(options.query_timeout), options.options ?? ''].join(' ');
+  const settings = [PLANNER, cancelAfter(options.query_timeout), options.options ?? ''].join(' ');
   const pool = new pg.Pool({ connectionString: url, ...options, options: settings });
   pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
   return pool;

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { endPool } from '../../platform/end-postgres.ts';
-import { cancelAfter, NO_WHOLE_SCANS } from '../../platform/open-pool.ts';
+import { cancelAfter, PLANNER } from '../../platform/open-pool.ts';
 import { serialiseAppend } from '../append-check.ts';
 import { type EventStore, type FollowOptions, type Position, StoreUnavailable } from '../port.ts';
 import { createCommitter } from './committer.ts';
@@ -31,7 +31,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     application_name: 'doorplate read',
     // It writes only deletions, and losing one in a server crash is harmless because its consequences are lost too.
     // A plan cached while the log was small must not scan a large log or a long stream.
-    options: `-c synchronous_commit=off ${NO_WHOLE_SCANS} -c enable_sort=off -c enable_bitmapscan=off ${cancelAfter(deadlineMs)}`,
+    options: `-c synchronous_commit=off ${PLANNER} -c enable_sort=off -c enable_bitmapscan=off ${cancelAfter(deadlineMs)}`,
     connectionTimeoutMillis: 2_000,
     query_timeout: deadlineMs,
   });

@@ -21,16 +21,19 @@ const hanging = async (): Promise<number> =>
     )
   ).length;
 
-it('plans no scan of a whole table where there is an index, also for composed reads', async () => {
+it.each([
+  ['plans no scan of a whole table where there is an index', 'enable_seqscan', 'off'],
+  ['plans one process for a query', 'max_parallel_workers_per_gather', '0'],
+])('%s, also for composed reads', async (_, setting, value) => {
   const [pool, composed] = [
     openPool(stack.url, pino({ level: 'silent' }), {}),
     await createSlonik(stack.url),
   ];
-  const { rows } = await pool.query('show enable_seqscan');
-  expect([rows[0].enable_seqscan, await composed.oneFirst(sql.unsafe`show enable_seqscan`)]).toEqual([
-    'off',
-    'off',
-  ]);
+  const { rows } = await pool.query('select current_setting($1) as value', [setting]);
+  expect([
+    rows[0].value,
+    await composed.oneFirst(sql.unsafe`select current_setting(${setting}) as value`),
+  ]).toEqual([value, value]);
   await pool.end();
   await composed.end();
 });
