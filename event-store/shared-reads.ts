@@ -105,16 +105,17 @@ class SharedRead {
     this.#ending.abort();
   }
 
-  /** Returns the follower's next batch; null when the read is over or `signal` aborts. */
+  /** Returns the follower's next batch; null when the read is over or ahead of the follower, or `signal` aborts. */
   async next(follower: Follower, signal: AbortSignal): Promise<Batch | null> {
     try {
-      for (;;) {
+      while (this.#memory.covers(follower.position)) {
         const batch = this.#memory.after(follower.position);
         if (batch !== null || this.#isOver || signal.aborted) return batch;
         follower.isWaiting = true;
         this.#hurryIfAllWait();
         await Promise.race([this.#readOn(), this.#memory.grown(signal)]);
       }
+      return null;
     } finally {
       follower.isWaiting = false;
     }
