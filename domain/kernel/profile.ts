@@ -16,10 +16,15 @@ export const profileName = ({ name, brand_name }: Named): string =>
 const beginningOf = (text: string): string =>
   text.length <= MAX_COMPARED ? text : [...text.slice(0, 2 * MAX_COMPARED)].slice(0, MAX_COMPARED).join('');
 
+/** Longer than any host name and port: the parser takes quadratic time for long names with non-ASCII letters. */
+const MAX_HOST_LENGTH = 260;
+const HOST = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[/\\]*([^/?#\\]*)/i;
+
 /** Returns the host name of a company's website without `www.`; null if invalid. The URL's scheme may be missing. */
 export const websiteHost = (website: string | null): string | null => {
   if (website === null) return null;
   const text = website.trim();
+  if ((HOST.exec(text)?.[1] ?? '').length > MAX_HOST_LENGTH) return null;
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`);
   if (url === null || url.username !== '') return null;
   const name = hostName(url.hostname.replace(/\.$/, ''));

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { hostName } from '../../domain/kernel/host-name.ts';
 import { profileName, websiteHost } from '../../domain/kernel/profile.ts';
 import { candidateOf, type SeenDomain } from '../../domain/signals/candidates.ts';
@@ -36,6 +36,16 @@ describe("a company's website", () => {
     ['https://www.com', 'www.com'],
     ['https://bücher.de', 'xn--bcher-kva.de'],
   ])('%s has the host name %s', (website, host) => expect(websiteHost(website)).toBe(host));
+
+  it('is not parsed where its host is longer than any, which takes quadratic time', () => {
+    const parsed = vi.spyOn(URL, 'parse');
+    const long = '\u0301'.repeat(4_000) + '\u0316'.repeat(4_000);
+    for (const beginning of ['', 'https://', 'https:////', '\\\\'])
+      expect(websiteHost(beginning + long)).toBeNull();
+    expect(parsed).not.toHaveBeenCalled();
+    parsed.mockRestore();
+    expect(websiteHost(`https://acme.io/${'x'.repeat(8_000)}`)).toBe('acme.io');
+  });
 
   it.each([null, '', 'n/a ?', 'https://1.2.3.4/', 'https://', 'mailto:info@acme.io'])(
     '%s has no host name',
