@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
  * Chunks of request bodies that a connection may send within a turn of the event loop. Those of a client that sends a value of JSON
  * in each are fewer; 64 KiB that are read at once hold 10,900 of one byte, which take 24 ms.
  */
-export const MAX_CHUNKS_A_TURN = 512;
+export const MAX_CHUNKS_A_TURN = 128;
 
 /** What Node's HTTP server keeps at a socket: callbacks by number. */
 type HttpSocket = Socket & { parser?: Record<string, unknown> | null };
