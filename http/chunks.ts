@@ -6,6 +6,8 @@ import type { Socket } from 'node:net';
  * in each are fewer; 64 KiB that are read at once hold 10,900 of one byte, which take 24 ms.
  */
 export const MAX_CHUNKS_A_TURN = 128;
+/** Chunks of a body, whose bytes take 430 bytes of memory each until it is there. */
+export const MAX_CHUNKS = 1_024;
 
 /** What Node's HTTP server keeps at a socket: callbacks by number. */
 type HttpSocket = Socket & { parser?: Record<string, unknown> | null };
@@ -38,7 +40,7 @@ const createCount = (): ((socket: Socket) => number) => {
 };
 
 /**
- * Wraps a server's request listener: a connection that sends very many chunks at once is refused, because each costs the
+ * Wraps a server's request listener: a connection that sends very many chunks, at once or in a body, is refused, because each costs the
  * event loop as much as a long one. `refuse` ends the connection.
  */
 export const limitChunks = (serve: RequestListener, refuse: (socket: Socket) => void): RequestListener => {
@@ -46,8 +48,11 @@ export const limitChunks = (serve: RequestListener, refuse: (socket: Socket) => 
   const limit = (request: IncomingMessage): void => {
     const { socket } = request;
     const push = request.push.bind(request);
+    let chunks = 0;
     request.push = (chunk, encoding) => {
-      if (chunk === null || count(socket) <= MAX_CHUNKS_A_TURN) return push(chunk, encoding);
+      chunks += 1;
+      const areFew = chunks <= MAX_CHUNKS && count(socket) <= MAX_CHUNKS_A_TURN;
+      if (chunk === null || areFew) return push(chunk, encoding);
       request.push = () => false;
       ignoreChunks(socket);
       socket.pause();

@@ -1,7 +1,8 @@
-import { IncomingMessage } from 'node:http';
+import { IncomingMessage, type ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { MAX_CHUNKS_A_TURN } from '../../http/chunks.ts';
+import { limitChunks, MAX_CHUNKS, MAX_CHUNKS_A_TURN } from '../../http/chunks.ts';
 import { aServer, authorized, exchangeBytes } from './shell.ts';
 
 const CHUNK = '1\r\n \r\n';
@@ -45,4 +46,17 @@ it('serves a body of many chunks, also after connections that sent too many', as
   const text = await exchangeBytes(app, headOf('/v1/lookup') + bodyIn(BODY + ' '.repeat(100)));
 
   expect(text).toMatch(/^HTTP\/1\.1 200 [\s\S]*"body":\{"ip":"8\.8\.8\.8"\}/);
+});
+
+it('refuses a body of very many chunks that are sent over many turns', async () => {
+  const push = vi.fn(() => true);
+  const refuse = vi.fn();
+  const request = { headers: { 'transfer-encoding': 'chunked' }, socket: { pause: vi.fn() }, push };
+  limitChunks(() => undefined, refuse)(request as unknown as IncomingMessage, {} as ServerResponse);
+  for (let n = 1; n <= MAX_CHUNKS + 100; n += 1) {
+    (request.push as (chunk: Buffer) => boolean)(Buffer.from('x'));
+    if (n % MAX_CHUNKS_A_TURN === 0) await setImmediate();
+  }
+  expect(push).toHaveBeenCalledTimes(MAX_CHUNKS);
+  expect(refuse).toHaveBeenCalledOnce();
 });
