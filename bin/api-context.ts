@@ -6,7 +6,7 @@ import {
   type TrackerCallCounter,
 } from '../commands/usage/count-tracker-calls.ts';
 import { TrackingUnavailable } from '../http/failures.ts';
-import { createServedHosts, type ServedHosts } from '../http/own-host.ts';
+import { createOwnHost, createServedHosts, type ServedHosts } from '../http/own-host.ts';
 import type { PartnerRequest } from '../http/route.ts';
 import { type Countries, createCountries } from '../platform/country.ts';
 import type { Metrics } from '../platform/metrics.ts';
@@ -57,7 +57,7 @@ export const openApiContext = async (
     trackers: createTrackerDirectory({ pool, caughtUp: reads.caughtUp(['trackers']) }),
     trackerCommands: createTrackerCommands(store, config.TRACKERS_PER_PARTNER),
     domainNames,
-    served: createServedHosts(publicUrl, domainNames.trackerOf),
+    served: createServedHosts(createOwnHost(publicUrl, config.PUBLIC_HOSTS), domainNames.trackerOf),
     clues: openClues(runtime, metrics),
     countries: await createCountries(config.COUNTRY_MMDB),
   };

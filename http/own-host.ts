@@ -13,15 +13,26 @@ export const isHost = (host: string): boolean => HOST.test(host);
 /**
  * Whether a Host header is that of the service's own URL; where this is a loopback one, any name of the loopback will
  * do with its port.
+ * @param otherHosts the service's other names in lower case, which are its own at any port
  */
-export const createOwnHost = (publicUrl: string): ((host: string) => boolean) => {
+export const createOwnHost = (
+  publicUrl: string,
+  otherHosts: readonly string[] = [],
+): ((host: string) => boolean) => {
   const own = new URL(publicUrl);
   const names = LOOPBACK.includes(own.hostname) ? LOOPBACK : [own.hostname];
   const port = own.port === '' ? '' : `:${own.port}`;
   const hosts = new Set(names.map((name) => name + port));
   if (port === '') for (const name of names) hosts.add(`${name}:${own.protocol === 'https:' ? 443 : 80}`);
-  return (host) => hosts.has(host) || hosts.has(host.toLowerCase().replace(DOT_BEFORE_PORT, ''));
+  const others = new Set(otherHosts);
+  return (host) =>
+    hosts.has(host) ||
+    hosts.has(host.toLowerCase().replace(DOT_BEFORE_PORT, '')) ||
+    (others.size > 0 && others.has(nameIn(host)));
 };
+
+/** Returns the name in a Host header in lower case, without the port and the root's dot. */
+const nameIn = (host: string): string => host.toLowerCase().replace(PORT, '').replace(DOT_BEFORE_PORT, '');
 
 export interface ServedHosts {
   /** Returns whether a tracker's pixel works under a Host: the service's own, or an active domain of the tracker. */
@@ -30,14 +41,12 @@ export interface ServedHosts {
   isCustomDomain(host: string): boolean | Promise<boolean>;
 }
 
-/** `trackerOf`: whose active domain a host name is. */
+/** `trackerOf`: whose active domain a host name is. A claim of one of the service's own names has no effect. */
 export const createServedHosts = (
-  publicUrl: string,
+  isOwn: (host: string) => boolean,
   trackerOf: (hostname: string) => string | null | Promise<string | null>,
 ): ServedHosts => {
-  const isOwn = createOwnHost(publicUrl);
-  const ownerOf = (host: string) =>
-    trackerOf(host.toLowerCase().replace(PORT, '').replace(DOT_BEFORE_PORT, ''));
+  const ownerOf = (host: string) => trackerOf(nameIn(host));
   const judged = (host: string, isSo: (trackerId: string | null) => boolean) => {
     const owner = ownerOf(host);
     return owner instanceof Promise ? owner.then(isSo) : isSo(owner);

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
+import { hostName } from '../domain/kernel/host-name.ts';
 import { isProviderName, type ProviderSettings, readProviderSettings } from './provider-settings.ts';
 
 const whole = (fallback: number, least = 1, text = /^\d{1,9}$/) =>
@@ -23,6 +24,7 @@ const list = (fallback: string) =>
         .map((part) => part.trim())
         .filter((part) => part !== ''),
     );
+const isHost = (name: string): boolean => hostName(name) === name;
 const isCidr = (text: string): boolean => ipaddr.isValidCIDR(text);
 const cidrs = (fallback: string) =>
   list(fallback).refine((blocks) => blocks.every(isCidr), 'is not a comma list of CIDR blocks');
@@ -48,6 +50,7 @@ const environment = z.object({
   OPS_HOST: z.string().min(1).default('127.0.0.1'),
   OPS_PORT: whole(3001, 0).refine((port) => port <= 65_535, 'is no port'),
   PUBLIC_URL: httpUrl.transform((url) => url.replace(/\/$/, '')).optional(),
+  PUBLIC_HOSTS: list('').refine((names) => names.every(isHost), 'is not a comma list of host names'),
   DATA_DIR: z.string().min(1).default('.doorplate'),
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'is not a postgres:// URL' }).optional(),
   EVENTSTORE_URL: z

@@ -42,7 +42,7 @@ export const domainRoutes = (context: ApiContext): Route[] => {
   const serviceHost = serviceHostOf(publicUrl);
   const commands = createDomainCommands({
     store,
-    serviceHost,
+    ownHosts: [serviceHost, ...config.PUBLIC_HOSTS],
     trackerRefusal: ({ partner_id, tracker_id }) => trackerCommands.absence(partner_id, tracker_id),
     isFull: (partnerId) => hasAllDomains(db, partnerId),
     isProven: (hostname, partnerId) =>
@@ -94,4 +94,6 @@ const startChecks = (runtime: Runtime, metrics: Metrics): RunningWork => {
 
 /** Handles GET /tls-allowed of the operations listener. */
 export const tlsAllowed = ({ config, pool }: Runtime): OpsHandler =>
-  tlsAllowedHandler(createOwnHost(serviceUrl(config)), (domain) => mayHaveCertificate(pool, domain));
+  tlsAllowedHandler(createOwnHost(serviceUrl(config), config.PUBLIC_HOSTS), (domain) =>
+    mayHaveCertificate(pool, domain),
+  );

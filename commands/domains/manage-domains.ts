@@ -60,8 +60,8 @@ export interface DomainCommands {
 
 export interface DomainCommandDeps {
   readonly store: EventStore;
-  /** The service's own host name, which no partner can claim. */
-  readonly serviceHost: string;
+  /** The service's own host names, which no partner can claim. */
+  readonly ownHosts: readonly string[];
   /** Returns why a tracker cannot have domains; null if it can. */
   readonly trackerRefusal: (of: TrackerName) => Promise<TrackerRefusal | null>;
   /** Returns whether the partner has reached its limit of names; concurrent claims may exceed it slightly. */
@@ -138,12 +138,12 @@ export const createDomainCommands = (deps: DomainCommandDeps): DomainCommands =>
 
 /** Returns whether the tracker may claim the name, before a slot is taken that would have to be freed again. */
 const claimability = async (
-  { serviceHost, trackerRefusal, isFull, isProven }: DomainCommandDeps,
+  { ownHosts, trackerRefusal, isFull, isProven }: DomainCommandDeps,
   names: NamesBatcher,
   of: TrackerName,
   hostname: string,
 ): Promise<Result<{ readonly proven: boolean }, ClaimRefusal>> => {
-  if (!isDomainName(hostname, serviceHost)) return refuse('invalid_domain');
+  if (!isDomainName(hostname, ownHosts)) return refuse('invalid_domain');
   const refused = await trackerRefusal(of);
   if (refused !== null) return refuse(refused);
   const name = await names.readState(domainStream(hostname), (state) => state);

@@ -8,7 +8,13 @@ const EVERY_ADDRESS: readonly string[] = ['0.0.0.0', '::'];
 export const destinationPolicy = (
   config: Pick<
     Config,
-    'HOST' | 'PORT' | 'PUBLIC_URL' | 'WEBHOOK_ALLOW_HTTP' | 'WEBHOOK_ALLOW_NETWORKS' | 'WEBHOOK_ALLOW_PORTS'
+    | 'HOST'
+    | 'PORT'
+    | 'PUBLIC_URL'
+    | 'PUBLIC_HOSTS'
+    | 'WEBHOOK_ALLOW_HTTP'
+    | 'WEBHOOK_ALLOW_NETWORKS'
+    | 'WEBHOOK_ALLOW_PORTS'
   >,
 ): DestinationPolicy => ({
   allowHttp: config.WEBHOOK_ALLOW_HTTP,
@@ -16,6 +22,7 @@ export const destinationPolicy = (
   allowNetworks: config.WEBHOOK_ALLOW_NETWORKS,
   ownOrigins: [
     ...(config.PUBLIC_URL === undefined ? [] : [config.PUBLIC_URL]),
+    ...config.PUBLIC_HOSTS.map((host) => `https://${host}`),
     ...listeningHosts(config.HOST).map((host) => `http://${host}:${config.PORT}`),
   ],
 });

@@ -47,7 +47,7 @@ afterEach(async () => {
 const commandsOf = () =>
   createDomainCommands({
     store: stack.store,
-    serviceHost: SERVICE_HOST,
+    ownHosts: [SERVICE_HOST],
     trackerRefusal: async () => null,
     isFull: async () => false,
     isProven: (hostname, partnerId) =>

@@ -14,6 +14,9 @@ import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/
 import { eventually } from '../support/eventually.ts';
 import { collect, feed, makeTracker, PAGE } from '../support/tracking.ts';
 
+/** Another name of the service. */
+const FORMER_HOST = 'doorplate.example.net';
+
 let dns: TestDns;
 let api: TestApi;
 let key: Key;
@@ -22,6 +25,7 @@ beforeAll(async () => {
   api = await startApi({
     env: {
       PUBLIC_URL: `http://${SERVICE_HOST}`,
+      PUBLIC_HOSTS: FORMER_HOST,
       DNS_SERVERS: dns.address,
       CAPTURES_PER_SECOND_PER_VISITOR: '1000',
     },
@@ -144,6 +148,19 @@ describe('a custom domain over HTTP', () => {
     });
     expect(refusalOf(answer)).toEqual([400, code]);
   });
+
+  test.each([FORMER_HOST, `www.${FORMER_HOST}`, `api.${SERVICE_HOST}`])(
+    'is not %s, under which others call the service',
+    async (hostname) => {
+      dns.says(hostname, [SERVICE_HOST]);
+      const other = await api.key();
+      const { claim } = domainsOf(api, other, await makeTracker(api, other));
+      expect(refusalOf(await claim(hostname))).toEqual([400, 'invalid_domain']);
+      const headers = { host: hostname };
+      const answer = await api.inject(key, { method: 'GET', url: '/v1/trackers', headers });
+      expect(answer.statusCode).toBe(200);
+    },
+  );
 
   it('takes 16 KiB of body, and no more', async () => {
     const { claim } = domainsOf(api, key, await makeTracker(api, key));
@@ -520,6 +537,7 @@ describe('GET /tls-allowed', () => {
       expect(await ask(`?domain=${hostname}`)).toBe(200);
       expect(await ask(`?domain=${hostname.toUpperCase()}`)).toBe(200);
       expect(await ask(`?domain=${SERVICE_HOST}`)).toBe(200);
+      expect(await ask(`?domain=${FORMER_HOST}`)).toBe(200);
       for (const query of [
         '',
         '?domain=',

@@ -33,6 +33,7 @@ describe('the configuration', () => {
     ['PORT', '-1'],
     ['OPS_PORT', 'x'],
     ['PUBLIC_URL', 'ftp://x'],
+    ['PUBLIC_HOSTS', 'former.example,https://x.example'],
     ['DATABASE_URL', 'mysql://x'],
     ['EVENTSTORE_URL', 'http://x'],
     ['MASTER_KEY', 'c2hvcnQ='],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { createOwnHost } from '../../http/own-host.ts';
+import { createOwnHost, createServedHosts } from '../../http/own-host.ts';
 import { createVisitorAddress, networkOf } from '../../http/visitor.ts';
 import { withoutVisitor } from '../../write-api/sessions/crawlers.ts';
 
@@ -119,6 +119,17 @@ describe('the own host', () => {
     ['http://127.0.0.1:3000', 'doorplate.example:3000', false],
   ])('of %s is %j: %s', (publicUrl, host, own) => {
     expect(createOwnHost(publicUrl)(host)).toBe(own);
+  });
+
+  it('may have other names, of which a claim has no effect', () => {
+    const isOwn = createOwnHost('https://doorplate.example', ['former.example']);
+    const { collectsOn, isCustomDomain } = createServedHosts(isOwn, () => 'a tracker');
+    for (const host of ['former.example', 'Former.Example.', 'former.example:8443']) {
+      expect([isOwn(host), isCustomDomain(host), collectsOn(host, 'another')]).toEqual([true, false, true]);
+    }
+    for (const host of ['www.former.example', 'xformer.example']) {
+      expect([isOwn(host), isCustomDomain(host), collectsOn(host, 'another')]).toEqual([false, true, false]);
+    }
   });
 });
 

@@ -5,11 +5,12 @@ import { destinationPolicy } from '../../processors/webhooks/destination-policy.
 
 describe('the destination policy of webhooks', () => {
   it('allows public HTTPS on its own port, and never the service itself', () => {
-    expect(destinationPolicy(loadConfig({ PUBLIC_URL: 'https://doorplate.example/' }))).toEqual({
+    const env = { PUBLIC_URL: 'https://doorplate.example/', PUBLIC_HOSTS: 'former.example' };
+    expect(destinationPolicy(loadConfig(env))).toEqual({
       allowHttp: false,
       allowPorts: [],
       allowNetworks: [],
-      ownOrigins: ['https://doorplate.example', 'http://127.0.0.1:3000'],
+      ownOrigins: ['https://doorplate.example', 'https://former.example', 'http://127.0.0.1:3000'],
     });
   });
 
