@@ -17,10 +17,13 @@ const withSettings = (url: string): string => {
   return dsn.href;
 };
 
+/** Connections of the pool. `fairPool` has no more queries under way. */
+export const POOL_SIZE = 4;
+
 /** Creates the pool for complex, rare queries; hot paths use pg with named statements. */
 export const createSlonik = (url: string): Promise<DatabasePool> =>
   createPool(withSettings(url), {
-    maximumPoolSize: 4,
+    maximumPoolSize: POOL_SIZE,
     typeParsers,
     connectionTimeout: 2_000,
     statementTimeout: 4_000,

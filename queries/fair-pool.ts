@@ -2,7 +2,8 @@ import { setTimeout } from 'node:timers/promises';
 import type { DatabasePool } from 'slonik';
 import { ShareUsedUp } from '../http/failures.ts';
 import { answerWaitMs, servedPartner } from '../http/on-behalf-of.ts';
-import { createGates } from '../platform/gate.ts';
+import { createGate, createGates } from '../platform/gate.ts';
+import { POOL_SIZE } from '../platform/slonik.ts';
 
 export interface FairShare {
   /** Queries of one partner at once. */
@@ -30,16 +31,19 @@ export const fairPool = (
 ): DatabasePool => {
   const refusal = (why: string): Error => new ShareUsedUp(`queries of the partner: ${why}`);
   const gates = createGates({ room, waiting, patienceMs, refusal });
+  // Queries that wait inside slonik's pool may wait for ever after a crash of PostgreSQL, and stopped read models with them.
+  const connections = createGate({ room: POOL_SIZE });
 
   const limited =
     <Args extends unknown[], Result>(query: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       const partnerId = servedPartner();
-      if (partnerId === undefined) return query(...args);
+      const run = (): Promise<Result> => connections.enter(() => query(...args));
+      if (partnerId === undefined) return run();
       return gates.enter(partnerId, async () => {
         const waitMs = answerWaitMs(partnerId);
         if (waitMs > 0) await setTimeout(Math.min(waitMs, patienceMs));
-        return query(...args);
+        return run();
       });
     };
 

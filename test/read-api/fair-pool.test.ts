@@ -2,6 +2,7 @@ import type { DatabasePool, sql } from 'slonik';
 import { expect, it, vi } from 'vitest';
 import { BackendTimeout } from '../../http/failures.ts';
 import { answerWaitMs, chargeAnswer, onBehalfOf } from '../../http/on-behalf-of.ts';
+import { POOL_SIZE } from '../../platform/slonik.ts';
 import { fairPool } from '../../queries/fair-pool.ts';
 
 const ANNA = 'partner anna';
@@ -79,4 +80,17 @@ it('a partner whose answers are long waits before its next query, and no other p
   await vi.waitUntil(() => running.length === 2, { timeout: 10_000 });
   for (const { end } of running) end();
   await Promise.all(asked);
+});
+
+it('no query waits inside the pool, which may forget it when PostgreSQL crashes', async () => {
+  const { running, ask, of } = slowPool({ atOnce: 2, waiting: 10, waitMs: 10_000 });
+  const asked = Array.from({ length: POOL_SIZE + 2 }, (_, index) => ask(`partner ${index}`));
+  await turn();
+  expect(of()).toHaveLength(POOL_SIZE);
+  running[0]?.end();
+  running[1]?.end(new Error('the database system is in recovery mode'));
+  await turn();
+  expect(of()).toHaveLength(POOL_SIZE + 2);
+  for (const { end } of running) end();
+  await Promise.allSettled(asked);
 });
