@@ -28,20 +28,20 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
   let known = { count: 0, at: Number.NEGATIVE_INFINITY };
   let admittedSince = 0;
 
-  // A count reads all that is outstanding, so callers share it, and each adds those of this process that came before it.
+  // A count reads all that is outstanding, so callers share it. Each is admitted by its rank among the addresses of this process.
   const count = shareNext(async () => {
     const own = [...underWay.keys()];
     const others = await countOutstanding(own);
     known = { count: others + own.length, at: performance.now() };
     admittedSince = 0;
-    return { others, places: new Map(own.map((ip, index) => [ip, index + 1])) };
+    return { others, ranks: new Map(own.map((ip, index) => [ip, index + 1])) };
   });
 
   const hasRoom = async (ip: string): Promise<boolean> => {
     const roomy = known.count + admittedSince + underWay.size + MARGIN < outstandingLimit * NEAR_LIMIT;
     if (roomy && performance.now() - known.at < STALE_MS) return true;
-    const { others, places } = await count();
-    return others + (places.get(ip) ?? 0) <= outstandingLimit;
+    const { others, ranks } = await count();
+    return others + (ranks.get(ip) ?? 0) <= outstandingLimit;
   };
 
   const takeRoom = async (ip: string, asker: string): ReturnType<WorkCapacityOptions['admitIntake']> =>
