@@ -3,8 +3,10 @@ import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../event-store/port
 import { WorkRefused } from '../platform/gate.ts';
 import type { ErrorCode } from './error-catalog.ts';
 
-/** A read or a command took longer than a caller should wait. The work may have been done. */
-export class BackendTimeout extends Error {}
+/** A read or a command took longer than a caller should wait. The work may have been done. Its code makes processors retry. */
+export class BackendTimeout extends Error {
+  readonly code = 'ETIMEDOUT';
+}
 
 /** The partner's own queries keep it waiting. Not logged: a key could write a line with each of its requests. */
 export class ShareUsedUp extends BackendTimeout {}
