@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { pause } from './pause.ts';
+import { endsWithin, pause } from './pause.ts';
 
 /** The right to run a group. `number` is the fencing token that guards its writes. */
 export interface Lease {
@@ -29,6 +29,7 @@ export interface LeaseGroupOptions {
 /** For this many heartbeats, a process that has its share leaves a free lease to others. */
 export const COURTESY_BEATS = 2;
 const RESTART_MS = 1_000;
+const MAY_END_MS = 30_000;
 
 /** A group, and its run in this process while it holds the lease. */
 export class LeaseGroup {
@@ -86,7 +87,17 @@ export class LeaseGroup {
   }
 
   end(): void {
-    this.#running?.ending.abort();
+    const run = this.#running;
+    if (run === null || run.ending.signal.aborted) return;
+    run.ending.abort();
+    void this.#reportUntilEnded(run.done);
+  }
+
+  /** While this process holds the lease, no other one runs the group: only a restart does. */
+  async #reportUntilEnded(done: Promise<void>): Promise<void> {
+    while (!(await endsWithin(done, MAY_END_MS))) {
+      this.#options.log.error({ group: this.name }, 'group does not end; restart the process');
+    }
   }
 
   /** Resolves when no run is left in this process. */
