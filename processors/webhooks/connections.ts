@@ -147,7 +147,7 @@ const connectorTo =
     // undici's type requires net.Socket, but passes it to `tls.connect`, which accepts any duplex stream.
     const httpSocket = tcp as Duplex | null as Socket | null;
     connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
-      if (error) return done(connectFailure(error, options.protocol, tcp?.processingMs ?? 0), null);
+      if (error) return done(connectFailure(error, options.protocol, tcp?.takeProcessingMs().ms ?? 0), null);
       if (tcp !== null) onConnected(tcp);
       meterResponses(socket, tcp, onLongResponse);
       done(null, socket);

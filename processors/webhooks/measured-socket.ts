@@ -45,12 +45,7 @@ export class MeasuredSocket extends Duplex {
     this.#socket.on('close', () => this.#afterProcessing(() => this.destroy()));
   }
 
-  /** Milliseconds spent processing received bytes; during a handshake mostly certificates. */
-  get processingMs(): number {
-    return this.#processingMs;
-  }
-
-  /** Returns the milliseconds of processing since the last call, and whether they are those of the handshake. */
+  /** Returns the milliseconds of processing since the last call, and whether they are those of the handshake: mostly of certificates. */
   takeProcessingMs(): { readonly ms: number; readonly isHandshake: boolean } {
     const taken = { ms: this.#processingMs, isHandshake: this.#isNew };
     this.#processingMs = 0;
