@@ -35,7 +35,7 @@ const ROOMS: readonly (readonly [path: string, access: Access])[] = [
     'processors/partners/',
     { read: [READ_MODELS], write: ['work.login', 'work.login_network', 'work.user_password'] },
   ],
-  ['processors/reveals/', { read: [READ_MODELS], write: ['work.awaited_result'] }],
+  ['processors/reveals/', { read: [READ_MODELS], write: ['work.awaited_result', 'work.arrived_result'] }],
   ['processors/webhooks/', { read: [READ_MODELS], write: ['work.delivery_claim', 'work.webhook_slot'] }],
   ['processors/checkpoints.ts', { read: ['work.lease'], write: ['work.processor'] }],
   ['processors/claims.ts', { write: ['work.claim'] }],

@@ -83,7 +83,7 @@ const unrelated = (clock: Clock): CommandContext => {
 };
 
 /**
- * Round robin over partners: the oldest of each, then the second, so that one partner's backlog delays no other. Within a
+ * Round robin over partners: the one of each that expires first, then the second, so that one partner's backlog delays no other. Within a
  * turn the order is random, so that no partner is always beyond the intake's capacity.
  */
 const ROUND_ROBIN = `
@@ -95,14 +95,21 @@ const ROUND_ROBIN = `
     from waiting w where w.partner_id is not null)
   select reveal_id, session_id, own.partner_id
   from waiting w, lateral (
-    select a.*, row_number() over (order by reveal_id) as turn from work.awaited_result a
-    where not asked and a.expires_at > $1 and a.partner_id = w.partner_id order by reveal_id limit ${MAX_REVEALS_PER_RUN}) own
+    select a.*, row_number() over (order by expires_at, reveal_id) as turn from work.awaited_result a
+    where not asked and a.expires_at > $1 and a.partner_id = w.partner_id
+    order by expires_at, reveal_id limit ${MAX_REVEALS_PER_RUN}) own
   order by turn, random() limit ${MAX_REVEALS_PER_RUN}`;
+
+/** Millions may expire at one moment. A run every 15 s keeps up with 600 a second. */
+const MAX_FORGOTTEN_PER_RUN = 10_000;
 
 /** Requires that the reveal's row is gone: by time alone, a fast clock would delete rows of reveals that still wait. */
 const FORGET_EXPIRED = `
-  delete from work.awaited_result a where a.expires_at <= $1
-    and not exists (select from read.reveal r where r.reveal_id = a.reveal_id)`;
+  delete from work.awaited_result where reveal_id in (
+    select reveal_id from (
+      select reveal_id from work.awaited_result where expires_at <= $1
+      order by expires_at limit ${MAX_FORGOTTEN_PER_RUN}) oldest
+    where not exists (select from read.reveal r where r.reveal_id = oldest.reveal_id))`;
 
 /** Retries the enrichment requests that the full intake refused, and deletes expired rows. */
 export const retryRefusedReveals = async ({
@@ -112,11 +119,12 @@ export const retryRefusedReveals = async ({
   request,
 }: Omit<EnrichRevealsDeps, 'digest' | 'onAwaited'>): Promise<void> => {
   const now = new Date(clock.now());
-  await pool.query(FORGET_EXPIRED, [now]);
-  const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>(
-    ROUND_ROBIN,
-    [now],
-  );
+  await pool.query({ name: 'forget_awaited', text: FORGET_EXPIRED, values: [now] });
+  const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>({
+    name: 'left_reveals',
+    text: ROUND_ROBIN,
+    values: [now],
+  });
   const refused = new Set<string>();
   for (const { reveal_id, session_id, partner_id } of rows) {
     if (refused.has(partner_id)) continue;

@@ -5,6 +5,7 @@ import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { RESULT_KEPT_DAYS } from '../../domain/lookup/result.ts';
 import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { forgetInBatches } from '../../platform/forget.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface ForgetResultsOptions extends EnrichmentStreams {
@@ -32,9 +33,13 @@ export const forgetResults = async (
   if (!(await projected(await store.head()))) return;
   const lastDay = utcDay(clock.now() - RESULT_KEPT_DAYS * DAY);
   const last = await forgetUnasked(options, lastDay);
-  await pool.query('delete from work.lookup_use where asked_on <= $1::date', [lastDay]);
+  await forgetInBatches(pool, FORGET_USES, lastDay);
   if (await projected(last)) await deleteForgotten(options, forget);
 };
+
+const FORGET_USES = `
+  delete from work.lookup_use where ip in (
+    select ip from work.lookup_use where asked_on <= $1::date order by asked_on limit $2)`;
 
 interface UnaskedPage {
   /** Addresses of the results to forget. */
@@ -90,19 +95,25 @@ const deleteForgotten = async (
 ): Promise<void> => {
   const passed = await createConsumerProgress(pool, consumers).passed();
   if (passed === null) return;
-  const { rows } = await pool.query<{ stream: string; last_revision: number }>(
-    'select stream, last_revision from read.forgotten_lookup where last_position <= $1',
-    [passed],
-  );
-  for (const { stream, last_revision } of rows) {
-    if (signal.aborted) return;
-    try {
-      await store.expire(stream, last_revision);
-    } catch (error) {
-      // An event that no reader sees yet may follow; the next run retries.
-      if (error instanceof WrongExpectedRevision) continue;
-      throw error;
+  for (let after = ''; !signal.aborted; ) {
+    const { rows } = await pool.query<{ stream: string; last_revision: number }>({
+      name: 'forgotten_streams',
+      text: `select stream, last_revision from read.forgotten_lookup
+             where last_position <= $1 and stream > $2 order by stream limit ${PAGE}`,
+      values: [passed, after],
+    });
+    for (const { stream, last_revision } of rows) {
+      if (signal.aborted) return;
+      try {
+        await store.expire(stream, last_revision);
+      } catch (error) {
+        // An event that no reader sees yet may follow; the next run retries.
+        if (error instanceof WrongExpectedRevision) continue;
+        throw error;
+      }
+      await forget(stream);
     }
-    await forget(stream);
+    if (rows.length < PAGE) return;
+    after = rows.at(-1)?.stream ?? after;
   }
 };

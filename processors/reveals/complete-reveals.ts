@@ -8,7 +8,7 @@ import { type Position, type RecordedEvent, StoreUnavailable } from '../../event
 import type { Clock } from '../../platform/clock.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
-import { markReady } from './mark-ready.ts';
+import { markLeft, markReady } from './mark-ready.ts';
 
 export interface CompleteRevealsDeps {
   readonly pool: pg.Pool;
@@ -31,9 +31,9 @@ export const COMPLETING: FollowedStreams = {
 const NEEDED = ['webhooks', 'reveals'];
 /** Reveals that one event, or a partner's turn in a run, completes at most: about half a second's work. */
 const MAX_PER_TURN = 50;
-/** Waiting reveals that a turn reads to find those with a subscriber. */
+/** Waiting reveals that a turn reads to find those with a subscriber, expired ones too. */
 const MAX_READ = 5_000;
-/** A run ends before the next one is due. */
+/** A run ends before the next one is due, and marks what is ready for half of its time. */
 const RUN_MS = 4_000;
 
 /**
@@ -87,7 +87,8 @@ export const createCompletionRuns = (deps: CompleteRevealsDeps): (() => Promise<
   /** Where each partner's next turn begins; partners that are not here begin at the first. */
   const cursors = new Map<string, string>();
   return async () => {
-    const deadline = performance.now() + RUN_MS;
+    const began = performance.now();
+    await markLeft(deps.pool, () => performance.now() > began + RUN_MS / 2);
     const { rows } = await deps.pool.query<{ partner_id: string }>({
       name: 'partners_with_ready',
       text: PARTNERS,
@@ -96,7 +97,7 @@ export const createCompletionRuns = (deps: CompleteRevealsDeps): (() => Promise<
     while (partners.length > 0) {
       const again: string[] = [];
       for (const partner of partners) {
-        if (performance.now() > deadline) return;
+        if (performance.now() > began + RUN_MS) return;
         const turn = await takeTurn(deps, partner, cursors.get(partner) ?? null);
         if (turn.next === null) cursors.delete(partner);
         else cursors.set(partner, turn.next);
@@ -156,16 +157,17 @@ const WITH_SUBSCRIBER = `
 const READY_OF_ADDRESS = `
   select a.reveal_id, a.partner_id
   from (select * from work.awaited_result w
-        where w.address_digest = $1 and w.ready and w.expires_at > $2 limit ${MAX_READ}) a
-  ${WITH_SUBSCRIBER} order by r.created_at, a.reveal_id limit ${MAX_PER_TURN}`;
+        where w.address_digest = $1 and w.ready order by w.reveal_id limit ${MAX_READ}) a
+  ${WITH_SUBSCRIBER} and a.expires_at > $2 order by r.created_at, a.reveal_id limit ${MAX_PER_TURN}`;
 
 const READY_OF_PARTNER = `
   with page as materialized (
-    select reveal_id, partner_id from work.awaited_result
-    where partner_id = $1 and ready and expires_at > $2 and reveal_id > $3::uuid
+    select reveal_id, partner_id, expires_at from work.awaited_result
+    where partner_id = $1 and ready and reveal_id > $3::uuid
     order by reveal_id limit ${MAX_READ})
   select array(select reveal_id from (
-           select a.reveal_id, r.created_at from page a ${WITH_SUBSCRIBER} order by a.reveal_id limit ${MAX_PER_TURN}) turn
+           select a.reveal_id, r.created_at from page a ${WITH_SUBSCRIBER} and a.expires_at > $2
+           order by a.reveal_id limit ${MAX_PER_TURN}) turn
          order by created_at, reveal_id) as reveals,
          (select reveal_id from page order by reveal_id desc limit 1) as last,
          (select count(*) from page) < ${MAX_READ} as is_last`;

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from '../../domain/lookup/events.ts';
 import { DUE_CHANNEL, notifyIfRoom } from '../../platform/channels.ts';
-import { forgetInBatches } from '../forget.ts';
+import { forgetInBatches } from '../../platform/forget.ts';
 import type { Projection } from '../projection.ts';
 import { type Changes, foldEnrichment, foldIntake } from './lookup-fold.ts';
 

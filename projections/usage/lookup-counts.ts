@@ -3,6 +3,7 @@ import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { dayOfUsageStream, type LookupCount, negated, plus, usageEvents } from '../../domain/usage/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
+import { forgetInBatches } from '../../platform/forget.ts';
 import type { Projection } from '../projection.ts';
 
 interface Row {
@@ -140,10 +141,18 @@ const UPSERT_SOURCES = `
   on conflict (source) do update set (totalled, closed_at) = row (excluded.totalled, excluded.closed_at)
     where (usage_source.totalled, usage_source.closed_at) is distinct from (excluded.totalled, excluded.closed_at)`;
 
+/** Sources go last, because they name the streams for a repeated run. */
+const AGES = [
+  ['usage_hour', 'hour'],
+  ['tracker_calls_hour', 'hour'],
+  ['tracker_hour', 'hour'],
+  ['usage_source', 'day'],
+] as const;
+
 /** Deletes usage of streams that the event store has deleted: days before `day` (`YYYY-MM-DD`). */
 export const forgetUsageBefore = async (db: pg.Pool, day: string): Promise<void> => {
-  for (const table of ['usage_hour', 'tracker_calls_hour', 'tracker_hour']) {
-    await db.query(`delete from read.${table} where hour < $1::date`, [day]);
+  for (const [table, time] of AGES) {
+    const old = `select ctid from read.${table} where ${time} < $1::date order by ${time} limit $2`;
+    await forgetInBatches(db, `delete from read.${table} where ctid = any (array(${old}))`, day);
   }
-  await db.query('delete from read.usage_source where day < $1::date', [day]);
 };

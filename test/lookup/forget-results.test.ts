@@ -2,14 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { forgetOldResults, snapshotOldEnrichments } from '../../bin/retention.ts';
-import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
-import { planOf, rowsRead } from '../support/rows-read.ts';
+import { explaining } from '../support/rows-read.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
 import { until } from '../support/until.ts';
 
@@ -74,18 +74,27 @@ describe('a saved result', () => {
       [new Date(clock.now())],
     );
     await api.sql.query('analyze read.saved_lookup');
-    const { pool } = api.runtime;
-    const read: number[] = [];
-    const explained = {
-      query: async (query: { name?: string; text: string; values: unknown[] }, values?: unknown[]) => {
-        if (query.name === 'unasked_results')
-          read.push(rowsRead(await planOf(api.sql, query.text, query.values), 'saved_lookup'));
-        return pool.query(query as never, values as never);
-      },
-    } as unknown as typeof pool;
-    await forgetOldResults({ ...api.runtime, pool: explained }, new AbortController().signal);
+    const { pool, read } = explaining(api.runtime.pool, 'unasked_results', 'saved_lookup');
+    await forgetOldResults({ ...api.runtime, pool }, new AbortController().signal);
     await api.sql.query("delete from read.saved_lookup where ip like '2600::%'");
     expect(read).toEqual([5_000, 5_000, 2_000]);
+  });
+
+  it('forgets days of requests in batches, so that no statement comes to its time limit', async () => {
+    const use =
+      "insert into work.lookup_use (ip, asked_on) select '2600::' || to_hex(n), $1 from generate_series(1, 4500) n";
+    await api.sql.query(use, [utcDay(clock.now() - 401 * DAY)]);
+    const deleted: (number | null)[] = [];
+    const { pool } = api.runtime;
+    const query = async (config: string | { text: string }, values?: unknown[]) => {
+      const done = await pool.query(config as never, values as never);
+      if (typeof config === 'string' && config.includes('delete from work.lookup_use'))
+        deleted.push(done.rowCount);
+      return done;
+    };
+    const counted = { query } as unknown as typeof pool;
+    await forgetOldResults({ ...api.runtime, pool: counted }, new AbortController().signal);
+    expect(deleted).toEqual([2_000, 2_000, 500]);
   });
 
   it('stays readable for 400 days after its last request and is not_requested afterwards', async () => {

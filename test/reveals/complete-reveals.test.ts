@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
@@ -14,7 +14,7 @@ import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { result } from '../lookup/lookup-events.ts';
 import { anEndpoint, created } from '../support/deliveries.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
-import { planOf, rowsRead } from '../support/rows-read.ts';
+import { explaining } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -207,32 +207,46 @@ it('gives each completion a context of its own', async () => {
   expect(correlations).not.toContain(event.metadata.$correlationId);
 });
 
-it('marks the reveals of an address page by page, however many wait for it', async () => {
+describe('very many reveals of one address', () => {
   const digest = 'd'.repeat(64);
-  await stack.rows(
-    `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
-     select gen_random_uuid(), gen_random_uuid(), $1, $2, true, $3 from generate_series(1, 20001)`,
-    [randomUUID(), digest, new Date(stack.clock.now() + 1_000)],
-  );
-  await stack.rows('analyze work.awaited_result');
-  const client = await stack.pool.connect();
-  const read: number[] = [];
-  const explained = {
-    query: async (query: { name: string; text: string; values: unknown[] }) => {
-      if (query.name === 'result_is_there') {
-        await client.query('begin');
-        read.push(rowsRead(await planOf(client, query.text, query.values), 'awaited_result'));
-        await client.query('rollback');
-      }
-      return stack.pool.query(query);
-    },
-  } as unknown as typeof stack.pool;
-  await completeRevealsOf(
-    { pool: explained, clock: stack.clock, applied: async () => true, complete: async () => true },
-    digest,
-  );
-  client.release();
-  expect(await stack.rows('select from work.awaited_result where not ready')).toEqual([]);
-  expect(read).toHaveLength(5);
-  expect(Math.max(...read), String(read)).toBeLessThanOrEqual(2 * 5_000);
+  const partner = randomUUID();
+  const wait = (count: number, { ready = false, expiresIn = 60_000, of = partner } = {}) =>
+    stack.rows(
+      `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at, ready)
+       select gen_random_uuid(), gen_random_uuid(), $1, $2, true, $3, $4 from generate_series(1, $5)`,
+      [of, digest, new Date(stack.clock.now() + expiresIn), ready, count],
+    );
+  const left = () => stack.rows('select from work.awaited_result where not ready');
+
+  it('are marked page by page, the first when the result arrives and the others in runs', async () => {
+    await wait(20_001);
+    await stack.rows('analyze work.awaited_result');
+    const { pool, read } = explaining(stack.pool, 'result_is_there', 'awaited_result');
+    const { deps } = aProcessor({ pool });
+    await completeRevealsOf(deps, digest);
+    expect(await left()).toHaveLength(1);
+    await createCompletionRuns(deps)();
+    expect(await left()).toEqual([]);
+    expect(await stack.rows('select from work.arrived_result')).toEqual([]);
+    expect(read).toHaveLength(5);
+    expect(Math.max(...read), String(read)).toBeLessThanOrEqual(2 * 5_000);
+  });
+
+  it('are not read again when a further result arrives', async () => {
+    await wait(20_001, { ready: true });
+    await stack.rows('analyze work.awaited_result');
+    const { pool, read } = explaining(stack.pool, 'result_is_there', 'awaited_result');
+    await completeRevealsOf(aProcessor({ pool }).deps, digest);
+    expect(read).toEqual([0]);
+  });
+
+  it('are read a page a turn, also those that have expired', async () => {
+    await subscribe(partner);
+    await wait(20_001, { ready: true, expiresIn: -1 });
+    await wait(20_001, { ready: true, of: randomUUID() });
+    await stack.rows('analyze work.awaited_result');
+    const { pool, read } = explaining(stack.pool, 'ready_of_partner', 'awaited_result');
+    await createCompletionRuns(aProcessor({ pool }).deps)();
+    expect(read).toEqual([5_000]);
+  });
 });

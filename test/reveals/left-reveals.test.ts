@@ -9,6 +9,7 @@ import { revealEvents } from '../../domain/reveals/events.ts';
 import { retryRefusedReveals } from '../../processors/lookup/enrich-reveals.ts';
 import { createRevealShare } from '../../processors/lookup/reveal-share.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
+import { explaining } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -19,12 +20,12 @@ afterAll(() => stack.close());
 
 afterEach(() => stack.pool.query('delete from work.awaited_result'));
 
-const leave = async (partnerId: string, count: number): Promise<void> => {
+const leave = async (partnerId: string, count: number, expiresIn = 60_000): Promise<void> => {
   const ids = Array.from({ length: count }, () => uuid());
   await stack.pool.query(
     `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
      select id, gen_random_uuid(), $2, 'digest', false, $3 from unnest($1::uuid[]) id`,
-    [ids, partnerId, new Date(stack.clock.now() + 60_000)],
+    [ids, partnerId, new Date(stack.clock.now() + expiresIn)],
   );
 };
 
@@ -70,6 +71,27 @@ it("the reveal sweep continues with other partners when one partner's share of t
   });
   const times = (partner: string) => asked.filter((one) => one === partner).length;
   expect([times(anna), times(ben), times(cleo)]).toEqual([1, 3, 3]);
+});
+
+it('the reveal sweep reads no reveals that have expired, and deletes 10,000 of them in a run', async () => {
+  const anna = randomUUID();
+  await leave(anna, 10_001, -1);
+  await leave(anna, 1);
+  await stack.rows('analyze work.awaited_result');
+  const { pool, read } = explaining(stack.pool, 'left_reveals', 'awaited_result');
+  const run = () =>
+    retryRefusedReveals({
+      pool,
+      clock: stack.clock,
+      addressOf: async () => '8.8.8.8',
+      request: async () => false,
+    });
+  const kept = async () => (await stack.rows('select from work.awaited_result')).length;
+  await run();
+  expect(await kept()).toBe(2);
+  await run();
+  expect(await kept()).toBe(1);
+  expect(Math.max(...read), String(read)).toBeLessThan(10);
 });
 
 it('the reveal sweep keeps a reveal that a clock ahead took for expired and requests it after the correction', async () => {
