@@ -56,7 +56,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   },
   'lookup.EnrichmentRequested.v1': {
     shown: `round kind requested_at restated ${within('reservation', RESERVATION)}`,
-    personal: 'ip',
+    personal: 'ip asked_by',
   },
   'lookup.EnrichmentJoined.v1': {
     shown: `round restated ${within('reservation', RESERVATION)}`,

@@ -1,3 +1,4 @@
+import { NIL, v5 } from 'uuid';
 import type { Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import { type EnrichmentStreams, handleEnrichment, loadEnrichment } from './generations.ts';
@@ -9,10 +10,14 @@ export interface RevealIntake extends EnrichmentStreams {
   readonly hasShare: (partnerId: string) => Promise<boolean>;
 }
 
+/** Returns the same uuid for a partner at any time; without the service's key it leads to no partner. */
+const pseudonymOf = (partnerId: string, digest: (text: string) => string): string =>
+  v5(digest(`reveals of ${partnerId}`), NIL);
+
 /**
  * Requests the enrichment for a reveal, unless a result or an enrichment exists. It uses the shared intake and none of the
  * partner's lookup limits (contract, Reveals 4). Idempotent.
- * @param partnerId the reveal's partner: used for the rate only and never stored with the enrichment
+ * @param partnerId the reveal's partner: never stored with the enrichment, but for a keyed pseudonym
  * @returns false if the intake, or the partner's part of it, is full
  */
 export const requestForReveal = async (
@@ -32,6 +37,7 @@ export const requestForReveal = async (
       type: 'Submit',
       ip,
       reservation: null,
+      askedBy: pseudonymOf(partnerId, streams.digest),
       // Nothing is saved, so no provider's answer can be missing in it.
       configured: [],
       at: context.at,

@@ -16,6 +16,8 @@ export interface OpenRound {
   readonly attempts: number;
   readonly next_attempt_at: string;
   readonly reservations: List<Reservation>;
+  /** The pseudonym of the partner whose reveal requested it; null: a reservation did, or an older release. */
+  readonly asked_by: string | null;
   /** Providers that answered in earlier attempts that they know nothing. */
   readonly answered: readonly string[];
 }
@@ -38,11 +40,12 @@ export interface Enrichment {
 export type EnrichmentRefusal = 'result_forgotten';
 
 export type EnrichmentCommand =
-  /** Requests the work, or joins the open round. `reservation` null: for a reveal. */
+  /** Requests the work, or joins the open round. `reservation` null: for a reveal, `askedBy` the pseudonym of its partner. */
   | {
       readonly type: 'Submit';
       readonly ip: string;
       readonly reservation: Reservation | null;
+      readonly askedBy?: string;
       /** The providers that are asked now. */
       readonly configured: readonly string[];
       readonly at: number;
@@ -112,7 +115,7 @@ const snapshotRepeated = (state: Enrichment, at: number): EnrichmentEvent[] => {
 };
 
 const submit = (
-  { ip, reservation, configured, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
+  { ip, reservation, askedBy, configured, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
   state: Enrichment,
 ): EnrichmentEvent[] => {
   const { open } = state;
@@ -127,7 +130,8 @@ const submit = (
   }
   const kind = wantedWork(state, at, configured);
   if (kind === null) return [];
-  const data = { ip, round: state.round + 1, kind, requested_at: isoTime(at), reservation };
+  const requested = { ip, round: state.round + 1, kind, requested_at: isoTime(at), reservation };
+  const data = { ...requested, ...(askedBy === undefined ? {} : { asked_by: askedBy }) };
   return [...snapshotRepeated(state, at), { type: 'lookup.EnrichmentRequested.v1', data }];
 };
 
@@ -144,11 +148,16 @@ export const mayBeTruncated = ({ kind, attempts }: OpenRound): boolean =>
  * Repeats the events of an open round without its failures. With the next failure they hold the round's whole state, so that
  * all events before them may be removed.
  */
-const restate = (ip: string, { round, kind, requested_at, reservations }: OpenRound): EnrichmentEvent[] => {
-  const [reservation = null, ...joined] = reservations;
+const restate = (ip: string, open: OpenRound): EnrichmentEvent[] => {
+  const { round, kind, requested_at, asked_by } = open;
+  const [reservation = null, ...joined] = open.reservations;
   const repeated = { ip, round, restated: true } as const;
+  const asker = asked_by === null ? {} : { asked_by };
   return [
-    { type: 'lookup.EnrichmentRequested.v1', data: { ...repeated, kind, requested_at, reservation } },
+    {
+      type: 'lookup.EnrichmentRequested.v1',
+      data: { ...repeated, kind, requested_at, reservation, ...asker },
+    },
     ...joined.map(
       (one): EnrichmentEvent => ({
         type: 'lookup.EnrichmentJoined.v1',
@@ -239,10 +248,10 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
     const state = { ...before, snapshotted: false };
     switch (type) {
       case 'lookup.EnrichmentRequested.v1': {
-        const { ip, round, kind, requested_at, reservation } = data;
+        const { ip, round, kind, requested_at, reservation, asked_by = null } = data;
         const reservations = reservation ? List.of(reservation) : List<Reservation>();
         const begun = { attempts: 0, next_attempt_at: requested_at, answered: [] };
-        const open = { round, kind, requested_at, reservations, ...begun };
+        const open = { round, kind, requested_at, reservations, asked_by, ...begun };
         return { ...state, ip, round, open };
       }
       case 'lookup.EnrichmentJoined.v1': {

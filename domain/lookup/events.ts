@@ -75,6 +75,8 @@ export const enrichmentEvents = {
     requested_at: instant,
     /** null: requested by a reveal, which is no API submission. */
     reservation: reservationSchema.nullable(),
+    /** Of a reveal's request: a keyed pseudonym of its partner, whose attempts take turns with others'. Releases before 0.3.0 drop it. */
+    asked_by: z.uuid().optional(),
     restated,
   }),
   'lookup.EnrichmentJoined.v1': z.object({

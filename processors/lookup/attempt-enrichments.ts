@@ -69,7 +69,7 @@ const unclaimedWork = (due: string): string => `
   where ${due} and not ${IS_CLAIMED}`;
 
 /**
- * Round robin over partners: the earliest of each, then the second. Within a turn the order is random, because by time a
+ * Round robin over partners, with turns of their own for their reveals: the earliest of each, then the second. Within a turn the order is random, because by time a
  * limit of one would always pick the partner with the longest backlog. The CASE makes the planner look up claims row by
  * row; as a join it compares every row with every live claim.
  */
@@ -144,9 +144,10 @@ const attemptOn = async (
   return what;
 };
 
-/** Events of enrichments name no partner of a reveal, so all reveals are one asker. */
+/** Reveals that a release before 0.3.0 asked for are one asker. */
 const OF_REVEALS = 'reveals';
-const askerOf = (open: OpenRound | null): string => open?.reservations.first()?.partner_id ?? OF_REVEALS;
+const askerOf = (open: OpenRound | null): string =>
+  open?.reservations.first()?.partner_id ?? open?.asked_by ?? OF_REVEALS;
 
 /** Asks the providers that the open round needs, and combines their answers. */
 const ask = async (

@@ -105,7 +105,7 @@ export const foldEnrichment = (
 ): void => {
   switch (type) {
     case 'lookup.EnrichmentRequested.v1': {
-      const { ip, round, kind, requested_at, reservation } = data;
+      const { ip, round, kind, requested_at, reservation, asked_by = NO_PARTNER } = data;
       changes.attempts.delete(ip);
       changes.work.set(ip, {
         ip,
@@ -115,7 +115,7 @@ export const foldEnrichment = (
         attempts: 0,
         next_attempt_at: requested_at,
         last_attempt_at: null,
-        asked_by: reservation?.partner_id ?? NO_PARTNER,
+        asked_by: reservation?.partner_id ?? asked_by,
       });
       if (reservation) submitted(changes, ip, kind, reservation);
       return;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { loadEnrichment } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
+import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { HOUR } from '../../domain/kernel/time.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
@@ -64,6 +65,28 @@ const attempts = (lookup: Provider['lookup'], atOnce = 4, store = stack.store) =
 const company = { match_type: 'company', network: null, company: null, fresh_for_days: null } as const;
 
 describe('the attempts at an enrichment', () => {
+  it('ask on behalf of a partner, also for its reveals, so that no other partner waits for its breaker', async () => {
+    const [anna, bert] = [randomUUID(), randomUUID()];
+    const intake = { ...parts(), hasShare: async () => true };
+    const reveal = (ip: string, partner: string) => requestForReveal(intake, ip, partner, stack.context());
+    await reveal('8.8.9.1', anna);
+    await reveal('8.8.9.2', anna);
+    await reveal('8.8.9.3', bert);
+    await submit('8.8.9.4', bert);
+    await stack.caughtUp([lookups]);
+    const askers = new Map<string, string | undefined>();
+    const worker = attempts(async (ip, _signal, { asker } = {}) => {
+      askers.set(ip, asker);
+      return company;
+    });
+    await until('all are asked', async () => askers.size === 4);
+    await worker.stop();
+    const [first, second, third, fourth] = [1, 2, 3, 4].map((n) => askers.get(`8.8.9.${n}`));
+    expect(first).toBe(second);
+    expect(fourth).toBe(bert);
+    expect(new Set([first, third, anna, bert]).size).toBe(4);
+  });
+
   it('complete it and settle every partner that waits for it', async () => {
     const [anna, bert] = [randomUUID(), randomUUID()];
     await submit('8.8.1.1', anna);

@@ -203,6 +203,14 @@ describe('an attempt', () => {
     expect(alone.open).toMatchObject({ attempts: 24, answered: ['directory', 'vendor'] });
     expect(alone.open?.reservations.toArray()).toEqual([reservation(), reservation(BERT)]);
   });
+  it('of a first enrichment that a reveal asked for restates its asker', () => {
+    const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));
+    const ofReveal = requested(1, 'first', null);
+    const askedBy = { ...ofReveal, data: { ...ofReveal.data, asked_by: BERT } } as EnrichmentEvent;
+    const state = [askedBy, ...tries].reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
+    const decision = enrichmentDecider.decide(fail(24), state);
+    expect(decision).toMatchObject({ value: [{ data: { asked_by: BERT, restated: true } }, {}] });
+  });
   it('of a first enrichment is not restated while more partners wait for it than fit into one append', () => {
     const many = Array.from({ length: 1_000 }, (_, nth) => joined(reservation(ANNA, nth + 2)));
     const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));

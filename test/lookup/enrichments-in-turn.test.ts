@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
+import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { claimDue } from '../../processors/claims.ts';
 import { DUE_ENRICHMENTS } from '../../processors/lookup/attempt-enrichments.ts';
+import { lookups } from '../../projections/lookup/lookups.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
   stack = await startTestStack();
+  stack.project([lookups]);
 });
 afterAll(() => stack.close());
 beforeEach(() => stack.pool.query('truncate read.enrichment_work, work.claim'));
@@ -50,4 +54,28 @@ it("claims a partner's enrichment beside another partner's backlog, also one at 
   expect(taken).toHaveLength(40);
   // Ordered by time it would be the last of 201. A random order misses it among 40 once in 10^12 runs.
   expect(taken).toContain('2.0.0.1');
+});
+
+it('claims the enrichments that reveals asked for in turns of their partners, whom no event names', async () => {
+  const [anna, ben] = [randomUUID(), randomUUID()];
+  const { store } = stack;
+  const intake = {
+    store,
+    digest: (text: string) => `digest of ${text}`,
+    capacity: { admit: async () => ({ ok: true, finished: () => undefined }) as const },
+    hasShare: async () => true,
+  };
+  const reveal = (partner: string, ip: string) => requestForReveal(intake, ip, partner, stack.context());
+  for (let n = 1; n <= 20; n += 1) await reveal(anna, `1.0.0.${n}`);
+  stack.clock.advance(1_000);
+  for (const n of [1, 2]) await reveal(ben, `2.0.0.${n}`);
+  await stack.caughtUp([lookups]);
+  expect((await claimed(4)).filter((ip) => ip.startsWith('2.'))).toHaveLength(2);
+  for (const ip of ['1.0.0.1', '2.0.0.1']) {
+    const events = JSON.stringify(
+      await Array.fromAsync(store.readStream(enrichmentStream(intake.digest(ip))), ({ data }) => data),
+    );
+    expect(events).toContain(ip);
+    for (const partner of [anna, ben]) expect(events).not.toContain(partner);
+  }
 });
