@@ -12,6 +12,15 @@ export interface WorkCapacityOptions {
   readonly projected: (position: Position) => Promise<unknown>;
 }
 
+/** null: admitted. */
+type Wait = Awaited<ReturnType<WorkCapacityOptions['admitIntake']>>;
+
+/** The requests for one address, and the verdict on the newest that did not share another's. */
+interface Work {
+  callers: number;
+  wait: Promise<Wait>;
+}
+
 /** Share of the limit, and margin, below which a count up to `STALE_MS` old is accurate enough. */
 const NEAR_LIMIT = 0.9;
 const MARGIN = 100;
@@ -24,7 +33,7 @@ const RETRY_SECONDS = 15;
  */
 export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity => {
   const { admitIntake, countOutstanding, outstandingLimit, projected } = options;
-  const underWay = new Map<string, number>();
+  const underWay = new Map<string, Work>();
   let known = { count: 0, at: Number.NEGATIVE_INFINITY };
   let admittedSince = 0;
 
@@ -44,26 +53,45 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
     return others + (ranks.get(ip) ?? 0) <= outstandingLimit;
   };
 
-  const takeRoom = async (ip: string, asker: string): ReturnType<WorkCapacityOptions['admitIntake']> =>
+  const takeRoom = async (ip: string, asker: string): Promise<Wait> =>
     (await hasRoom(ip)) ? admitIntake(asker) : { retryMs: RETRY_SECONDS * 1_000 };
 
+  /** Concurrent requests for one address share one enrichment, unless the first one is refused. */
+  const enter = async (ip: string, asker: string): Promise<Wait> => {
+    const present = underWay.get(ip);
+    if (present !== undefined) {
+      present.callers += 1;
+      const isShared = await present.wait.then(
+        (wait) => wait === null,
+        () => false,
+      );
+      if (isShared) return null;
+    }
+    const work = underWay.get(ip) ?? { callers: 1, wait: Promise.resolve(null) };
+    underWay.set(ip, work);
+    work.wait = takeRoom(ip, asker);
+    const wait = await work.wait;
+    if (wait === null) admittedSince += 1;
+    return wait;
+  };
+
   const leave = (ip: string): void => {
-    const left = (underWay.get(ip) ?? 1) - 1;
-    if (left === 0) underWay.delete(ip);
-    else underWay.set(ip, left);
+    const work = underWay.get(ip);
+    if (work === undefined) return;
+    work.callers -= 1;
+    if (work.callers === 0) underWay.delete(ip);
   };
 
   return {
     admit: async (ip, asker) => {
-      const others = underWay.get(ip) ?? 0;
-      underWay.set(ip, others + 1);
-      // Concurrent requests for one address share one enrichment.
-      const wait = others > 0 ? null : await takeRoom(ip, asker);
+      const wait = await enter(ip, asker).catch((error: unknown) => {
+        leave(ip);
+        throw error;
+      });
       if (wait) {
         leave(ip);
         return { ok: false, retryAfterSeconds: Math.max(1, Math.ceil(wait.retryMs / 1_000)) };
       }
-      if (others === 0) admittedSince += 1;
       return {
         ok: true,
         finished: (position) => {

@@ -43,6 +43,31 @@ it('concurrent requests for one address share one slot and one turn of the intak
   expect(state.intake).toEqual(['anna']);
 });
 
+it('a request beside a refused one for its address is refused too', async () => {
+  const { capacity, state } = aCapacity(10);
+  state.intakeFull = true;
+  const refused = { ok: false, retryAfterSeconds: 2 };
+  expect(await Promise.all([capacity.admit('ip', 'anna'), capacity.admit('ip', 'anna')])).toEqual([
+    refused,
+    refused,
+  ]);
+});
+
+it('a request takes no slot where the intake or the outstanding work cannot be counted', async () => {
+  const failing = new Set(['one', 'two']);
+  const capacity = createWorkCapacity({
+    admitIntake: async (asker) => {
+      if (failing.has(asker)) throw new Error('no connection');
+      return null;
+    },
+    countOutstanding: async () => 0,
+    outstandingLimit: 1,
+    projected: async () => undefined,
+  });
+  for (const asker of failing) await expect(capacity.admit(asker, asker)).rejects.toThrow('no connection');
+  expect(await capacity.admit('three', 'anna')).toMatchObject({ ok: true });
+});
+
 it('a slot is free again when the submission failed, or once the read model has it', async () => {
   const { capacity, outstanding, applied } = aCapacity(1);
   const failed = await capacity.admit('one', 'anna');
