@@ -32,29 +32,8 @@ const RETRY_SECONDS = 15;
  * submitted and not yet seen there: exact with one process, approximate with several.
  */
 export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity => {
-  const { admitIntake, countOutstanding, outstandingLimit, projected } = options;
   const underWay = new Map<string, Work>();
-  let known = { count: 0, at: Number.NEGATIVE_INFINITY };
-  let admittedSince = 0;
-
-  // A count reads all that is outstanding, so callers share it. Each is admitted by its rank among the addresses of this process.
-  const count = shareNext(async () => {
-    const own = [...underWay.keys()];
-    const others = await countOutstanding(own);
-    known = { count: others + own.length, at: performance.now() };
-    admittedSince = 0;
-    return { others, ranks: new Map(own.map((ip, index) => [ip, index + 1])) };
-  });
-
-  const hasRoom = async (ip: string): Promise<boolean> => {
-    const roomy = known.count + admittedSince + underWay.size + MARGIN < outstandingLimit * NEAR_LIMIT;
-    if (roomy && performance.now() - known.at < STALE_MS) return true;
-    const { others, ranks } = await count();
-    return others + (ranks.get(ip) ?? 0) <= outstandingLimit;
-  };
-
-  const takeRoom = async (ip: string, asker: string): Promise<Wait> =>
-    (await hasRoom(ip)) ? admitIntake(asker) : { retryMs: RETRY_SECONDS * 1_000 };
+  const takeRoom = createRoom(options, underWay);
 
   /** Concurrent requests for one address share one enrichment, unless the first one is refused. */
   const enter = async (ip: string, asker: string): Promise<Wait> => {
@@ -70,9 +49,7 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
     const work = underWay.get(ip) ?? { callers: 1, wait: Promise.resolve(null) };
     underWay.set(ip, work);
     work.wait = takeRoom(ip, asker);
-    const wait = await work.wait;
-    if (wait === null) admittedSince += 1;
-    return wait;
+    return work.wait;
   };
 
   const leave = (ip: string): void => {
@@ -98,10 +75,41 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
           if (position === null) leave(ip);
           else {
             const left = () => leave(ip);
-            projected(position).then(left, left);
+            options.projected(position).then(left, left);
           }
         },
       };
     },
+  };
+};
+
+/** Returns what admits an address beside those under way in this process, by the ceiling and the intake's rate. */
+const createRoom = (
+  { admitIntake, countOutstanding, outstandingLimit }: WorkCapacityOptions,
+  underWay: ReadonlyMap<string, Work>,
+): ((ip: string, asker: string) => Promise<Wait>) => {
+  let known = { count: 0, at: Number.NEGATIVE_INFINITY };
+  let admittedSince = 0;
+
+  // A count reads all that is outstanding, so callers share it. Each is admitted by its rank among the addresses of this process.
+  const count = shareNext(async () => {
+    const own = [...underWay.keys()];
+    const others = await countOutstanding(own);
+    known = { count: others + own.length, at: performance.now() };
+    admittedSince = 0;
+    return { others, ranks: new Map(own.map((ip, index) => [ip, index + 1])) };
+  });
+
+  const hasRoom = async (ip: string): Promise<boolean> => {
+    const roomy = known.count + admittedSince + underWay.size + MARGIN < outstandingLimit * NEAR_LIMIT;
+    if (roomy && performance.now() - known.at < STALE_MS) return true;
+    const { others, ranks } = await count();
+    return others + (ranks.get(ip) ?? 0) <= outstandingLimit;
+  };
+
+  return async (ip, asker) => {
+    const wait = (await hasRoom(ip)) ? await admitIntake(asker) : { retryMs: RETRY_SECONDS * 1_000 };
+    if (wait === null) admittedSince += 1;
+    return wait;
   };
 };

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import { pause } from '../../platform/pause.ts';
 import type { ProviderLimits } from '../../platform/provider-settings.ts';
 import type { Verdict } from '../../platform/rate-limit.ts';
 import { createFairBreaker } from './fair-breaker.ts';
 import { NotAsked, type Provider, Unavailable } from './provider.ts';
+import { RateTurns } from './rate-turns.ts';
 
 export interface Guard {
   /** Admits a call at the provider's rate, over all processes. */
@@ -40,6 +40,10 @@ export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOp
     now: () => performance.now(),
   });
 
+  const { requestsPerSecond, maxWaitMs } = limits;
+  const turns =
+    requestsPerSecond === null ? null : new RateTurns(() => guard.admit(name, requestsPerSecond), maxWaitMs);
+
   let isKnownOpen = false;
   const reportBreaker = (failure?: unknown): void => {
     const isOpen = breaker.isOpen();
@@ -57,7 +61,7 @@ export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOp
     lookup: async (ip, signal, options = {}) => {
       const { asker = NO_ASKER } = options;
       if (!breaker.admits(asker)) throw new NotAsked('not asked: its circuit breaker is open');
-      await waitForRate(name, limits, guard, signal);
+      await turns?.wait(asker, signal);
       await takeFromBudgetOfDay(name, limits, guard);
       try {
         const record = await provider.lookup(ip, signal, options);
@@ -74,38 +78,15 @@ export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOp
   };
 };
 
-const waitForRate = async (
-  name: string,
-  { requestsPerSecond, maxWaitMs }: GuardedOptions,
-  { admit }: Guard,
-  signal: AbortSignal,
-): Promise<void> => {
-  if (requestsPerSecond === null) return;
-  const until = performance.now() + maxWaitMs;
-  while (!signal.aborted) {
-    const verdict = await counted(admit(name, requestsPerSecond), 'rate');
-    if (verdict === null) return;
-    if (performance.now() + verdict.retryMs > until) break;
-    await pause(verdict.retryMs, signal);
-  }
-  throw new NotAsked('not asked: its rate is used up');
-};
-
 const takeFromBudgetOfDay = async (
   name: string,
   { requestsPerDay }: GuardedOptions,
   { takeFromBudget }: Guard,
 ): Promise<void> => {
   if (requestsPerDay === null) return;
-  const isTaken = await counted(takeFromBudget(name, requestsPerDay), 'budget');
+  // Without the store no call can be counted, so none is made.
+  const isTaken = await takeFromBudget(name, requestsPerDay).catch(() => {
+    throw new NotAsked('not asked: its budget could not be counted');
+  });
   if (!isTaken) throw new NotAsked('not asked: its budget of today is used up');
-};
-
-/** Without the store no call can be counted, so none is made. */
-const counted = async <T>(counting: T | Promise<T>, limit: string): Promise<T> => {
-  try {
-    return await counting;
-  } catch {
-    throw new NotAsked(`not asked: its ${limit} could not be counted`);
-  }
 };

@@ -153,6 +153,46 @@ describe('a provider behind limits', () => {
     await expect(away.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
     expect(vendor.asked('8.8.8.8')).toBe(1);
   });
+  it('is asked for each asker in turn while its rate admits few calls', async () => {
+    const asked: string[] = [];
+    const vendor: Provider = {
+      name: 'vendor',
+      lookup: async (ip) => {
+        asked.push(ip);
+        return null;
+      },
+    };
+    let isRefused = true;
+    const admit = () => {
+      isRefused = !isRefused;
+      return isRefused ? { retryMs: 1 } : null;
+    };
+    const guarded = guardProvider(vendor, { ...NONE, requestsPerSecond: 1 }, guard({ admit }));
+    const annas = Array.from({ length: 15 }, (_, n) => guarded.lookup(`anna ${n}`, never, { asker: 'anna' }));
+    const berts = [1, 2].map((n) => guarded.lookup(`bert ${n}`, never, { asker: 'bert' }));
+    await Promise.all([...annas, ...berts]);
+    expect(asked.indexOf('bert 1')).toBeLessThanOrEqual(2);
+    expect(asked.indexOf('bert 2')).toBeLessThanOrEqual(4);
+    expect(asked).toHaveLength(17);
+  });
+  it('is not asked after an abort, and still for the calls of others', async () => {
+    const vendor = scriptedProvider('vendor');
+    const turn = Promise.withResolvers<null>();
+    const guarded = guardProvider(
+      vendor,
+      { ...NONE, requestsPerSecond: 1 },
+      guard({ admit: () => turn.promise }),
+    );
+    const stopping = new AbortController();
+    const aborted = guarded.lookup('8.8.4.4', stopping.signal);
+    const other = guarded.lookup('8.8.8.8', never);
+    stopping.abort();
+    await expect(aborted).rejects.toThrow(NotAsked);
+    turn.resolve(null);
+    expect(await other).toBeNull();
+    await expect(guarded.lookup('8.8.4.4', stopping.signal)).rejects.toThrow(NotAsked);
+    expect(vendor.asked('8.8.4.4')).toBe(0);
+  });
   it('is not asked when its budget is used up, or cannot be counted', async () => {
     const vendor = scriptedProvider('vendor');
     const limits = { ...NONE, requestsPerDay: 10 };
