@@ -13,6 +13,7 @@ import {
   completeReveals,
   completeRevealsOf,
   createCompletionRuns,
+  createEventShares,
 } from '../../processors/reveals/complete-reveals.ts';
 import { reserveForReveal } from '../../processors/webhooks/queue-reservations.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
@@ -101,4 +102,5 @@ const completionDeps = (
     const isGone = reveal === null;
     return isGone || reveal.completed !== null;
   },
+  eventShares: createEventShares(),
 });

@@ -6,6 +6,7 @@ import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../d
 import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createDebts, type Debts } from '../../platform/debts.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 import { markLeft, markReady } from './mark-ready.ts';
@@ -21,6 +22,8 @@ export interface CompleteRevealsDeps {
    *   queue is full
    */
   readonly complete: (revealId: string, context: CommandContext) => Promise<boolean>;
+  /** From `createEventShares`. */
+  readonly eventShares: Debts;
 }
 
 export const COMPLETING: FollowedStreams = {
@@ -31,16 +34,24 @@ export const COMPLETING: FollowedStreams = {
 const NEEDED = ['webhooks', 'reveals'];
 /** Reveals that one event, or a partner's turn in a run, completes at most: about half a second's work. */
 const MAX_PER_TURN = 50;
+/** Completions of one partner that events make in the long run: half of the processor's time. */
+const MAX_PER_SECOND = 50;
 /** Waiting reveals that a turn reads to find those with a subscriber, expired ones too. */
 const MAX_READ = 5_000;
 /** A run ends before the next one is due, and marks what is ready for half of its time. */
 const RUN_MS = 4_000;
 
 /**
+ * Creates the count of the completions that events have made lately, by partner.
+ * @param now monotonic, milliseconds
+ */
+export const createEventShares = (now?: () => number): Debts => createDebts(MAX_PER_SECOND, now);
+
+/**
  * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives and when endpoints
  * change. Other reveals are completed when they are read; until then they stay pending, without a unit. An event
- * completes only the first ones, because a partner may have any number of reveals waiting and events of other partners
- * follow; runs complete the rest.
+ * completes only the first ones, and none of a partner that events have completed many of, because a partner may have any number
+ * of reveals waiting, may change its endpoints twice a second, and events of other partners follow; runs complete the rest.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
   ...COMPLETING,
@@ -53,7 +64,7 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
       throw new StoreUnavailable('the read models are behind the log');
     }
     if (partner === null) await completeRevealsOf(deps, digestOfEnrichment(stored.stream));
-    else await takeTurn(deps, partner, null);
+    else if (hasShare(deps, partner)) await takeTurn(charging(deps, partner), partner, null);
   },
 });
 
@@ -65,6 +76,19 @@ const subscriberOf = (stored: RecordedEvent): string | null => {
     : null;
 };
 
+/** Returns whether an event may complete reveals of the partner; otherwise a run does. */
+const hasShare = ({ eventShares }: CompleteRevealsDeps, partner: string): boolean =>
+  eventShares.owed(partner) < MAX_PER_TURN;
+
+/** Charges the partner's share for each completion. */
+const charging = (deps: CompleteRevealsDeps, partner: string): CompleteRevealsDeps => ({
+  ...deps,
+  complete: (revealId, context) => {
+    deps.eventShares.charge(partner, 1);
+    return deps.complete(revealId, context);
+  },
+});
+
 /** Marks the reveals that wait for an address as ready and completes the first with a subscriber. `digest`: of the address. */
 export const completeRevealsOf = async (deps: CompleteRevealsDeps, digest: string): Promise<void> => {
   await markReady(deps.pool, digest);
@@ -75,7 +99,8 @@ export const completeRevealsOf = async (deps: CompleteRevealsDeps, digest: strin
   });
   const full = new Set<string>();
   for (const { reveal_id, partner_id } of rows) {
-    if (!full.has(partner_id) && !(await completeOne(deps, reveal_id))) full.add(partner_id);
+    if (full.has(partner_id) || !hasShare(deps, partner_id)) continue;
+    if (!(await completeOne(charging(deps, partner_id), reveal_id))) full.add(partner_id);
   }
 };
 
@@ -172,6 +197,7 @@ const READY_OF_PARTNER = `
          (select reveal_id from page order by reveal_id desc limit 1) as last,
          (select count(*) from page) < ${MAX_READ} as is_last`;
 
+/** In random order, so that runs that end early leave out different partners. */
 const PARTNERS = `
   with recursive waiting as (
     (select partner_id from work.awaited_result where ready order by partner_id limit 1)
@@ -181,4 +207,5 @@ const PARTNERS = `
     from waiting w where w.partner_id is not null)
   select partner_id from waiting w where exists (
     select from read.webhook_subscription s
-    where s.partner_id = w.partner_id and s.to_position is null and 'reveal.completed' = any (s.events))`;
+    where s.partner_id = w.partner_id and s.to_position is null and 'reveal.completed' = any (s.events))
+  order by random()`;

@@ -5,7 +5,7 @@ import { DOMAIN_PREFIX } from '../../domain/domains/events.ts';
 import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { enrichReveals } from '../../processors/lookup/enrich-reveals.ts';
-import { completeRevealsOf } from '../../processors/reveals/complete-reveals.ts';
+import { completeRevealsOf, createEventShares } from '../../processors/reveals/complete-reveals.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -59,7 +59,13 @@ it('a reveal that waits for its result is written with synchronous commit', asyn
 });
 
 it('a reveal whose result has arrived is marked with synchronous commit', async () => {
-  const parts = { pool, clock: stack.clock, applied: async () => true, complete: async () => true };
+  const parts = {
+    pool,
+    clock: stack.clock,
+    applied: async () => true,
+    complete: async () => true,
+    eventShares: createEventShares(),
+  };
   await completeRevealsOf(parts, 'a-digest');
   expect(await commits()).toEqual([{ relation: 'awaited_result', durability: 'on' }]);
 });

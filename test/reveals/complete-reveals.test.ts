@@ -8,6 +8,7 @@ import {
   completeReveals,
   completeRevealsOf,
   createCompletionRuns,
+  createEventShares,
 } from '../../processors/reveals/complete-reveals.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
@@ -70,6 +71,7 @@ const aProcessor = (over: Partial<CompleteRevealsDeps> = {}) => {
     pool: stack.pool,
     clock: stack.clock,
     applied: async () => true,
+    eventShares: createEventShares(),
     complete: async (revealId) => {
       const [row] = await stack.rows('select partner_id from work.awaited_result where reveal_id = $1', [
         revealId,

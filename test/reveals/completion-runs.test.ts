@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
+import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import {
   type CompleteRevealsDeps,
+  completeReveals,
   completeRevealsOf,
   createCompletionRuns,
+  createEventShares,
 } from '../../processors/reveals/complete-reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -47,6 +51,7 @@ const completing = () => {
     pool: stack.pool,
     clock: stack.clock,
     applied: async () => true,
+    eventShares: createEventShares(),
     complete: async (revealId) => {
       const { rows } = await stack.pool.query(
         'update read.reveal set completed_at = $2 where reveal_id = $1 returning partner_id',
@@ -70,6 +75,57 @@ describe('when the result of an address arrives', () => {
     expect(completed.length).toBeLessThanOrEqual(50);
     await createCompletionRuns(deps)();
     expect(completed).toHaveLength(300);
+  });
+});
+
+/** A change of the partner's endpoint as the log holds it. */
+const endpointUpdated = (partner_id: string): RecordedEvent => ({
+  id: randomUUID(),
+  type: 'webhooks.EndpointUpdated.v1',
+  data: {
+    webhook_id: randomUUID(),
+    partner_id,
+    name: 'an endpoint',
+    events: ['reveal.completed'],
+    enabled: true,
+    updated_at: now().toISOString(),
+  },
+  metadata: { $correlationId: 'c', $causationId: 'c', at: now().toISOString() },
+  stream: `${WEBHOOKS_PREFIX}${partner_id}`,
+  revision: 0,
+  position: 1n as Position,
+});
+
+describe('a partner with very many reveals whose results have arrived', () => {
+  it('has only some of them completed when it changes its endpoints often, and the others by runs', async () => {
+    const anna = randomUUID();
+    await subscribe(anna);
+    await pending(anna, 400);
+    const { deps, completed } = completing();
+    const clock = { ms: 0 };
+    const { handle } = completeReveals({ ...deps, eventShares: createEventShares(() => clock.ms) });
+    for (let change = 0; change < 6; change += 1) await handle(endpointUpdated(anna));
+    expect(completed).toHaveLength(50);
+    clock.ms += 1_000;
+    await handle(endpointUpdated(anna));
+    expect(completed).toHaveLength(100);
+    await createCompletionRuns(deps)();
+    expect(completed).toHaveLength(400);
+  });
+
+  it('has only some completed when the results of many addresses arrive, and those of others complete at once', async () => {
+    const [anna, ben] = [randomUUID(), randomUUID()];
+    const digests = ['one', 'two', 'three', 'four'];
+    for (const partner of [anna, ben]) await subscribe(partner);
+    for (const digest of digests) await pending(anna, 60, { digest, ready: false });
+    await pending(ben, 1, { digest: 'five', ready: false });
+    const { deps, completed } = completing();
+    const eventShares = createEventShares(() => 0);
+    for (const digest of [...digests, 'five']) await completeRevealsOf({ ...deps, eventShares }, digest);
+    expect(completed).toHaveLength(51);
+    expect(completed.at(-1)).toBe(ben);
+    await createCompletionRuns(deps)();
+    expect(completed).toHaveLength(241);
   });
 });
 
