@@ -11,10 +11,10 @@ import { createRevealShare } from '../../processors/lookup/reveal-share.ts';
 import {
   type CompleteRevealsDeps,
   completeReveals,
-  completeRevealsOf,
+  completeWaiting,
   createCompletionRuns,
-  createEventShares,
 } from '../../processors/reveals/complete-reveals.ts';
+import { createEventShares } from '../../processors/reveals/event-shares.ts';
 import { reserveForReveal } from '../../processors/webhooks/queue-reservations.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
@@ -66,9 +66,9 @@ export const revealWork = (context: WorkerContext): WorkerModule => {
     digest,
     addressOf: sessions.addressOf,
     request: (ip, partnerId, context) => requestForReveal(intake, ip, partnerId, context),
-    onAwaited: async (ip, digestOfIp) => {
+    onAwaited: async (ip, reveal) => {
       const saved = await ports.useSavedResult(ip, ANY_PARTNER, clock.now());
-      if (saved !== null) await completeRevealsOf(completing, digestOfIp);
+      if (saved !== null) await completeWaiting(completing, reveal);
     },
   };
   return {

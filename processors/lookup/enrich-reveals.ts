@@ -18,7 +18,10 @@ export interface EnrichRevealsDeps {
   /** Requests the enrichment of an address; false if the shared intake or the partner's part of it is full. */
   readonly request: (ip: string, partnerId: string, context: CommandContext) => Promise<boolean>;
   /** Called after a reveal was recorded as waiting, because its result may have arrived before that. */
-  readonly onAwaited: (ip: string, digest: string) => Promise<void>;
+  readonly onAwaited: (
+    ip: string,
+    reveal: { readonly reveal_id: string; readonly partner_id: string },
+  ) => Promise<void>;
 }
 
 export const ENRICHING: FollowedStreams = {
@@ -62,7 +65,7 @@ export const enrichReveals = ({
              on conflict (reveal_id) do update set asked = excluded.asked`,
       values: [reveal_id, session_id, partner_id, digest(ip), asked, expires_at],
     });
-    await onAwaited(ip, digest(ip));
+    await onAwaited(ip, { reveal_id, partner_id });
   };
   return {
     ...ENRICHING,

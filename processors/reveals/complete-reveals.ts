@@ -6,9 +6,10 @@ import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../d
 import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createDebts, type Debts } from '../../platform/debts.ts';
+import { DURABLY } from '../../platform/durably.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
+import type { EventShares } from './event-shares.ts';
 import { markLeft, markReady } from './mark-ready.ts';
 
 export interface CompleteRevealsDeps {
@@ -22,8 +23,7 @@ export interface CompleteRevealsDeps {
    *   queue is full
    */
   readonly complete: (revealId: string, context: CommandContext) => Promise<boolean>;
-  /** From `createEventShares`. */
-  readonly eventShares: Debts;
+  readonly eventShares: EventShares;
 }
 
 export const COMPLETING: FollowedStreams = {
@@ -34,23 +34,15 @@ export const COMPLETING: FollowedStreams = {
 const NEEDED = ['webhooks', 'reveals'];
 /** Reveals that one event, or a partner's turn in a run, completes at most: about half a second's work. */
 const MAX_PER_TURN = 50;
-/** Completions of one partner that events make in the long run: half of the processor's time. */
-const MAX_PER_SECOND = 50;
 /** Waiting reveals that a turn reads to find those with a subscriber, expired ones too. */
 const MAX_READ = 5_000;
 /** A run ends before the next one is due, and marks what is ready for half of its time. */
 const RUN_MS = 4_000;
 
 /**
- * Creates the count of the completions that events have made lately, by partner.
- * @param now monotonic, milliseconds
- */
-export const createEventShares = (now?: () => number): Debts => createDebts(MAX_PER_SECOND, now);
-
-/**
  * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives and when endpoints
  * change. Other reveals are completed when they are read; until then they stay pending, without a unit. An event
- * completes only the first ones, and none of a partner that events have completed many of, because a partner may have any number
+ * completes only the first ones, and none of a partner whose share of the time is used up, because a partner may have any number
  * of reveals waiting, may change its endpoints twice a second, and events of other partners follow; runs complete the rest.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
@@ -64,7 +56,9 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
       throw new StoreUnavailable('the read models are behind the log');
     }
     if (partner === null) await completeRevealsOf(deps, digestOfEnrichment(stored.stream));
-    else if (hasShare(deps, partner)) await takeTurn(charging(deps, partner), partner, null);
+    else if (deps.eventShares.has(partner)) {
+      await deps.eventShares.spend(partner, () => takeTurn(deps, partner, null));
+    }
   },
 });
 
@@ -76,19 +70,6 @@ const subscriberOf = (stored: RecordedEvent): string | null => {
     : null;
 };
 
-/** Returns whether an event may complete reveals of the partner; otherwise a run does. */
-const hasShare = ({ eventShares }: CompleteRevealsDeps, partner: string): boolean =>
-  eventShares.owed(partner) < MAX_PER_TURN;
-
-/** Charges the partner's share for each completion. */
-const charging = (deps: CompleteRevealsDeps, partner: string): CompleteRevealsDeps => ({
-  ...deps,
-  complete: (revealId, context) => {
-    deps.eventShares.charge(partner, 1);
-    return deps.complete(revealId, context);
-  },
-});
-
 /** Marks the reveals that wait for an address as ready and completes the first with a subscriber. `digest`: of the address. */
 export const completeRevealsOf = async (deps: CompleteRevealsDeps, digest: string): Promise<void> => {
   await markReady(deps.pool, digest);
@@ -99,9 +80,27 @@ export const completeRevealsOf = async (deps: CompleteRevealsDeps, digest: strin
   });
   const full = new Set<string>();
   for (const { reveal_id, partner_id } of rows) {
-    if (full.has(partner_id) || !hasShare(deps, partner_id)) continue;
-    if (!(await completeOne(charging(deps, partner_id), reveal_id))) full.add(partner_id);
+    if (full.has(partner_id) || !deps.eventShares.has(partner_id)) continue;
+    const isDone = await deps.eventShares.spend(partner_id, () => completeOne(deps, reveal_id));
+    if (!isDone) full.add(partner_id);
   }
+};
+
+/**
+ * Marks a reveal whose result arrived before it was recorded as waiting, and completes it if it has a subscriber. Only this
+ * one: of a hundred reveals of one address each is recorded after the result.
+ */
+export const completeWaiting = async (
+  deps: CompleteRevealsDeps,
+  { reveal_id, partner_id }: { readonly reveal_id: string; readonly partner_id: string },
+): Promise<void> => {
+  const { rowCount } = await deps.pool.query({
+    name: 'mark_waiting',
+    text: MARK_ONE,
+    values: [reveal_id, new Date(deps.clock.now())],
+  });
+  if (rowCount === 0 || !deps.eventShares.has(partner_id)) return;
+  await deps.eventShares.spend(partner_id, () => completeOne(deps, reveal_id));
 };
 
 /**
@@ -178,6 +177,12 @@ const WITH_SUBSCRIBER = `
     select from read.webhook_subscription s
     where s.partner_id = a.partner_id and s.to_position is null
       and (s.tracker_id is null or s.tracker_id = r.tracker_id) and 'reveal.completed' = any (s.events))`;
+
+const MARK_ONE = `
+  with a as (
+    update work.awaited_result set ready = true from ${DURABLY} where reveal_id = $1
+    returning reveal_id, partner_id, expires_at)
+  select from a ${WITH_SUBSCRIBER} and a.expires_at > $2`;
 
 const READY_OF_ADDRESS = `
   select a.reveal_id, a.partner_id

@@ -5,7 +5,8 @@ import { DOMAIN_PREFIX } from '../../domain/domains/events.ts';
 import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { enrichReveals } from '../../processors/lookup/enrich-reveals.ts';
-import { completeRevealsOf, createEventShares } from '../../processors/reveals/complete-reveals.ts';
+import { completeRevealsOf } from '../../processors/reveals/complete-reveals.ts';
+import { createEventShares } from '../../processors/reveals/event-shares.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 

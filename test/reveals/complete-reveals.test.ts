@@ -8,8 +8,8 @@ import {
   completeReveals,
   completeRevealsOf,
   createCompletionRuns,
-  createEventShares,
 } from '../../processors/reveals/complete-reveals.ts';
+import { createEventShares } from '../../processors/reveals/event-shares.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { result } from '../lookup/lookup-events.ts';

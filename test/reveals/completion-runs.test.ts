@@ -6,9 +6,10 @@ import {
   type CompleteRevealsDeps,
   completeReveals,
   completeRevealsOf,
+  completeWaiting,
   createCompletionRuns,
-  createEventShares,
 } from '../../processors/reveals/complete-reveals.ts';
+import { createEventShares } from '../../processors/reveals/event-shares.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -96,14 +97,24 @@ const endpointUpdated = (partner_id: string): RecordedEvent => ({
   position: 1n as Position,
 });
 
+/** Completions that take 10 ms each, by a clock of their own. */
+const slowly = (deps: CompleteRevealsDeps) => {
+  const clock = { ms: 0 };
+  const complete: CompleteRevealsDeps['complete'] = (...args) => {
+    clock.ms += 10;
+    return deps.complete(...args);
+  };
+  return { clock, slow: { ...deps, complete, eventShares: createEventShares(() => clock.ms) } };
+};
+
 describe('a partner with very many reveals whose results have arrived', () => {
   it('has only some of them completed when it changes its endpoints often, and the others by runs', async () => {
     const anna = randomUUID();
     await subscribe(anna);
     await pending(anna, 400);
     const { deps, completed } = completing();
-    const clock = { ms: 0 };
-    const { handle } = completeReveals({ ...deps, eventShares: createEventShares(() => clock.ms) });
+    const { slow, clock } = slowly(deps);
+    const { handle } = completeReveals(slow);
     for (let change = 0; change < 6; change += 1) await handle(endpointUpdated(anna));
     expect(completed).toHaveLength(50);
     clock.ms += 1_000;
@@ -120,12 +131,45 @@ describe('a partner with very many reveals whose results have arrived', () => {
     for (const digest of digests) await pending(anna, 60, { digest, ready: false });
     await pending(ben, 1, { digest: 'five', ready: false });
     const { deps, completed } = completing();
-    const eventShares = createEventShares(() => 0);
-    for (const digest of [...digests, 'five']) await completeRevealsOf({ ...deps, eventShares }, digest);
-    expect(completed).toHaveLength(51);
+    const { slow } = slowly(deps);
+    for (const digest of [...digests, 'five']) await completeRevealsOf(slow, digest);
+    expect(completed).toHaveLength(100);
     expect(completed.at(-1)).toBe(ben);
     await createCompletionRuns(deps)();
     expect(completed).toHaveLength(241);
+  });
+});
+
+describe('reveals of one address that are recorded after its result', () => {
+  const waiting = async () => {
+    const { rows } = await stack.pool.query<{ reveal_id: string; partner_id: string }>(
+      'select reveal_id, partner_id from work.awaited_result where not ready',
+    );
+    return rows;
+  };
+
+  it('complete one by one, each once, however many there are', async () => {
+    const anna = randomUUID();
+    await subscribe(anna);
+    await pending(anna, 40, { ready: false });
+    const { deps, completed } = completing();
+    const eventShares = createEventShares(() => 0);
+    await Promise.all((await waiting()).map((reveal) => completeWaiting({ ...deps, eventShares }, reveal)));
+    expect(completed).toHaveLength(40);
+    expect(await waiting()).toHaveLength(40);
+  });
+
+  it('are left to runs without a subscriber, and where the partner has used up its share', async () => {
+    const [anna, ben] = [randomUUID(), randomUUID()];
+    await subscribe(anna);
+    await pending(anna, 120, { ready: false });
+    await pending(ben, 1, { ready: false });
+    const { deps, completed } = completing();
+    const { slow } = slowly(deps);
+    for (const reveal of await waiting()) await completeWaiting(slow, reveal);
+    expect(completed).toHaveLength(99);
+    await createCompletionRuns(deps)();
+    expect(completed).toEqual(Array(120).fill(anna));
   });
 });
 
