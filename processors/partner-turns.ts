@@ -79,15 +79,17 @@ export interface ItemsOfTurns {
 
 /**
  * Returns SQL that selects the items of a batch: of each turn (`$4` partners, `$5` cursors, `$6` ids) at most `$7` that
- * expired by `$1`. It reads no other items, so `columns` say which of them may be deleted now.
+ * expired by `$1`. It reads no other items, so `columns` say which of them may be deleted now. The partner stands in the bounds
+ * too: where PostgreSQL knows of one partner alone, it would else go down an index without partners, and read all items of that
+ * one for each other partner.
  */
 export const itemsOfTurns = ({ table, id, idType, columns }: ItemsOfTurns): string => `
   select item.* from unnest($4::uuid[], $5::timestamptz[], $6::${idType}[]) as turn (partner_id, expires_at, id)
   cross join lateral (
     select i.${id} as id, i.partner_id, i.expires_at, i.expires_at::text as cursor, ${columns}
     from ${table} i
-    where i.partner_id = turn.partner_id and i.expires_at <= $1
-      and (i.expires_at, i.${id}) > (turn.expires_at, turn.id)
+    where i.partner_id = turn.partner_id and (i.partner_id, i.expires_at) <= (turn.partner_id, $1::timestamptz)
+      and (i.partner_id, i.expires_at, i.${id}) > (turn.partner_id, turn.expires_at, turn.id)
     order by i.expires_at, i.${id} limit $7) item
   order by item.expires_at, item.id`;
 

@@ -71,7 +71,7 @@ const unclaimedWork = (due: string): string => `
 /**
  * Round robin over partners, with turns of their own for their reveals: the earliest of each, then the second. Within a turn the order is random, because by time a
  * limit of one would always pick the partner with the longest backlog. The CASE makes the planner look up claims row by
- * row; as a join it compares every row with every live claim.
+ * row; as a join it compares every row with every live claim. The asker stands in the bounds as in `itemsOfTurns`.
  */
 const ROUND_ROBIN = `
   select own.ip from (
@@ -82,7 +82,8 @@ const ROUND_ROBIN = `
       from askers a where a.asked_by is not null)
     table askers) askers, lateral (
     select w.ip, row_number() over (order by w.next_attempt_at) as turn from read.enrichment_work w
-    where w.asked_by = askers.asked_by and w.next_attempt_at <= $1 and case when ${IS_CLAIMED} then false else true end
+    where w.asked_by = askers.asked_by and (w.asked_by, w.next_attempt_at) <= (askers.asked_by, $1::timestamptz)
+      and case when ${IS_CLAIMED} then false else true end
     order by w.next_attempt_at limit $2) own
   order by own.turn, random() limit $2`;
 

@@ -87,7 +87,8 @@ const unrelated = (clock: Clock): CommandContext => {
 
 /**
  * Round robin over partners: the one of each that expires first, then the second, so that one partner's backlog delays no other. Within a
- * turn the order is random, so that no partner is always beyond the intake's capacity.
+ * turn the order is random, so that no partner is always beyond the intake's capacity. The partner stands in the bounds as in
+ * `itemsOfTurns`.
  */
 const ROUND_ROBIN = `
   with recursive waiting as (
@@ -99,7 +100,7 @@ const ROUND_ROBIN = `
   select reveal_id, session_id, own.partner_id
   from waiting w, lateral (
     select a.*, row_number() over (order by expires_at, reveal_id) as turn from work.awaited_result a
-    where not asked and a.expires_at > $1 and a.partner_id = w.partner_id
+    where not asked and a.partner_id = w.partner_id and (a.partner_id, a.expires_at) > (w.partner_id, $1::timestamptz)
     order by expires_at, reveal_id limit ${MAX_REVEALS_PER_RUN}) own
   order by turn, random() limit ${MAX_REVEALS_PER_RUN}`;
 

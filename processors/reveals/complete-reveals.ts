@@ -184,16 +184,18 @@ const MARK_ONE = `
     returning reveal_id, partner_id, expires_at)
   select from a ${WITH_SUBSCRIBER} and a.expires_at > $2`;
 
+/** The address stands in the bound as a partner in `itemsOfTurns`: PostgreSQL may know of one address alone. */
 const READY_OF_ADDRESS = `
   select a.reveal_id, a.partner_id
   from (select * from work.awaited_result w
-        where w.address_digest = $1 and w.ready order by w.reveal_id limit ${MAX_READ}) a
+        where w.address_digest = $1 and (w.address_digest, w.reveal_id) > ($1, '${NIL}') and w.ready
+        order by w.reveal_id limit ${MAX_READ}) a
   ${WITH_SUBSCRIBER} and a.expires_at > $2 order by r.created_at, a.reveal_id limit ${MAX_PER_TURN}`;
 
 const READY_OF_PARTNER = `
   with page as materialized (
     select reveal_id, partner_id, expires_at from work.awaited_result
-    where partner_id = $1 and ready and reveal_id > $3::uuid
+    where partner_id = $1 and (partner_id, reveal_id) > ($1, $3::uuid) and ready
     order by reveal_id limit ${MAX_READ})
   select array(select reveal_id from (
            select a.reveal_id, r.created_at from page a ${WITH_SUBSCRIBER} and a.expires_at > $2

@@ -9,7 +9,8 @@ const PAGES = 4;
 const MARK = `
   with page as materialized (
     select reveal_id from work.awaited_result
-    where address_digest = $1 and not ready and reveal_id > $2::uuid order by reveal_id limit ${PAGE}),
+    where address_digest = $1 and (address_digest, reveal_id) > ($1, $2::uuid) and not ready
+    order by reveal_id limit ${PAGE}),
   marked as (
     update work.awaited_result set ready = true from ${DURABLY} where reveal_id = any (array(select reveal_id from page)))
   select (select reveal_id from page order by reveal_id desc limit 1) as last, (select count(*)::int from page) as marked`;

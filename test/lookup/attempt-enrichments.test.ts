@@ -8,6 +8,7 @@ import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submi
 import { HOUR } from '../../domain/kernel/time.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
+import { openPool } from '../../platform/open-pool.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import type { Provider } from '../../processors/lookup/provider.ts';
@@ -15,6 +16,7 @@ import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { startProcessor } from '../support/leading.ts';
+import { explaining } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 import { result } from './lookup-events.ts';
@@ -253,6 +255,33 @@ describe('a reservation whose submission failed', () => {
     expect((await enrichmentOf('8.8.5.2')).open?.reservations.first()?.partner_id).toBe(partner);
     await stack.caughtUp([lookups]);
     expect(await sweep()).toBe(0);
+  });
+
+  it("is found without reading another partner's once for each partner", async () => {
+    const leave = (partnerId: string, count: number) =>
+      stack.rows(
+        `insert into read.reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at)
+         select gen_random_uuid(), $1, 'left', 'ip' || n, 'first', case n % 10 when 0 then 'reserved' else 'completed' end,
+                $2::timestamptz + n * interval '1 ms'
+         from generate_series(1, $3) n`,
+        [partnerId, new Date(stack.clock.now() - HOUR), count],
+      );
+    await leave(randomUUID(), 50_000);
+    await stack.rows('analyze read.reservation');
+    for (let partners = 0; partners < 20; partners += 1) await leave(randomUUID(), 10);
+    const service = openPool(stack.url, stack.log, { max: 2 });
+    const { pool, read } = explaining(service, 'left_reservations', 'reservation');
+    const refused = { ...stack.store, append: () => Promise.reject(new OutcomeUnknown('no answer')) };
+    await submitLeftReservations({
+      ...streamsOver(refused),
+      configured: () => [],
+      pool,
+      clock: stack.clock,
+      log: stack.log,
+    });
+    await service.end();
+    await stack.rows("delete from read.reservation where key_id = 'left'");
+    expect(read[0]).toBeLessThan(600);
   });
 
   it('is settled at once when its address has been saved meanwhile', async () => {

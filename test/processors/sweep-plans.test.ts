@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { NIL } from 'uuid';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DAY } from '../../domain/kernel/time.ts';
 import { firstTurns, loadTurns, turnValues } from '../../processors/partner-turns.ts';
 import { expiringReveals } from '../../processors/reveals/expiring-reveals.ts';
 import { expiringSessions } from '../../processors/sessions/expiring-sessions.ts';
@@ -74,5 +75,34 @@ it.each(KINDS.map(([kind, insert]) => [kind.name, kind, insert] as const))(
     await client.query('rollback');
     await client.query('deallocate all');
     client.release(true);
+  },
+);
+
+it.each(KINDS.map(([kind, insert]) => [kind.name, kind, insert] as const))(
+  "reads none of a partner's %s for another partner, where PostgreSQL knows of one partner alone",
+  async (_name, kind, insert) => {
+    const client = await stack.pool.connect();
+    await client.query('set enable_seqscan = off');
+    await client.query(`delete from ${kind.table}`);
+    await client.query(`insert into ${kind.table} ${insert}`, [PARTNER, EXPIRED]);
+    await client.query(`update ${kind.table} set partner_id = $1, expires_at = $2`, [PARTNER, EXPIRED]);
+    await client.query(`vacuum ${kind.table}`);
+    await client.query(`analyze ${kind.table}`);
+    const values = [
+      new Date(EXPIRED.getTime() + 2 * DAY),
+      '9000000000000000000',
+      '2100-01-01',
+      ...turnValues({ turns: firstTurns([NIL]), share: 250 }),
+    ];
+    const read: number[] = [];
+    for (const mode of ['force_generic_plan', 'force_custom_plan']) {
+      await client.query(`set plan_cache_mode = ${mode}; begin`);
+      const before = await rowsReadSoFar(client, kind.table);
+      await client.query({ name: `due ${mode}`, text: kind.due, values });
+      read.push((await rowsReadSoFar(client, kind.table)) - before);
+      await client.query('rollback');
+    }
+    client.release(true);
+    expect(read).toEqual([0, 0]);
   },
 );

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
+import { openPool } from '../../platform/open-pool.ts';
 import {
   type CompleteRevealsDeps,
   completeReveals,
@@ -15,7 +17,7 @@ import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { result } from '../lookup/lookup-events.ts';
 import { anEndpoint, created } from '../support/deliveries.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
-import { explaining } from '../support/rows-read.ts';
+import { explaining, rowsReadSoFar } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -240,6 +242,19 @@ describe('very many reveals of one address', () => {
     const { pool, read } = explaining(stack.pool, 'result_is_there', 'awaited_result');
     await completeRevealsOf(aProcessor({ pool }).deps, digest);
     expect(read).toEqual([0]);
+  });
+
+  it('are not read for another address, where PostgreSQL knows of that one alone', async () => {
+    await wait(20_001, { ready: true });
+    await stack.rows('vacuum full analyze work.awaited_result');
+    const service = openPool(stack.url, stack.log, { options: '-c plan_cache_mode=force_generic_plan' });
+    const client = await service.connect();
+    await client.query('begin');
+    const before = await rowsReadSoFar(client, 'work.awaited_result');
+    await completeRevealsOf(aProcessor({ pool: client as unknown as pg.Pool }).deps, 'e'.repeat(64));
+    expect((await rowsReadSoFar(client, 'work.awaited_result')) - before).toBe(0);
+    client.release(true);
+    await service.end();
   });
 
   it('are read a page a turn, also those that have expired', async () => {
