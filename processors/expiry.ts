@@ -22,8 +22,8 @@ export interface Expiring {
   readonly table: string;
   /** Selects the `DueRow`s of a batch (`itemsOfTurns`); `ready`: consumers have passed them (`$2`), and day `$3` is later. */
   readonly due: string;
-  /** The table, and the condition of items in it that expired by `$1` and began before day `$2`. */
-  readonly overdue: string;
+  /** The condition of items that began before day `$2`: later ones are not overdue, since their day is not closed. */
+  readonly counted: string;
   /** Selects, as `id`, those of the ids `$1` that the projection still holds. */
   readonly present: string;
   readonly schemas: EventSchemas;
@@ -57,7 +57,7 @@ interface DueRow extends ExpiredStream, ExpiringId, Turn {
 }
 
 const BATCH = 500;
-/** Counting the millions that may expire at one moment would come to the query's time limit, and nothing would be reported. */
+/** Reported of those that expired first. Millions may at one moment: to read all would come to the query's time limit. */
 const MOST_OVERDUE = 100_000;
 /** Items still present so long after their expiry are reported. */
 const OVERDUE = 10 * MINUTE;
@@ -179,7 +179,8 @@ const reportBlocked = async (
   const { rows } = await pool.query<{ rows: number; oldest: Date | null; first_position: string | null }>({
     name: `overdue ${kind.name}`,
     text: `select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
-           from (select expires_at, last_position from ${kind.overdue} order by expires_at limit ${MOST_OVERDUE}) overdue`,
+           from (select expires_at, last_position, ${kind.counted} as is_counted from ${kind.table}
+                 where expires_at <= $1 order by expires_at limit ${MOST_OVERDUE}) first where is_counted`,
     values: [new Date(now - OVERDUE), utcDay(now - CLOSED_AFTER)],
   });
   const { rows: count = 0, oldest = null, first_position = null } = rows[0] ?? {};

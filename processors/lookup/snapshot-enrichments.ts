@@ -29,6 +29,8 @@ const BATCH = 200;
 const AFTER_MIDNIGHT = HOUR;
 /** Older results without a snapshot are reported. */
 const OVERDUE = 2 * DAY;
+/** Counting millions would come to the query's time limit, and nothing would be reported. */
+const MOST_OVERDUE = 100_000;
 const NAME = 'saved-lookups';
 
 interface DueResult {
@@ -117,8 +119,10 @@ const snapshotAll = async (
 const reportBlocked = async ({ pool, clock, log, onBlocked }: SnapshotEnrichmentsOptions): Promise<void> => {
   const { rows } = await pool.query<{ rows: number; oldest: Date | null }>({
     name: 'enrichments_not_snapshotted',
-    text: `select count(*)::int as rows, min(enriched_at) as oldest from read.saved_lookup s
-           where not s.snapshotted and s.enriched_at < $1 and ${DAY_FOUND} <= $2::date and ${HAS_NO_WORK}`,
+    text: `select count(*)::int as rows, min(enriched_at) as oldest from (
+             select enriched_at from read.saved_lookup s
+             where not s.snapshotted and s.enriched_at < $1 and ${DAY_FOUND} <= $2::date and ${HAS_NO_WORK}
+             order by ${DAY_FOUND}, s.ip limit ${MOST_OVERDUE}) overdue`,
     values: [new Date(clock.now() - OVERDUE), utcDay(clock.now() - OVERDUE)],
   });
   const { rows: count = 0, oldest = null } = rows[0] ?? {};

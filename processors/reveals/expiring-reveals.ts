@@ -15,8 +15,7 @@ export const expiringReveals: Expiring = {
     columns: `'${REVEAL_PREFIX}' || i.reveal_id as stream, i.last_revision, false as lives,
       i.last_position <= $2 and i.created_at < $3::date::timestamp at time zone 'UTC' as ready`,
   }),
-  overdue: `
-    read.reveal where expires_at <= $1 and created_at < $2::date::timestamp at time zone 'UTC'`,
+  counted: `created_at < $2::date::timestamp at time zone 'UTC'`,
   present: 'select reveal_id::text as id from read.reveal where reveal_id = any ($1::uuid[])',
   schemas: revealExpiryEvents,
   expiredEvent: (partner_id, reveals): EventOf<typeof revealExpiryEvents> => ({

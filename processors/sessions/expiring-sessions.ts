@@ -41,8 +41,7 @@ export const expiringSessions: Expiring = {
     select d.*, t.last_revision, t.lives, d.passed and t.ready as ready
     from due d join tab t using (stream)
     order by d.expires_at, d.id`,
-  overdue: `
-    read.session where expires_at <= $1 and first_seen_at < $2::date::timestamp at time zone 'UTC'`,
+  counted: `first_seen_at < $2::date::timestamp at time zone 'UTC'`,
   present: 'select session_id::text as id from read.session where session_id = any ($1::uuid[])',
   schemas: sessionExpiryEvents,
   expiredEvent: (partner_id, sessions): EventOf<typeof sessionExpiryEvents> => ({

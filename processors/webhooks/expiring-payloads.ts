@@ -15,8 +15,7 @@ export const expiringPayloads: Expiring = {
     columns: `'${PAYLOAD_PREFIX}' || i.event_id as stream, i.last_revision, false as lives,
       i.last_position <= $2 and $3::date is not null as ready`,
   }),
-  overdue: `
-    read.webhook_payload where expires_at <= $1 and $2::date is not null`,
+  counted: '$2::date is not null',
   present: 'select event_id::text as id from read.webhook_payload where event_id = any ($1::text[])',
   schemas: payloadExpiryEvents,
   expiredEvent: (partner_id, events): EventOf<typeof payloadExpiryEvents> => ({

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { createDayKeys } from '../../platform/day-keys.ts';
+import { openPool } from '../../platform/open-pool.ts';
 import { deleteExpiredStreams } from '../../processors/sessions/delete-expired-streams.ts';
 import { BEGUN, EXPIRED, type Expiry, openExpiry } from '../support/expiring.ts';
-import { planOf, rowsRead } from '../support/rows-read.ts';
+
+import { explaining, planOf, rowsRead } from '../support/rows-read.ts';
 
 let expiry: Expiry;
 beforeAll(async () => {
@@ -237,6 +239,31 @@ describe('deletion', () => {
     });
     await stack.pool.query('delete from read.reveal where partner_id = $1', [partner]);
     expect(blocked).toEqual([[100_000, 600]]);
+  });
+
+  it('reads no more than 100,000 items to find those that wait, also where they expired on the day on which they began', async () => {
+    const { stack, at, sweepSessions } = expiry;
+    const partner = randomUUID();
+    at(EXPIRED + 10 * MINUTE);
+    await stack.pool.query(
+      `insert into read.session (session_id, tracker_id, partner_id, sealed, first_seen_at, last_seen_at, expires_at, position,
+                                 stream, last_revision, last_position)
+       select gen_random_uuid(), $1, $1, '', $2, $2, $2, n, 'tab-' || n, 0, 0 from generate_series(1, 200000) n`,
+      [partner, new Date(EXPIRED)],
+    );
+    await stack.rows('analyze read.session');
+    const service = openPool(stack.url, stack.log, { max: 2 });
+    const blocked: number[] = [];
+    const { pool, read } = explaining(service, 'overdue sessions', 'session');
+    await sweepSessions({
+      pool,
+      closedBefore: async () => null,
+      onBlocked: (_name, rows) => void blocked.push(rows),
+    });
+    await service.end();
+    await stack.pool.query('delete from read.session where partner_id = $1', [partner]);
+    expect(blocked).toEqual([0]);
+    expect(read).toEqual([100_000]);
   });
 
   it('waits for consumers that are stopped by an event or have not started, and not for removed ones', async () => {
