@@ -20,21 +20,19 @@ export const countDeliveries = async (
 ): Promise<ReadonlyMap<string, DeliveryTotals>> => {
   const ids = sql.fragment`any (${sql.array(webhookIds, 'uuid')})`;
   const oldest = utcDay(now - WEBHOOK_HISTORY_MS);
-  const ofNotSwept = sql.fragment`
-    from read.webhook_delivery
-    where ${notSwept(isoTime(now))} and webhook_id = ${ids}
-      and created_at >= ${oldest}::date::timestamp at time zone 'UTC'
-    group by webhook_id`;
   const rows = await db.any(sql.type(totalRow)`
+    with not_swept as materialized (
+      select webhook_id, state from ${notSwept(isoTime(now))}
+      where webhook_id = ${ids} and created_at >= ${oldest}::date::timestamp at time zone 'UTC')
     select n.webhook_id,
            case when n.state = 'pending' and h.deleted_at is not null then 'cancelled' else n.state end as state,
            sum(n.deliveries)::bigint as deliveries
     from (select webhook_id, state, deliveries from read.webhook_total
           where webhook_id = ${ids} and day >= ${oldest}::date
           union all
-          select webhook_id, state, -count(*) ${ofNotSwept}, state
+          select webhook_id, state, -count(*) from not_swept group by webhook_id, state
           union all
-          select webhook_id, 'expired', count(*) ${ofNotSwept}) n
+          select webhook_id, 'expired', count(*) from not_swept group by webhook_id) n
     left join read.webhook_health h on h.webhook_id = n.webhook_id
     group by 1, 2`);
   const totals = new Map<string, DeliveryTotals>();

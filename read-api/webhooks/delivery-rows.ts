@@ -1,4 +1,4 @@
-import { type DatabasePool, sql } from 'slonik';
+import { type DatabasePool, type FragmentSqlToken, sql } from 'slonik';
 import { z } from 'zod';
 import { isoTime } from '../../domain/kernel/time.ts';
 import {
@@ -61,11 +61,12 @@ const LAST = 2n ** 63n - 1n;
  */
 export const pageQuery = ({ webhookId, deleted, status, before, limit, now }: PageQuery) => {
   const at = isoTime(now);
-  const from = sql.fragment`
-    select ${columns(at, deleted)} from read.webhook_delivery
+  const select = (table: FragmentSqlToken) => sql.fragment`
+    select ${columns(at, deleted)} from ${table}
     where webhook_id = ${webhookId} and position < ${String(before ?? LAST)}::bigint
       and created_at > ${isoTime(now - WEBHOOK_HISTORY_MS)}::timestamptz`;
   const end = sql.fragment`order by webhook_delivery.position desc limit ${limit}`;
+  const from = select(sql.fragment`read.webhook_delivery`);
   const ofState = (state: string) => sql.fragment`(${from} and state = ${state} ${end})`;
   const notExpired = (state: string) =>
     sql.fragment`(${from} and state = ${state} and payload_expires_at > ${at}::timestamptz ${end})`;
@@ -73,7 +74,7 @@ export const pageQuery = ({ webhookId, deleted, status, before, limit, now }: Pa
     status === null
       ? STORED.map(ofState)
       : status === 'expired'
-        ? [ofState('expired'), sql.fragment`(${from} and ${notSwept(at)} ${end})`]
+        ? [ofState('expired'), sql.fragment`(${select(notSwept(at))} ${end})`]
         : storedAs(status, deleted).map(notExpired);
   if (parts.length === 0) return null;
   return sql.fragment`

@@ -1,11 +1,14 @@
 import { sql } from 'slonik';
 
+const MOST_NOT_SWEPT = 5_000;
+
 /**
- * The condition of deliveries that have expired and that the sweep of each minute has not marked yet. The lower bound excludes no
- * row: without it PostgreSQL estimates many such rows, as it does not know that most expired deliveries are marked, and reads an
- * endpoint's whole history.
+ * The deliveries that have expired and that the sweep of each minute has not marked yet, as a table `webhook_delivery`: the first
+ * ones of all partners, in the order of the sweep. Millions of one partner may expire at one moment; while the sweep takes its
+ * minutes for them, the pages of others must not read them all.
  * @param at ISO 8601
  */
 export const notSwept = (at: string) => sql.fragment`
-  state <> 'expired' and payload_expires_at <= ${at}::timestamptz
-  and payload_expires_at >= (select min(o.payload_expires_at) from read.webhook_delivery o where o.state <> 'expired')`;
+  (select * from read.webhook_delivery
+   where state <> 'expired' and payload_expires_at <= ${at}::timestamptz
+   order by payload_expires_at, delivery_id limit ${MOST_NOT_SWEPT}) webhook_delivery`;

@@ -13,7 +13,7 @@ let stack: TestStack;
 let db: pg.Client;
 beforeAll(async () => {
   stack = await startTestStack();
-  db = await stack.session();
+  db = await stack.session('set enable_seqscan = off');
 });
 afterAll(() => stack.close());
 
@@ -33,13 +33,8 @@ const deliver = (webhookId: string, count: number, due: number) =>
     [webhookId, isoTime(AT - 1), count, due],
   );
 
-it("counts and lists an endpoint's expired deliveries without reading its whole history", async () => {
-  const webhookId = randomUUID();
-  await deliver(webhookId, 90_000, 1);
-  await deliver(randomUUID(), 30_000, 0);
-  await stack.rows('analyze read.webhook_delivery');
-  // PostgreSQL plans as for a table of millions of rows, which is not in its cache.
-  await db.query('set random_page_cost = 20');
+/** A pool that notes how many deliveries each query reads. */
+const explainedReads = () => {
   const read: number[] = [];
   const explained = {
     any: async (query: { sql: string; values: unknown[] }) => {
@@ -48,10 +43,35 @@ it("counts and lists an endpoint's expired deliveries without reading its whole 
       return (await db.query(text, query.values)).rows;
     },
   } as unknown as DatabasePool;
+  return { explained, read };
+};
+
+it("counts and lists an endpoint's expired deliveries without reading its whole history", async () => {
+  const webhookId = randomUUID();
+  await deliver(webhookId, 90_000, 1);
+  await deliver(randomUUID(), 30_000, 0);
+  await stack.rows('analyze read.webhook_delivery');
+  // PostgreSQL plans as for a table of millions of rows, which is not in its cache.
+  await db.query('set random_page_cost = 20');
+  const { explained, read } = explainedReads();
   const page = { webhookId, deleted: false, status: 'expired', before: null, limit: 51, now: AT } as const;
   const listed = await listDeliveries(explained, page);
   expect(listed.slice(0, 3).map(({ position }) => position)).toEqual(['60000', '59999', '59998']);
   const counted = await countDeliveries(explained, [webhookId], AT);
   expect(counted.get(webhookId)).toMatchObject({ delivered: '-2', expired: '2' });
   expect(Math.max(...read), String(read)).toBeLessThan(1_000);
+});
+
+it('reads 5,000 of the deliveries that the sweep has yet to mark, however many of another partner have expired at once', async () => {
+  await stack.pool.query('truncate read.webhook_delivery');
+  const webhookId = randomUUID();
+  await deliver(randomUUID(), 60_000, 30_000);
+  await deliver(webhookId, 30_000, 1);
+  await stack.rows('analyze read.webhook_delivery');
+  await db.query('reset random_page_cost');
+  const { explained, read } = explainedReads();
+  const page = { webhookId, deleted: false, status: 'expired', before: null, limit: 51, now: AT } as const;
+  expect(await listDeliveries(explained, page)).toHaveLength(51);
+  await countDeliveries(explained, [webhookId], AT);
+  expect(Math.max(...read), String(read)).toBeLessThan(6_000);
 });
