@@ -36,18 +36,32 @@ const SECOND = 1_000;
 /** Prefix of the names of rates per visitor. */
 export const VISITOR_RATES = 'visitor ';
 
+const SWEPT_AT_ONCE = 2_500;
+
+const SWEEP = `
+  with page as materialized (select name from work.rate where name > $2 order by name limit ${SWEPT_AT_ONCE}),
+       swept as (
+         delete from work.rate
+         where name = any (array(select name from page))
+           and (window_ms is null
+                or slot < ($1 - 2 * window_ms) / greatest(1, window_ms / 10)
+                or slot > ($1 + 2 * window_ms + ${MINUTE}) / greatest(1, window_ms / 10)))
+  select name as last from page order by name desc limit 1`;
+
 /**
  * Deletes the counts of rates that were not used for two of their windows. `now`: milliseconds. Counts of 0.2.0 have no window
- * until they are used again; they may be lost, as in a crash of the server.
+ * until they are used again; they may be lost, as in a crash of the server. Page by page, because each visitor's network has
+ * rates of its own: one statement over millions would come to its time limit, and then never end in time again.
  */
 export const sweepRates = async (pool: pg.Pool, now: number): Promise<void> => {
-  await pool.query(
-    `delete from work.rate
-     where window_ms is null
-        or slot < ($1 - 2 * window_ms) / greatest(1, window_ms / 10)
-        or slot > ($1 + 2 * window_ms + ${MINUTE}) / greatest(1, window_ms / 10)`,
-    [now],
-  );
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const { rows }: pg.QueryResult<{ last: string }> = await pool.query({
+      name: 'sweep_rates',
+      text: SWEEP,
+      values: [now, after],
+    });
+    after = rows[0]?.last;
+  }
 };
 
 export interface RateLimiterOptions {

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { aheadAfter } from '../domain/kernel/ahead.ts';
 import { DAY } from '../domain/kernel/time.ts';
 import { type AheadMark, reportAhead } from '../platform/ahead.ts';
+import { forgetInBatches } from '../platform/forget.ts';
 
 export interface Claim {
   readonly item: string;
@@ -78,10 +79,13 @@ const waitMs = (next: Date | null, now: number): number => {
   return inMs > 0 ? Math.min(inMs + 1, MAX_WAIT_MS) : POLL_MS;
 };
 
+/** The condition stands twice: a claim that is taken again meanwhile stays. */
+const sweepOf = (ended: string): string => `
+  delete from work.claim where ${ended} and ctid = any (array(
+    select ctid from work.claim where ${ended} order by lease_until limit $2))`;
+
 /** Deletes claims whose lease ended a day ago, or ends over a day from now because a fast clock took it. */
 export const sweepClaims = async (pool: pg.Pool, now: number): Promise<void> => {
-  await pool.query('delete from work.claim where lease_until < $1 or lease_until > $2', [
-    new Date(now - DAY),
-    new Date(now + DAY),
-  ]);
+  await forgetInBatches(pool, sweepOf('lease_until < $1'), new Date(now - DAY));
+  await forgetInBatches(pool, sweepOf('lease_until > $1'), new Date(now + DAY));
 };

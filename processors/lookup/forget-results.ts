@@ -96,14 +96,15 @@ const deleteForgotten = async (
   const passed = await createConsumerProgress(pool, consumers).passed();
   if (passed === null) return;
   for (let after = ''; !signal.aborted; ) {
-    const { rows } = await pool.query<{ stream: string; last_revision: number }>({
+    const { rows } = await pool.query<{ stream: string; last_revision: number; is_passed: boolean }>({
       name: 'forgotten_streams',
-      text: `select stream, last_revision from read.forgotten_lookup
-             where last_position <= $1 and stream > $2 order by stream limit ${PAGE}`,
+      text: `select stream, last_revision, last_position <= $1 as is_passed from read.forgotten_lookup
+             where stream > $2 order by stream limit ${PAGE}`,
       values: [passed, after],
     });
-    for (const { stream, last_revision } of rows) {
+    for (const { stream, last_revision, is_passed } of rows) {
       if (signal.aborted) return;
+      if (!is_passed) continue;
       try {
         await store.expire(stream, last_revision);
       } catch (error) {

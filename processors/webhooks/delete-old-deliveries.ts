@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { NIL } from 'uuid';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import { utcDay } from '../../domain/kernel/time.ts';
 import { WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
@@ -23,11 +24,7 @@ export const deleteOldDeliveries = async (
 ): Promise<void> => {
   const before = utcDay(clock.now() - WEBHOOK_HISTORY_MS);
   const passed = await createConsumerProgress(pool, consumers).passed();
-  const { rows } = await pool.query<{ webhook_id: string; day: string }>(
-    'select distinct webhook_id, day::text from read.webhook_total where day < $1::date',
-    [before],
-  );
-  for (const { webhook_id, day } of rows) {
+  for await (const { webhook_id, day } of daysBefore(pool, before)) {
     const stream = deliveriesStream(webhook_id, day);
     for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
       if (passed === null || last.position > passed) {
@@ -38,3 +35,25 @@ export const deleteOldDeliveries = async (
   }
   await forget(before);
 };
+
+interface DayOfEndpoint {
+  readonly webhook_id: string;
+  readonly day: string;
+}
+
+const PAGE = 2_000;
+
+/** Yields each day of an endpoint once, although it has a total for each state. */
+async function* daysBefore(pool: pg.Pool, before: string): AsyncGenerator<DayOfEndpoint> {
+  for (let after: DayOfEndpoint | undefined = { day: '-infinity', webhook_id: NIL }; after !== undefined; ) {
+    const { rows }: pg.QueryResult<DayOfEndpoint> = await pool.query({
+      name: 'days_of_old_deliveries',
+      text: `select webhook_id, day::text from read.webhook_total
+             where day < $1::date and (day, webhook_id) > ($2::date, $3::uuid)
+             order by webhook_total.day, webhook_id limit ${PAGE}`,
+      values: [before, after.day, after.webhook_id],
+    });
+    yield* new Map(rows.map((row) => [`${row.webhook_id} ${row.day}`, row])).values();
+    after = rows.at(-1);
+  }
+}

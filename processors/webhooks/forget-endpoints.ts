@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { v7 as uuid } from 'uuid';
+import { NIL, v7 as uuid } from 'uuid';
 import { forgetEndpoints } from '../../commands/webhooks/forget-endpoints.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
@@ -44,11 +44,33 @@ export const forgetDeletedEndpoints = async (
     await truncateBehindSnapshots(options, passed);
     await forgetSubscriptions(passed);
   }
-  await pool.query(
-    `delete from work.webhook_slot s using (
-       select webhook_id from work.webhook_slot except select webhook_id from read.webhook_endpoint) gone
-     where s.webhook_id = gone.webhook_id`,
-  );
+  await forgetSlots(pool);
+};
+
+const SLOTS = 2_500;
+
+/** Each slot's endpoint is found by its key: a script may have made and deleted millions of endpoints in 90 days. */
+const FORGET_SLOTS = `
+  with page as materialized (
+         select webhook_id from work.webhook_slot where webhook_id > $1::uuid order by webhook_id limit ${SLOTS}),
+       gone as (
+         delete from work.webhook_slot where webhook_id = any (array(
+           select p.webhook_id from page p
+           left join lateral (
+             select true as is_there from read.webhook_endpoint e where e.webhook_id = p.webhook_id limit 1) e on true
+           where is_there is null)))
+  select webhook_id as last from page order by webhook_id desc limit 1`;
+
+/** Deletes what attempts have used of the limits of endpoints that are forgotten. */
+const forgetSlots = async (pool: pg.Pool): Promise<void> => {
+  for (let after: string | undefined = NIL; after !== undefined; ) {
+    const { rows }: pg.QueryResult<{ last: string }> = await pool.query({
+      name: 'forget_slots',
+      text: FORGET_SLOTS,
+      values: [after],
+    });
+    after = rows[0]?.last;
+  }
 };
 
 const truncateBehindSnapshots = async (

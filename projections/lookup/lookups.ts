@@ -114,7 +114,8 @@ export const forgetReservationsBefore = (db: pg.Pool, day: string): Promise<void
   forgetInBatches(
     db,
     `delete from read.reservation where reservation_id in (
-       select reservation_id from read.reservation where ended_at < $1::date::timestamp at time zone 'UTC' limit $2)`,
+       select reservation_id from read.reservation where ended_at < $1::date::timestamp at time zone 'UTC'
+       order by ended_at limit $2)`,
     day,
   );
 

@@ -98,6 +98,6 @@ export const forgetExpiredRevealsBefore = (db: pg.Pool, day: string): Promise<vo
   forgetInBatches(
     db,
     `delete from read.expired_reveal where reveal_id in (
-       select reveal_id from read.expired_reveal where day < $1::date limit $2)`,
+       select reveal_id from read.expired_reveal where day < $1::date order by day limit $2)`,
     day,
   );

@@ -122,6 +122,6 @@ export const forgetExpiredSessionsBefore = (db: pg.Pool, day: string): Promise<v
   forgetInBatches(
     db,
     `delete from read.expired_session where session_id in (
-       select session_id from read.expired_session where day < $1::date limit $2)`,
+       select session_id from read.expired_session where day < $1::date order by day limit $2)`,
     day,
   );

@@ -182,21 +182,28 @@ const FORGOTTEN_AT_ONCE = 2_000;
 
 /** Deletes deliveries created before `day` (`YYYY-MM-DD`, UTC), whose streams the event store has deleted. */
 export const forgetDeliveriesBefore = async (db: pg.Pool, day: string): Promise<void> => {
-  const { rows } = await db.query<{ webhook_id: string }>(
-    'select distinct webhook_id from read.webhook_total where day < $1::date',
-    [day],
-  );
-  for (const { webhook_id } of rows) {
-    // All states, because the payloads of all of these deliveries have expired.
-    for (const state of ['expired', 'pending', 'delivered', 'failed']) {
-      for (let deleted = FORGOTTEN_AT_ONCE; deleted === FORGOTTEN_AT_ONCE; ) {
-        const { rowCount } = await db.query(FORGET, [webhook_id, day, FORGOTTEN_AT_ONCE, state]);
-        deleted = rowCount ?? 0;
-      }
+  for (;;) {
+    const { rows } = await db.query<{ webhook_id: string }>(OLDEST, [day, FORGOTTEN_AT_ONCE]);
+    if (rows.length === 0) return;
+    for (const { webhook_id } of rows) await forgetOfEndpoint(db, webhook_id, day);
+  }
+};
+
+const OLDEST = `
+  select distinct webhook_id from (
+    select webhook_id from read.webhook_total where day < $1::date order by day, webhook_id limit $2) oldest`;
+
+/** The totals go last, because they name the endpoint for a repeated run. */
+const forgetOfEndpoint = async (db: pg.Pool, webhookId: string, day: string): Promise<void> => {
+  // All states, because the payloads of all of these deliveries have expired.
+  for (const state of ['expired', 'pending', 'delivered', 'failed']) {
+    for (let deleted = FORGOTTEN_AT_ONCE; deleted === FORGOTTEN_AT_ONCE; ) {
+      const { rowCount } = await db.query(FORGET, [webhookId, day, FORGOTTEN_AT_ONCE, state]);
+      deleted = rowCount ?? 0;
     }
-    for (const table of ['webhook_attempt_hour', 'webhook_total']) {
-      await db.query(`delete from read.${table} where webhook_id = $1 and day < $2::date`, [webhook_id, day]);
-    }
+  }
+  for (const table of ['webhook_attempt_hour', 'webhook_total']) {
+    await db.query(`delete from read.${table} where webhook_id = $1 and day < $2::date`, [webhookId, day]);
   }
 };
 

@@ -206,6 +206,7 @@ export const forgetSubscriptionsBefore = (db: pg.Pool, position: bigint): Promis
   forgetInBatches(
     db,
     `delete from read.webhook_subscription where (webhook_id, from_position) in (
-       select webhook_id, from_position from read.webhook_subscription where to_position < $1::bigint limit $2)`,
+       select webhook_id, from_position from read.webhook_subscription where to_position < $1::bigint
+       order by to_position limit $2)`,
     String(position),
   );

@@ -29,8 +29,6 @@ const WHOLE_TABLES: Readonly<Record<string, string>> = {
   'select count(*) from read.enrichment_work': 'ENRICHMENT_OUTSTANDING limits them',
   'work.login ': 'at a login: 20 of a user, whom an operator creates',
   'work.login_network': 'at a login: a few of a user, whom an operator creates',
-  'delete from work.webhook_slot': 'each night',
-  'delete from work.rate': 'the rates of the last minutes',
   'from read.saved_lookup where ip > $1': 'each hour, in pages of 5,000',
 };
 

@@ -7,6 +7,7 @@ import { openPool } from '../../platform/open-pool.ts';
 import { createRateLimiter, sweepRates } from '../../platform/rate-limit.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { explaining } from '../support/rows-read.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -253,5 +254,17 @@ describe('rates without recent use', () => {
     expect(await left(132_000)).toEqual(['day']);
     expect(await left(2 * windows.day - 1)).toEqual(['day']);
     expect(await left(2.2 * windows.day)).toEqual([]);
+  });
+
+  it('are deleted page by page, since each network of a visitor has its own', async () => {
+    await pool.query(
+      `insert into work.rate (name, slot, used, window_ms) select 'visitor ' || n, 1, '{1}', 1000 from generate_series(1, 12000) n`,
+    );
+    await pool.query('analyze work.rate');
+    const { pool: explained, read } = explaining(pool, 'sweep_rates', 'rate');
+    await sweepRates(explained, Date.UTC(2026, 2, 1));
+    expect(read).toHaveLength(6);
+    expect(Math.max(...read), String(read)).toBeLessThanOrEqual(2 * 2_500);
+    expect((await pool.query(`select from work.rate where name ^@ 'visitor '`)).rows).toEqual([]);
   });
 });
