@@ -41,16 +41,18 @@ const changed = ({ name, type, unique, unique_without_uuid }: Column): string | 
     const one = name === 'partner_id' ? `'heavy'` : `'heavy' || (original ->> '${name}')`;
     return `md5(${unique ? `n || '${name}'` : one})::uuid`;
   }
+  if (type === 'timestamptz') return `(original ->> '${name}')::timestamptz + $2::interval`;
   if (name === 'key_id' && !unique) return `'heavy ' || (original ->> '${name}')`;
   if (!unique_without_uuid || KINDS.includes(name)) return null;
   if (type === 'text') return `(original ->> '${name}') || '-' || n`;
   return type === 'bytea' ? `'\\x' || md5(n || '${name}')` : null;
 };
 
-/** Copies the rows of each table that has any, at least `rows` of them. @returns the tables */
+/** Copies the rows of each table that has any, at least `rows` of them, their times moved by `later`. @returns the tables */
 export const copyForHeavyPartner = async (
   db: Pick<pg.ClientBase, 'query'>,
   rows: number,
+  later: string,
 ): Promise<string[]> => {
   const { rows: columns } = await db.query<Column>(COLUMNS);
   const filled: string[] = [];
@@ -60,13 +62,15 @@ export const copyForHeavyPartner = async (
       const value = changed(column);
       return value === null ? [] : [`'${column.name}', ${value}`];
     });
+    // A table without times names no `$2`, so the condition gives it a type.
     const { rowCount } = await db.query(
       `with source as (select to_jsonb(t) as original, row_number() over () as i, count(*) over () as of from ${table} t),
-            copy as (select original, k * of + i as n from source, generate_series(0, $1 / of) k)
+            copy as (select original, k * of + i as n from source, generate_series(0, $1 / of) k
+                     where $2::interval is not null)
        insert into ${table} select made.*
        from copy, jsonb_populate_record(null::${table}, original || jsonb_build_object(${over.join(', ')})) made
        on conflict do nothing`,
-      [rows],
+      [rows, later],
     );
     if (rowCount) filled.push(table);
   }
