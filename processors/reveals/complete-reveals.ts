@@ -1,3 +1,4 @@
+/** Completions by events and by runs. One file, because both take their turns by the same statements. */
 import type pg from 'pg';
 import { NIL, v7 as uuid } from 'uuid';
 import type { CommandContext } from '../../commands/handle.ts';
