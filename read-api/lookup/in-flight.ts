@@ -1,20 +1,54 @@
+import type { KeptOut } from '../../platform/kept-out.ts';
+
 /** The distinct addresses being looked up in this process. */
 export interface InFlight {
-  /** null where the ceiling is reached; else what to call when the lookup has ended. */
-  enter(ip: string): (() => void) | null;
+  /** Returns null where the ceiling, or the asker's part of it, is reached; otherwise what to call when the lookup has ended. */
+  enter(ip: string, asker: string): (() => void) | null;
 }
 
-export const createInFlight = (ceiling: number): InFlight => {
-  const counts = new Map<string, number>();
+interface Lookups {
+  /** Who asked first: the address counts for its part. */
+  readonly asker: string;
+  count: number;
+}
+
+/**
+ * Creates the count of addresses that are looked up. One asker may have all of the ceiling; while others were refused lately, it has
+ * an equal part, because polls of one partner may wait for a second each and would leave no room.
+ * @param keptOut askers that were refused
+ */
+export const createInFlight = (ceiling: number, keptOut: KeptOut): InFlight => {
+  const running = new Map<string, Lookups>();
+  const addressesOf = new Map<string, number>();
+
+  const begin = (ip: string, asker: string): Lookups | null => {
+    const own = addressesOf.get(asker) ?? 0;
+    if (own >= Math.max(1, Math.floor(ceiling / (1 + keptOut.others(asker))))) return null;
+    if (running.size >= ceiling) {
+      keptOut.note(asker);
+      return null;
+    }
+    const lookups = { asker, count: 0 };
+    running.set(ip, lookups);
+    addressesOf.set(asker, own + 1);
+    return lookups;
+  };
+
+  const end = (ip: string, { asker }: Lookups): void => {
+    running.delete(ip);
+    const left = (addressesOf.get(asker) ?? 1) - 1;
+    if (left === 0) addressesOf.delete(asker);
+    else addressesOf.set(asker, left);
+  };
+
   return {
-    enter: (ip) => {
-      const before = counts.get(ip) ?? 0;
-      if (before === 0 && counts.size >= ceiling) return null;
-      counts.set(ip, before + 1);
+    enter: (ip, asker) => {
+      const lookups = running.get(ip) ?? begin(ip, asker);
+      if (lookups === null) return null;
+      lookups.count += 1;
       return () => {
-        const left = (counts.get(ip) ?? 1) - 1;
-        if (left === 0) counts.delete(ip);
-        else counts.set(ip, left);
+        lookups.count -= 1;
+        if (lookups.count === 0) end(ip, lookups);
       };
     },
   };
