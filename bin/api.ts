@@ -5,7 +5,8 @@ import { docsRoutes } from '../http/docs-page.ts';
 import { healthRoute } from '../http/health.ts';
 import { openApiDocument, openApiRoute } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
-import { createConnectionGroup, createRequestGroup } from '../http/visitor.ts';
+import { createCallerAt, createCallerOf } from '../http/visitor.ts';
+import type { Config } from '../platform/config.ts';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createRateLimiter } from '../platform/rate-limit.ts';
@@ -55,13 +56,13 @@ export const buildApi = async (
     isHttps: publicUrl.startsWith('https:'),
     connectionLimits: {
       inAll: config.MAX_CONNECTIONS,
-      perAddress: config.MAX_CONNECTIONS_PER_ADDRESS,
-      groupOf: createConnectionGroup(config.TRUSTED_PROXIES),
+      ...callerLimits(config),
+      callerAt: createCallerAt(config.TRUSTED_PROXIES),
     },
     // A caller that waits for each response has at most one running request per connection.
     requestLimit: {
-      perCaller: config.MAX_CONNECTIONS_PER_ADDRESS,
-      callerOf: createRequestGroup(config.TRUSTED_PROXIES),
+      ...callerLimits(config),
+      callerOf: createCallerOf(config.TRUSTED_PROXIES),
     },
     clock,
     log,
@@ -80,3 +81,9 @@ export const buildApi = async (
     },
   };
 };
+
+/** Twenty addresses of one network would fill the process's connections; half of them are left to others. */
+const callerLimits = ({ MAX_CONNECTIONS: inAll, MAX_CONNECTIONS_PER_ADDRESS: perAddress }: Config) => ({
+  perAddress,
+  perNetwork: Math.max(perAddress, Math.floor(inAll / 2)),
+});

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
+import { type CallerLimits, type CallerNetworks, createHeldByCallers } from './held-by-callers.ts';
 
-export interface RequestLimit {
-  /** Requests of one caller that may be under way at once. */
-  readonly perCaller: number;
+/** Requests of one caller that may be under way at once. */
+export interface RequestLimit extends CallerLimits {
   /** Returns the caller of a request; null: not counted, such as a proxy that all callers share. */
-  readonly callerOf: (request: IncomingMessage) => string | null;
+  readonly callerOf: (request: IncomingMessage) => CallerNetworks | null;
 }
 
 export interface RequestsUnderWay {
@@ -19,15 +19,13 @@ export interface RequestsUnderWay {
  * an answer, and all would wait for the database before those of other callers.
  */
 export const countRequests = (limit: RequestLimit | undefined): RequestsUnderWay => {
-  const counts = new Map<string, number>();
-  const callers = new WeakMap<IncomingMessage, string>();
+  const held = limit && createHeldByCallers(limit);
+  const callers = new WeakMap<IncomingMessage, CallerNetworks>();
   return {
     enter: (request) => {
       const caller = limit?.callerOf(request) ?? null;
-      if (limit === undefined || caller === null) return true;
-      const count = counts.get(caller) ?? 0;
-      if (count >= limit.perCaller) return false;
-      counts.set(caller, count + 1);
+      if (held === undefined || caller === null) return true;
+      if (!held.take(caller)) return false;
       callers.set(request, caller);
       return true;
     },
@@ -35,9 +33,7 @@ export const countRequests = (limit: RequestLimit | undefined): RequestsUnderWay
       const caller = callers.get(request);
       if (caller === undefined) return;
       callers.delete(request);
-      const left = (counts.get(caller) ?? 1) - 1;
-      if (left === 0) counts.delete(caller);
-      else counts.set(caller, left);
+      held?.giveBack(caller);
     },
   };
 };

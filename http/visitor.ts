@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { canonicalText, parseAddress } from '../domain/kernel/address.ts';
+import type { CallerNetworks } from './held-by-callers.ts';
 import type { ApiRequest } from './route.ts';
 
 type Address = ReturnType<typeof parseAddress>;
@@ -52,39 +53,36 @@ const membershipIn = (cidrs: readonly string[]): ((address: ipaddr.IPv4 | ipaddr
     blocks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
 };
 
-/**
- * Returns what a peer's connections are counted as: its IPv4 address or IPv6 /64; null: not counted, since all callers come
- * through a trusted proxy.
- */
-export const createConnectionGroup = (
+/** Returns the caller at a peer's address; null: not counted, since all callers come through a trusted proxy. */
+export const createCallerAt = (
   trustedProxies: readonly string[],
-): ((address: string) => string | null) => {
+): ((address: string) => CallerNetworks | null) => {
   const isTrusted = membershipIn(trustedProxies);
   return (address) => {
     const peer = parseAddress(address.split('%', 1)[0] ?? '');
-    if (peer === null) return UNKNOWN_ADDRESS;
-    return isTrusted(peer) ? null : networkOf(canonicalText(peer));
+    if (peer === null) return callerOfAddress(UNKNOWN_ADDRESS);
+    return isTrusted(peer) ? null : callerOfAddress(canonicalText(peer));
   };
 };
 
-/** What a request is counted as: what its client's connection would be, also behind a trusted proxy. */
-export const createRequestGroup = (
+/** Returns the caller of a request: as of its client's connection, also behind a trusted proxy. */
+export const createCallerOf = (
   trustedProxies: readonly string[],
-): ((request: IncomingMessage) => string | null) => {
+): ((request: IncomingMessage) => CallerNetworks | null) => {
   const clientOf = createVisitorAddress(trustedProxies);
-  const groupOf = createConnectionGroup(trustedProxies);
-  const ofPeers = new WeakMap<Socket, string | null>();
-  const ofPeer = (socket: Socket): string | null => {
+  const callerAt = createCallerAt(trustedProxies);
+  const ofPeers = new WeakMap<Socket, { readonly caller: CallerNetworks | null }>();
+  const ofPeer = (socket: Socket): CallerNetworks | null => {
     const known = ofPeers.get(socket);
-    if (known !== undefined) return known;
-    const group = groupOf(socket.remoteAddress ?? '');
-    ofPeers.set(socket, group);
-    return group;
+    if (known !== undefined) return known.caller;
+    const caller = callerAt(socket.remoteAddress ?? '');
+    ofPeers.set(socket, { caller });
+    return caller;
   };
   return ({ socket, headers }) => {
     const forwarded = headers['x-forwarded-for'];
     if (forwarded === undefined) return ofPeer(socket);
-    return groupOf(clientOf({ peer: socket.remoteAddress ?? '', header: () => String(forwarded) }));
+    return callerAt(clientOf({ peer: socket.remoteAddress ?? '', header: () => String(forwarded) }));
   };
 };
 
@@ -97,9 +95,21 @@ const parseEntry = (entry: string): Address => {
 /** Returns the network that counts as one visitor: an IPv4 address, or an IPv6 /64, because a host has 2^64 addresses. */
 export const networkOf = (address: string): string => {
   const parsed = ipaddr.parse(address);
-  if (parsed.kind() === 'ipv4') return address;
-  return `${(parsed as ipaddr.IPv6).parts
-    .slice(0, 4)
+  return parsed.kind() === 'ipv4' ? address : prefixOf(parsed as ipaddr.IPv6, 4);
+};
+
+/** Returns the block of the first `count` of the eight parts of an address. */
+const prefixOf = ({ parts }: ipaddr.IPv6, count: number): string =>
+  `${parts
+    .slice(0, count)
     .map((part) => part.toString(16))
-    .join(':')}::/64`;
+    .join(':')}::/${16 * count}`;
+
+const callerOfAddress = (address: string): CallerNetworks => {
+  const parsed = ipaddr.parse(address);
+  const network =
+    parsed.kind() === 'ipv4'
+      ? `${address.slice(0, address.lastIndexOf('.'))}.0/24`
+      : prefixOf(parsed as ipaddr.IPv6, 3);
+  return { address: networkOf(address), network };
 };

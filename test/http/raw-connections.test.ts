@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
@@ -192,6 +193,9 @@ describe('every answer', () => {
   });
 });
 
+const ONE = { address: '192.0.2.1', network: '192.0.2.0/24' };
+const anotherAddress = () => ({ ...ONE, address: randomUUID() });
+
 describe('connections', () => {
   const open = async (count: number) => {
     const sockets = Array.from({ length: count }, () => connect(portOf(app), '127.0.0.1'));
@@ -209,9 +213,10 @@ describe('connections', () => {
   };
 
   it.each([
-    ['in all', { inAll: 3, perAddress: 100, groupOf: () => 'a' }, 3],
-    ['from one address', { inAll: 100, perAddress: 2, groupOf: () => 'a' }, 2],
-    ['not from a proxy', { inAll: 100, perAddress: 2, groupOf: () => null }, 6],
+    ['in all', { inAll: 3, perAddress: 100, perNetwork: 100, callerAt: () => ONE }, 3],
+    ['from one address', { inAll: 100, perAddress: 2, perNetwork: 100, callerAt: () => ONE }, 2],
+    ['from one network', { inAll: 100, perAddress: 2, perNetwork: 4, callerAt: anotherAddress }, 4],
+    ['not from a proxy', { inAll: 100, perAddress: 2, perNetwork: 2, callerAt: () => null }, 6],
   ])(
     'are closed beyond the ceiling %s, and may be opened again after others have ended',
     async (_of, limits, most) => {
@@ -339,8 +344,9 @@ describe('requests that one caller sends without waiting for answers', () => {
         aRoute({ method: 'POST', path: '/v1/slow', body: 'json', handle }),
       ],
       requestLimit: {
-        perCaller: 3,
-        callerOf: ({ headers }) => headers['x-caller']?.toString() ?? 'a caller',
+        perAddress: 3,
+        perNetwork: 100,
+        callerOf: ({ headers }) => ({ ...ONE, address: headers['x-caller']?.toString() ?? 'a caller' }),
       },
       ...deps,
     });
@@ -392,6 +398,22 @@ describe('requests that one caller sends without waiting for answers', () => {
     end();
     greedy.socket.destroy();
     other.socket.destroy();
+  });
+
+  it('are refused beyond the limit of a network, whatever its addresses', async () => {
+    const { waiting, end } = await slow({
+      requestLimit: { perAddress: 3, perNetwork: 4, callerOf: anotherAddress },
+    });
+    const first = opened(GET.repeat(5));
+    await eventually(
+      'four wait',
+      () => waiting.length,
+      (count) => count === 4,
+    );
+    end();
+    await eventually('all are answered', first.statuses, ({ length }) => length === 5);
+    expect(first.statuses()).toEqual(['200', '200', '200', '200', '503']);
+    first.socket.destroy();
   });
 
   it('count until their work has ended, also if the caller has left', async () => {

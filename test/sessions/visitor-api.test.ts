@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { createOwnHost, createServedHosts } from '../../http/own-host.ts';
-import { createVisitorAddress, networkOf } from '../../http/visitor.ts';
+import { createCallerAt, createVisitorAddress, networkOf } from '../../http/visitor.ts';
 import { withoutVisitor } from '../../write-api/sessions/crawlers.ts';
 
 const headers = (of: Readonly<Record<string, string>>) => ({ header: (name: string) => of[name] });
@@ -139,4 +139,16 @@ test.each([
   ['2a01::1', '2a01:0:0:0::/64'],
 ])('%s stands for %s', (address, network) => {
   expect(networkOf(address)).toBe(network);
+});
+
+it.each([
+  ['198.51.100.7', '198.51.100.7', '198.51.100.0/24'],
+  ['2001:db8:1:2::3', '2001:db8:1:2::/64', '2001:db8:1::/48'],
+  ['::ffff:198.51.100.7', '198.51.100.7', '198.51.100.0/24'],
+])('connections from %s count for %s, and for the network %s around it', (peer, address, network) => {
+  expect(createCallerAt(['127.0.0.0/8'])(peer)).toEqual({ address, network });
+});
+
+it('connections of a trusted proxy do not count', () => {
+  expect(createCallerAt(['127.0.0.0/8'])('127.0.0.1')).toBeNull();
 });
