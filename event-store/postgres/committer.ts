@@ -104,7 +104,7 @@ class GroupCommitter implements Committer {
         if (top !== null) this.#options.committed(top);
         return;
       } catch (error) {
-        if (isRefusal(error)) return this.#commitSeparately(batch, error as Error);
+        if (isRefusal(error)) return this.#commitHalves(batch, error as Error);
         if (connection) this.#forget(connection);
         if (this.#isClosed || performance.now() >= deadline) {
           return fail(batch, sent ? new OutcomeUnknown(String(error)) : new StoreUnavailable(String(error)));
@@ -114,10 +114,12 @@ class GroupCommitter implements Committer {
     }
   }
 
-  /** After a rejected statement, commits each append separately, so that only the faulty one fails. */
-  async #commitSeparately(batch: readonly Pending[], error: Error): Promise<void> {
+  /** After a rejected statement, commits each half of the batch, so that only the faulty append fails, after few further commits. */
+  async #commitHalves(batch: readonly Pending[], error: Error): Promise<void> {
     if (batch.length === 1) return fail(batch, new StoreUnavailable(error.message, { cause: error }));
-    for (const append of batch) await this.#commit([append]);
+    const half = Math.ceil(batch.length / 2);
+    await this.#commit(batch.slice(0, half));
+    await this.#commit(batch.slice(half));
   }
 
   async #connect(remainingMs: number): Promise<pg.Client> {
