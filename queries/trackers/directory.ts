@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
 import { BackendTimeout } from '../../http/failures.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
+import { shareNext } from '../../platform/share-next.ts';
 
 /** A tracker as a pixel meets it. */
 export interface ListedTracker {
@@ -32,22 +33,31 @@ export interface TrackerDirectoryDeps {
 }
 
 export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps): TrackerDirectory => {
-  const readTracker = async (id: string): Promise<ListedTracker | null> => {
+  const readTrackers = async (ids: readonly string[]): Promise<Map<string, ListedTracker>> => {
     const { rows } = await pool.query<ListedTracker>({
-      name: 'listed_tracker',
+      name: 'listed_trackers',
       text: `select tracker_id, partner_id, origins, customer_reference,
                     disabled_at is not null as disabled, deleted_at is not null as deleted
-             from read.tracker where tracker_id = $1`,
-      values: [id],
+             from read.tracker where tracker_id = any ($1)`,
+      values: [ids],
     });
-    return rows[0] ?? null;
+    return new Map(rows.map((row) => [row.tracker_id, row]));
   };
 
-  const trackers = createBriefCache(async (id) => {
-    const found = await readTracker(id);
-    if (found !== null) return found;
+  let missed: string[] = [];
+  /** Reads those missed so far again, all together: anybody may ask for ids that do not exist, and each wait hurries the read models. */
+  const readMissedAgain = shareNext(async () => {
+    const ids = missed;
+    missed = [];
     if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
-    return readTracker(id);
+    return readTrackers(ids);
+  });
+
+  const trackers = createBriefCache(async (id) => {
+    const found = (await readTrackers([id])).get(id);
+    if (found !== undefined) return found;
+    missed.push(id);
+    return (await readMissedAgain()).get(id) ?? null;
   });
 
   const pages = createBriefCache(async (origin) => {
