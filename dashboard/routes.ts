@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { chargeAnswer, onBehalfOf } from '../http/on-behalf-of.ts';
+import { parametersOf } from '../http/parameters.ts';
 import type { Answer, ApiRequest, PublicRoute, Route } from '../http/route.ts';
 import { staticRoute } from '../http/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
@@ -53,7 +54,7 @@ export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
       user,
       token,
       csrf: csrfOf(token),
-      query: new URLSearchParams(request.query),
+      query: parametersOf(request.query),
       form: formOf(request),
       api: apiOf(request, user),
     };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { DAY, hasUsualYear, utcDay } from '../domain/kernel/time.ts';
+import { parametersOf } from '../http/parameters.ts';
 
 /** Usage range. */
 const LONGEST_DAYS = 31;
@@ -18,7 +19,7 @@ export interface UtcRange {
  * `now` in milliseconds.
  */
 export const utcRange = (query: string, now: number): UtcRange | null => {
-  const entries = [...new URLSearchParams(query)];
+  const entries = [...parametersOf(query)];
   const given = new Map(entries);
   if (given.size !== entries.length) return null;
   for (const name of given.keys()) if (name !== 'from' && name !== 'to') return null;

@@ -1,3 +1,4 @@
+import { parametersOf } from '../../http/parameters.ts';
 import type { Answer, ApiRequest } from '../../http/route.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { alert, field } from '../components.ts';
@@ -28,7 +29,7 @@ export const loginPages = (deps: LoginDeps): OpenRoute[] => [
     method: 'GET',
     path: '/dashboard/login',
     handle: ({ query }) => {
-      const given = new URLSearchParams(query);
+      const given = parametersOf(query);
       return loginPage({ next: ownPath(given.get('next')), flash: flashMessage(given.get('said')) });
     },
   },

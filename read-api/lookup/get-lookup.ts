@@ -3,6 +3,7 @@ import { type PublicAddress, parsePublicAddress } from '../../domain/kernel/addr
 import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { BackendTimeout } from '../../http/failures.ts';
+import { parametersOf } from '../../http/parameters.ts';
 import type { Answer, KeyRequest, KeyRoute } from '../../http/route.ts';
 import type { CluesOf } from '../../http/schemas/company-signals.ts';
 import { type LookupView, readLookup } from '../../queries/lookup/lookups.ts';
@@ -65,7 +66,7 @@ export const getLookupRoute = (deps: GetLookupDeps): KeyRoute => ({
 /** The only parameter's value; null unless there is exactly one `ip` and nothing else. */
 const ipOf = (query: string): string | null => {
   if (query.startsWith('ip=') && !/[&%+]/.test(query)) return query.slice(3);
-  const entries = [...new URLSearchParams(query)];
+  const entries = [...parametersOf(query)];
   const [entry] = entries;
   return entries.length === 1 && entry?.[0] === 'ip' ? entry[1] : null;
 };

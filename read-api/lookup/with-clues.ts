@@ -1,3 +1,4 @@
+import { parametersOf } from '../../http/parameters.ts';
 import type { Answer, ApiRequest } from '../../http/route.ts';
 import type { ShownCompany } from '../../http/schemas/company.ts';
 import type { CluesOf, CompanySignals } from '../../http/schemas/company-signals.ts';
@@ -25,7 +26,7 @@ export const withClues = async (
 
 /** What the caller asked about, in the body of a POST or the query of a GET. */
 const addressOf = ({ body, query }: ApiRequest): string | null => {
-  if (body === undefined) return new URLSearchParams(query).get('ip');
+  if (body === undefined) return parametersOf(query).get('ip');
   const { ip } = (body ?? {}) as { ip?: unknown };
   return typeof ip === 'string' ? ip : null;
 };

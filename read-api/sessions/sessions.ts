@@ -1,5 +1,6 @@
 import type { DatabasePool } from 'slonik';
 import { refusal } from '../../http/error-catalog.ts';
+import { parametersOf } from '../../http/parameters.ts';
 import { asUuid, uuidParam } from '../../http/params.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import type { DayKeys } from '../../platform/day-keys.ts';
@@ -84,7 +85,7 @@ interface FeedParameters {
 
 /** null: a parameter that there is not, or one of them twice, or a limit out of range. */
 const parseQuery = (query: string): FeedParameters | null => {
-  const entries = [...new URLSearchParams(query)];
+  const entries = [...parametersOf(query)];
   const { limit = String(USUAL), tracker_id, cursor, ...others } = Object.fromEntries(entries);
   if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
     return null;

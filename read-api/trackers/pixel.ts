@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
 import type { ServedHosts } from '../../http/own-host.ts';
+import { parametersOf } from '../../http/parameters.ts';
 import { asUuid } from '../../http/params.ts';
 import type { Answer, ApiRequest, PublicRoute } from '../../http/route.ts';
 import { staticAnswers } from '../../http/static-route.ts';
@@ -56,7 +57,7 @@ export const pixelRoute = (
 
 /** The only parameter's value; null unless there is exactly one `tracker_id` and nothing else. */
 const trackerIdOf = (query: string): string | null => {
-  const [entry, ...more] = new URLSearchParams(query);
+  const [entry, ...more] = parametersOf(query);
   return entry?.[0] === 'tracker_id' && more.length === 0 ? entry[1] : null;
 };
 

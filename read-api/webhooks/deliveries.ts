@@ -1,4 +1,5 @@
 import { refusal } from '../../http/error-catalog.ts';
+import { parametersOf } from '../../http/parameters.ts';
 import { uuidParam } from '../../http/params.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { findEndpoint } from '../../queries/webhooks/endpoints.ts';
@@ -78,7 +79,7 @@ interface HistoryParameters {
 
 /** null: a parameter that there is not, or one of them twice, or a state that there is not. */
 const parseQuery = (query: string): HistoryParameters | null => {
-  const entries = [...new URLSearchParams(query)];
+  const entries = [...parametersOf(query)];
   const { cursor = null, status = null, ...others } = Object.fromEntries(entries);
   if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
     return null;
