@@ -30,7 +30,6 @@ const shape = z.strictObject({
   origins: z.unknown().optional(),
   customer_reference: z.unknown().optional(),
 });
-const strings = z.array(z.string());
 
 /** POST, DELETE …: all that changes a tracker. */
 export const trackerRoutes = (deps: TrackerRouteDeps): PartnerRoute[] => [
@@ -68,6 +67,10 @@ export const trackerRoutes = (deps: TrackerRouteDeps): PartnerRoute[] => [
   },
 ];
 
+/** By hand, because a schema describes each of the 8,000 faults that a body may have, which takes 8 ms. */
+const isStrings = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string');
+
 const common = { access: 'partner', bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' } as const;
 
 const create = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Answer> => {
@@ -79,9 +82,8 @@ const create = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<
   if (customer_reference !== null && typeof customer_reference !== 'string') {
     return refusal(request, 'invalid_tracker');
   }
-  const list = strings.safeParse(origins);
-  if (!list.success) return refusal(request, 'invalid_origin');
-  const tracker = { name, origins: list.data, customer_reference };
+  if (!isStrings(origins)) return refusal(request, 'invalid_origin');
+  const tracker = { name, origins, customer_reference };
   const { partner_id } = request.caller;
   return answer(
     deps,
