@@ -49,7 +49,11 @@ export const UNAVAILABLE_SIGNALS: CompanySignals = {
 };
 
 /**
- * Loads the clues about an address as the caller spelled it (null: none given). `found`: the company of the lookup.
+ * Loads the clues about an address as the caller spelled it (null: none given), for a partner. `found`: the company of the lookup.
  * Soon and without an exception, `unavailable` if need be.
  */
-export type CluesOf = (ip: string | null, found: ShownCompany | null) => Promise<CompanySignals>;
+export type CluesOf = (
+  partnerId: string,
+  ip: string | null,
+  found: ShownCompany | null,
+) => Promise<CompanySignals>;

@@ -1,5 +1,5 @@
 import { parametersOf } from '../../http/parameters.ts';
-import type { Answer, ApiRequest } from '../../http/route.ts';
+import type { Answer, ApiRequest, KeyRequest } from '../../http/route.ts';
 import type { ShownCompany } from '../../http/schemas/company.ts';
 import type { CluesOf, CompanySignals } from '../../http/schemas/company-signals.ts';
 
@@ -11,12 +11,13 @@ const CARRYING: ReadonlySet<number> = new Set([200, 202, 404, 503]);
  * @param counted the answer once it is counted, or the refusal that replaces it
  */
 export const withClues = async (
-  request: ApiRequest,
+  request: KeyRequest,
   answer: Answer,
   counted: Promise<Answer>,
   cluesOf: CluesOf,
 ): Promise<Answer> => {
-  const ask = (): Promise<CompanySignals> => cluesOf(addressOf(request), companyIn(answer));
+  const ask = (): Promise<CompanySignals> =>
+    cluesOf(request.caller.partner_id, addressOf(request), companyIn(answer));
   const asked = CARRYING.has(answer.status) ? ask() : null;
   const final = await counted;
   if (!CARRYING.has(final.status) || typeof final.body !== 'string') return final;

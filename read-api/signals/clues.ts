@@ -10,6 +10,7 @@ import type { CluesOf } from '../../http/schemas/company-signals.ts';
 import { type CompanySignals, UNAVAILABLE_SIGNALS } from '../../http/schemas/company-signals.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
+import { createGates } from '../../platform/gate.ts';
 import {
   readProfiles,
   readSeenDomains,
@@ -31,16 +32,20 @@ export interface CluesDeps {
 /** Contract, Company signals. */
 const MOST_CANDIDATES = 10;
 
-/** The clues about an address, as far as they can be read at once. Never throws. */
-export const createClues =
-  (deps: CluesDeps): CluesOf =>
-  async (text, found) => {
-    const signals = await pTimeout(read(deps, text, found), { milliseconds: deps.limitMs }).catch(
-      () => UNAVAILABLE_SIGNALS,
-    );
-    if (signals === UNAVAILABLE_SIGNALS) deps.onUnavailable();
+/**
+ * The clues about an address, as far as they can be read at once. Never throws. Those of a partner are read one after another:
+ * an address of a mobile network may have so many that a hundred lookups a second would keep both connections from others.
+ */
+export const createClues = (deps: CluesDeps): CluesOf => {
+  const { limitMs, onUnavailable } = deps;
+  const gates = createGates({ room: 1, patienceMs: limitMs });
+  return async (partnerId, text, found) => {
+    const reading = gates.enter(partnerId, () => read(deps, text, found));
+    const signals = await pTimeout(reading, { milliseconds: limitMs }).catch(() => UNAVAILABLE_SIGNALS);
+    if (signals === UNAVAILABLE_SIGNALS) onUnavailable();
     return signals;
   };
+};
 
 const read = async (
   { pool, dayKeys, clock }: CluesDeps,
