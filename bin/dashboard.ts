@@ -17,10 +17,10 @@ import { dashboardRoutes } from '../dashboard/routes.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import { admitChange } from '../http/call-rates.ts';
 import type { ApiRequest, Route } from '../http/route.ts';
-import { createVisitorAddress, networkOf } from '../http/visitor.ts';
+import { callerOfAddress, createVisitorAddress } from '../http/visitor.ts';
 import { weaknessOf } from '../platform/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/rate-limit.ts';
-import { createDashboardLogins } from '../processors/partners/dashboard-logins.ts';
+import { createDashboardLogins, type LoginNetworks } from '../processors/partners/dashboard-logins.ts';
 import { createLogins, type Logins } from '../processors/partners/logins.ts';
 import { listDomainsOfPartner } from '../queries/domains/domains.ts';
 import type { ApiContext } from './api-context.ts';
@@ -42,7 +42,10 @@ export const buildDashboard = (
   const logins = createLogins(runtime);
   const visitorAddress = createVisitorAddress(runtime.config.TRUSTED_PROXIES);
   const parts: LoginParts = {
-    networkOfVisitor: (request) => runtime.digest(networkOf(visitorAddress(request))),
+    networksOfVisitor: (request) => {
+      const { address, network } = callerOfAddress(visitorAddress(request));
+      return { own: runtime.digest(address), wider: runtime.digest(network) };
+    },
     dashboardLogins: createDashboardLogins({ ...runtime, limiter, logins }),
   };
   const login = loginDeps(parts, logins);
@@ -77,7 +80,7 @@ export const buildDashboard = (
 };
 
 interface LoginParts {
-  readonly networkOfVisitor: (request: ApiRequest) => string;
+  readonly networksOfVisitor: (request: ApiRequest) => LoginNetworks;
   readonly dashboardLogins: ReturnType<typeof createDashboardLogins>;
 }
 
@@ -88,24 +91,24 @@ const PAGES_PER_SECOND = 30;
 const secondsOf = (verdict: Verdict): number | null => verdict && retrySeconds(verdict);
 
 const loginDeps = (
-  { networkOfVisitor, dashboardLogins: { admit, logIn } }: LoginParts,
+  { networksOfVisitor, dashboardLogins: { admit, logIn } }: LoginParts,
   { end }: Logins,
 ): LoginDeps => ({
-  tooMany: (name, request) => admit(userIdOf(name), networkOfVisitor(request)),
-  logIn: (name, password, request) => logIn(name, password, networkOfVisitor(request)),
+  tooMany: (name, request) => admit(userIdOf(name), networksOfVisitor(request)),
+  logIn: (name, password, request) => logIn(name, password, networksOfVisitor(request).own),
   logOut: end,
 });
 
 const accountDeps = (
-  { networkOfVisitor, dashboardLogins: { admit, changePassword } }: LoginParts,
+  { networksOfVisitor, dashboardLogins: { admit, changePassword } }: LoginParts,
   { count, endAll }: Logins,
   limiter: ApiContext['limiter'],
 ): AccountDeps => ({
   admitForm: async ({ user, request }) => {
-    const name = `password forms of ${user.user_id} ${networkOfVisitor(request)}`;
+    const name = `password forms of ${user.user_id} ${networksOfVisitor(request).own}`;
     return secondsOf(await limiter.admit(name, FORMS_PER_MINUTE, MINUTE));
   },
-  tooMany: ({ user, request }) => admit(user.user_id, networkOfVisitor(request)),
+  tooMany: ({ user, request }) => admit(user.user_id, networksOfVisitor(request)),
   changePassword: (visit, current, password) =>
     changePassword(visit.user.user_id, current, password, visitContext(visit)),
   weakness: weaknessOf,

@@ -105,7 +105,8 @@ const prefixOf = ({ parts }: ipaddr.IPv6, count: number): string =>
     .map((part) => part.toString(16))
     .join(':')}::/${16 * count}`;
 
-const callerOfAddress = (address: string): CallerNetworks => {
+/** Returns the caller at a canonical address. */
+export const callerOfAddress = (address: string): CallerNetworks => {
   const parsed = ipaddr.parse(address);
   const network =
     parsed.kind() === 'ipv4'

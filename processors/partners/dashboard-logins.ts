@@ -8,10 +8,20 @@ import { type RateLimiter, retrySeconds } from '../../platform/rate-limit.ts';
 import { createLoginNetworks } from './login-networks.ts';
 import { LOGIN_RATES, LOGIN_WINDOW, type Logins, passwordOf, replacePassword } from './logins.ts';
 
-/** Login attempts per window: per network, per user and network, per user from networks that are new to the user. */
+/**
+ * Login attempts per window: per wider network, beside the networks that users have logged in from, per network, per user and network,
+ * per user from networks that are new to the user.
+ */
+const ATTEMPTS_PER_WIDER_NETWORK = 1_000;
 const ATTEMPTS_PER_NETWORK = 100;
 const ATTEMPTS_PER_USER_AND_NETWORK = 10;
 const ATTEMPTS_PER_USER = 50;
+
+/** Keyed digests of a visitor's network, and of the IPv4 /24 or IPv6 /48 around it. */
+export interface LoginNetworks {
+  readonly own: string;
+  readonly wider: string;
+}
 
 export interface DashboardLoginDeps {
   readonly pool: pg.Pool;
@@ -26,13 +36,17 @@ export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: D
   const networks = createLoginNetworks({ pool, clock });
   return {
     /**
-     * Counts an attempt. Checks the network first, which bounds the rate names that one network writes.
+     * Counts an attempt. Checks the networks first, which bounds the rate names that one network writes, and one visitor with a
+     * /48, whose counts are kept for half an hour.
      * @returns seconds until the next attempt is allowed; null: this one is
      */
-    admit: async (userId: string, network: string): Promise<number | null> => {
+    admit: async (userId: string, { own: network, wider }: LoginNetworks): Promise<number | null> => {
       // Attempts from other networks do not lock users out of networks that they have logged in from.
       const isKnown = await networks.isKnown(userId, network);
       const rates: [string, number][] = [
+        ...(isKnown
+          ? []
+          : [[`${LOGIN_RATES}around ${wider}`, ATTEMPTS_PER_WIDER_NETWORK] satisfies [string, number]]),
         [`${LOGIN_RATES}from ${network}`, ATTEMPTS_PER_NETWORK],
         [`${LOGIN_RATES}${userId} ${network}`, ATTEMPTS_PER_USER_AND_NETWORK],
         ...(isKnown ? [] : [[`${LOGIN_RATES}${userId}`, ATTEMPTS_PER_USER] satisfies [string, number]]),
