@@ -27,6 +27,8 @@ export interface Endpoints {
 
 /** Minimum number of remembered deleted endpoints; the maximum is twice that. A script may delete 60 a minute. */
 const DELETED_REMEMBERED = 50;
+/** Deleted endpoints that a snapshot holds. */
+export const MAX_DELETED_IN_SNAPSHOT = 2 * DELETED_REMEMBERED;
 
 export const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
   deleted_at !== null && at >= Date.parse(deleted_at) + WEBHOOK_HISTORY_MS;

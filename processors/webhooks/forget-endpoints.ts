@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { NIL, v7 as uuid } from 'uuid';
 import { forgetEndpoints } from '../../commands/webhooks/forget-endpoints.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
+import { MAX_DELETED_IN_SNAPSHOT } from '../../domain/webhooks/endpoint-state.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { endpointEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { AppendTooLarge, type EventStore, type Position } from '../../event-store/port.ts';
@@ -85,9 +86,6 @@ const truncateBehindSnapshots = async (
   }
 };
 
-/** More endpoints than a snapshot holds, which has to fit into an append. */
-const MAX_IN_SNAPSHOT = 10_000;
-
 /**
  * Finds the newest snapshot that all consumers have passed and that holds every endpoint deleted after `before`
  * (milliseconds): with very many recent deletions, a snapshot holds only the last of them.
@@ -108,8 +106,8 @@ const newestSnapshot = async (
     const event = readEvent(endpointEvents, stored);
     if (event?.type === 'webhooks.EndpointDeleted.v1' && Date.parse(event.data.deleted_at) > before) {
       deletedLately.add(event.data.webhook_id);
-      // No later snapshot holds them all, and a script may have deleted millions.
-      if (deletedLately.size > MAX_IN_SNAPSHOT) break;
+      // No later snapshot holds them all, and a script may have changed endpoints millions of times.
+      if (deletedLately.size > MAX_DELETED_IN_SNAPSHOT) break;
     }
     if (event?.type === 'webhooks.EndpointsSnapshotted.v1') {
       const held = new Set(event.data.endpoints.map(({ webhook_id }) => webhook_id));

@@ -45,7 +45,7 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
   };
 
   let missed: string[] = [];
-  /** Reads those missed so far again, all together: anybody may ask for ids that do not exist, and each wait hurries the read models. */
+  /** Reads those missed so far again, all together: any visitor may ask for ids that do not exist, and each wait hurries the read models. */
   const readMissedAgain = shareNext(async () => {
     const ids = missed;
     missed = [];
