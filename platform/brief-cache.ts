@@ -8,7 +8,7 @@ export interface BriefCache<T> {
 
 /** With the projection's delay on top, a change holds everywhere within a second (architecture, rule 12). */
 const TRUSTED_MS = 400;
-/** Older answers serve nobody, and one may have 13 KB: a tracker with 50 long origins, of which a partner may have made thousands. */
+/** Older answers are not used, and one may have 13 KB: a tracker with 50 long origins, of which a partner may have made thousands. */
 const CACHED = 1_000;
 
 /**
