@@ -14,7 +14,7 @@ import type { Runtime } from '../runtime.ts';
 const OWN_WRITE_MS = 2_000;
 /** Time limit for adding clues to a lookup's response. */
 const CLUES_MS = 200;
-const CONNECTIONS = 2;
+const CONNECTIONS = 3;
 
 /** Creates the intake of clues from another system of the operator. */
 export const signalsIntake = (

@@ -32,13 +32,13 @@ export interface CluesDeps {
 /** Contract, Company signals. */
 const MOST_CANDIDATES = 10;
 
-/**
- * The clues about an address, as far as they can be read at once. Never throws. Those of a partner are read one after another:
- * an address of a mobile network may have so many that a hundred lookups a second would keep both connections from others.
- */
+/** Of three connections: an address of a mobile network may have so many clues that a hundred lookups a second would take all. */
+const CONNECTIONS_PER_PARTNER = 2;
+
+/** The clues about an address, as far as they can be read at once. Never throws. */
 export const createClues = (deps: CluesDeps): CluesOf => {
   const { limitMs, onUnavailable } = deps;
-  const gates = createGates({ room: 1, patienceMs: limitMs });
+  const gates = createGates({ room: CONNECTIONS_PER_PARTNER, patienceMs: limitMs });
   return async (partnerId, text, found) => {
     const reading = gates.enter(partnerId, () => read(deps, text, found));
     const signals = await pTimeout(reading, { milliseconds: limitMs }).catch(() => UNAVAILABLE_SIGNALS);

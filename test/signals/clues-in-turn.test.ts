@@ -6,7 +6,7 @@ import { createClues } from '../../read-api/signals/clues.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 it('lookups of one partner leave a connection for the clues of others', async () => {
-  const connections = createGate({ room: 2 });
+  const connections = createGate({ room: 3 });
   /** As for an address with very many clues. */
   let areLong = true;
   const ended = Promise.withResolvers<void>();
