@@ -123,11 +123,14 @@ const advance = (lease: Lease, steps: readonly Step[], to: Position): unknown[] 
   lease.processId,
 ];
 
+/** Locks by name as a rebuild does: a group saves what it has passed beside the commits of its own session. */
 const advanceWith = (more: string): string => `
-  with moved as (
+  with held as materialized (
+    select name from read.projection where name = any ($1) order by name for update),
+  moved as (
     update read.projection p set position = $4${more}
     from unnest($1::text[], $2::bigint[], $3::bigint[]) as s (name, "from", passed)
-    where p.name = s.name and coalesce(p.position, -1) between s."from" and s.passed
+    where p.name = s.name and p.name in (select name from held) and coalesce(p.position, -1) between s."from" and s.passed
       and exists (select from work.lease l where l.name = $7 and l.number = $8::bigint and l.process_id = $9::uuid)
     returning 1)
   select count(*)::int as n, ${notifyIfRoom('$5', '$6')} from moved`;
