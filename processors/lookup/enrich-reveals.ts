@@ -104,8 +104,8 @@ const ROUND_ROBIN = `
     order by expires_at, reveal_id limit ${MAX_REVEALS_PER_RUN}) own
   order by turn, random() limit ${MAX_REVEALS_PER_RUN}`;
 
-/** Millions may expire at one moment. A run every 15 s keeps up with 600 a second. */
-const MAX_FORGOTTEN_PER_RUN = 10_000;
+/** Millions may expire at one moment. A run every 15 s keeps up with 300 a second. */
+const MAX_FORGOTTEN_PER_RUN = 5_000;
 
 /** Requires that the reveal's row is gone: by time alone, a fast clock would delete rows of reveals that still wait. */
 const FORGET_EXPIRED = `

@@ -73,9 +73,9 @@ it("the reveal sweep continues with other partners when one partner's share of t
   expect([times(anna), times(ben), times(cleo)]).toEqual([1, 3, 3]);
 });
 
-it('the reveal sweep reads no reveals that have expired, and deletes 10,000 of them in a run', async () => {
+it('the reveal sweep reads no reveals that have expired, and deletes 5,000 of them in a run', async () => {
   const anna = randomUUID();
-  await leave(anna, 10_001, -1);
+  await leave(anna, 5_001, -1);
   await leave(anna, 1);
   await stack.rows('analyze work.awaited_result');
   const { pool, read } = explaining(stack.pool, 'left_reveals', 'awaited_result');
