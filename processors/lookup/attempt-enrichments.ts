@@ -69,8 +69,8 @@ const unclaimedWork = (due: string): string => `
   where ${due} and not ${IS_CLAIMED}`;
 
 /**
- * Round robin over partners, with turns of their own for their reveals: the earliest of each, then the second. Within a turn the order is random, because by time a
- * limit of one would always pick the partner with the longest backlog. The CASE makes the planner look up claims row by
+ * Round robin over partners, with turns of their own for their reveals: the earliest of each, then the second. Within a turn
+ * the order is random, because by time a limit of one would always pick the partner with the longest backlog. The CASE makes the planner look up claims row by
  * row; as a join it compares every row with every live claim. The asker stands in the bounds as in `itemsOfTurns`.
  */
 const ROUND_ROBIN = `
