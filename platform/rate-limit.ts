@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { MINUTE } from '../domain/kernel/time.ts';
 import { reportAhead } from './ahead.ts';
 import type { Clock } from './clock.ts';
+import { inPages } from './forget.ts';
 import { createLocalLimiter, type Quota, retrySeconds, type Verdict } from './local-limiter.ts';
 
 export { type Quota, retrySeconds, type Verdict };
@@ -39,13 +40,13 @@ export const VISITOR_RATES = 'visitor ';
 const SWEPT_AT_ONCE = 2_500;
 
 const SWEEP = `
-  with page as materialized (select name from work.rate where name > $2 order by name limit ${SWEPT_AT_ONCE}),
+  with page as materialized (select name from work.rate where name > $1 order by name limit ${SWEPT_AT_ONCE}),
        swept as (
          delete from work.rate
          where name = any (array(select name from page))
            and (window_ms is null
-                or slot < ($1 - 2 * window_ms) / greatest(1, window_ms / 10)
-                or slot > ($1 + 2 * window_ms + ${MINUTE}) / greatest(1, window_ms / 10)))
+                or slot < ($2 - 2 * window_ms) / greatest(1, window_ms / 10)
+                or slot > ($2 + 2 * window_ms + ${MINUTE}) / greatest(1, window_ms / 10)))
   select name as last from page order by name desc limit 1`;
 
 /**
@@ -53,16 +54,8 @@ const SWEEP = `
  * until they are used again; they may be lost, as in a crash of the server. Page by page, because each visitor's network has
  * rates of its own: one statement over millions would come to its time limit, and then never end in time again.
  */
-export const sweepRates = async (pool: pg.Pool, now: number): Promise<void> => {
-  for (let after: string | undefined = ''; after !== undefined; ) {
-    const { rows }: pg.QueryResult<{ last: string }> = await pool.query({
-      name: 'sweep_rates',
-      text: SWEEP,
-      values: [now, after],
-    });
-    after = rows[0]?.last;
-  }
-};
+export const sweepRates = (pool: pg.Pool, now: number): Promise<void> =>
+  inPages(pool, { name: 'sweep_rates', text: SWEEP }, '', now);
 
 export interface RateLimiterOptions {
   readonly pool: pg.Pool;

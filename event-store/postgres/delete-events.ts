@@ -42,9 +42,9 @@ const deleteBefore = async (query: Query, stream: string, revision: number): Pro
   while (deleted === DELETE_ROWS) {
     const rows = await query(
       'delete_before',
-      `delete from eventlog.event where position in (
+      `delete from eventlog.event where position = any (array(
          select position from eventlog.event where stream = $1 and revision < $2
-         order by revision limit ${DELETE_ROWS}) returning 1`,
+         order by revision limit ${DELETE_ROWS})) returning 1`,
       [stream, revision],
     );
     deleted = rows.length;

@@ -109,11 +109,13 @@ const MAX_FORGOTTEN_PER_RUN = 5_000;
 
 /** Requires that the reveal's row is gone: by time alone, a fast clock would delete rows of reveals that still wait. */
 const FORGET_EXPIRED = `
-  delete from work.awaited_result where reveal_id in (
-    select reveal_id from (
+  delete from work.awaited_result where reveal_id = any (array(
+    select oldest.reveal_id from (
       select reveal_id from work.awaited_result where expires_at <= $1
       order by expires_at limit ${MAX_FORGOTTEN_PER_RUN}) oldest
-    where not exists (select from read.reveal r where r.reveal_id = oldest.reveal_id))`;
+    left join lateral (
+      select true as is_there from read.reveal r where r.reveal_id = oldest.reveal_id limit 1) r on true
+    where is_there is null))`;
 
 /** Retries the enrichment requests that the full intake refused, and deletes expired rows. */
 export const retryRefusedReveals = async ({

@@ -38,8 +38,8 @@ export const forgetResults = async (
 };
 
 const FORGET_USES = `
-  delete from work.lookup_use where ip in (
-    select ip from work.lookup_use where asked_on <= $1::date order by asked_on limit $2)`;
+  delete from work.lookup_use where ip = any (array(
+    select ip from work.lookup_use where asked_on <= $1::date order by asked_on limit $2))`;
 
 interface UnaskedPage {
   /** Addresses of the results to forget. */

@@ -7,6 +7,7 @@ import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { endpointEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { AppendTooLarge, type EventStore, type Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { inPages } from '../../platform/forget.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface ForgetEndpointsOptions {
@@ -63,16 +64,8 @@ const FORGET_SLOTS = `
   select webhook_id as last from page order by webhook_id desc limit 1`;
 
 /** Deletes what attempts have used of the limits of endpoints that are forgotten. */
-const forgetSlots = async (pool: pg.Pool): Promise<void> => {
-  for (let after: string | undefined = NIL; after !== undefined; ) {
-    const { rows }: pg.QueryResult<{ last: string }> = await pool.query({
-      name: 'forget_slots',
-      text: FORGET_SLOTS,
-      values: [after],
-    });
-    after = rows[0]?.last;
-  }
-};
+const forgetSlots = (pool: pg.Pool): Promise<void> =>
+  inPages(pool, { name: 'forget_slots', text: FORGET_SLOTS }, NIL);
 
 const truncateBehindSnapshots = async (
   { store, pool, clock }: ForgetEndpointsOptions,

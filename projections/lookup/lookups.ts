@@ -113,9 +113,9 @@ const APPLY = `
 export const forgetReservationsBefore = (db: pg.Pool, day: string): Promise<void> =>
   forgetInBatches(
     db,
-    `delete from read.reservation where reservation_id in (
+    `delete from read.reservation where reservation_id = any (array(
        select reservation_id from read.reservation where ended_at < $1::date::timestamp at time zone 'UTC'
-       order by ended_at limit $2)`,
+       order by ended_at limit $2))`,
     day,
   );
 

@@ -88,7 +88,7 @@ const UPSERT = `
 const EXPIRE = `
   with gone as (
          select reveal_id, partner_id, expired_at, day from json_populate_recordset(null::expired_reveal, $1)),
-       deleted as (delete from reveal where reveal_id in (select reveal_id from gone))
+       deleted as (delete from reveal where reveal_id = any (array(select reveal_id from gone)))
   insert into expired_reveal (reveal_id, partner_id, expired_at, day)
   select distinct on (reveal_id) reveal_id, partner_id, expired_at, day from gone
   on conflict (reveal_id) do nothing`;
@@ -97,7 +97,7 @@ const EXPIRE = `
 export const forgetExpiredRevealsBefore = (db: pg.Pool, day: string): Promise<void> =>
   forgetInBatches(
     db,
-    `delete from read.expired_reveal where reveal_id in (
-       select reveal_id from read.expired_reveal where day < $1::date order by day limit $2)`,
+    `delete from read.expired_reveal where reveal_id = any (array(
+       select reveal_id from read.expired_reveal where day < $1::date order by day limit $2))`,
     day,
   );

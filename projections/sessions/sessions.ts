@@ -112,7 +112,7 @@ const EXPIRE = `
   with gone as (
     select session_id, partner_id, expired_at, day from json_populate_recordset(null::expired_session, $1)),
   deleted as (
-    delete from session where session_id in (select session_id from gone))
+    delete from session where session_id = any (array(select session_id from gone)))
   insert into expired_session (session_id, partner_id, expired_at, day)
   select session_id, partner_id, expired_at, day from gone
   on conflict (session_id) do nothing`;
@@ -121,7 +121,7 @@ const EXPIRE = `
 export const forgetExpiredSessionsBefore = (db: pg.Pool, day: string): Promise<void> =>
   forgetInBatches(
     db,
-    `delete from read.expired_session where session_id in (
-       select session_id from read.expired_session where day < $1::date order by day limit $2)`,
+    `delete from read.expired_session where session_id = any (array(
+       select session_id from read.expired_session where day < $1::date order by day limit $2))`,
     day,
   );

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { signalEvents } from '../../domain/signals/events.ts';
+import { forgetInBatches } from '../../platform/forget.ts';
 import type { Projection } from '../projection.ts';
 
 interface Row {
@@ -52,17 +53,14 @@ const KEEP = `
     page_run text, submitted boolean, occurred_at timestamptz, sealed text)
   on conflict (event_id) do nothing`;
 
-const ROWS = 2_000;
-
 /** Deletes the rows of a day (`YYYY-MM-DD`) whose stream the event store has deleted. */
 export const forgetSignalsOf = async (db: pg.Pool, day: string): Promise<void> => {
-  for (let deleted = ROWS; deleted === ROWS; ) {
-    const { rowCount } = await db.query(
-      `delete from read.signal where event_id in (select event_id from read.signal where day = $1::date limit $2)`,
-      [day, ROWS],
-    );
-    deleted = rowCount ?? 0;
-  }
+  await forgetInBatches(
+    db,
+    `delete from read.signal where event_id = any (array(
+       select event_id from read.signal where day = $1::date limit $2))`,
+    day,
+  );
   // The day goes last, because its row names the stream for a repeated run.
   await db.query('delete from read.signal_day where day = $1::date', [day]);
 };

@@ -208,8 +208,8 @@ const forgetOfEndpoint = async (db: pg.Pool, webhookId: string, day: string): Pr
 };
 
 const FORGET = `
-  delete from read.webhook_delivery where delivery_id in (
+  delete from read.webhook_delivery where delivery_id = any (array(
     select delivery_id from (
       select delivery_id, created_at from read.webhook_delivery
       where webhook_id = $1 and state = $4 order by position limit $3) oldest
-    where created_at < $2::date::timestamp at time zone 'UTC')`;
+    where created_at < $2::date::timestamp at time zone 'UTC'))`;

@@ -205,8 +205,8 @@ const unsubscribe = (
 export const forgetSubscriptionsBefore = (db: pg.Pool, position: bigint): Promise<void> =>
   forgetInBatches(
     db,
-    `delete from read.webhook_subscription where (webhook_id, from_position) in (
-       select webhook_id, from_position from read.webhook_subscription where to_position < $1::bigint
-       order by to_position limit $2)`,
+    `delete from read.webhook_subscription where ctid = any (array(
+       select ctid from read.webhook_subscription where to_position < $1::bigint
+       order by to_position limit $2))`,
     String(position),
   );
