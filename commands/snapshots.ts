@@ -40,7 +40,6 @@ export const loadFromSnapshot = async <
   aggregate: SnapshottedAggregate<State, Command, Event, R>,
   stream: string,
 ): Promise<Loaded<State>> => {
-  const { schemas, decider } = aggregate;
   if (!aggregate.snapshot) return load(store, aggregate, stream);
   const isBeginning = snapshotSearch(aggregate);
   const back: RecordedEvent[] = [];
@@ -52,13 +51,44 @@ export const loadFromSnapshot = async <
     if (back.length === MAX_EVENTS_READ_BACK || bytes > MAX_BYTES_READ_BACK)
       return load(store, aggregate, stream);
   }
-  let state = decider.initial;
-  for (const stored of back.reverse()) {
-    const event = readEvent(schemas, stored) as Event | null;
-    if (event) state = decider.evolve(state, event);
-  }
-  return { state, revision: back.at(-1)?.revision ?? null };
+  return fold(aggregate, { state: aggregate.decider.initial, revision: null }, back.reverse());
 };
+
+/**
+ * Folds the events after a known state, which may be old: begins with the newest snapshot instead where it is nearer to the
+ * stream's end, or where the events between were truncated.
+ */
+export const loadSince = async <
+  State,
+  Command,
+  Event extends { type: string; data: object },
+  R extends string,
+>(
+  store: EventStore,
+  aggregate: SnapshottedAggregate<State, Command, Event, R>,
+  stream: string,
+  known: Loaded<State>,
+): Promise<Loaded<State>> => {
+  if (!aggregate.snapshot) return load(store, aggregate, stream, known);
+  const from = known.revision === null ? 0 : known.revision + 1;
+  const limit = snapshotEvery(aggregate.sizeOf?.(known.state) ?? 0);
+  const since: RecordedEvent[] = [];
+  for await (const stored of store.readStream(stream, { from, limit })) since.push(stored);
+  const isWhole = since.length < limit && (since[0]?.revision ?? from) === from;
+  return isWhole ? fold(aggregate, known, since) : loadFromSnapshot(store, aggregate, stream);
+};
+
+const fold = <State, Command, Event extends { type: string; data: object }, R extends string>(
+  { schemas, decider }: Aggregate<State, Command, Event, R>,
+  { state, revision }: Loaded<State>,
+  events: readonly RecordedEvent[],
+): Loaded<State> => ({
+  state: events.reduce((before, stored) => {
+    const event = readEvent(schemas, stored) as Event | null;
+    return event ? decider.evolve(before, event) : before;
+  }, state),
+  revision: events.at(-1)?.revision ?? revision,
+});
 
 /** Returns a predicate that, called on events backwards, is true at the first event of a complete snapshot. */
 const snapshotSearch = <State, Command, Event extends { type: string; data: object }, R extends string>({

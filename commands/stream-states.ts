@@ -1,7 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import { AppendTooLarge, type EventStore, type Revision } from '../event-store/port.ts';
-import { type CommandContext, type Loaded, load, toNewEvents } from './handle.ts';
-import { eventsOf, loadFromSnapshot, type SnapshottedAggregate, snapshotEvery } from './snapshots.ts';
+import { shareNextOf } from '../platform/share-next.ts';
+import { type CommandContext, type Loaded, toNewEvents } from './handle.ts';
+import {
+  eventsOf,
+  loadFromSnapshot,
+  loadSince,
+  type SnapshottedAggregate,
+  snapshotEvery,
+} from './snapshots.ts';
 
 const CACHED_STREAMS = 1_000;
 
@@ -10,7 +17,6 @@ export class StreamStates<State, Command, Event extends { type: string; data: ob
   readonly #store: EventStore;
   readonly #aggregate: SnapshottedAggregate<State, Command, Event, R>;
   readonly #cache = new LRUCache<string, Loaded<State> & object>({ max: CACHED_STREAMS });
-  readonly #reading = new Map<string, Promise<Loaded<State>>>();
 
   constructor(store: EventStore, aggregate: SnapshottedAggregate<State, Command, Event, R>) {
     this.#store = store;
@@ -30,26 +36,16 @@ export class StreamStates<State, Command, Event extends { type: string; data: ob
     this.#cache.delete(stream);
   }
 
-  /** Reads the current state. Concurrent calls share one read of a whole stream; each then reads only the events since. */
-  async read(stream: string): Promise<Loaded<State>> {
-    const reading = this.#reading;
-    for (let read = reading.get(stream); read; read = reading.get(stream)) await read.catch(() => undefined);
+  /** Reads the current state. Concurrent calls share their reads: another process may have appended very many events. */
+  readonly read = shareNextOf(async (stream: string): Promise<Loaded<State>> => {
     const cached = this.#cache.get(stream);
-    const loaded = cached
-      ? await load(this.#store, this.#aggregate, stream, cached)
-      : await this.#readWhole(stream);
+    const loaded = await (cached
+      ? loadSince(this.#store, this.#aggregate, stream, cached)
+      : loadFromSnapshot(this.#store, this.#aggregate, stream));
     const newer = (this.#cache.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
     if (!newer) this.#cache.set(stream, loaded);
     return loaded;
-  }
-
-  #readWhole(stream: string): Promise<Loaded<State>> {
-    const read = loadFromSnapshot(this.#store, this.#aggregate, stream).finally(() =>
-      this.#reading.delete(stream),
-    );
-    this.#reading.set(stream, read);
-    return read;
-  }
+  });
 
   /** Appends a snapshot when one is due, one event per append because each may fill one. A failed one waits for the next. */
   async snapshot(

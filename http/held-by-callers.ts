@@ -1,3 +1,5 @@
+import { Counts } from '../platform/counts.ts';
+
 /** Where a caller is. */
 export interface CallerNetworks {
   /** Its IPv4 address or IPv6 /64. */
@@ -20,25 +22,18 @@ export interface HeldByCallers {
 
 /** Counts what callers hold, by address and by network, so that addresses of one network leave room for others. */
 export const createHeldByCallers = ({ perAddress, perNetwork }: CallerLimits): HeldByCallers => {
-  const ofAddress = new Map<string, number>();
-  const ofNetwork = new Map<string, number>();
-  const decrease = (counts: Map<string, number>, name: string): void => {
-    const left = (counts.get(name) ?? 1) - 1;
-    if (left === 0) counts.delete(name);
-    else counts.set(name, left);
-  };
+  const ofAddress = new Counts();
+  const ofNetwork = new Counts();
   return {
     take: ({ address, network }) => {
-      const ofThisAddress = ofAddress.get(address) ?? 0;
-      const ofThisNetwork = ofNetwork.get(network) ?? 0;
-      if (ofThisAddress >= perAddress || ofThisNetwork >= perNetwork) return false;
-      ofAddress.set(address, ofThisAddress + 1);
-      ofNetwork.set(network, ofThisNetwork + 1);
+      if (ofAddress.of(address) >= perAddress || ofNetwork.of(network) >= perNetwork) return false;
+      ofAddress.add(address, 1);
+      ofNetwork.add(network, 1);
       return true;
     },
     giveBack: ({ address, network }) => {
-      decrease(ofAddress, address);
-      decrease(ofNetwork, network);
+      ofAddress.add(address, -1);
+      ofNetwork.add(network, -1);
     },
   };
 };

@@ -1,3 +1,5 @@
+import { Counts } from './counts.ts';
+
 /**
  * Coalesces callers: those that arrive during a call share the next one, because the result of the running call may be older
  * than their own writes.
@@ -25,5 +27,22 @@ export const shareNext = <T>(load: () => Promise<T>): (() => Promise<T>) => {
     };
     next = running.then(startNext, startNext);
     return next;
+  };
+};
+
+/** The same, apart for each key. A key without a call takes no memory. */
+export const shareNextOf = <T>(load: (key: string) => Promise<T>): ((key: string) => Promise<T>) => {
+  const shared = new Map<string, () => Promise<T>>();
+  const callers = new Counts();
+  return async (key) => {
+    const call = shared.get(key) ?? shareNext(() => load(key));
+    shared.set(key, call);
+    callers.add(key, 1);
+    try {
+      return await call();
+    } finally {
+      callers.add(key, -1);
+      if (callers.of(key) === 0) shared.delete(key);
+    }
   };
 };

@@ -130,10 +130,17 @@ const submit = (
   }
   const kind = wantedWork(state, at, configured);
   if (kind === null) return [];
-  const requested = { ip, round: state.round + 1, kind, requested_at: isoTime(at), reservation };
-  const data = { ...requested, ...(askedBy === undefined ? {} : { asked_by: askedBy }) };
-  return [...snapshotRepeated(state, at), { type: 'lookup.EnrichmentRequested.v1', data }];
+  const round = state.round + 1;
+  const request = { ip, round, kind, requested_at: isoTime(at), reservation };
+  return [...snapshotRepeated(state, at), requested(request, askedBy)];
 };
+
+type Requested = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentRequested.v1' }>;
+
+const requested = (data: Omit<Requested['data'], 'asked_by'>, asked_by: string | null = null): Requested => ({
+  type: 'lookup.EnrichmentRequested.v1',
+  data: { ...data, ...(asked_by === null ? {} : { asked_by }) },
+});
 
 /** A first round is restated with every so many failures, because it never gives up. */
 const RESTATED_EVERY = 24;
@@ -152,12 +159,8 @@ const restate = (ip: string, open: OpenRound): EnrichmentEvent[] => {
   const { round, kind, requested_at, asked_by } = open;
   const [reservation = null, ...joined] = open.reservations;
   const repeated = { ip, round, restated: true } as const;
-  const asker = asked_by === null ? {} : { asked_by };
   return [
-    {
-      type: 'lookup.EnrichmentRequested.v1',
-      data: { ...repeated, kind, requested_at, reservation, ...asker },
-    },
+    requested({ ...repeated, kind, requested_at, reservation }, asked_by),
     ...joined.map(
       (one): EnrichmentEvent => ({
         type: 'lookup.EnrichmentJoined.v1',

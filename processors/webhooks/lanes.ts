@@ -1,3 +1,4 @@
+import { Counts } from '../../platform/counts.ts';
 import type { Taken, Wanted } from './claims.ts';
 
 interface Lane {
@@ -22,7 +23,7 @@ export class Lanes {
   readonly #capacity: number;
   readonly #roomOfPartner: (partnerId: string) => number;
   readonly #lanes = new Map<string, Lane>();
-  readonly #runningOfPartner = new Map<string, number>();
+  readonly #runningOfPartner = new Counts();
   #running = 0;
 
   /**
@@ -106,15 +107,13 @@ export class Lanes {
   #roomOf(lane: Lane, free: number, reserved = 0): number {
     const share = Math.max(1, Math.floor(this.#concurrency * Math.min(1, (2 * free) / this.#capacity) ** 2));
     const limit = Math.min(share * MAX_ENDPOINT_SHARES_OF_PARTNER, this.#roomOfPartner(lane.partnerId));
-    const left = limit - (this.#runningOfPartner.get(lane.partnerId) ?? 0) - reserved;
+    const left = limit - this.#runningOfPartner.of(lane.partnerId) - reserved;
     return Math.min(share - lane.running, left, free);
   }
 
   #moveRunning(lane: Lane, more: number): void {
     this.#running += more;
     lane.running += more;
-    const left = (this.#runningOfPartner.get(lane.partnerId) ?? 0) + more;
-    if (left === 0) this.#runningOfPartner.delete(lane.partnerId);
-    else this.#runningOfPartner.set(lane.partnerId, left);
+    this.#runningOfPartner.add(lane.partnerId, more);
   }
 }

@@ -1,3 +1,4 @@
+import { Counts } from '../../platform/counts.ts';
 import type { KeptOut } from '../../platform/kept-out.ts';
 
 /** The distinct addresses being looked up in this process. */
@@ -19,26 +20,23 @@ interface Lookups {
  */
 export const createInFlight = (ceiling: number, keptOut: KeptOut): InFlight => {
   const running = new Map<string, Lookups>();
-  const addressesOf = new Map<string, number>();
+  const addressesOf = new Counts();
 
   const begin = (ip: string, asker: string): Lookups | null => {
-    const own = addressesOf.get(asker) ?? 0;
-    if (own >= Math.max(1, Math.floor(ceiling / (1 + keptOut.others(asker))))) return null;
+    if (addressesOf.of(asker) >= Math.max(1, Math.floor(ceiling / (1 + keptOut.others(asker))))) return null;
     if (running.size >= ceiling) {
       keptOut.note(asker);
       return null;
     }
     const lookups = { asker, count: 0 };
     running.set(ip, lookups);
-    addressesOf.set(asker, own + 1);
+    addressesOf.add(asker, 1);
     return lookups;
   };
 
   const end = (ip: string, { asker }: Lookups): void => {
     running.delete(ip);
-    const left = (addressesOf.get(asker) ?? 1) - 1;
-    if (left === 0) addressesOf.delete(asker);
-    else addressesOf.set(asker, left);
+    addressesOf.add(asker, -1);
   };
 
   return {

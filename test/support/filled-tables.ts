@@ -35,17 +35,18 @@ const COLUMNS = `
   join pg_type t on t.oid = a.atttypid
   where c.relkind = 'r' and c.relnamespace in ('read'::regnamespace, 'work'::regnamespace)`;
 
-/** Returns SQL for what copy number `n` has instead of the value; null: the value. Other ids become the heavy partner's. */
-const changed = ({ name, type, unique, unique_without_uuid }: Column): string | null => {
+/** Returns SQL for what copy number `n` has in a column. Ids that do not identify a row become the heavy partner's. */
+const copied = ({ name, type, unique, unique_without_uuid }: Column): string => {
+  const value = `original."${name}"`;
   if (type === 'uuid') {
-    const one = name === 'partner_id' ? `'heavy'` : `'heavy' || (original ->> '${name}')`;
+    const one = name === 'partner_id' ? `'heavy'` : `'heavy' || ${value}`;
     return `md5(${unique ? `n || '${name}'` : one})::uuid`;
   }
-  if (type === 'timestamptz') return `(original ->> '${name}')::timestamptz + $2::interval`;
-  if (name === 'key_id' && !unique) return `'heavy ' || (original ->> '${name}')`;
-  if (!unique_without_uuid || KINDS.includes(name)) return null;
-  if (type === 'text') return `(original ->> '${name}') || '-' || n`;
-  return type === 'bytea' ? `'\\x' || md5(n || '${name}')` : null;
+  if (type === 'timestamptz') return `${value} + $2::interval`;
+  if (name === 'key_id' && !unique) return `'heavy ' || ${value}`;
+  if (!unique_without_uuid || KINDS.includes(name)) return value;
+  if (type === 'text') return `${value} || '-' || n`;
+  return type === 'bytea' ? `decode(md5(n || '${name}'), 'hex')` : value;
 };
 
 /** Copies the rows of each table that has any, at least `rows` of them, their times moved by `later`. @returns the tables */
@@ -58,17 +59,13 @@ export const copyForHeavyPartner = async (
   const filled: string[] = [];
   for (const [table, own] of Map.groupBy(columns, (column) => column.table)) {
     if (SMALL.includes(table)) continue;
-    const over = own.flatMap((column) => {
-      const value = changed(column);
-      return value === null ? [] : [`'${column.name}', ${value}`];
-    });
+    const names = own.map(({ name }) => `"${name}"`).join(', ');
     // A table without times names no `$2`, so the condition gives it a type.
     const { rowCount } = await db.query(
-      `with source as (select to_jsonb(t) as original, row_number() over () as i, count(*) over () as of from ${table} t),
-            copy as (select original, k * of + i as n from source, generate_series(0, $1 / of) k
-                     where $2::interval is not null)
-       insert into ${table} select made.*
-       from copy, jsonb_populate_record(null::${table}, original || jsonb_build_object(${over.join(', ')})) made
+      `with original as (select t.*, row_number() over () as copy_row, count(*) over () as copy_rows from ${table} t)
+       insert into ${table} (${names}) select ${own.map(copied).join(', ')}
+       from original, generate_series(0, $1 / copy_rows) k, lateral (select k * copy_rows + copy_row as n) copy
+       where $2::interval is not null
        on conflict do nothing`,
       [rows, later],
     );

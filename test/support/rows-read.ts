@@ -29,24 +29,28 @@ export const planOf = async (
 ): Promise<Plan> =>
   (await db.query(`explain (analyze, format json) ${text}`, values)).rows[0]['QUERY PLAN'][0].Plan;
 
-interface NamedQuery {
+interface Query {
   readonly name?: string;
   readonly text: string;
   readonly values: unknown[];
 }
 
-/** A pool of which each query of a name first notes the rows of a table that its plan reads, undone before it runs. */
-export const explaining = (pool: pg.Pool, name: string, table: string) => {
+/**
+ * A pool of which each query of a name, or with a part of a text, first notes the rows of a table that its plan reads, undone
+ * before it runs.
+ */
+export const explaining = (pool: pg.Pool, which: string, table: string) => {
   const read: number[] = [];
-  const query = async (config: NamedQuery | string, values?: unknown[]) => {
-    if (typeof config !== 'string' && config.name === name) {
+  const query = async (given: Query | string, values: unknown[] = []) => {
+    const config = typeof given === 'string' ? { text: given, values } : given;
+    if (config.name === which || config.text.includes(which)) {
       const client = await pool.connect();
       await client.query('begin');
       read.push(rowsRead(await planOf(client, config.text, config.values), table));
       await client.query('rollback');
       client.release();
     }
-    return pool.query(config as never, values as never);
+    return pool.query(config);
   };
   return { pool: { query } as unknown as pg.Pool, read };
 };

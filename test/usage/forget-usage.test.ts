@@ -1,7 +1,6 @@
-import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
-import { planOf, rowsRead } from '../support/rows-read.ts';
+import { explaining } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -17,20 +16,8 @@ it('usage of past days is deleted in batches that read no other days, so that no
      from generate_series(1, 13500) n`,
   );
   await stack.rows('analyze read.usage_hour');
-  const read: number[] = [];
-  const explained = {
-    query: async (text: string, values: unknown[]) => {
-      if (text.includes('read.usage_hour')) {
-        const client = await stack.pool.connect();
-        await client.query('begin');
-        read.push(rowsRead(await planOf(client, text, values), 'usage_hour'));
-        await client.query('rollback');
-        client.release();
-      }
-      return stack.pool.query(text, values);
-    },
-  } as unknown as pg.Pool;
-  await forgetUsageBefore(explained, '2026-03-02');
+  const { pool, read } = explaining(stack.pool, 'from read.usage_hour', 'usage_hour');
+  await forgetUsageBefore(pool, '2026-03-02');
   expect(Math.max(...read), String(read)).toBeLessThanOrEqual(3 * 2_000);
   expect(await stack.rows('select min(hour) as first, count(*)::int as hours from read.usage_hour')).toEqual([
     { first: new Date('2026-03-02T12:00:00Z'), hours: 9_000 },
