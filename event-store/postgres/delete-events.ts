@@ -37,16 +37,18 @@ export const truncateStream = async (query: Query, stream: string, revision: num
   await deleteBefore(query, stream, revision);
 };
 
-const deleteBefore = async (query: Query, stream: string, revision: number): Promise<void> => {
-  let deleted = DELETE_ROWS;
-  while (deleted === DELETE_ROWS) {
+/** Deletes the events of a stream before a revision; each statement begins after what the one before has deleted. */
+export const deleteBefore = async (query: Query, stream: string, revision: number): Promise<void> => {
+  for (let after: number | null = -1; after !== null; ) {
     const rows = await query(
       'delete_before',
-      `delete from eventlog.event where position = any (array(
-         select position from eventlog.event where stream = $1 and revision < $2
-         order by revision limit ${DELETE_ROWS})) returning 1`,
-      [stream, revision],
+      `with deleted as (
+         delete from eventlog.event where position = any (array(
+           select position from eventlog.event where stream = $1 and revision < $2 and revision > $3
+           order by revision limit ${DELETE_ROWS})) returning revision)
+       select max(revision) as last from deleted`,
+      [stream, revision, after],
     );
-    deleted = rows.length;
+    after = rows[0]?.last;
   }
 };

@@ -1,17 +1,33 @@
 import type pg from 'pg';
 import { type ForgetNamesOptions, StoreUnavailable } from '../port.ts';
+import { deleteBefore } from './delete-events.ts';
+import type { Query } from './pages.ts';
 
 const PAGE = 1_000;
 
 interface NameRow {
   readonly name: string;
+  /** Events before this revision are left of a deletion that was interrupted; null: none are. */
+  readonly left_before: number | null;
   readonly undated: boolean;
   readonly old: boolean;
 }
 
-/** Scans all stream names in pages and forgets those that may be forgotten. `now` in milliseconds. */
+const NAMES = `
+  select name, expired and expired_at is null as undated, expired and coalesce(expired_at < $2, false) as old,
+         case when exists (select from eventlog.event e where e.stream = s.name and e.revision < deleted.before)
+              then deleted.before end as left_before
+  from eventlog.stream s,
+       lateral (select case when expired then revision + 1 else truncated_before end as before) deleted
+  where name > $1 order by name limit ${PAGE}`;
+
+/**
+ * Scans all stream names in pages, forgets those that may be forgotten and completes deletions of events that a restart has
+ * interrupted. `now` in milliseconds.
+ */
 export const forgetNames = async (
   pool: pg.Pool,
+  query: Query,
   now: number,
   { prefixes, before, successorOf }: ForgetNamesOptions,
 ): Promise<number> => {
@@ -20,10 +36,12 @@ export const forgetNames = async (
     for (let after = ''; ; ) {
       const { rows } = await pool.query<NameRow>({
         name: 'names_of_streams',
-        text: `select name, expired and expired_at is null as undated, expired and coalesce(expired_at < $2, false) as old
-               from eventlog.stream where name > $1 order by name limit ${PAGE}`,
+        text: NAMES,
         values: [after, new Date(before)],
       });
+      for (const { name, left_before } of rows) {
+        if (left_before !== null) await deleteBefore(query, name, left_before);
+      }
       const mine = rows.filter(({ name }) => prefixes.some((prefix) => name.startsWith(prefix)));
       await date(pool, namesOf(mine.filter(({ undated }) => undated)), now);
       forgotten += await forget(pool, namesOf(mine.filter(({ old }) => old)), successorOf);

@@ -67,7 +67,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     expire: (stream, last) => expireStream(query, stream, last, new Date(now())),
     isExpired: (stream) => isStreamExpired(query, stream),
     truncateBefore: (stream, revision) => truncateStream(query, stream, revision),
-    forgetNames: (options) => forgetNames(pool, now(), options),
+    forgetNames: (options) => forgetNames(pool, query, now(), options),
     close: () => {
       closing ??= close();
       return closing;
