@@ -33,12 +33,16 @@ const EXCHANGE_MS = 1_000;
  * unavailable each process uses only its own.
  */
 export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOut => {
+  /** The oldest first, but for those of other processes, which may be up to a second older. */
   const notedAt = new Map<string, number>();
   const sharedAt = new Map<string, number>();
   let refreshedAt = Number.NEGATIVE_INFINITY;
 
-  const noteAt = (asker: string, at: number): void =>
-    void notedAt.set(asker, Math.max(at, notedAt.get(asker) ?? 0));
+  const noteAt = (asker: string, at: number): void => {
+    const latest = Math.max(at, notedAt.get(asker) ?? 0);
+    notedAt.delete(asker);
+    notedAt.set(asker, latest);
+  };
 
   const refresh = (): void => {
     if (shared === null || performance.now() - refreshedAt < EXCHANGE_MS) return;
@@ -54,7 +58,8 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
   const forgetOld = (): void => {
     const since = now() - windowMs;
     for (const [asker, at] of notedAt) {
-      if (at > since) continue;
+      // Thousands may be noted, and this is done for each request. A clock that was ahead has noted some too late.
+      if (at > since && at <= since + 2 * windowMs) return;
       notedAt.delete(asker);
       sharedAt.delete(asker);
     }

@@ -16,7 +16,7 @@ export interface Quota {
 }
 
 interface Window {
-  /** Ring buffer of the last `ceiling` admissions' times; 0: none yet. */
+  /** Ring buffer of the last admissions' times, at least as many as the ceiling; 0: none yet. */
   times: Float64Array;
   next: number;
   /** Index of the oldest admission that is in the window, and how many are. */
@@ -26,6 +26,21 @@ interface Window {
 
 const NAMES = 20_000;
 const SECOND = 1_000;
+
+/** Makes a window with room for more admissions, and those of the one before: a part of a rate changes with its askers. */
+const largerWindow = (ceiling: number, before: Window | undefined): Window => {
+  const times = new Float64Array(ceiling);
+  if (before === undefined) return { times, next: 0, first: 0, used: 0 };
+  const { length } = before.times;
+  for (let nth = 0; nth < before.used; nth += 1) {
+    times[nth] = before.times[(before.first + nth) % length] as number;
+  }
+  return { times, next: before.used, first: 0, used: before.used };
+};
+
+/** The time of the last admission but `ceiling`, which the window has room for; 0: there were fewer. */
+const lastBut = (ceiling: number, { times, next }: Window): number =>
+  times[(next - ceiling + times.length) % times.length] as number;
 
 /** Creates an exact in-memory limiter, for a single process and for limits per process. */
 export const createLocalLimiter = (
@@ -38,30 +53,31 @@ export const createLocalLimiter = (
   return {
     quota: (name, ceiling, windowMs = SECOND) => {
       const window = windows.peek(name);
-      if (window?.times.length !== ceiling) return { left: ceiling, resetMs: windowMs };
+      if (window === undefined) return { left: ceiling, resetMs: windowMs };
       const now = clock.now();
       const age = (): number => now - (window.times[window.first] as number);
       while (window.used > 0 && !(age() >= 0 && age() < windowMs)) {
-        window.first = window.first + 1 === ceiling ? 0 : window.first + 1;
+        window.first = (window.first + 1) % window.times.length;
         window.used -= 1;
       }
-      return { left: ceiling - window.used, resetMs: window.used < ceiling ? windowMs : windowMs - age() };
+      if (window.used < ceiling) return { left: ceiling - window.used, resetMs: windowMs };
+      return { left: 0, resetMs: windowMs - (now - lastBut(ceiling, window)) };
     },
     admit: (name, ceiling, windowMs = SECOND) => {
       let window = windows.get(name);
-      if (window?.times.length !== ceiling) {
-        window = { times: new Float64Array(ceiling), next: 0, first: 0, used: 0 };
+      if (window === undefined || window.times.length < ceiling) {
+        window = largerWindow(ceiling, window);
         windows.set(name, window);
       }
       const now = clock.now();
-      const oldest = window.times[window.next] as number;
+      const oldest = lastBut(ceiling, window);
       if (oldest !== 0 && now - oldest < windowMs && now >= oldest) {
         return { retryMs: windowMs - (now - oldest) };
       }
       window.times[window.next] = now;
-      window.next = window.next + 1 === ceiling ? 0 : window.next + 1;
+      window.next = (window.next + 1) % window.times.length;
       // A full ring has just lost its oldest.
-      if (window.used === ceiling) window.first = window.next;
+      if (window.used === window.times.length) window.first = window.next;
       else window.used += 1;
       return null;
     },

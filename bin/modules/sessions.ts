@@ -1,7 +1,7 @@
 import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Route } from '../../http/route.ts';
-import { createVisitorAddress, networkOf } from '../../http/visitor.ts';
+import { callerOfAddress, createVisitorAddress, networkOf } from '../../http/visitor.ts';
 import { sharedNotes } from '../../platform/kept-out.ts';
 import { VISITOR_RATES } from '../../platform/rate-limit.ts';
 import { reserveForSession } from '../../processors/webhooks/queue-reservations.ts';
@@ -20,6 +20,7 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, metrics } = context;
   const { config, clock, pool, db, store, digest, dayKeys, cursors, queue } = runtime;
   const { trackers, served, countries, calls, countCall, caughtUp } = context;
+  const admitCapture = createCaptureRates(config, limiter, clock, sharedNotes(pool, 'captures', MINUTE));
   return [
     ...collectRoutes({
       trackers,
@@ -30,7 +31,7 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
       // A digest, because rate names may be stored.
       admitVisitor: (ip) =>
         limiter.admit(`${VISITOR_RATES}${digest(networkOf(ip))}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
-      admitCapture: createCaptureRates(config, limiter, clock, sharedNotes(pool, 'captures', MINUTE)),
+      admitCapture: (tracker, ip) => admitCapture(tracker, digest(callerOfAddress(ip).network)),
       countCapture: calls.capture,
       onCapture: (outcome) => metrics?.captures.inc({ outcome }),
     }),

@@ -58,6 +58,28 @@ describe('a limit in one process', () => {
     );
   });
 
+  it('admits nothing beyond a ceiling that changes', () => {
+    const anyStep = fc.record({
+      step: fc.integer({ min: 0, max: 400 }),
+      ceiling: fc.integer({ min: 1, max: 8 }),
+    });
+    fc.assert(
+      fc.property(fc.array(anyStep), (steps) => {
+        const clock = manualClock();
+        const limiter = createLocalLimiter(clock);
+        const admitted: number[] = [];
+        for (const { step, ceiling } of steps) {
+          clock.advance(step);
+          const lately = admitted.filter((at) => at > clock.now() - 1_000).length;
+          expect(limiter.quota('k', ceiling).left).toBe(Math.max(0, ceiling - lately));
+          const isAdmitted = limiter.admit('k', ceiling) === null;
+          expect(isAdmitted).toBe(lately < ceiling);
+          if (isAdmitted) admitted.push(clock.now());
+        }
+      }),
+    );
+  });
+
   it('tells what is left, and until when', () => {
     fc.assert(
       fc.property(

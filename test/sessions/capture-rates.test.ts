@@ -2,29 +2,67 @@ import { expect, it } from 'vitest';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
 
-const RATES = { CAPTURES_PER_SECOND: 20, CAPTURES_PER_SECOND_PER_TRACKER: 10 };
+const RATES = {
+  CAPTURES_PER_SECOND: 20,
+  CAPTURES_PER_SECOND_PER_TRACKER: 10,
+  CAPTURES_PER_SECOND_PER_VISITOR: 5,
+};
 
-/** Captures by tracker, evenly over each second; returns the admitted captures of the last second. */
-const admittedOf = async (perSecond: Readonly<Record<string, number>>, seconds: number) => {
+interface Visits {
+  readonly of: string;
+  readonly tracker?: string;
+  /** Each partner has visitors of its own network, unless it is given. */
+  readonly network?: string;
+  readonly perSecond: number;
+}
+
+/** Captures evenly over each second; returns the admitted captures of the last `counted` seconds, by partner and network. */
+const admittedOf = async (all: readonly Visits[], seconds: number, counted = 1) => {
   const clock = { ms: 60_000, now: () => clock.ms };
   const admit = createCaptureRates(RATES, createLocalLimiter(clock), clock, null);
   const admitted: Record<string, number> = {};
   for (let ms = 1; ms <= seconds * 1_000; ms += 1) {
     clock.ms += 1;
-    for (const [tracker_id, count] of Object.entries(perSecond)) {
-      if (ms % (1_000 / count) !== 0) continue;
-      const [partner_id = ''] = tracker_id.split(' ');
-      if ((await admit({ tracker_id, partner_id })) !== null || ms <= (seconds - 1) * 1_000) continue;
-      admitted[tracker_id] = (admitted[tracker_id] ?? 0) + 1;
+    for (const { of, tracker = '1', network = of, perSecond } of all) {
+      if (ms % (1_000 / perSecond) !== 0) continue;
+      const verdict = await admit({ tracker_id: `${of} ${tracker}`, partner_id: of }, network);
+      if (verdict !== null || ms <= (seconds - counted) * 1_000) continue;
+      const name = network === of ? of : `${of} from ${network}`;
+      admitted[name] = (admitted[name] ?? 0) + 1;
     }
   }
   return admitted;
 };
 
 it("admits a partner's captures while another partner's trackers exceed the total rate", async () => {
-  expect(await admittedOf({ 'anna 1': 100, 'anna 2': 100, 'ben 1': 5 }, 10)).toMatchObject({ 'ben 1': 5 });
+  const many = ['1', '2'].flatMap((tracker) =>
+    // Of more networks than the part of one allows for.
+    Array.from({ length: 5 }, (_, nth) => ({ of: 'anna', tracker, network: `${nth}`, perSecond: 20 })),
+  );
+  expect(await admittedOf([...many, { of: 'ben', perSecond: 5 }], 10)).toMatchObject({ ben: 5 });
 });
 
-it('lets the trackers of one partner use the total rate while no other partner is refused', async () => {
-  expect(await admittedOf({ 'anna 1': 100, 'anna 2': 100 }, 10)).toEqual({ 'anna 1': 10, 'anna 2': 10 });
+it('lets the trackers of one partner, and one network, use the total rate while no other is refused', async () => {
+  const both = ['1', '2'].map((tracker) => ({ of: 'anna', tracker, perSecond: 100 }));
+  expect(await admittedOf(both, 10)).toEqual({ anna: 20 });
+});
+
+const PARTNERS = Array.from({ length: 10 }, (_, nth) => `partner ${nth}`);
+const attack = PARTNERS.map((of) => ({ of, network: 'one', perSecond: 5 }));
+
+it('admits visitors of other networks while one network sends captures to the trackers of many partners', async () => {
+  const honest = PARTNERS.map((of) => ({ of, perSecond: 1 }));
+  const beside = { of: 'not attacked', perSecond: 5 };
+  const seconds = 240;
+  // After the first minute no partner was refused lately, so that each has what it wants.
+  const admitted = await admittedOf([...attack, ...honest, beside], seconds, seconds - 65);
+  for (const { of, perSecond } of [...honest, beside])
+    expect(admitted).toHaveProperty([of], perSecond * (seconds - 65));
+});
+
+it("admits the visitors of other networks to a tracker whose rate one network's captures exceed", async () => {
+  const flood = { of: 'anna', network: 'one', perSecond: 50 };
+  expect(await admittedOf([flood, { of: 'anna', network: 'two', perSecond: 2 }], 10)).toMatchObject({
+    'anna from two': 2,
+  });
 });

@@ -5,26 +5,33 @@ import { createFairRate } from '../../platform/fair-rate.ts';
 import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import type { ListedTracker } from '../../queries/trackers/directory.ts';
+import { createNetworkShares, type NetworkRates } from './network-shares.ts';
 
-type Rates = Pick<Config, 'CAPTURES_PER_SECOND' | 'CAPTURES_PER_SECOND_PER_TRACKER'>;
+type Rates = NetworkRates & Pick<Config, 'CAPTURES_PER_SECOND'>;
 
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
  * rejected within the last minute, each partner is limited to an equal share of the latter, over all of its trackers and
- * visitors.
+ * visitors. Likewise each network (a digest) while those from others are: one visitor may have all addresses of a network, and
+ * know the trackers of many partners.
  */
 export const createCaptureRates = (
   config: Rates,
   limiter: RateLimiter,
   clock: Clock,
   shared: SharedNotes | null,
-): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>) => Promise<Verdict>) => {
+): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>, network: string) => Promise<Verdict>) => {
   const admitPartner = createFairRate({
     ceiling: config.CAPTURES_PER_SECOND,
     keptOut: createKeptOut({ windowMs: MINUTE, now: clock.now, shared }),
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
   });
-  return async ({ tracker_id, partner_id }) =>
-    (await limiter.admit(`captures of ${tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER)) ??
-    admitPartner(partner_id);
+  const admitNetwork = createNetworkShares(config, limiter, clock);
+  return (tracker, network) =>
+    admitNetwork(
+      network,
+      async () =>
+        (await limiter.admit(`captures of ${tracker.tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER)) ??
+        admitPartner(tracker.partner_id),
+    );
 };

@@ -30,8 +30,8 @@ export interface CollectDeps<Tracker extends CollectingTracker> {
   readonly countryOf: (ip: string) => string | null;
   /** Spends the rate of a visitor's address; before anything is known of the request. */
   readonly admitVisitor: (ip: string) => Verdict | Promise<Verdict>;
-  /** Spends the rates of the tracker, then of its partner and of all. */
-  readonly admitCapture: (tracker: Tracker) => Verdict | Promise<Verdict>;
+  /** Spends the rates of the tracker, then of its partner and of all, for a visitor's address. */
+  readonly admitCapture: (tracker: Tracker, ip: string) => Verdict | Promise<Verdict>;
   /** Counts an accepted capture request durably. */
   readonly countCapture: (trackerId: string) => Promise<void>;
   readonly onCapture: (outcome: CaptureOutcome) => void;
@@ -96,7 +96,7 @@ const collect = async <Tracker extends CollectingTracker>(
   const ofPage = deps.trackers.allows(tracker, origin);
   const code = await refusalOf(deps, request, sent, tracker, ofPage);
   if (code !== null) return refusal(request, code);
-  const over = overCapacity(request, await deps.admitCapture(tracker));
+  const over = overCapacity(request, await deps.admitCapture(tracker, deps.visitorAddress(request)));
   if (over !== null) return over;
   const outcome = await write(deps, request, sent, tracker);
   // Not thrown: each visit would write a line into the log for as long as the partner leaves its queue full.
