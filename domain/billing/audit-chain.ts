@@ -54,6 +54,15 @@ export interface Chain {
  * duplicate reveals.
  */
 export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): Chain => {
+  const { add, chain } = createChainCheck(partnerId);
+  stored.forEach(add);
+  return chain;
+};
+
+/** The same entry by entry: a digest of each takes time, in which a server has other work. */
+export const createChainCheck = (
+  partnerId: string,
+): { readonly add: (stored: StoredEntry) => void; readonly chain: Chain } => {
   const stream = billingStream(partnerId);
   const differences: Difference[] = [];
   const entries: Entry[] = [];
@@ -63,7 +72,7 @@ export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): C
   let digest: string | null = ledgerDecider.initial.digest;
   let position = -1n;
 
-  for (const { revision, position: ownPosition, type, data } of stored) {
+  const add = ({ revision, position: ownPosition, type, data }: StoredEntry): void => {
     const differ = (kind: DifferenceKind, reveal_id: string | null, detail: string): void =>
       void differences.push({ kind, stream, revision, reveal_id, detail });
     if (revision !== next) {
@@ -75,7 +84,7 @@ export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): C
     if (typeof entry === 'string') {
       differ('unreadable_entry', null, entry);
       digest = null;
-      continue;
+      return;
     }
     const { reveal_id } = entry;
     if (digest !== null && entry.previous !== digest) {
@@ -98,8 +107,8 @@ export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): C
     entries.push({ ...rest, number: revision, position: at });
     ({ digest } = entry);
     position = at;
-  }
-  return { entries, differences };
+  };
+  return { add, chain: { entries, differences } };
 };
 
 /** Returns the entry, or why it is invalid. */

@@ -22,9 +22,8 @@ import {
 import { checkReceipts } from '../../domain/billing/audit-receipts.ts';
 import {
   countUnits,
-  monthEnd,
-  monthStart,
-  readRevealHours,
+  countUnitsOfKeys,
+  countUnitsOfUsers,
   readUnitRows,
 } from '../../queries/billing/reveal-units.ts';
 import { readExpiringReveals, readUnsweptReveals } from '../../queries/reveals/reveals.ts';
@@ -144,7 +143,9 @@ const differencesFrom = async (
   return checkAnchors(partnerId, entries, anchors, (text, { signature }) => signer.verify(text, signature));
 };
 
-/** Reads the counts behind usage, with the query of `GET /v1/usage`: by key (and user) and hour. */
+const KEYS_AT_ONCE = 1_000;
+
+/** Reads the counts behind usage, from the rows of `GET /v1/usage`: by key, by user and of all, by month. */
 const readUsage = async (
   db: DatabasePool,
   partnerId: string,
@@ -157,20 +158,18 @@ const readUsage = async (
   const months = new Set(
     all.map(({ completed_at }) => monthOf(completed_at)).filter((month) => month > '0001'),
   );
-  const keys = new Set(all.flatMap(({ key_id }) => key_id ?? []));
-  const users = new Set(all.flatMap(({ user_id }) => user_id ?? []));
-  const whose = [
-    ...[...keys].map((key_id) => ({ who: keyLabel(key_id), of: { key_id } })),
-    ...[...users].map((user_id) => ({ who: userLabel(user_id), of: { user_id } })),
-  ];
+  const keys = [...new Set(all.flatMap(({ key_id }) => key_id ?? []))];
   const sums: UnitSum[] = [];
   for (const month of months) {
     sums.push({ month, who: ALL, ...(await countUnits(db, partnerId, month, upTo)) });
-    for (const { who, of } of whose) {
-      const hours = await readRevealHours(db, of, monthStart(month), monthEnd(month), upTo);
-      const completed = hours.reduce((sum, hour) => sum + hour.completed_reveals, 0);
-      const units = hours.reduce((sum, hour) => sum + hour.billable_reveals, 0);
-      sums.push({ month, who, completed, units });
+    for (const { id, ...sum } of await countUnitsOfUsers(db, partnerId, month, upTo)) {
+      sums.push({ month, who: userLabel(id), ...sum });
+    }
+    for (let first = 0; first < keys.length; first += KEYS_AT_ONCE) {
+      const some = keys.slice(first, first + KEYS_AT_ONCE);
+      for (const { id, ...sum } of await countUnitsOfKeys(db, some, month, upTo)) {
+        sums.push({ month, who: keyLabel(id), ...sum });
+      }
     }
   }
   return sums;

@@ -1,7 +1,8 @@
+import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
 import { readLedger } from '../../commands/billing/read-for-audit.ts';
 import { type Anchor, anchorOf, anchorText } from '../../domain/billing/anchor.ts';
-import { type Chain, checkChain } from '../../domain/billing/audit-chain.ts';
+import { type Chain, createChainCheck } from '../../domain/billing/audit-chain.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -33,6 +34,9 @@ export interface ReadChain {
   readonly notes: string[];
 }
 
+/** Some milliseconds' work. */
+const CHECKED_AT_ONCE = 500;
+
 const EMPTY_LOG = -1n as Position;
 
 /**
@@ -51,7 +55,12 @@ export const readChain = async (
   }
   // Everything completed before `head` has its entry by now, later in the log.
   const billed = (await store.head()) ?? head;
-  return { chain: checkChain(partnerId, await readLedger(store, partnerId, billed)), head, billed, notes };
+  const { add, chain } = createChainCheck(partnerId);
+  for (const [nth, entry] of (await readLedger(store, partnerId, billed)).entries()) {
+    add(entry);
+    if (nth % CHECKED_AT_ONCE === 0) await setImmediate();
+  }
+  return { chain, head, billed, notes };
 };
 
 /** Loads or creates the key that signs anchors and nothing else. */

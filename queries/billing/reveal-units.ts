@@ -3,19 +3,16 @@ import { z } from 'zod';
 import type { UnitRow } from '../../domain/billing/audit-read-model.ts';
 
 /** Whose completed reveals are meant. */
-export type RevealsOf =
-  | { readonly key_id: string }
-  | { readonly user_id: string }
-  | { readonly tracker_id: string };
+export type RevealsOf = { readonly key_id: string } | { readonly tracker_id: string };
 
 const hourRow = z.object({ hour: z.string(), billable_reveals: z.number(), completed_reveals: z.number() });
 export type RevealHour = z.output<typeof hourRow>;
 
-const whose = (of: RevealsOf) => {
-  if ('key_id' in of) return sql.fragment`key_id = ${of.key_id}`;
-  if ('user_id' in of) return sql.fragment`user_id = ${of.user_id}`;
-  return sql.fragment`tracker_id = ${of.tracker_id}`;
-};
+const whose = (of: RevealsOf) =>
+  'key_id' in of ? sql.fragment`key_id = ${of.key_id}` : sql.fragment`tracker_id = ${of.tracker_id}`;
+
+const during = (month: string) => sql.fragment`completed_at >= ${monthStart(month)}::timestamptz
+  and completed_at < ${monthEnd(month)}::timestamptz`;
 
 /** An audit leaves out what has completed since it began. `position` of the log. */
 const until = (position: bigint | undefined) =>
@@ -30,18 +27,46 @@ export const readRevealHours = (
   of: RevealsOf,
   from: string,
   to: string,
-  upTo?: bigint,
 ): Promise<readonly RevealHour[]> =>
   db.any(sql.type(hourRow)`
     select date_trunc('hour', completed_at, 'UTC') as hour, sum(units)::int as billable_reveals,
            count(*)::int as completed_reveals
     from read.reveal_unit
     where ${whose(of)} and completed_at >= ${from}::timestamptz and completed_at < ${to}::timestamptz
-      and ${until(upTo)}
     group by hour
     order by hour`);
 
 const unitsRow = z.object({ units: z.number(), completed: z.number() });
+const ownRow = unitsRow.extend({ id: z.string() });
+
+/**
+ * Completed reveals of keys, whichever partner's, and their units in a UTC month (`YYYY-MM`), by key. Keys without any are left
+ * out. All keys at once: a script may make a key for each reveal.
+ */
+export const countUnitsOfKeys = (
+  db: DatabasePool,
+  keyIds: readonly string[],
+  month: string,
+  upTo: bigint,
+): Promise<readonly z.output<typeof ownRow>[]> =>
+  db.any(sql.type(ownRow)`
+    select key_id as id, sum(units)::int as units, count(*)::int as completed
+    from read.reveal_unit
+    where key_id = any (${sql.array([...keyIds], 'text')}) and ${during(month)} and ${until(upTo)}
+    group by key_id`);
+
+/** The same of a partner's users. */
+export const countUnitsOfUsers = (
+  db: DatabasePool,
+  partnerId: string,
+  month: string,
+  upTo: bigint,
+): Promise<readonly z.output<typeof ownRow>[]> =>
+  db.any(sql.type(ownRow)`
+    select user_id as id, sum(units)::int as units, count(*)::int as completed
+    from read.reveal_unit
+    where partner_id = ${partnerId} and user_id is not null and ${during(month)} and ${until(upTo)}
+    group by user_id`);
 
 /** A partner's completed reveals and their units, in a UTC month (`YYYY-MM`) or ever. */
 export const countUnits = (
@@ -50,14 +75,10 @@ export const countUnits = (
   month?: string,
   upTo?: bigint,
 ): Promise<z.output<typeof unitsRow>> => {
-  const during =
-    month === undefined
-      ? sql.fragment`true`
-      : sql.fragment`completed_at >= ${monthStart(month)}::timestamptz
-                     and completed_at < ${monthEnd(month)}::timestamptz`;
+  const when = month === undefined ? sql.fragment`true` : during(month);
   return db.one(sql.type(unitsRow)`
     select coalesce(sum(units), 0)::int as units, count(*)::int as completed
-    from read.reveal_unit where partner_id = ${partnerId} and ${during} and ${until(upTo)}`);
+    from read.reveal_unit where partner_id = ${partnerId} and ${when} and ${until(upTo)}`);
 };
 
 export interface UnitsOfMonth extends z.output<typeof unitsRow> {
