@@ -9,21 +9,40 @@ export interface FairRateOptions {
   readonly admit: (name: string, ceiling: number) => Verdict | Promise<Verdict>;
 }
 
-/** Admits one request of an asker; null admits, otherwise the wait in milliseconds. */
-export type FairRate = (asker: string) => Promise<Verdict>;
+/**
+ * Admits one request of an asker; null admits, otherwise the wait in milliseconds.
+ * @param wanted how much of the rate the asker wants, for which the others make room after a rejection: by default as much as
+ *   they have themselves
+ */
+export type FairRate = (asker: string, wanted?: number) => Promise<Verdict>;
 
 /**
- * Shares a rate fairly. A single asker may use all of it; while others were recently rejected, each is limited to an equal
- * share, so that one key at its usual rate does not shut out the others.
+ * Returns an asker's part of a rate: the others have what they want, but no more than an equal part (max-min fairness).
+ * @param wanted what each of the others wants
+ */
+export const fairPart = (ceiling: number, wanted: readonly number[]): number => {
+  let left = ceiling;
+  let sharing = wanted.length + 1;
+  for (const one of wanted.toSorted((a, b) => a - b)) {
+    if (one >= left / sharing) break;
+    left -= one;
+    sharing -= 1;
+  }
+  return Math.max(1, Math.floor(left / sharing));
+};
+
+/**
+ * Shares a rate fairly. A single asker may use all of it; while others were recently rejected, each is limited to its part, so
+ * that one key at its usual rate does not shut out the others.
  */
 export const createFairRate =
   ({ ceiling, keptOut, admit }: FairRateOptions): FairRate =>
-  async (asker) => {
-    const part = Math.max(1, Math.floor(ceiling / (1 + keptOut.others(asker))));
+  async (asker, wanted) => {
+    const part = fairPart(ceiling, keptOut.wantedByOthers(asker));
     const beyondPart = await admit(`intake of ${asker}`, part);
     // The asker used up its own share, so others need not shrink theirs.
     if (beyondPart !== null) return beyondPart;
     const full = await admit('intake', ceiling);
-    if (full !== null) keptOut.note(asker);
+    if (full !== null && wanted !== 0) keptOut.note(asker, wanted);
     return full;
   };

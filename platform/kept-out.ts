@@ -3,16 +3,25 @@ import { aheadAfter } from '../domain/kernel/ahead.ts';
 
 /** Askers that were recently rejected by a full rate. */
 export interface KeptOut {
-  note(asker: string): void;
+  /** `wanted`: how much of the rate the asker wants; default: it is not known. */
+  note(asker: string, wanted?: number): void;
   /** Returns the number of other askers that were rejected within the window. */
   others(asker: string): number;
+  /** Returns how much of the rate each of these wants; infinity: it is not known. */
+  wantedByOthers(asker: string): readonly number[];
 }
 
 /** Exchange of rejections between processes. */
 export interface SharedNotes {
-  share(asker: string, at: number): Promise<unknown>;
+  share(asker: string, note: Note): Promise<unknown>;
   /** Loads rejections after `since`, milliseconds. */
-  refresh(since: number): Promise<readonly { readonly asker: string; readonly at: number }[]>;
+  refresh(since: number): Promise<readonly (Note & { readonly asker: string })[]>;
+}
+
+interface Note {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly wanted: number;
 }
 
 export interface KeptOutOptions {
@@ -34,14 +43,16 @@ const EXCHANGE_MS = 1_000;
  */
 export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOut => {
   /** The oldest first, but for those of other processes, which may be up to a second older. */
-  const notedAt = new Map<string, number>();
+  const noted = new Map<string, Note>();
   const sharedAt = new Map<string, number>();
   let refreshedAt = Number.NEGATIVE_INFINITY;
 
-  const noteAt = (asker: string, at: number): void => {
-    const latest = Math.max(at, notedAt.get(asker) ?? 0);
-    notedAt.delete(asker);
-    notedAt.set(asker, latest);
+  const noteAt = (asker: string, note: Note): void => {
+    const before = noted.get(asker);
+    const at = Math.max(note.at, before?.at ?? 0);
+    const wanted = Math.max(note.wanted, before?.wanted ?? 0);
+    noted.delete(asker);
+    noted.set(asker, { at, wanted });
   };
 
   const refresh = (): void => {
@@ -49,7 +60,7 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
     refreshedAt = performance.now();
     shared.refresh(now() - windowMs).then(
       (notes) => {
-        for (const { asker, at } of notes) noteAt(asker, at);
+        for (const { asker, ...note } of notes) noteAt(asker, note);
       },
       () => undefined,
     );
@@ -57,49 +68,66 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
 
   const forgetOld = (): void => {
     const since = now() - windowMs;
-    for (const [asker, at] of notedAt) {
+    for (const [asker, { at }] of noted) {
       // Thousands may be noted, and this is done for each request. A clock that was ahead has noted some too late.
       if (at > since && at <= since + 2 * windowMs) return;
-      notedAt.delete(asker);
+      noted.delete(asker);
       sharedAt.delete(asker);
     }
   };
 
   return {
-    note: (asker) => {
-      noteAt(asker, now());
+    note: (asker, wanted = Number.POSITIVE_INFINITY) => {
+      const note = { at: now(), wanted };
+      noteAt(asker, note);
       if (
         shared === null ||
         performance.now() - (sharedAt.get(asker) ?? Number.NEGATIVE_INFINITY) < EXCHANGE_MS
       )
         return;
       sharedAt.set(asker, performance.now());
-      shared.share(asker, now()).catch(() => undefined);
+      shared.share(asker, note).catch(() => undefined);
     },
     others: (asker) => {
       refresh();
       forgetOld();
-      return notedAt.size - (notedAt.has(asker) ? 1 : 0);
+      return noted.size - (noted.has(asker) ? 1 : 0);
+    },
+    wantedByOthers: (asker) => {
+      refresh();
+      forgetOld();
+      return [...noted].flatMap(([other, { wanted }]) => (other === asker ? [] : wanted));
     },
   };
 };
 
 /** Exchanges the rejections of one rate through PostgreSQL. */
 export const sharedNotes = (pool: pg.Pool, rate: string, windowMs: number): SharedNotes => ({
-  share: (asker, at) =>
+  share: (asker, { at, wanted }) =>
     pool.query({
       name: 'share_kept_out',
       text: `with old as (delete from work.kept_out where rate = $1 and (kept_out_at <= $4 or kept_out_at > $5))
-             insert into work.kept_out (rate, asker, kept_out_at) values ($1, $2, $3)
-             on conflict (rate, asker) do update set kept_out_at = excluded.kept_out_at`,
-      values: [rate, asker, new Date(at), new Date(at - 2 * windowMs), new Date(aheadAfter(at))],
+             insert into work.kept_out (rate, asker, kept_out_at, wanted) values ($1, $2, $3, $6)
+             on conflict (rate, asker) do update set (kept_out_at, wanted) = (excluded.kept_out_at, excluded.wanted)`,
+      values: [
+        rate,
+        asker,
+        new Date(at),
+        new Date(at - 2 * windowMs),
+        new Date(aheadAfter(at)),
+        Number.isFinite(wanted) ? wanted : null,
+      ],
     }),
   refresh: async (since) => {
-    const { rows } = await pool.query<{ asker: string; kept_out_at: Date }>({
+    const { rows } = await pool.query<{ asker: string; kept_out_at: Date; wanted: number | null }>({
       name: 'load_kept_out',
-      text: 'select asker, kept_out_at from work.kept_out where rate = $1 and kept_out_at > $2 and kept_out_at <= $3',
+      text: 'select asker, kept_out_at, wanted from work.kept_out where rate = $1 and kept_out_at > $2 and kept_out_at <= $3',
       values: [rate, new Date(since), new Date(aheadAfter(since + windowMs))],
     });
-    return rows.map(({ asker, kept_out_at }) => ({ asker, at: kept_out_at.getTime() }));
+    return rows.map(({ asker, kept_out_at, wanted }) => ({
+      asker,
+      at: kept_out_at.getTime(),
+      wanted: wanted ?? Number.POSITIVE_INFINITY,
+    }));
   },
 });

@@ -353,6 +353,28 @@ describe('a form', () => {
   });
 });
 
+it('an origin as long as a header may be is compared and not parsed, which takes quadratic time', async () => {
+  const parsed: string[] = [];
+  const Original = URL;
+  class NotingUrl extends Original {
+    constructor(...given: ConstructorParameters<typeof URL>) {
+      parsed.push(String(given[0]));
+      super(...given);
+    }
+    static override canParse(...given: Parameters<typeof URL.canParse>): boolean {
+      parsed.push(String(given[0]));
+      return Original.canParse(...given);
+    }
+  }
+  const origin = `https://${'%E4%B8%80'.repeat(1_700)}`;
+  globalThis.URL = NotingUrl;
+  const answer = await logIn(api, user.name, PASSWORD, { headers: { origin } }).finally(() => {
+    globalThis.URL = Original;
+  });
+  expect(answer.statusCode).toBe(403);
+  expect(parsed.filter((text) => text.length > 1_000)).toEqual([]);
+});
+
 describe('a page', () => {
   it('allows nothing inline, nothing from elsewhere, no frame and no copy in a cache', async () => {
     const { get } = await loggedIn(api, user);

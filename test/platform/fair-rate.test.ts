@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createFairRate } from '../../platform/fair-rate.ts';
+import { createFairRate, fairPart } from '../../platform/fair-rate.ts';
 import { createKeptOut } from '../../platform/kept-out.ts';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 
@@ -31,6 +31,16 @@ const anIntake = () => {
   };
   return { minuteOf };
 };
+
+it('an asker has what the others leave, and at least an equal part', () => {
+  const unknown = Number.POSITIVE_INFINITY;
+  expect(fairPart(90, [])).toBe(90);
+  expect(fairPart(90, [unknown, unknown])).toBe(30);
+  expect(fairPart(90, [1, 2])).toBe(87);
+  expect(fairPart(90, [unknown, 10])).toBe(40);
+  expect(fairPart(90, [80, 80])).toBe(30);
+  expect(fairPart(2, [unknown, unknown])).toBe(1);
+});
 
 it('a partner that asks alone gets the whole rate', async () => {
   const { minuteOf } = anIntake();

@@ -31,6 +31,7 @@ describe('the list of refused partners', () => {
     second.note('ben');
     await eventually('the other process knows of Ben', () => first.others('anna') === 1);
     expect(first.others('ben')).toBe(0);
+    expect(first.wantedByOthers('anna')).toEqual([Number.POSITIVE_INFINITY]);
     expect(second.others('anna')).toBe(1);
   });
 
@@ -49,13 +50,14 @@ describe('the list of refused partners', () => {
 describe('the rows in PostgreSQL', () => {
   it('are used for one rate, and only while they are neither old nor from a clock that was ahead', async () => {
     const notes = sharedNotes(pool, 'one', MINUTE);
-    await sharedNotes(pool, 'another', MINUTE).share('anna', NOW);
-    await notes.share('ahead', NOW + 60 * MINUTE);
-    await notes.share('ben', NOW - MINUTE);
-    await notes.share('ben', NOW);
-    expect(await notes.refresh(NOW - MINUTE)).toEqual([{ asker: 'ben', at: NOW }]);
+    const wanted = Number.POSITIVE_INFINITY;
+    await sharedNotes(pool, 'another', MINUTE).share('anna', { at: NOW, wanted });
+    await notes.share('ahead', { at: NOW + 60 * MINUTE, wanted });
+    await notes.share('ben', { at: NOW - MINUTE, wanted });
+    await notes.share('ben', { at: NOW, wanted: 5 });
+    expect(await notes.refresh(NOW - MINUTE)).toEqual([{ asker: 'ben', at: NOW, wanted: 5 }]);
     expect(await notes.refresh(NOW)).toEqual([]);
-    await notes.share('cleo', NOW + 2 * MINUTE);
+    await notes.share('cleo', { at: NOW + 2 * MINUTE, wanted });
     const { rows } = await pool.query(`select asker from work.kept_out where rate = 'one'`);
     expect(rows).toEqual([{ asker: 'cleo' }]);
   });

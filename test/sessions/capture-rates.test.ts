@@ -9,6 +9,8 @@ const RATES = {
 };
 
 interface Visits {
+  /** In the first second of each minute only. */
+  readonly inBursts?: boolean;
   readonly of: string;
   readonly tracker?: string;
   /** Each partner has visitors of its own network, unless it is given. */
@@ -23,8 +25,8 @@ const admittedOf = async (all: readonly Visits[], seconds: number, counted = 1) 
   const admitted: Record<string, number> = {};
   for (let ms = 1; ms <= seconds * 1_000; ms += 1) {
     clock.ms += 1;
-    for (const { of, tracker = '1', network = of, perSecond } of all) {
-      if (ms % (1_000 / perSecond) !== 0) continue;
+    for (const { of, tracker = '1', network = of, perSecond, inBursts = false } of all) {
+      if (ms % (1_000 / perSecond) !== 0 || (inBursts && ms % 60_000 >= 1_000)) continue;
       const verdict = await admit({ tracker_id: `${of} ${tracker}`, partner_id: of }, network);
       if (verdict !== null || ms <= (seconds - counted) * 1_000) continue;
       const name = network === of ? of : `${of} from ${network}`;
@@ -58,6 +60,15 @@ it('admits visitors of other networks while one network sends captures to the tr
   const admitted = await admittedOf([...attack, ...honest, beside], seconds, seconds - 65);
   for (const { of, perSecond } of [...honest, beside])
     expect(admitted).toHaveProperty([of], perSecond * (seconds - 65));
+});
+
+it('admits a partner with many visitors between bursts of one network, which others are refused in', async () => {
+  const honest = PARTNERS.map((of) => ({ of, perSecond: 1 }));
+  const busy = ['a', 'b', 'c', 'd'].map((network) => ({ of: 'busy', network, perSecond: 2 }));
+  const bursts = PARTNERS.map((of) => ({ of, network: 'one', perSecond: 10, inBursts: true }));
+  // Until a second before the next burst.
+  const admitted = await admittedOf([...bursts, ...honest, ...busy], 119, 58);
+  for (const { network } of busy) expect(admitted[`busy from ${network}`]).toBe(2 * 58);
 });
 
 it("admits the visitors of other networks to a tracker whose rate one network's captures exceed", async () => {

@@ -5,13 +5,17 @@ import { createFairRate } from '../../platform/fair-rate.ts';
 import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import type { ListedTracker } from '../../queries/trackers/directory.ts';
+import { countBySecond } from './count-by-second.ts';
 import { createNetworkShares, type NetworkRates } from './network-shares.ts';
 
 type Rates = NetworkRates & Pick<Config, 'CAPTURES_PER_SECOND'>;
 
+/** A rate that fluctuates, as visits do, needs more room than it had in a second. */
+const ROOM_TIMES = 2;
+
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
- * rejected within the last minute, each partner is limited to an equal share of the latter, over all of its trackers and
+ * rejected within the last minute, each partner is limited to its part of the latter, over all of its trackers and
  * visitors. Likewise each network (a digest) while those from others are: one visitor may have all addresses of a network, and
  * know the trackers of many partners.
  */
@@ -27,11 +31,16 @@ export const createCaptureRates = (
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
   });
   const admitNetwork = createNetworkShares(config, limiter, clock);
+  const wanted = countBySecond(clock);
+  const roomFor = (partnerId: string): number => {
+    const { own, ownBefore } = wanted(partnerId);
+    return ROOM_TIMES * Math.max(own, ownBefore) + 1;
+  };
   return (tracker, network) =>
     admitNetwork(
       network,
-      async () =>
+      async (isHeavy) =>
         (await limiter.admit(`captures of ${tracker.tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER)) ??
-        admitPartner(tracker.partner_id),
+        admitPartner(tracker.partner_id, isHeavy ? 0 : roomFor(tracker.partner_id)),
     );
 };
