@@ -3,6 +3,9 @@
 /** One space: RFC 9110 section 11.4 lets a recipient refuse more, and contract, Requests 1 does. */
 const BEARER = /^bearer ([\w\-.~+/]+=*)$/i;
 
+/** Longer than any key: what is no key is not searched for, which takes quadratic time. */
+const MAX_TOKEN_LENGTH = 64;
+
 /**
  * The value of a header sent exactly once; undefined without one, null for several. Node keeps the first
  * of several Authorization or Content-Type headers and drops the others silently, hence the raw list.
@@ -20,11 +23,11 @@ export function soleHeader(rawHeaders: readonly string[], name: string): string 
 
 /**
  * The token of the one Authorization header, or null where the answer is 401: no header or several,
- * another scheme, not exactly one space, or a key that also stands in the URL, where logs would keep it.
+ * another scheme, not exactly one space, no key by its length, or a key that also stands in the URL, where logs would keep it.
  */
 export function bearerToken(rawHeaders: readonly string[], query: string): string | null {
   const value = soleHeader(rawHeaders, 'authorization');
   const token = value ? BEARER.exec(value)?.[1] : undefined;
-  if (token === undefined || (query.length >= token.length && query.includes(token))) return null;
+  if (token === undefined || token.length > MAX_TOKEN_LENGTH || query.includes(token)) return null;
   return token;
 }

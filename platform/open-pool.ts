@@ -3,9 +3,10 @@ import type { Logger } from './log.ts';
 
 /**
  * A plan that was cached while a table was small must not scan it once it is large. A query takes one process of the server, so that
- * a limit of queries is one of processes.
+ * a limit of queries is one of processes. Before PostgreSQL 18 a scan that cannot be avoided has a cost for which it would compile
+ * the query each time.
  */
-export const PLANNER = '-c enable_seqscan=off -c max_parallel_workers_per_gather=0';
+export const PLANNER = '-c enable_seqscan=off -c max_parallel_workers_per_gather=0 -c jit=off';
 /** Later than the caller's own limit, so that the caller sees its own error. */
 const CANCELLED_LATER_MS = 500;
 

@@ -33,7 +33,9 @@ const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
   try {
     await createTables(db, projections);
     // As in the live projections: a server crash loses only rows that no reader has seen.
-    await db.query(`set search_path to ${NEXT}; set synchronous_commit to off; set enable_seqscan to off`);
+    await db.query(
+      `set search_path to ${NEXT}; set synchronous_commit to off; set enable_seqscan to off; set jit to off`,
+    );
     let events = 0;
     let position: Position | null = null;
     const head = await store.head();
