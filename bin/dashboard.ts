@@ -95,7 +95,7 @@ const loginDeps = (
   { end }: Logins,
 ): LoginDeps => ({
   tooMany: (name, request) => admit(userIdOf(name), networksOfVisitor(request)),
-  logIn: (name, password, request) => logIn(name, password, networksOfVisitor(request).own),
+  logIn: (name, password, request) => logIn(name, password, networksOfVisitor(request)),
   logOut: end,
 });
 

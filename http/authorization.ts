@@ -3,7 +3,7 @@
 /** One space: RFC 9110 section 11.4 lets a recipient refuse more, and contract, Requests 1 does. */
 const BEARER = /^bearer ([\w\-.~+/]+=*)$/i;
 
-/** Longer than any key: what is no key is not searched for, which takes quadratic time. */
+/** Longer than any key. Longer text is not searched for in the URL, which takes quadratic time. */
 const MAX_TOKEN_LENGTH = 64;
 
 /**

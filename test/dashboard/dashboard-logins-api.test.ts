@@ -134,6 +134,15 @@ describe('a login', () => {
     expect((await logIn(api, user.name)).statusCode).toBe(303);
   });
 
+  it('is checked beside as many guesses as one network may make at once', async () => {
+    const guesses = Array.from({ length: 40 }, (_, nth) =>
+      logIn(api, `guess ${nth}`, 'wrong', { headers: { 'x-forwarded-for': `2a00:1450:4002:${nth}::1` } }),
+    );
+    const elsewhere = await logIn(api, user.name, PASSWORD, { headers: { 'x-forwarded-for': '1.1.9.9' } });
+    expect(elsewhere.statusCode).toBe(303);
+    expect(new Set((await Promise.all(guesses)).map(({ statusCode }) => statusCode))).toEqual(new Set([401]));
+  });
+
   it('takes the name in upper and lower case', async () => {
     expect((await logIn(api, user.name.toUpperCase())).statusCode).toBe(303);
   });
