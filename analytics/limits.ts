@@ -28,6 +28,10 @@ interface Powers {
  * per call.
  */
 const HARMFUL = [
+  'brin_desummarize_range',
+  'brin_summarize_new_values',
+  'brin_summarize_range',
+  'gin_clean_pending_list',
   'lo_creat',
   'lo_create',
   'lo_from_bytea',
