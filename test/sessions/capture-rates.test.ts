@@ -9,8 +9,10 @@ const RATES = {
 };
 
 interface Visits {
-  /** In the first second of each minute only. */
-  readonly inBursts?: boolean;
+  /** In a part of each period, milliseconds; default: all the time. */
+  readonly every?: number;
+  readonly from?: number;
+  readonly to?: number;
   readonly of: string;
   readonly tracker?: string;
   /** Each partner has visitors of its own network, unless it is given. */
@@ -25,8 +27,8 @@ const admittedOf = async (all: readonly Visits[], seconds: number, counted = 1) 
   const admitted: Record<string, number> = {};
   for (let ms = 1; ms <= seconds * 1_000; ms += 1) {
     clock.ms += 1;
-    for (const { of, tracker = '1', network = of, perSecond, inBursts = false } of all) {
-      if (ms % (1_000 / perSecond) !== 0 || (inBursts && ms % 60_000 >= 1_000)) continue;
+    for (const { of, tracker = '1', network = of, perSecond, every = 1_000, from = 0, to = every } of all) {
+      if (ms % (1_000 / perSecond) !== 0 || ms % every < from || ms % every >= to) continue;
       const verdict = await admit({ tracker_id: `${of} ${tracker}`, partner_id: of }, network);
       if (verdict !== null || ms <= (seconds - counted) * 1_000) continue;
       const name = network === of ? of : `${of} from ${network}`;
@@ -65,10 +67,28 @@ it('admits visitors of other networks while one network sends captures to the tr
 it('admits a partner with many visitors between bursts of one network, which others are refused in', async () => {
   const honest = PARTNERS.map((of) => ({ of, perSecond: 1 }));
   const busy = ['a', 'b', 'c', 'd'].map((network) => ({ of: 'busy', network, perSecond: 2 }));
-  const bursts = PARTNERS.map((of) => ({ of, network: 'one', perSecond: 10, inBursts: true }));
+  const bursts = PARTNERS.map((of) => ({ of, network: 'one', perSecond: 10, every: 60_000, to: 1_000 }));
   // Until a second before the next burst.
   const admitted = await admittedOf([...bursts, ...honest, ...busy], 119, 58);
   for (const { network } of busy) expect(admitted[`busy from ${network}`]).toBe(2 * 58);
+});
+
+it('leaves room for other networks before a burst of one has them rejected', async () => {
+  const once = { perSecond: 1_000, every: 2_000 };
+  const honest = PARTNERS.flatMap((of) => [
+    { of, ...once, to: 1 },
+    { of, ...once, from: 1_400, to: 1_401 },
+  ]);
+  const bursts = PARTNERS.map((of) => ({
+    of,
+    network: 'one',
+    perSecond: 50,
+    every: 4_000,
+    from: 1_300,
+    to: 1_400,
+  }));
+  const admitted = await admittedOf([...bursts, ...honest], 60, 40);
+  for (const of of PARTNERS) expect(admitted).toHaveProperty([of], 40);
 });
 
 it("admits the visitors of other networks to a tracker whose rate one network's captures exceed", async () => {

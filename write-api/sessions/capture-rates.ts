@@ -1,17 +1,11 @@
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Config } from '../../platform/config.ts';
 import { createFairRate } from '../../platform/fair-rate.ts';
 import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import type { ListedTracker } from '../../queries/trackers/directory.ts';
 import { countBySecond } from './count-by-second.ts';
-import { createNetworkShares, type NetworkRates } from './network-shares.ts';
-
-type Rates = NetworkRates & Pick<Config, 'CAPTURES_PER_SECOND'>;
-
-/** A rate that fluctuates, as visits do, needs more room than it had in a second. */
-const ROOM_TIMES = 2;
+import { createNetworkShares, type NetworkRates, ROOM_TIMES } from './network-shares.ts';
 
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
@@ -20,7 +14,7 @@ const ROOM_TIMES = 2;
  * know the trackers of many partners.
  */
 export const createCaptureRates = (
-  config: Rates,
+  config: NetworkRates,
   limiter: RateLimiter,
   clock: Clock,
   shared: SharedNotes | null,

@@ -5,8 +5,7 @@ export interface Counted {
   readonly own: number;
   readonly ownBefore: number;
   readonly all: number;
-  /** Whether other names were counted too, in either. */
-  readonly hasOthers: boolean;
+  readonly allBefore: number;
 }
 
 const SECOND = 1_000;
@@ -15,12 +14,15 @@ const SECOND = 1_000;
 export const countBySecond = (clock: Clock): ((name: string) => Counted) => {
   let since = Number.NEGATIVE_INFINITY;
   let all = 0;
+  let allBefore = 0;
   let now = new Map<string, number>();
   let before = new Map<string, number>();
   return (name) => {
     const age = clock.now() - since;
     if (age < 0 || age >= SECOND) {
-      before = age >= SECOND && age < 2 * SECOND ? now : new Map();
+      const isNext = age >= SECOND && age < 2 * SECOND;
+      before = isNext ? now : new Map();
+      allBefore = isNext ? all : 0;
       now = new Map();
       since = clock.now();
       all = 0;
@@ -28,7 +30,6 @@ export const countBySecond = (clock: Clock): ((name: string) => Counted) => {
     const own = (now.get(name) ?? 0) + 1;
     now.set(name, own);
     all += 1;
-    const othersBefore = before.size - (before.has(name) ? 1 : 0);
-    return { own, ownBefore: before.get(name) ?? 0, all, hasOthers: now.size > 1 || othersBefore > 0 };
+    return { own, ownBefore: before.get(name) ?? 0, all, allBefore };
   };
 };

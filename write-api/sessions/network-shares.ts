@@ -7,7 +7,7 @@ import { countBySecond } from './count-by-second.ts';
 
 export type NetworkRates = Pick<
   Config,
-  'CAPTURES_PER_SECOND_PER_TRACKER' | 'CAPTURES_PER_SECOND_PER_VISITOR'
+  'CAPTURES_PER_SECOND' | 'CAPTURES_PER_SECOND_PER_TRACKER' | 'CAPTURES_PER_SECOND_PER_VISITOR'
 >;
 
 /** The rates' own window: a peak that has passed limits no network. */
@@ -16,37 +16,56 @@ const HELD_MS = 10_000;
 const NETWORKS = 10_000;
 /** The part of all captures from which on a network is heavy, if it has more than a visitor's. */
 const HEAVY = 1 / 4;
+/** Fewer captures of others in a second are no reason to leave room for them before they are rejected. */
+const FEW = 5;
+/** A rate that fluctuates, as visits do, needs more room than it had in a second. */
+export const ROOM_TIMES = 2;
 
 /**
- * Shares the rates that captures of all visitors use. A network may use all of them; while captures from others are rejected,
- * a heavy one has an equal part of a tracker's rate, at least the rate of a visitor. One that wants more than its part keeps to
- * it until it has wanted no more for ten seconds: otherwise it would shut out the others in every other second.
+ * Shares the rates that captures of all visitors use. A network may use all of them while it is alone. Beside others, a heavy one
+ * leaves them twice what they want, at most half of the rate; and while captures from others are rejected, it has an equal part
+ * of a tracker's rate, at least the rate of a visitor. One that wants more than its part keeps to it until it has wanted no more
+ * for ten seconds: otherwise it would shut out the others in every other second.
  */
 export const createNetworkShares = (config: NetworkRates, limiter: RateLimiter, clock: Clock) => {
   // Of this process alone: a balancer sends some of every network's visitors to each.
   const keptOut = createKeptOut({ windowMs: SECOND, now: clock.now, shared: null });
   const held = new LRUCache<string, { readonly part: number; readonly until: number }>({ max: NETWORKS });
-  const wanted = countBySecond(clock);
+  const count = countBySecond(clock);
 
-  /** Returns the part that a network has; null: it may use the whole rates. */
-  const partOf = (network: string, isHeavy: boolean): number | null => {
-    const others = isHeavy ? keptOut.others(network) : 0;
-    const equal = others === 0 ? null : Math.floor(config.CAPTURES_PER_SECOND_PER_TRACKER / (1 + others));
+  const partBeside = (network: string, wantedByOthers: number): number => {
+    const all = config.CAPTURES_PER_SECOND;
+    const beside = Math.max(all / 2, all - ROOM_TIMES * wantedByOthers);
+    // It has had a visitor's rate before it became heavy.
+    const left = wantedByOthers < FEW ? all : beside - config.CAPTURES_PER_SECOND_PER_VISITOR;
+    const rejected = keptOut.others(network);
+    return rejected === 0 ? left : Math.min(left, config.CAPTURES_PER_SECOND_PER_TRACKER / (1 + rejected));
+  };
+
+  const heldTo = (network: string): number => {
     const before = held.get(network);
-    const kept = before && before.until > clock.now() ? before.part : null;
-    if (equal === null) return kept;
-    return Math.max(config.CAPTURES_PER_SECOND_PER_VISITOR, Math.min(equal, kept ?? equal));
+    return before && before.until > clock.now() ? before.part : Number.POSITIVE_INFINITY;
   };
 
   /** `admit` spends the shared rates. What a heavy network lacks there (`isHeavy`) is for want of its own part. */
   return async (network: string, admit: (isHeavy: boolean) => Promise<Verdict>): Promise<Verdict> => {
-    const { own, all, hasOthers } = wanted(network);
-    const isHeavy = hasOthers && own > Math.max(config.CAPTURES_PER_SECOND_PER_VISITOR, all * HEAVY);
-    const part = partOf(network, isHeavy);
-    const beyond = part === null ? null : await limiter.admit(`captures from ${network}`, part);
-    if (part !== null && beyond !== null) {
-      held.set(network, { part, until: clock.now() + HELD_MS });
-      return beyond;
+    const { own, ownBefore, all, allBefore } = count(network);
+    const wanted = Math.max(own, ownBefore);
+    const wantedByOthers = Math.max(all - own, allBefore - ownBefore);
+    const isHeavy =
+      wantedByOthers > 0 &&
+      wanted > Math.max(config.CAPTURES_PER_SECOND_PER_VISITOR, HEAVY * Math.max(all, allBefore));
+    const beside = isHeavy ? partBeside(network, wantedByOthers) : Number.POSITIVE_INFINITY;
+    const part = Math.max(
+      config.CAPTURES_PER_SECOND_PER_VISITOR,
+      Math.floor(Math.min(beside, heldTo(network))),
+    );
+    if (part < config.CAPTURES_PER_SECOND) {
+      const beyond = await limiter.admit(`captures from ${network}`, part);
+      if (beyond !== null) {
+        held.set(network, { part, until: clock.now() + HELD_MS });
+        return beyond;
+      }
     }
     const verdict = await admit(isHeavy);
     if (verdict !== null && !isHeavy) keptOut.note(network);
