@@ -9,12 +9,19 @@ export interface FairRateOptions {
   readonly admit: (name: string, ceiling: number) => Verdict | Promise<Verdict>;
 }
 
+/** What the others leave an asker after a rejection. */
+export interface Room {
+  /** How much of the rate it wants. Default: as much as they have themselves. */
+  readonly wanted?: number;
+  /** How long. Default: the window of those that were rejected. */
+  readonly forMs?: number;
+}
+
 /**
  * Admits one request of an asker; null admits, otherwise the wait in milliseconds.
- * @param wanted how much of the rate the asker wants, for which the others make room after a rejection: by default as much as
- *   they have themselves
+ * @param room null: none
  */
-export type FairRate = (asker: string, wanted?: number) => Promise<Verdict>;
+export type FairRate = (asker: string, room?: Room | null) => Promise<Verdict>;
 
 /**
  * Returns an asker's part of a rate: the others have what they want, but no more than an equal part (max-min fairness).
@@ -37,12 +44,12 @@ export const fairPart = (ceiling: number, wanted: readonly number[]): number => 
  */
 export const createFairRate =
   ({ ceiling, keptOut, admit }: FairRateOptions): FairRate =>
-  async (asker, wanted) => {
+  async (asker, room = {}) => {
     const part = fairPart(ceiling, keptOut.wantedByOthers(asker));
     const beyondPart = await admit(`intake of ${asker}`, part);
     // The asker used up its own share, so others need not shrink theirs.
     if (beyondPart !== null) return beyondPart;
     const full = await admit('intake', ceiling);
-    if (full !== null && wanted !== 0) keptOut.note(asker, wanted);
+    if (full !== null && room !== null) keptOut.note(asker, room.wanted, room.forMs);
     return full;
   };

@@ -3,8 +3,11 @@ import { aheadAfter } from '../domain/kernel/ahead.ts';
 
 /** Askers that were recently rejected by a full rate. */
 export interface KeptOut {
-  /** `wanted`: how much of the rate the asker wants; default: it is not known. */
-  note(asker: string, wanted?: number): void;
+  /**
+   * @param wanted how much of the rate the asker wants; default: it is not known
+   * @param forMs how long this rejection counts, at most the window, which is the default
+   */
+  note(asker: string, wanted?: number, forMs?: number): void;
   /** Returns the number of other askers that were rejected within the window. */
   others(asker: string): number;
   /** Returns how much of the rate each of these wants; infinity: it is not known. */
@@ -77,8 +80,8 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
   };
 
   return {
-    note: (asker, wanted = Number.POSITIVE_INFINITY) => {
-      const note = { at: now(), wanted };
+    note: (asker, wanted = Number.POSITIVE_INFINITY, forMs = windowMs) => {
+      const note = { at: now() - windowMs + forMs, wanted };
       noteAt(asker, note);
       if (
         shared === null ||

@@ -1,11 +1,13 @@
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createFairRate } from '../../platform/fair-rate.ts';
+import { createFairRate, type Room } from '../../platform/fair-rate.ts';
 import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import type { ListedTracker } from '../../queries/trackers/directory.ts';
 import { countBySecond } from './count-by-second.ts';
-import { createNetworkShares, type NetworkRates, ROOM_TIMES } from './network-shares.ts';
+import { createNetworkShares, type NetworkRates, type NetworkShare, ROOM_TIMES } from './network-shares.ts';
+
+const ALONE_MS = 5_000;
 
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
@@ -26,15 +28,20 @@ export const createCaptureRates = (
   });
   const admitNetwork = createNetworkShares(config, limiter, clock);
   const wanted = countBySecond(clock);
-  const roomFor = (partnerId: string): number => {
+  /** What a heavy network lacks is for want of its own part. One that is alone may name many partners in a moment, and leave. */
+  const roomFor = (partnerId: string, share: NetworkShare): Room | null => {
+    if (share === 'heavy') return null;
     const { own, ownBefore } = wanted(partnerId);
-    return ROOM_TIMES * Math.max(own, ownBefore) + 1;
+    return {
+      wanted: ROOM_TIMES * Math.max(own, ownBefore) + 1,
+      forMs: share === 'all' ? ALONE_MS : MINUTE,
+    };
   };
   return (tracker, network) =>
     admitNetwork(
       network,
-      async (isHeavy) =>
+      async (share) =>
         (await limiter.admit(`captures of ${tracker.tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER)) ??
-        admitPartner(tracker.partner_id, isHeavy ? 0 : roomFor(tracker.partner_id)),
+        admitPartner(tracker.partner_id, roomFor(tracker.partner_id, share)),
     );
 };

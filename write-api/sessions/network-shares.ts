@@ -10,6 +10,9 @@ export type NetworkRates = Pick<
   'CAPTURES_PER_SECOND' | 'CAPTURES_PER_SECOND_PER_TRACKER' | 'CAPTURES_PER_SECOND_PER_VISITOR'
 >;
 
+/** What a network has of all captures: all of them, much beside others, or little. */
+export type NetworkShare = 'all' | 'heavy' | 'light';
+
 /** The rates' own window: a peak that has passed limits no network. */
 const SECOND = 1_000;
 const HELD_MS = 10_000;
@@ -47,15 +50,15 @@ export const createNetworkShares = (config: NetworkRates, limiter: RateLimiter, 
     return before && before.until > clock.now() ? before.part : Number.POSITIVE_INFINITY;
   };
 
-  /** `admit` spends the shared rates. What a heavy network lacks there (`isHeavy`) is for want of its own part. */
-  return async (network: string, admit: (isHeavy: boolean) => Promise<Verdict>): Promise<Verdict> => {
+  /** `admit` spends the shared rates. */
+  return async (network: string, admit: (share: NetworkShare) => Promise<Verdict>): Promise<Verdict> => {
     const { own, ownBefore, all, allBefore } = count(network);
     const wanted = Math.max(own, ownBefore);
     const wantedByOthers = Math.max(all - own, allBefore - ownBefore);
     const isHeavy =
-      wantedByOthers > 0 &&
       wanted > Math.max(config.CAPTURES_PER_SECOND_PER_VISITOR, HEAVY * Math.max(all, allBefore));
-    const beside = isHeavy ? partBeside(network, wantedByOthers) : Number.POSITIVE_INFINITY;
+    const share = wantedByOthers === 0 ? 'all' : isHeavy ? 'heavy' : 'light';
+    const beside = share === 'heavy' ? partBeside(network, wantedByOthers) : Number.POSITIVE_INFINITY;
     const part = Math.max(
       config.CAPTURES_PER_SECOND_PER_VISITOR,
       Math.floor(Math.min(beside, heldTo(network))),
@@ -67,8 +70,8 @@ export const createNetworkShares = (config: NetworkRates, limiter: RateLimiter, 
         return beyond;
       }
     }
-    const verdict = await admit(isHeavy);
-    if (verdict !== null && !isHeavy) keptOut.note(network);
+    const verdict = await admit(share);
+    if (verdict !== null && share !== 'heavy') keptOut.note(network);
     return verdict;
   };
 };
