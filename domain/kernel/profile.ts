@@ -23,7 +23,8 @@ const HOST = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[/\\]*([^/?#\\]*)/i;
 /** Returns the host name of a company's website without `www.`; null if invalid. The URL's scheme may be missing. */
 export const websiteHost = (website: string | null): string | null => {
   if (website === null) return null;
-  const text = website.trim();
+  // The parser ignores these characters, also between the slashes before a long name.
+  const text = website.trim().replace(/[\t\n\r]/g, '');
   if ((HOST.exec(text)?.[1] ?? '').length > MAX_HOST_LENGTH) return null;
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`);
   if (url === null || url.username !== '') return null;

@@ -23,6 +23,14 @@ describe('a host name', () => {
     ...['https://acme.io', 'acme.io/path', 'someone@acme.io', 'acme io', 'acme.io\u0000', 'a%2eb.io'],
     ...['1.2.3.4', '1.2.0x3', '0x7f.1', '[::1]', `${'a'.repeat(64)}.de`, `${'a.'.repeat(127)}de`],
   ])('is not %j', (text) => expect(hostName(text)).toBeNull());
+
+  it('is not parsed from text longer than any, which takes quadratic time', () => {
+    const parsed = vi.spyOn(URL, 'parse');
+    const letters = Array.from({ length: 507 }, (_, index) => String.fromCharCode(0x4e00 + index)).join('');
+    expect(hostName(letters)).toBeNull();
+    expect(parsed).not.toHaveBeenCalled();
+    parsed.mockRestore();
+  });
 });
 
 describe("a company's website", () => {
@@ -40,7 +48,7 @@ describe("a company's website", () => {
   it('is not parsed where its host is longer than any, which takes quadratic time', () => {
     const parsed = vi.spyOn(URL, 'parse');
     const long = '\u0301'.repeat(4_000) + '\u0316'.repeat(4_000);
-    for (const beginning of ['', 'https://', 'https:////', '\\\\'])
+    for (const beginning of ['', 'https://', 'https:////', '\\\\', 'https://\t/', 'ht\ntps:/\r/'])
       expect(websiteHost(beginning + long)).toBeNull();
     expect(parsed).not.toHaveBeenCalled();
     parsed.mockRestore();
