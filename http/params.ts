@@ -1,4 +1,4 @@
-/** Ids in paths and bodies. */
+/** Ids in paths and bodies, and lists in bodies. */
 import type { ApiRequest } from './route.ts';
 
 /** Bytes of a tracker, domain or webhook management body (contract, Requests 4). */
@@ -12,3 +12,7 @@ export const asUuid = (value: unknown): string | null =>
 
 /** The path's id in canonical form; null when it is no UUID. */
 export const uuidParam = (request: ApiRequest, name: string): string | null => asUuid(request.params[name]);
+
+/** By hand, because a schema describes each of the 8,000 faults that a body may have, which takes 8 ms. */
+export const isStrings = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string');

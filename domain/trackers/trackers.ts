@@ -59,6 +59,12 @@ export type TrackerRefusal =
 const MAX_NAME_LENGTH = 200;
 const MAX_ORIGINS = 50;
 
+const areOrigins = (texts: readonly string[]): boolean =>
+  texts.length >= 1 &&
+  texts.length <= MAX_ORIGINS &&
+  new Set(texts).size === texts.length &&
+  texts.every(isOrigin);
+
 const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Trackers) => {
   const { partner_id, tracker_id, origins, customer_reference, limit, at } = command;
   const name = command.name.trim();
@@ -70,9 +76,7 @@ const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
   ) {
     return refuse<TrackerRefusal>('invalid_tracker');
   }
-  const different = new Set(origins).size === origins.length;
-  const some = origins.length >= 1 && origins.length <= MAX_ORIGINS;
-  if (!some || !different || !origins.every(isOrigin)) return refuse<TrackerRefusal>('invalid_origin');
+  if (!areOrigins(origins)) return refuse<TrackerRefusal>('invalid_origin');
   if (state.byId.size >= limit) return refuse<TrackerRefusal>('tracker_limit');
   return accept<TrackerEvent[]>([
     {

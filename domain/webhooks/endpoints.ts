@@ -76,6 +76,7 @@ const ROTATION_MS = DAY;
 
 /** Validates a set of events, keeping its order; null for unknown or repeated events and for an empty set. */
 const asEvents = (names: readonly string[]): Subscribable[] | null => {
+  if (names.length > subscribableSchema.options.length) return null;
   const events = names.flatMap((name) => subscribableSchema.safeParse(name).data ?? []);
   const different = new Set(events).size === names.length;
   return events.length > 0 && events.length === names.length && different ? events : null;

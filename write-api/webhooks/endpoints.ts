@@ -9,7 +9,7 @@ import type { EndpointRefusal } from '../../domain/webhooks/endpoints.ts';
 import type { Position } from '../../event-store/port.ts';
 import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import { asUuid, uuidParam } from '../../http/params.ts';
+import { asUuid, isStrings, uuidParam } from '../../http/params.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import {
   NO_DELIVERIES,
@@ -77,9 +77,10 @@ const newShape = z.strictObject({
   events: z.unknown().optional(),
   tracker_id: z.unknown().optional(),
 });
+const names = z.custom<string[]>(isStrings);
 const newFields = z.object({
   name: z.string(),
-  events: z.array(z.string()),
+  events: names,
   tracker_id: z.preprocess((id) => (id === null ? null : (asUuid(id) ?? undefined)), z.string().nullable()),
 });
 
@@ -103,7 +104,7 @@ const changeShape = z.strictObject({
 });
 const changeFields = z.object({
   name: z.string().optional(),
-  events: z.array(z.string()).optional(),
+  events: names.optional(),
   enabled: z.boolean().optional(),
 });
 
