@@ -40,6 +40,8 @@ export interface OpsServer {
 const CUT_AFTER_MS = 2_000;
 /** Below usual probe timeouts, so that the probe still gets the reason. */
 const READINESS_LIMIT_MS = 4_000;
+/** Longer than any path and query of the listener. The URL parser takes quadratic time for a long name in place of a path. */
+const MAX_TARGET_LENGTH = 1_024;
 const BAD_REQUEST =
   'HTTP/1.1 400 Bad Request\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n';
 
@@ -135,7 +137,9 @@ async function answer(
   response: ServerResponse,
   log: OpsServerOptions['log'],
 ): Promise<void> {
-  const url = URL.parse(request.url ?? '/', 'http://ops') ?? new URL('http://ops/');
+  const target = request.url ?? '/';
+  if (target.length > MAX_TARGET_LENGTH) return sendJson(response, 414, { error: 'uri_too_long' });
+  const url = URL.parse(target, 'http://ops') ?? new URL('http://ops/');
   const method = request.method === 'HEAD' ? 'GET' : request.method;
   try {
     const handler = routes.get(`${method} ${url.pathname}`);

@@ -62,6 +62,19 @@ describe('the operations listener', () => {
     expect(answer.headers['x-content-type-options']).toBe('nosniff');
   });
 
+  it('refuses a long path without parsing it, which takes quadratic time for a name', async () => {
+    const parsed = vi.spyOn(URL, 'parse');
+    const path = `//${'%E4%B8%80'.repeat(1_700)}`;
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      get({ host: '127.0.0.1', port: server.port, path }, resolve).on('error', reject);
+    });
+    answer.resume();
+    const long = parsed.mock.calls.filter(([text]) => String(text).length > 1_024);
+    parsed.mockRestore();
+    expect(answer.statusCode).toBe(414);
+    expect(long).toEqual([]);
+  });
+
   it.each([
     ['that is no HTTP', 'hello\r\n\r\n', 400],
     ['without a Host', 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n', 403],
