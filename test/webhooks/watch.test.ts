@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { pino } from 'pino';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { MAX_NOTIFIED_ENDPOINTS, startWatch, type Watch } from '../../processors/webhooks/watch.ts';
 import { until } from '../support/until.ts';
 
@@ -46,4 +46,15 @@ it('schedules an endpoint as often as notifications name it', async () => {
   for (let n = 0; n < 3 * MAX_NOTIFIED_ENDPOINTS; n += 1) onNotification(notificationOf([id]));
 
   expect(scheduled).toHaveLength(3 * MAX_NOTIFIED_ENDPOINTS);
+});
+
+it('reads a notification up to its first fault', async () => {
+  const { onNotification } = aWatch();
+  const validated = vi.spyOn(Array, 'isArray');
+  onNotification(JSON.stringify(Array.from({ length: 3_990 }, () => 1)));
+  const count = validated.mock.calls.length;
+  validated.mockRestore();
+
+  expect(scheduled).toEqual([]);
+  expect(count).toBeLessThan(10);
 });
