@@ -52,8 +52,8 @@ const feed = async (deps: SessionDeps, visit: Visit, refused: Refused = null): P
     visit.user.partner_id,
     sessions.map(({ session_id }) => session_id),
   );
-  const name = (id: string): string =>
-    trackers.find((tracker) => tracker.id === id)?.name ?? 'deleted tracker';
+  const names = new Map(trackers.map(({ id, name }) => [id, name]));
+  const name = (id: string): string => names.get(id) ?? 'deleted tracker';
   return show(visit, {
     title: 'Sessions',
     section: 'Sessions',

@@ -402,11 +402,22 @@ describe('a page', () => {
     expect(none.headers['content-type']).toContain('text/html');
   });
 
+  it('takes the longest form of a tracker', async () => {
+    const { send } = await loggedIn(api, user);
+    const host = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(57)}.de`;
+    const made = await send('/trackers', {
+      name: '\u{1f600}'.repeat(200),
+      origins: Array.from({ length: 50 }, (_, index) => `https://${host}:${10_000 + index}`).join('\r\n'),
+      customer_reference: '\u{1f600}'.repeat(200),
+    });
+    expect(made.statusCode).toBe(303);
+  });
+
   it('shows words when it fails', async () => {
     const { cookie } = await loggedIn(api, user);
     const answer = await browse(api, 'POST', '/dashboard/keys', {
       cookie,
-      form: { csrf: 'x'.repeat(70_000) },
+      form: { csrf: 'x'.repeat(24_576) },
     });
     expect(answer.statusCode).toBe(413);
     expect(answer.headers['content-type']).toContain('text/html');
