@@ -116,11 +116,14 @@ test('origins and events of more than a tracker or an endpoint has are refused u
   expect([origins.reads.count, events.reads.count]).toEqual([0, 0]);
 });
 
-test.each(['POST', 'PATCH'])('%s of a webhook reads its events up to the first that is no text', async (method) => {
-  const events = counting(Array.from({ length: 8_000 }, () => 1));
-  const [route] = webhookRoutes({} as WebhookRouteDeps).filter((one) => one.method === method);
-  const body = { events: events.list, ...(method === 'POST' && { name: 'a', url: 'https://a.example/' }) };
-  const answer = await route?.handle({ id: ID, query: '', body } as unknown as PartnerRequest);
-  expect(answer?.code).toBe('invalid_webhook');
-  expect(events.reads.count).toBe(1);
-});
+test.each(['POST', 'PATCH'])(
+  '%s of a webhook reads its events up to the first that is no text',
+  async (method) => {
+    const events = counting(Array.from({ length: 8_000 }, () => 1));
+    const [route] = webhookRoutes({} as WebhookRouteDeps).filter((one) => one.method === method);
+    const body = { events: events.list, ...(method === 'POST' && { name: 'a', url: 'https://a.example/' }) };
+    const answer = await route?.handle({ id: ID, query: '', body } as unknown as PartnerRequest);
+    expect(answer?.code).toBe('invalid_webhook');
+    expect(events.reads.count).toBe(1);
+  },
+);
