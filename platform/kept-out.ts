@@ -45,7 +45,7 @@ const EXCHANGE_MS = 1_000;
  * unavailable each process uses only its own.
  */
 export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOut => {
-  /** The oldest first, but for those of other processes, which may be up to a second older. */
+  /** In the order of their notes: those of other processes, and those that count for less than the window, may be older. */
   const noted = new Map<string, Note>();
   const sharedAt = new Map<string, number>();
   let refreshedAt = Number.NEGATIVE_INFINITY;
@@ -99,7 +99,8 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
     wantedByOthers: (asker) => {
       refresh();
       forgetOld();
-      return [...noted].flatMap(([other, { wanted }]) => (other === asker ? [] : wanted));
+      const since = now() - windowMs;
+      return [...noted].flatMap(([other, { at, wanted }]) => (other === asker || at <= since ? [] : wanted));
     },
   };
 };

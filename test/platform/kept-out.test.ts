@@ -47,6 +47,17 @@ describe('the list of refused partners', () => {
   });
 });
 
+it('forgets a refusal that counts for less than the window, also behind one that counts for all of it', () => {
+  const clock = { ms: NOW };
+  const none = { share: async () => undefined, refresh: async () => [] };
+  const keptOut = aProcess(none, clock);
+  keptOut.note('ben', 3);
+  keptOut.note('cleo', 7, 5_000);
+  expect(keptOut.wantedByOthers('anna')).toEqual([3, 7]);
+  clock.ms += 5_000;
+  expect(keptOut.wantedByOthers('anna')).toEqual([3]);
+});
+
 describe('the rows in PostgreSQL', () => {
   it('are used for one rate, and only while they are neither old nor from a clock that was ahead', async () => {
     const notes = sharedNotes(pool, 'one', MINUTE);
