@@ -107,3 +107,11 @@ export const confirmation = (visit: Visit, { text, action, button, back, fields 
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
     )}<button class="danger">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
   )}</section>`;
+
+/** Returns what names a tracker, by its id. By a map, because a list may have a row for each of thousands. */
+export const namesOfTrackers = (
+  trackers: readonly { readonly id: string; readonly name: string }[],
+): ((id: string) => string) => {
+  const names = new Map(trackers.map(({ id, name }) => [id, name]));
+  return (id) => names.get(id) ?? 'deleted tracker';
+};

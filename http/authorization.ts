@@ -23,7 +23,8 @@ export function soleHeader(rawHeaders: readonly string[], name: string): string 
 
 /**
  * The token of the one Authorization header, or null where the answer is 401: no header or several,
- * another scheme, not exactly one space, no key by its length, or a key that also stands in the URL, where logs would keep it.
+ * another scheme, not exactly one space, no key by its length, or a key that also stands in the URL, where logs would
+ * keep it.
  */
 export function bearerToken(rawHeaders: readonly string[], query: string): string | null {
   const value = soleHeader(rawHeaders, 'authorization');

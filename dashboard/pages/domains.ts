@@ -9,6 +9,7 @@ import {
   facts,
   field,
   form,
+  namesOfTrackers,
   nothingYet,
   select,
   table,
@@ -49,8 +50,7 @@ const list = async (deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
     deps.list(visit.user.partner_id),
   ]);
   const trackers = listed.ok ? listed.body.trackers : [];
-  const names = new Map(trackers.map(({ id, name }) => [id, name]));
-  const name = (id: string): string => names.get(id) ?? 'deleted tracker';
+  const name = namesOfTrackers(trackers);
   const chosen = textOf(visit, 'tracker_id') || (visit.query.get('tracker_id') ?? '');
   const shown = chosen === '' ? domains : domains.filter(({ tracker_id }) => tracker_id === chosen);
   return show(visit, {

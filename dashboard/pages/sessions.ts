@@ -1,7 +1,7 @@
 import type { Answer } from '../../http/route.ts';
 import type { SessionBody } from '../../read-api/sessions/schemas.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
-import { badge, facts, nothingYet, select, table, time } from '../components.ts';
+import { badge, facts, namesOfTrackers, nothingYet, select, table, time } from '../components.ts';
 import { type Content, html } from '../html.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
@@ -52,8 +52,7 @@ const feed = async (deps: SessionDeps, visit: Visit, refused: Refused = null): P
     visit.user.partner_id,
     sessions.map(({ session_id }) => session_id),
   );
-  const names = new Map(trackers.map(({ id, name }) => [id, name]));
-  const name = (id: string): string => names.get(id) ?? 'deleted tracker';
+  const name = namesOfTrackers(trackers);
   return show(visit, {
     title: 'Sessions',
     section: 'Sessions',

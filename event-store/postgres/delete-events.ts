@@ -39,16 +39,16 @@ export const truncateStream = async (query: Query, stream: string, revision: num
 
 /** Deletes the events of a stream before a revision; each statement begins after what the one before has deleted. */
 export const deleteBefore = async (query: Query, stream: string, revision: number): Promise<void> => {
-  for (let after: number | null = -1; after !== null; ) {
+  for (let [after, deleted] = [-1, DELETE_ROWS]; deleted === DELETE_ROWS; ) {
     const rows = await query(
       'delete_before',
       `with deleted as (
          delete from eventlog.event where position = any (array(
            select position from eventlog.event where stream = $1 and revision < $2 and revision > $3
            order by revision limit ${DELETE_ROWS})) returning revision)
-       select max(revision) as last from deleted`,
+       select count(*)::int as deleted, max(revision) as last from deleted`,
       [stream, revision, after],
     );
-    after = rows[0]?.last;
+    ({ deleted, last: after } = rows[0] as { deleted: number; last: number });
   }
 };

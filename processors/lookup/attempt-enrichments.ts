@@ -70,8 +70,9 @@ const unclaimedWork = (due: string): string => `
 
 /**
  * Round robin over partners, with turns of their own for their reveals: the earliest of each, then the second. Within a turn
- * the order is random, because by time a limit of one would always pick the partner with the longest backlog. The CASE makes the planner look up claims row by
- * row; as a join it compares every row with every live claim. The asker stands in the bounds as in `itemsOfTurns`.
+ * the order is random, because by time a limit of one would always pick the partner with the longest backlog. The CASE makes
+ * the planner look up claims row by row; as a join it compares every row with every live claim. The asker stands in the bounds
+ * as in `itemsOfTurns`.
  */
 const ROUND_ROBIN = `
   select own.ip from (

@@ -87,8 +87,8 @@ const unrelated = (clock: Clock): CommandContext => {
 
 /**
  * Round robin over partners: the one of each that expires first, then the second, so that one partner's backlog delays no
- * other. Within a turn the order is random, so that no partner is always beyond the intake's capacity. The partner stands in the bounds as in
- * `itemsOfTurns`.
+ * other. Within a turn the order is random, so that no partner is always beyond the intake's capacity. The partner stands in
+ * the bounds as in `itemsOfTurns`.
  */
 const ROUND_ROBIN = `
   with recursive waiting as (

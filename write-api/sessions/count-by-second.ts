@@ -1,4 +1,5 @@
 import type { Clock } from '../../platform/clock.ts';
+import { Counts } from '../../platform/counts.ts';
 
 /** What was counted by name in the current second, and in the one before. */
 export interface Counted {
@@ -8,28 +9,27 @@ export interface Counted {
   readonly allBefore: number;
 }
 
-const SECOND = 1_000;
+export const SECOND = 1_000;
 
 /** Counts one more of a name each time it is called. */
 export const countBySecond = (clock: Clock): ((name: string) => Counted) => {
   let since = Number.NEGATIVE_INFINITY;
   let all = 0;
   let allBefore = 0;
-  let now = new Map<string, number>();
-  let before = new Map<string, number>();
+  let now = new Counts();
+  let before = new Counts();
   return (name) => {
     const age = clock.now() - since;
     if (age < 0 || age >= SECOND) {
       const isNext = age >= SECOND && age < 2 * SECOND;
-      before = isNext ? now : new Map();
+      before = isNext ? now : new Counts();
       allBefore = isNext ? all : 0;
-      now = new Map();
+      now = new Counts();
       since = clock.now();
       all = 0;
     }
-    const own = (now.get(name) ?? 0) + 1;
-    now.set(name, own);
+    now.add(name, 1);
     all += 1;
-    return { own, ownBefore: before.get(name) ?? 0, all, allBefore };
+    return { own: now.of(name), ownBefore: before.of(name), all, allBefore };
   };
 };

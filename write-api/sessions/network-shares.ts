@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
 import { createKeptOut } from '../../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
-import { countBySecond } from './count-by-second.ts';
+import { countBySecond, SECOND } from './count-by-second.ts';
 
 export type NetworkRates = Pick<
   Config,
@@ -13,8 +13,6 @@ export type NetworkRates = Pick<
 /** What a network has of all captures: all of them, much beside others, or little. */
 export type NetworkShare = 'all' | 'heavy' | 'light';
 
-/** The rates' own window: a peak that has passed limits no network. */
-const SECOND = 1_000;
 const HELD_MS = 10_000;
 const NETWORKS = 10_000;
 /** The part of all captures from which on a network is heavy, if it has more than a visitor's. */
@@ -32,6 +30,7 @@ export const ROOM_TIMES = 2;
  */
 export const createNetworkShares = (config: NetworkRates, limiter: RateLimiter, clock: Clock) => {
   // Of this process alone: a balancer sends some of every network's visitors to each.
+  // For the rates' own window: a peak that has passed limits no network.
   const keptOut = createKeptOut({ windowMs: SECOND, now: clock.now, shared: null });
   const held = new LRUCache<string, { readonly part: number; readonly until: number }>({ max: NETWORKS });
   const count = countBySecond(clock);
