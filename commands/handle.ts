@@ -9,6 +9,7 @@ import {
   OutcomeUnknown,
   type Position,
   type ReadOptions,
+  type RecordedEvent,
   type Revision,
   StoreBusy,
   StoreUnavailable,
@@ -60,22 +61,30 @@ export interface Handled<State, Event> {
 
 const RESENDS = 2;
 
+/** Folds one more event of the stream. */
+export const evolveStored = <State, Command, Event extends DomainEvent, Refusal extends string>(
+  { schemas, decider }: Aggregate<State, Command, Event, Refusal>,
+  { state }: Loaded<State>,
+  stored: RecordedEvent,
+): Loaded<State> => {
+  const event = readEvent(schemas, stored) as Event | null;
+  return { state: event ? decider.evolve(state, event) : state, revision: stored.revision };
+};
+
 /** Folds a stream, or its events after `known`. `includeExpired`: as in the port. */
 export const load = async <State, Command, Event extends DomainEvent, Refusal extends string>(
   store: EventStore,
-  { schemas, decider }: Aggregate<State, Command, Event, Refusal>,
+  aggregate: Aggregate<State, Command, Event, Refusal>,
   stream: string,
-  known: Loaded<State> = { state: decider.initial, revision: null },
+  known: Loaded<State> = { state: aggregate.decider.initial, revision: null },
   { includeExpired = false }: Pick<ReadOptions, 'includeExpired'> = {},
 ): Promise<Loaded<State>> => {
-  let { state, revision } = known;
-  const from = revision === null ? 0 : revision + 1;
+  let loaded = known;
+  const from = known.revision === null ? 0 : known.revision + 1;
   for await (const stored of store.readStream(stream, { from, includeExpired })) {
-    const event = readEvent(schemas, stored) as Event | null;
-    if (event) state = decider.evolve(state, event);
-    revision = stored.revision;
+    loaded = evolveStored(aggregate, loaded, stored);
   }
-  return { state, revision };
+  return loaded;
 };
 
 /**

@@ -1,7 +1,7 @@
 import { readEvent } from '../domain/kernel/events.ts';
 import type { EventStore, RecordedEvent } from '../event-store/port.ts';
 import { approximateBytes } from '../platform/size.ts';
-import { type Aggregate, type Loaded, load } from './handle.ts';
+import { type Aggregate, evolveStored, type Loaded, load } from './handle.ts';
 
 /** An aggregate whose state can be stored as a snapshot event. */
 export interface SnapshottedAggregate<
@@ -79,16 +79,10 @@ export const loadSince = async <
 };
 
 const fold = <State, Command, Event extends { type: string; data: object }, R extends string>(
-  { schemas, decider }: Aggregate<State, Command, Event, R>,
-  { state, revision }: Loaded<State>,
+  aggregate: Aggregate<State, Command, Event, R>,
+  known: Loaded<State>,
   events: readonly RecordedEvent[],
-): Loaded<State> => ({
-  state: events.reduce((before, stored) => {
-    const event = readEvent(schemas, stored) as Event | null;
-    return event ? decider.evolve(before, event) : before;
-  }, state),
-  revision: events.at(-1)?.revision ?? revision,
-});
+): Loaded<State> => events.reduce((before, stored) => evolveStored(aggregate, before, stored), known);
 
 /** Returns a predicate that, called on events backwards, is true at the first event of a complete snapshot. */
 const snapshotSearch = <State, Command, Event extends { type: string; data: object }, R extends string>({

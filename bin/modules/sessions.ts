@@ -6,7 +6,7 @@ import { sharedNotes } from '../../platform/kept-out.ts';
 import { VISITOR_RATES } from '../../platform/rate-limit.ts';
 import { reserveForSession } from '../../processors/webhooks/queue-reservations.ts';
 import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
-import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
+import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
 import { collectRoutes } from '../../write-api/sessions/collect.ts';
 import type { ApiContext } from '../api-context.ts';
 
@@ -21,17 +21,20 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
   const { config, clock, pool, db, store, digest, dayKeys, cursors, queue } = runtime;
   const { trackers, served, countries, calls, countCall, caughtUp } = context;
   const admitCapture = createCaptureRates(config, limiter, clock, sharedNotes(pool, 'captures', MINUTE));
+  const mayTakeRest = createSessionsOfNetworks(limiter);
+  const wideNetworkOf = (ip: string): string => digest(callerOfAddress(ip).network);
+  const reserve = reserveForSession(queue, (partnerId, ip) => mayTakeRest(partnerId, wideNetworkOf(ip)));
   return [
     ...collectRoutes({
       trackers,
-      capture: createVisitCapture(store, dayKeys, reserveForSession(queue)),
+      capture: createVisitCapture(store, dayKeys, reserve),
       collectsOn: served.collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
       countryOf: countries,
       // A digest, because rate names may be stored.
       admitVisitor: (ip) =>
         limiter.admit(`${VISITOR_RATES}${digest(networkOf(ip))}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
-      admitCapture: (tracker, ip) => admitCapture(tracker, digest(callerOfAddress(ip).network)),
+      admitCapture: (tracker, ip) => admitCapture(tracker, wideNetworkOf(ip)),
       countCapture: calls.capture,
       onCapture: (outcome) => metrics?.captures.inc({ outcome }),
     }),

@@ -24,6 +24,7 @@ export type Captured = 'session' | 'visit' | 'retry' | 'full';
 /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the session must not begin. */
 export type ReserveQueue = (
   session: Pick<SessionEvent['data'], 'session_id' | 'tracker_id' | 'partner_id'>,
+  ip: string,
 ) => Promise<QueueReservation | null>;
 
 /**
@@ -64,6 +65,7 @@ const sizeOf = ({ state }: KnownTab): number => TAB_SIZE + state.sessions.length
 /** One visit on its way into its tab's stream. */
 interface Capturing {
   readonly tabId: string;
+  readonly ip: string;
   readonly context: CommandContext;
   readonly command: VisitCommand;
   readonly admitted: () => void;
@@ -104,6 +106,7 @@ class VisitCapturer {
       const command = await commandOf(this.#keys, visit, context.at);
       const capturing: Capturing = {
         tabId,
+        ip: visit.ip,
         context,
         command,
         admitted,
@@ -122,7 +125,7 @@ class VisitCapturer {
 
   /** Decides on the current state and appends; null: the state was not current, and has been read again. */
   async #tryOnce(capturing: Capturing): Promise<Captured | null> {
-    const { tabId, current, command, admitted, context } = capturing;
+    const { tabId, ip, current, command, admitted, context } = capturing;
     const events = decided(await command(current.state), current.state);
     const [event] = events;
     if (event === undefined) {
@@ -131,7 +134,7 @@ class VisitCapturer {
       return 'retry';
     }
     const begins = event.type === 'sessions.SessionCreated.v1';
-    const queueReservation = begins ? await this.#reserveQueue(event.data) : null;
+    const queueReservation = begins ? await this.#reserveQueue(event.data, ip) : null;
     if (begins && queueReservation === null) {
       if (capturing.hasReadStream) return 'full';
       // The cached state may lack the session that the visit belongs to.

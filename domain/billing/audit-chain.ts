@@ -51,15 +51,8 @@ export interface Chain {
 
 /**
  * Checks a partner's ledger from its first entry: numbering, digests, references to the previous entry, log order, and
- * duplicate reveals.
+ * duplicate reveals. Entry by entry: a digest of each takes time, in which a server has other work.
  */
-export const checkChain = (partnerId: string, stored: readonly StoredEntry[]): Chain => {
-  const { add, chain } = createChainCheck(partnerId);
-  stored.forEach(add);
-  return chain;
-};
-
-/** The same entry by entry: a digest of each takes time, in which a server has other work. */
 export const createChainCheck = (
   partnerId: string,
 ): { readonly add: (stored: StoredEntry) => void; readonly chain: Chain } => {

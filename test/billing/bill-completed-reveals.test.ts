@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkChain } from '../../domain/billing/audit-chain.ts';
+import { createChainCheck } from '../../domain/billing/audit-chain.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { BILLING, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
@@ -38,9 +38,10 @@ const started = (name = BILLING.name, store: EventStore = stack.store) => {
 
 const ledgerOf = async (partner: string) => {
   const stored = await Array.fromAsync(stack.store.readStream(billingStream(partner)));
-  const { entries, differences } = checkChain(partner, stored);
-  expect(differences).toEqual([]);
-  return entries;
+  const { add, chain } = createChainCheck(partner);
+  stored.forEach(add);
+  expect(chain.differences).toEqual([]);
+  return chain.entries;
 };
 const revealsOf = async (partner: string) => (await ledgerOf(partner)).map(({ reveal_id }) => reveal_id);
 

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkChain } from '../../domain/billing/audit-chain.ts';
+import { createChainCheck } from '../../domain/billing/audit-chain.ts';
 import type { BillingEvent } from '../../domain/billing/events.ts';
 import { digestOf, ledgerDecider } from '../../domain/billing/ledger.ts';
 import { ANNA, BERT } from '../lookup/lookup-events.ts';
@@ -75,7 +75,9 @@ const audited = (entries: readonly Numbered[]): string => {
     type: 'billing.RevealBilled.v1',
     data,
   }));
-  const [first] = checkChain(ANNA, stored).differences;
+  const { add, chain } = createChainCheck(ANNA);
+  stored.forEach(add);
+  const [first] = chain.differences;
   return first ? `${first.kind} at entry ${first.revision}\n` : 'OK\n';
 };
 

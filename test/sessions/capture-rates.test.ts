@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
-import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
+import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
 
 const RATES = {
   CAPTURES_PER_SECOND: 20,
@@ -105,4 +105,17 @@ it("admits the visitors of other networks to a tracker whose rate one network's 
   expect(await admittedOf([flood, { of: 'anna', network: 'two', perSecond: 2 }], 10)).toMatchObject({
     'anna from two': 2,
   });
+});
+
+it('lets a network begin 10,000 sessions of a partner in a day where room is short', async () => {
+  const clock = { ms: 60_000, now: () => clock.ms };
+  const mayTakeRest = createSessionsOfNetworks(createLocalLimiter(clock));
+  const allowed = async (partner: string, network: string, times: number): Promise<number> => {
+    const all = await Promise.all(Array.from({ length: times }, () => mayTakeRest(partner, network)));
+    return all.filter((may) => may).length;
+  };
+  expect(await allowed('anna', 'one', 10_100)).toBe(10_000);
+  expect([await allowed('anna', 'two', 1), await allowed('ben', 'one', 1)]).toEqual([1, 1]);
+  clock.ms += 86_400_000;
+  expect(await allowed('anna', 'one', 1)).toBe(1);
 });

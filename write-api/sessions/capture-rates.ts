@@ -1,4 +1,4 @@
-import { MINUTE } from '../../domain/kernel/time.ts';
+import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createFairRate, type Room } from '../../platform/fair-rate.ts';
 import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
@@ -8,6 +8,8 @@ import { countBySecond } from './count-by-second.ts';
 import { createNetworkShares, type NetworkRates, type NetworkShare, ROOM_TIMES } from './network-shares.ts';
 
 const ALONE_MS = 5_000;
+/** With the largest bodies, kept for 30 days, they take a fourteenth of a partner's default room. */
+const SESSIONS_OF_NETWORK = 10_000;
 
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
@@ -45,3 +47,13 @@ export const createCaptureRates = (
         admitPartner(tracker.partner_id, roomFor(tracker.partner_id, share)),
     );
 };
+
+/**
+ * Returns whether one more session of visitors from a network (a digest) may take of the second half of a partner's room for
+ * deliveries and their bodies: 10,000 a day may. One visitor's rate alone would fill that room in days, and all others would be
+ * refused for as long as bodies are kept.
+ */
+export const createSessionsOfNetworks =
+  ({ admit }: Pick<RateLimiter, 'admit'>) =>
+  async (partnerId: string, network: string): Promise<boolean> =>
+    (await admit(`sessions of ${partnerId} from ${network}`, SESSIONS_OF_NETWORK, DAY)) === null;
