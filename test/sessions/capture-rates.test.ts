@@ -21,9 +21,9 @@ interface Visits {
 }
 
 /** Captures evenly over each second; returns the admitted captures of the last `counted` seconds, by partner and network. */
-const admittedOf = async (all: readonly Visits[], seconds: number, counted = 1) => {
+const admittedOf = async (all: readonly Visits[], seconds: number, counted = 1, rates = RATES) => {
   const clock = { ms: 60_000, now: () => clock.ms };
-  const admit = createCaptureRates(RATES, createLocalLimiter(clock), clock, null);
+  const admit = createCaptureRates(rates, createLocalLimiter(clock), clock, null);
   const admitted: Record<string, number> = {};
   for (let ms = 1; ms <= seconds * 1_000; ms += 1) {
     clock.ms += 1;
@@ -79,6 +79,28 @@ it('forgets soon what partners lacked for a network that was alone', async () =>
   const busy = some.map((visits) => ({ ...visits, every: 60_000, from: 10_000 }));
   const admitted = await admittedOf([...bursts, ...busy], 59, 49);
   for (const { network } of busy) expect(admitted[`busy from ${network}`]).toBe(2 * 49);
+});
+
+it('leaves room for others beside networks that flood in turn', async () => {
+  const rates = {
+    CAPTURES_PER_SECOND: 200,
+    CAPTURES_PER_SECOND_PER_TRACKER: 100,
+    CAPTURES_PER_SECOND_PER_VISITOR: 10,
+  };
+  const turns = ['one', 'two'].flatMap((network, nth) =>
+    Array.from({ length: 45 }, (_, partner) => ({
+      of: `attacked ${partner}`,
+      network,
+      perSecond: 10,
+      every: 22_000,
+      from: nth * 11_000,
+      to: (nth + 1) * 11_000,
+    })),
+  );
+  const busy = Array.from({ length: 30 }, (_, nth) => ({ of: 'busy', network: `${nth}`, perSecond: 2 }));
+  const admitted = await admittedOf([...turns, ...busy], 66, 44, rates);
+  const ofBusy = busy.map(({ network }) => admitted[`busy from ${network}`] ?? 0);
+  expect(ofBusy.reduce((sum, one) => sum + one)).toBeGreaterThan(0.95 * 30 * 2 * 44);
 });
 
 it('leaves room for other networks before a burst of one has them rejected', async () => {

@@ -44,6 +44,9 @@ export const createNetworkShares = (config: NetworkRates, limiter: RateLimiter, 
     return rejected === 0 ? left : Math.min(left, config.CAPTURES_PER_SECOND_PER_TRACKER / (1 + rejected));
   };
 
+  const isHeavyIn = (own: number, all: number): boolean =>
+    own > Math.max(config.CAPTURES_PER_SECOND_PER_VISITOR, HEAVY * all);
+
   const heldTo = (network: string): number => {
     const before = held.get(network);
     return before && before.until > clock.now() ? before.part : Number.POSITIVE_INFINITY;
@@ -52,10 +55,9 @@ export const createNetworkShares = (config: NetworkRates, limiter: RateLimiter, 
   /** `admit` spends the shared rates. */
   return async (network: string, admit: (share: NetworkShare) => Promise<Verdict>): Promise<Verdict> => {
     const { own, ownBefore, all, allBefore } = count(network);
-    const wanted = Math.max(own, ownBefore);
     const wantedByOthers = Math.max(all - own, allBefore - ownBefore);
-    const isHeavy =
-      wanted > Math.max(config.CAPTURES_PER_SECOND_PER_VISITOR, HEAVY * Math.max(all, allBefore));
+    // Of its own seconds: networks in turn would each be light in what the one before has sent.
+    const isHeavy = isHeavyIn(own, all) || isHeavyIn(ownBefore, allBefore);
     const share = wantedByOthers === 0 ? 'all' : isHeavy ? 'heavy' : 'light';
     const beside = share === 'heavy' ? partBeside(network, wantedByOthers) : Number.POSITIVE_INFINITY;
     const part = Math.max(
