@@ -1,4 +1,5 @@
 import type { DashboardKey, KeyDeps } from '../dashboard/pages/keys.ts';
+import { isoTime } from '../domain/kernel/time.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/default-limits.ts';
 import type { Position } from '../event-store/port.ts';
 import {
@@ -13,7 +14,7 @@ import { visitContext } from './dashboard-context.ts';
 import type { Runtime } from './runtime.ts';
 
 /** A page with ten thousand keys would block the event loop for a third of a second. */
-const REVOKED_SHOWN = 50;
+const ENDED_SHOWN = 50;
 
 /** PostgreSQL refuses a NUL, which a path may hold. */
 const KEY_ID = /^[\w-]{1,100}$/;
@@ -28,7 +29,7 @@ const withUses = async (db: Runtime['db'], keys: readonly KeyRow[]): Promise<Das
 
 /** Reads and changes the keys that the dashboard shows. */
 export const dashboardKeys = (
-  { store, db }: Runtime,
+  { store, db, clock }: Runtime,
   ownWrite: (position: Position | null) => Promise<unknown>,
   admitChange: (partnerId: string) => Promise<boolean>,
 ): KeyDeps => {
@@ -40,7 +41,8 @@ export const dashboardKeys = (
       return partner;
     },
     usualLimits: DEFAULT_LIMITS,
-    list: async (partnerId) => withUses(db, await listLatestKeys(db, partnerId, REVOKED_SHOWN)),
+    list: async (partnerId) =>
+      withUses(db, await listLatestKeys(db, partnerId, isoTime(clock.now()), ENDED_SHOWN)),
     find: async (partnerId, keyId) => {
       const key = KEY_ID.test(keyId) ? await findKey(db, keyId) : null;
       return key?.partner_id === partnerId ? ((await withUses(db, [key]))[0] ?? null) : null;

@@ -35,6 +35,8 @@ export interface DashboardDeps extends ApiDeps {
   readonly admitForm: (user: LoggedInUser) => Promise<number | null>;
   /** Counts a page that a user requests. @returns as `admitForm` */
   readonly admitPage: (user: LoggedInUser) => Promise<number | null>;
+  /** Makes a partner's pages few at once. */
+  readonly makePage: (partnerId: string, make: () => Promise<Answer>) => Promise<Answer>;
   readonly open: readonly OpenRoute[];
   readonly pages: readonly PageRoute[];
 }
@@ -72,9 +74,12 @@ export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
       const wait = endsLogins ? null : await admit(visit.user);
       if (wait !== null) return method === 'POST' ? tooManyForms(wait) : tooManyPages(wait);
       const { partner_id } = visit.user;
-      const answer = await onBehalfOf(partner_id, () => handle(visit));
-      chargeAnswer(partner_id, answer.body?.length ?? 0);
-      return answer;
+      const make = async (): Promise<Answer> => {
+        const answer = await onBehalfOf(partner_id, () => handle(visit));
+        chargeAnswer(partner_id, answer.body?.length ?? 0);
+        return answer;
+      };
+      return method === 'GET' ? deps.makePage(partner_id, make) : make();
     });
 
   const open = ({ method, path, handle }: OpenRoute) =>

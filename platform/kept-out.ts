@@ -70,10 +70,7 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
   };
 
   const forgetOld = (): void => {
-    const since = now() - windowMs;
-    for (const [asker, { at }] of noted) {
-      // Thousands may be noted, and this is done for each request. A clock that was ahead has noted some too late.
-      if (at > since && at <= since + 2 * windowMs) return;
+    for (const asker of oldOnesOf(noted, now() - windowMs, windowMs)) {
       noted.delete(asker);
       sharedAt.delete(asker);
     }
@@ -81,6 +78,8 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
 
   return {
     note: (asker, wanted = Number.POSITIVE_INFINITY, forMs = windowMs) => {
+      // Here too, because many may be noted before the list is read.
+      forgetOld();
       const note = { at: now() - windowMs + forMs, wanted };
       noteAt(asker, note);
       if (
@@ -104,6 +103,15 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
     },
   };
 };
+
+/** The first askers whose notes no longer count. Thousands may be noted, and this is asked for each request. */
+function* oldOnesOf(noted: ReadonlyMap<string, Note>, since: number, windowMs: number): Iterable<string> {
+  for (const [asker, { at }] of noted) {
+    // A clock that was ahead has noted some too late.
+    if (at > since && at <= since + 2 * windowMs) return;
+    yield asker;
+  }
+}
 
 /** Exchanges the rejections of one rate through PostgreSQL. */
 export const sharedNotes = (pool: pg.Pool, rate: string, windowMs: number): SharedNotes => ({

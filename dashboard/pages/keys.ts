@@ -35,7 +35,7 @@ export interface DashboardKey extends KeyLimitValues {
 }
 
 export interface KeyDeps {
-  /** The keys that are not revoked, and those that were revoked last. */
+  /** The keys that can be used, and those that were revoked or expired last. */
   readonly list: (partnerId: string) => Promise<readonly DashboardKey[]>;
   readonly find: (partnerId: string, keyId: string) => Promise<DashboardKey | null>;
   readonly create: (

@@ -47,18 +47,26 @@ export const listKeys = (db: DatabasePool, partnerId: string): Promise<readonly 
   db.any(sql.type(keyRow)`
     select ${KEY} from read.api_key where partner_id = ${partnerId} order by created_at`);
 
-/** The keys that are not revoked, and of the others the last: a script may have made and revoked any number. */
+/**
+ * The keys that open the service at an instant (ISO 8601), and the last `most` that were revoked and that expired: a script may
+ * have made any number of these.
+ */
 export const listLatestKeys = (
   db: DatabasePool,
   partnerId: string,
-  mostRevoked: number,
+  at: string,
+  most: number,
 ): Promise<readonly KeyRow[]> =>
   db.any(sql.type(keyRow)`
     select * from (
-      select ${KEY} from read.api_key where partner_id = ${partnerId} and revoked_at is null
+      select ${KEY} from read.api_key
+      where partner_id = ${partnerId} and revoked_at is null and coalesce(expires_at, 'infinity') > ${at}
       union all
       (select ${KEY} from read.api_key where partner_id = ${partnerId} and revoked_at is not null
-       order by revoked_at desc limit ${mostRevoked})) k
+       order by revoked_at desc limit ${most})
+      union all
+      (select ${KEY} from read.api_key where partner_id = ${partnerId} and revoked_at is null and expires_at <= ${at}
+       order by expires_at desc limit ${most})) k
     order by created_at`);
 
 export const findKey = (db: DatabasePool, keyId: string): Promise<KeyRow | null> =>

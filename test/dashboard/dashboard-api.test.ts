@@ -147,14 +147,16 @@ describe('keys', () => {
     },
   );
 
-  it('are listed without all that were ever revoked, each of which still has its page', async () => {
+  it('are listed without all that were ever revoked or have expired, each of which still has its page', async () => {
     const mine = await api.key();
     const listing = await loggedIn(api, await makeUser(api, mine.partner_id));
     await api.sql.query(
       `insert into read.api_key (key_id, partner_id, name, hash, requests_per_second, pending_enrichments, company_signals,
-                                 created_at, revoked_at)
-       select 'key_of_' || n, partner_id, 'old ' || n, 'h' || n, 1, 1, false, created_at, created_at + n * interval '1 s'
-       from read.api_key, generate_series(1, 60) n where key_id = $1`,
+                                 created_at, revoked_at, expires_at)
+       select 'key_of_' || n, partner_id, 'old ' || n, 'h' || n, 1, 1, false, created_at,
+              case when n <= 60 then created_at + n * interval '1 s' end,
+              case when n > 60 then created_at - interval '1 h' + n * interval '1 s' end
+       from read.api_key, generate_series(1, 120) n where key_id = $1`,
       [mine.key_id],
     );
     const list = (await listing.get('/keys')).body;
@@ -162,6 +164,9 @@ describe('keys', () => {
     expect(list.match(/>revoked</g)).toHaveLength(50);
     expect(list).toContain('>old 60<');
     expect(list).not.toContain('>old 1<');
+    expect(list.match(/>expired</g)).toHaveLength(50);
+    expect(list).toContain('>old 120<');
+    expect(list).not.toContain('>old 61<');
     expect((await listing.get('/keys/key_of_1')).body).toContain('Revoked');
     expect((await page.get('/keys/key_of_1')).body).toContain('There is no such key.');
   });

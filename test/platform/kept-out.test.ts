@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createKeptOut, type SharedNotes, sharedNotes } from '../../platform/kept-out.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -56,6 +56,19 @@ it('forgets a refusal that counts for less than the window, also behind one that
   expect(keptOut.wantedByOthers('anna')).toEqual([3, 7]);
   clock.ms += 5_000;
   expect(keptOut.wantedByOthers('anna')).toEqual([3]);
+});
+
+it('forgets old refusals with the next one, before the list is read', () => {
+  const clock = { ms: NOW };
+  const keptOut = createKeptOut({ windowMs: MINUTE, now: () => clock.ms, shared: null });
+  for (let nth = 0; nth < 100; nth += 1) keptOut.note(`network ${nth}`);
+  clock.ms += MINUTE;
+  const forgotten = vi.spyOn(Map.prototype, 'delete');
+  keptOut.note('ben');
+  const names = forgotten.mock.calls.map(([name]) => name);
+  forgotten.mockRestore();
+  expect(names).toContain('network 0');
+  expect(names).toContain('network 99');
 });
 
 describe('the rows in PostgreSQL', () => {
