@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
+import { createNetworkShares } from '../../write-api/sessions/network-shares.ts';
 
 const RATES = {
   CAPTURES_PER_SECOND: 20,
@@ -81,12 +82,22 @@ it('forgets soon what partners lacked for a network that was alone', async () =>
   for (const { network } of busy) expect(admitted[`busy from ${network}`]).toBe(2 * 49);
 });
 
+const USUAL = {
+  CAPTURES_PER_SECOND: 200,
+  CAPTURES_PER_SECOND_PER_TRACKER: 100,
+  CAPTURES_PER_SECOND_PER_VISITOR: 10,
+};
+const sum = (admitted: Readonly<Record<string, number>>, of: string): number =>
+  Object.entries(admitted).reduce((all, [name, count]) => (name.startsWith(of) ? all + count : all), 0);
+/** Each of a network of its own, and at another moment of the second. */
+const visitorsOf = (of: string, count: number, perSecond: number): Visits[] =>
+  Array.from({ length: count }, (_, nth) => {
+    const every = 1_000 / perSecond;
+    const from = (nth * 17) % every;
+    return { of, network: `${of} ${nth}`, perSecond: 1_000, every, from, to: from + 1 };
+  });
+
 it('leaves room for others beside networks that flood in turn', async () => {
-  const rates = {
-    CAPTURES_PER_SECOND: 200,
-    CAPTURES_PER_SECOND_PER_TRACKER: 100,
-    CAPTURES_PER_SECOND_PER_VISITOR: 10,
-  };
   const turns = ['one', 'two'].flatMap((network, nth) =>
     Array.from({ length: 45 }, (_, partner) => ({
       of: `attacked ${partner}`,
@@ -97,10 +108,66 @@ it('leaves room for others beside networks that flood in turn', async () => {
       to: (nth + 1) * 11_000,
     })),
   );
-  const busy = Array.from({ length: 30 }, (_, nth) => ({ of: 'busy', network: `${nth}`, perSecond: 2 }));
-  const admitted = await admittedOf([...turns, ...busy], 66, 44, rates);
-  const ofBusy = busy.map(({ network }) => admitted[`busy from ${network}`] ?? 0);
-  expect(ofBusy.reduce((sum, one) => sum + one)).toBeGreaterThan(0.95 * 30 * 2 * 44);
+  const busy = visitorsOf('busy', 30, 2);
+  const admitted = await admittedOf([...turns, ...busy], 66, 44, USUAL);
+  expect(sum(admitted, 'busy')).toBeGreaterThan(0.95 * 30 * 2 * 44);
+});
+
+/** 220 captures within 100 ms, to two trackers of other partners. */
+const burst = { network: 'one', perSecond: 1_000, from: 1_200, to: 1_310 };
+const bursts = ['a', 'b'].map((of) => ({ of, ...burst }));
+
+it('does not shut out the visitors of a quiet service in each of the bursts of a network', async () => {
+  // A visit each 700 ms, the last of every three just after a burst.
+  const quiet = { of: 'quiet', perSecond: 1_000, every: 700, from: 0, to: 1 };
+  const rare = bursts.map((one) => ({ ...one, every: 2_100, from: 1_200, to: 1_310 }));
+  const seconds = 105;
+  const admitted = await admittedOf([...rare, quiet], seconds, 100, USUAL);
+  expect(admitted.quiet).toBeGreaterThan(0.95 * (100_000 / 700));
+});
+
+it('does not shut out the visitors of a tracker in each of the bursts of a network', async () => {
+  const quiet = { of: 'anna', perSecond: 1_000, every: 700, from: 0, to: 1, network: 'two' };
+  const rare = { of: 'anna', network: 'one', perSecond: 1_000, every: 2_100, from: 1_200, to: 1_310 };
+  const admitted = await admittedOf([rare, quiet], 105, 100, USUAL);
+  expect(sum(admitted, 'anna from two')).toBeGreaterThan(0.95 * (100_000 / 700));
+});
+
+it('keeps little for a partner whose visitors came in a moment and found no room', async () => {
+  const busy = visitorsOf('busy', 150, 1).map((one, nth) => ({ ...one, tracker: `${nth % 2}` }));
+  const once = visitorsOf('once', 60, 1).map((one) => ({
+    ...one,
+    every: 1_000_000,
+    from: 20_700,
+    to: 20_701,
+  }));
+  const admitted = await admittedOf([...busy, ...once], 60, 30, USUAL);
+  expect(sum(admitted, 'busy')).toBe(150 * 30);
+});
+
+it('limits a large network for ten seconds after others were rejected, and no longer', async () => {
+  const clock = { ms: 60_000, now: () => clock.ms };
+  const admit = createNetworkShares(USUAL, createLocalLimiter(clock), clock);
+  /** 60 captures of the large network in a second and 120 of others, with or without room. */
+  const second = async (hasRoom: boolean): Promise<number> => {
+    let admitted = 0;
+    for (let nth = 0; nth < 180; nth += 1) {
+      clock.ms += 5;
+      const isLarge = nth % 3 === 0;
+      const network = isLarge ? 'large' : `small ${nth}`;
+      const verdict = await admit(network, `tracker ${nth % 6}`, async () =>
+        hasRoom || isLarge ? null : { retryMs: 1_000 },
+      );
+      if (isLarge && verdict === null) admitted += 1;
+    }
+    clock.ms += 100;
+    return admitted;
+  };
+  await second(true);
+  await second(false);
+  expect(await second(true)).toBeLessThan(60);
+  for (let nth = 0; nth < 10; nth += 1) await second(true);
+  expect(await second(true)).toBe(60);
 });
 
 it('leaves room for other networks before a burst of one has them rejected', async () => {

@@ -5,7 +5,8 @@ import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import type { ListedTracker } from '../../queries/trackers/directory.ts';
 import { countBySecond } from './count-by-second.ts';
-import { createNetworkShares, type NetworkRates, type NetworkShare, ROOM_TIMES } from './network-shares.ts';
+import type { NetworkShare } from './network-demand.ts';
+import { createNetworkShares, type NetworkRates, ROOM_TIMES } from './network-shares.ts';
 
 const ALONE_MS = 5_000;
 /** With the largest bodies, kept for 30 days, they take a fourteenth of a partner's default room. */
@@ -33,15 +34,16 @@ export const createCaptureRates = (
   /** What a heavy network lacks is for want of its own part. One that is alone may name many partners in a moment, and leave. */
   const roomFor = (partnerId: string, share: NetworkShare): Room | null => {
     if (share === 'heavy') return null;
-    const { own, ownBefore } = wanted(partnerId);
+    const { ownBefore } = wanted(partnerId);
     return {
-      wanted: ROOM_TIMES * Math.max(own, ownBefore) + 1,
+      wanted: ROOM_TIMES * ownBefore + 1,
       forMs: share === 'all' ? ALONE_MS : MINUTE,
     };
   };
   return (tracker, network) =>
     admitNetwork(
       network,
+      tracker.tracker_id,
       async (share) =>
         (await limiter.admit(`captures of ${tracker.tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER)) ??
         admitPartner(tracker.partner_id, roomFor(tracker.partner_id, share)),

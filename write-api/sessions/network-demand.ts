@@ -1,0 +1,49 @@
+import type { Clock } from '../../platform/clock.ts';
+import type { Config } from '../../platform/config.ts';
+import { type Counted, countBySecond } from './count-by-second.ts';
+
+/** What a network has of all captures: all of them, much beside others, or little. */
+export type NetworkShare = 'all' | 'heavy' | 'light';
+
+/** Captures that were sent in the current second or the one before, whichever are more, admitted or not. */
+export interface NetworkDemand {
+  readonly share: NetworkShare;
+  readonly own: number;
+  readonly ofOthers: number;
+  /** Of other networks, to the same tracker. */
+  readonly ofOthersThere: number;
+}
+
+/** The part of all captures from which on a network is heavy, if it has more than a visitor's. */
+const HEAVY = 1 / 4;
+
+/** Counts a capture from a network (a digest) to a tracker, and returns what the network and the others want. */
+export const createNetworkDemand = (
+  { CAPTURES_PER_SECOND_PER_VISITOR }: Pick<Config, 'CAPTURES_PER_SECOND_PER_VISITOR'>,
+  clock: Clock,
+): ((network: string, trackerId: string) => NetworkDemand) => {
+  const countFrom = countBySecond(clock);
+  const countTo = countBySecond(clock);
+  const countFromTo = countBySecond(clock);
+
+  const isHeavyIn = (own: number, all: number): boolean =>
+    own > Math.max(CAPTURES_PER_SECOND_PER_VISITOR, HEAVY * all);
+
+  const shareOf = ({ own, ownBefore, all, allBefore }: Counted): NetworkShare => {
+    if (own === all && ownBefore === allBefore) return 'all';
+    // Of its own seconds: networks in turn would each be light in what the one before has sent.
+    return isHeavyIn(own, all) || isHeavyIn(ownBefore, allBefore) ? 'heavy' : 'light';
+  };
+
+  return (network, trackerId) => {
+    const from = countFrom(network);
+    const to = countTo(trackerId);
+    const fromTo = countFromTo(`${network} ${trackerId}`);
+    return {
+      share: shareOf(from),
+      own: Math.max(from.own, from.ownBefore),
+      ofOthers: Math.max(from.all - from.own, from.allBefore - from.ownBefore),
+      ofOthersThere: Math.max(to.own - fromTo.own, to.ownBefore - fromTo.ownBefore),
+    };
+  };
+};
