@@ -59,7 +59,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     personal: 'ip asked_by',
   },
   'lookup.EnrichmentJoined.v1': {
-    shown: `round restated ${within('reservation', RESERVATION)}`,
+    shown: `round attempts restated ${within('reservation', RESERVATION)}`,
     personal: 'ip',
   },
   'lookup.EnrichmentAttemptFailed.v1': {

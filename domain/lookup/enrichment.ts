@@ -1,5 +1,5 @@
 /** The work on an address. One file, because commands, decisions and fold of an aggregate are read together. */
-import { List } from 'immutable';
+import { List, Map as PersistentMap } from 'immutable';
 import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime, utcDay } from '../kernel/time.ts';
@@ -16,6 +16,8 @@ export interface OpenRound {
   readonly attempts: number;
   readonly next_attempt_at: string;
   readonly reservations: List<Reservation>;
+  /** Attempts that had failed before a reservation joined, by its id; of the others there are none. */
+  readonly before: PersistentMap<string, number>;
   /** The pseudonym of the partner whose reveal requested it; null: a reservation did, or an older release. */
   readonly asked_by: string | null;
   /** Providers that answered in earlier attempts that they know nothing. */
@@ -124,9 +126,7 @@ const submit = (
   if (open) {
     const joined =
       reservation === null || open.reservations.some((one) => one.partner_id === reservation.partner_id);
-    return joined
-      ? []
-      : [{ type: 'lookup.EnrichmentJoined.v1', data: { ip, round: open.round, reservation } }];
+    return joined ? [] : [joinedBy({ ip, round: open.round, reservation }, open.attempts)];
   }
   const kind = wantedWork(state, at, configured);
   if (kind === null) return [];
@@ -134,6 +134,20 @@ const submit = (
   const request = { ip, round, kind, requested_at: isoTime(at), reservation };
   return [...snapshotRepeated(state, at), requested(request, askedBy)];
 };
+
+type Joined = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentJoined.v1' }>;
+
+const joinedBy = (data: Omit<Joined['data'], 'attempts'>, attempts: number): Joined => ({
+  type: 'lookup.EnrichmentJoined.v1',
+  data: { ...data, ...(attempts === 0 ? {} : { attempts }) },
+});
+
+/**
+ * Returns how many attempts have failed since a reservation was made: those before would tell a partner of another's pending
+ * work.
+ */
+export const attemptsFor = ({ attempts, before }: OpenRound, reservationId: string): number =>
+  attempts - before.get(reservationId, 0);
 
 type Requested = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentRequested.v1' }>;
 
@@ -156,17 +170,15 @@ export const mayBeTruncated = ({ kind, attempts }: OpenRound): boolean =>
  * all events before them may be removed.
  */
 const restate = (ip: string, open: OpenRound): EnrichmentEvent[] => {
-  const { round, kind, requested_at, asked_by } = open;
-  const [reservation = null, ...joined] = open.reservations;
+  const { round, kind, requested_at, asked_by, before } = open;
+  const first = open.reservations.first();
+  const reservation = first && !before.has(first.reservation_id) ? first : null;
   const repeated = { ip, round, restated: true } as const;
   return [
     requested({ ...repeated, kind, requested_at, reservation }, asked_by),
-    ...joined.map(
-      (one): EnrichmentEvent => ({
-        type: 'lookup.EnrichmentJoined.v1',
-        data: { ...repeated, reservation: one },
-      }),
-    ),
+    ...[...open.reservations]
+      .filter((one) => one !== reservation)
+      .map((one) => joinedBy({ ...repeated, reservation: one }, before.get(one.reservation_id, 0))),
   ];
 };
 
@@ -202,6 +214,8 @@ const fail = (
   };
   return isRestated ? [...restate(ip, open), failed] : [failed];
 };
+
+const NONE_BEFORE = PersistentMap<string, number>();
 
 /** Whether the outcome belongs to the due attempt; late outcomes of expired claims are ignored. */
 const isDue = (open: OpenRound | null, round: number, attempt: number): open is OpenRound =>
@@ -253,14 +267,18 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
       case 'lookup.EnrichmentRequested.v1': {
         const { ip, round, kind, requested_at, reservation, asked_by = null } = data;
         const reservations = reservation ? List.of(reservation) : List<Reservation>();
-        const begun = { attempts: 0, next_attempt_at: requested_at, answered: [] };
+        const begun = { attempts: 0, before: NONE_BEFORE, next_attempt_at: requested_at, answered: [] };
         const open = { round, kind, requested_at, reservations, asked_by, ...begun };
         return { ...state, ip, round, open };
       }
       case 'lookup.EnrichmentJoined.v1': {
         if (!state.open) return state;
-        const reservations = state.open.reservations.push(data.reservation);
-        return { ...state, open: { ...state.open, reservations } };
+        const { reservation, attempts } = data;
+        const reservations = state.open.reservations.push(reservation);
+        const before = attempts
+          ? state.open.before.set(reservation.reservation_id, attempts)
+          : state.open.before;
+        return { ...state, open: { ...state.open, reservations, before } };
       }
       case 'lookup.EnrichmentAttemptFailed.v1': {
         if (!state.open) return state;

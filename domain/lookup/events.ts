@@ -83,6 +83,8 @@ export const enrichmentEvents = {
     ip: z.string(),
     round: z.int(),
     reservation: reservationSchema,
+    /** Attempts of the round that had failed before; absent: none, or not noted by a release before 0.3.0. */
+    attempts: z.int().optional(),
     restated,
   }),
   'lookup.EnrichmentAttemptFailed.v1': z.object({

@@ -38,6 +38,8 @@ interface ReservationRow {
   state: 'reserved' | 'submitted' | 'completed' | 'gave_up' | 'settled';
   made_at: string;
   ended_at: string | null;
+  /** Failed attempts of the work from before it joined. */
+  attempts_before: number;
 }
 
 interface GivenUp {
@@ -65,13 +67,24 @@ export interface Changes {
   readonly work: Map<string, WorkRow | null>;
   readonly attempts: Map<string, Pick<WorkRow, 'ip' | 'attempts' | 'next_attempt_at' | 'last_attempt_at'>>;
   readonly made: Map<string, ReservationRow>;
-  readonly states: Map<string, Pick<ReservationRow, 'reservation_id' | 'state' | 'ended_at'>>;
+  /** `attempts_before` null: as it is. */
+  readonly states: Map<
+    string,
+    Pick<ReservationRow, 'reservation_id' | 'state' | 'ended_at'> & {
+      readonly attempts_before: number | null;
+    }
+  >;
 }
 
 export const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream: string): void => {
   switch (type) {
     case 'lookup.ReservationMade.v1':
-      changes.made.set(data.reservation_id, { ...data, state: 'reserved', ended_at: null });
+      changes.made.set(data.reservation_id, {
+        ...data,
+        state: 'reserved',
+        ended_at: null,
+        attempts_before: 0,
+      });
       return;
     case 'lookup.ReservationSettled.v1':
       move(changes, data.reservation_id, 'settled', data.settled_at);
@@ -89,6 +102,7 @@ export const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream
           kind: 'first',
           made_at,
           ended_at: null,
+          attempts_before: 0,
         } as const;
         changes.made.set(reservation_id, { ...row, state: 'reserved' });
       }
@@ -121,7 +135,7 @@ export const foldEnrichment = (
       return;
     }
     case 'lookup.EnrichmentJoined.v1':
-      submitted(changes, data.ip, 'first', data.reservation);
+      submitted(changes, data.ip, 'first', data.reservation, data.attempts);
       return;
     case 'lookup.EnrichmentAttemptFailed.v1': {
       const { ip, attempt: attempts, next_attempt_at, failed_at: last_attempt_at } = data;
@@ -195,13 +209,28 @@ const end = (
 };
 
 /** Restores a reservation whose own event has been truncated from the log. */
-const submitted = (changes: Changes, ip: string, kind: WorkKind, reservation: Reservation): void => {
+const submitted = (
+  changes: Changes,
+  ip: string,
+  kind: WorkKind,
+  reservation: Reservation,
+  attempts_before = 0,
+): void => {
   const { reservation_id, partner_id, key_id, submitted_at: made_at } = reservation;
   if (!changes.made.has(reservation_id)) {
-    const row = { reservation_id, partner_id, key_id, ip, kind, made_at, ended_at: null } as const;
+    const row = {
+      reservation_id,
+      partner_id,
+      key_id,
+      ip,
+      kind,
+      made_at,
+      ended_at: null,
+      attempts_before,
+    } as const;
     changes.made.set(reservation_id, { ...row, state: 'submitted' });
   }
-  move(changes, reservation_id, 'submitted', null);
+  move(changes, reservation_id, 'submitted', null, attempts_before);
 };
 
 /** Moves a reservation to a state. `completed` and `gave_up` are final; `settled` may be replaced by them. */
@@ -210,12 +239,15 @@ const move = (
   id: string,
   state: ReservationRow['state'],
   ended_at: string | null,
+  attempts: number | null = null,
 ): void => {
   const made = changes.made.get(id);
-  if (made && !isFinal(made.state, state)) Object.assign(made, { state, ended_at });
+  const attempts_before =
+    attempts ?? made?.attempts_before ?? changes.states.get(id)?.attempts_before ?? null;
+  if (made && !isFinal(made.state, state)) Object.assign(made, { state, ended_at, attempts_before });
   const before = changes.states.get(id)?.state;
   if (before && isFinal(before, state)) return;
-  changes.states.set(id, { reservation_id: id, state, ended_at });
+  changes.states.set(id, { reservation_id: id, state, ended_at, attempts_before });
 };
 
 const isFinal = (before: ReservationRow['state'], next: ReservationRow['state']): boolean =>

@@ -100,11 +100,12 @@ const APPLY = `
                                  last_attempt_at = n.last_attempt_at
     from json_populate_recordset(null::enrichment_work, $5) n where w.ip = n.ip),
   made as (
-    insert into reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at)
-    select reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at
+    insert into reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at, attempts_before)
+    select reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at, attempts_before
     from json_populate_recordset(null::reservation, $6)
     on conflict (reservation_id) do nothing)
-  update reservation r set state = n.state, ended_at = n.ended_at
+  update reservation r
+  set state = n.state, ended_at = n.ended_at, attempts_before = coalesce(n.attempts_before, r.attempts_before)
   from json_populate_recordset(null::reservation, $7) n
   where r.reservation_id = n.reservation_id
     and r.state not in ('completed', 'gave_up') and not (r.state = 'settled' and n.state = 'submitted')`;

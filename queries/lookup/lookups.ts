@@ -13,13 +13,14 @@ export interface LookupView {
     readonly madeAt: string;
     readonly endedAt: string | null;
   };
-  /** The current round, visible to partners with a reservation in it. */
+  /** The current round, visible to partners with a reservation in it; attempts since then. */
   readonly work: null | { readonly attempts: number; readonly nextAttemptAt: string };
 }
 
 const VIEW = `
   select s.ip as saved_ip, s.match_type, s.network, s.company, s.sources, s.enriched_at, s.fresh_until,
-         s.needs_company_enrichment, s.asked, r.state, r.kind, r.made_at, r.ended_at, w.attempts, w.next_attempt_at
+         s.needs_company_enrichment, s.asked, r.state, r.kind, r.made_at, r.ended_at,
+         w.attempts - r.attempts_before as attempts, w.next_attempt_at
   from (select $1::text as ip) q
   left join read.saved_lookup s on s.ip = q.ip
     and (s.enriched_at >= ($3::date + 1)::timestamp at time zone 'UTC'

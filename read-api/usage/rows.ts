@@ -49,9 +49,9 @@ export const readEnrichmentStatus = (
   db.one(sql.type(statusRow)`
     select count(distinct r.ip)::int as pending,
            count(*) filter (where r.state = 'reserved')::int as submission_unconfirmed,
-           count(distinct r.ip) filter (where w.attempts > 0)::int as retrying,
+           count(distinct r.ip) filter (where w.attempts > r.attempts_before)::int as retrying,
            min(r.made_at) as oldest_pending_at,
-           min(w.last_attempt_at) as oldest_checked_at,
+           min(w.last_attempt_at) filter (where w.attempts > r.attempts_before) as oldest_checked_at,
            (select count(distinct d.ip)::int from read.reservation d
             where d.partner_id = ${partnerId} and d.state in ('completed', 'settled')
               and d.ended_at > ${minuteAgo}::timestamptz) as completed_observed_last_minute

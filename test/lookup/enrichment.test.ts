@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
-import { enrichmentDecider } from '../../domain/lookup/enrichment.ts';
+import { attemptsFor, enrichmentDecider } from '../../domain/lookup/enrichment.ts';
 import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
 import { savedResultSchema } from '../../domain/lookup/result.ts';
 import { retryDelayMs } from '../../domain/lookup/schedule.ts';
@@ -202,6 +202,25 @@ describe('an attempt', () => {
     expect(events.reduce(enrichmentDecider.evolve, state)).toEqual(alone);
     expect(alone.open).toMatchObject({ attempts: 24, answered: ['directory', 'vendor'] });
     expect(alone.open?.reservations.toArray()).toEqual([reservation(), reservation(BERT)]);
+  });
+  it('of a first enrichment restates how many attempts had failed before a partner joined', () => {
+    const tries = (from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, nth) => failed(from + nth));
+    const before = [requested(1, 'first', null), ...tries(1, 2)].reduce(
+      enrichmentDecider.evolve,
+      enrichmentDecider.initial,
+    );
+    const submit = { type: 'Submit', ip: IP, reservation: reservation(), configured: [], at: AT } as const;
+    const join = enrichmentDecider.decide(submit, before);
+    expect(join).toMatchObject({ value: [{ type: 'lookup.EnrichmentJoined.v1', data: { attempts: 2 } }] });
+    const state = [...(join.ok ? join.value : []), ...tries(3, 23)].reduce(enrichmentDecider.evolve, before);
+    const restated = enrichmentDecider.decide(fail(24), state);
+    const { open } = (restated.ok ? restated.value : []).reduce(
+      enrichmentDecider.evolve,
+      enrichmentDecider.initial,
+    );
+    expect(open?.attempts).toBe(24);
+    expect(open && attemptsFor(open, reservation().reservation_id)).toBe(22);
   });
   it('of a first enrichment that a reveal asked for restates its asker', () => {
     const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));

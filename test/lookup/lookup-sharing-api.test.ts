@@ -37,15 +37,35 @@ describe('a submission', () => {
     const joined = await api.post(second, ip);
     expect(joined.statusCode).toBe(202);
     expect(joined.json().submitted_at).toBe(iso(clock.now()));
-    expect((await api.get(second, ip)).json().submitted_at).toBe(iso(clock.now()));
-    expect((await api.get(first, ip)).json().submitted_at).toBe(iso(made));
+    // What failed before is the other's.
+    const own = { status: 'pending', attempts: 0, next_retry_at: null, last_error: null };
+    expect(joined.json()).toMatchObject(own);
+    expect((await api.get(second, ip)).json()).toMatchObject({ ...own, submitted_at: iso(clock.now()) });
+    expect((await api.get(first, ip)).json()).toMatchObject({ status: 'retrying', submitted_at: iso(made) });
     expect((await api.get(third, ip)).statusCode).toBe(404);
     expect(await pendingOf(first)).toMatchObject({ pending: 1, retrying: 1, oldest_pending_at: iso(made) });
-    expect(await pendingOf(second)).toMatchObject({ pending: 1, oldest_pending_at: iso(clock.now()) });
+    const without = { retrying: 0, oldest_checked_at: null };
+    expect(await pendingOf(second)).toMatchObject({
+      ...without,
+      pending: 1,
+      oldest_pending_at: iso(clock.now()),
+    });
     expect(await pendingOf(third)).toMatchObject({ pending: 0, oldest_pending_at: null });
 
-    provider.says(ip, aCompany('Joined'));
+    const { attempts } = (await api.get(first, ip)).json();
     clock.advance(2 * MINUTE);
+    const retried = await eventually(
+      'another attempt has failed',
+      () => api.get(second, ip),
+      (answer) => answer.json().status === 'retrying',
+    );
+    expect(retried.json().attempts).toBe(1);
+    expect((await api.post(second, ip)).json().attempts).toBe(1);
+    expect((await api.get(first, ip)).json().attempts).toBe(attempts + 1);
+    expect(await pendingOf(second)).toMatchObject({ retrying: 1, oldest_checked_at: iso(clock.now()) });
+
+    provider.says(ip, aCompany('Joined'));
+    clock.advance(4 * MINUTE);
     for (const key of [first, second, third]) {
       expect((await api.settled(key, ip)).json().company.name).toBe('Joined');
     }

@@ -1,6 +1,7 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Submission, SubmitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { parsePublicAddress } from '../../domain/kernel/address.ts';
+import { attemptsFor } from '../../domain/lookup/enrichment.ts';
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import { commandContext } from '../../http/command-context.ts';
@@ -91,7 +92,7 @@ const submit = async (
     return pendingAnswer(request, text, {
       lookupIp: ip,
       submittedAt: reservation.submitted_at,
-      attempts: round.attempts,
+      attempts: attemptsFor(round, reservation.reservation_id),
       nextAttemptAt: round.next_attempt_at,
       enqueued,
     });
