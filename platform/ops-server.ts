@@ -59,6 +59,8 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
     if (isOwnHost(request.headers.host, request)) void answer(routes, request, response, options.log);
     else sendJson(response, 403, { error: 'unknown_host' });
   });
+  // Node's own 417 lacks it too; an expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end(BAD_REQUEST);
     else socket.destroy();

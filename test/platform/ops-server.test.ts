@@ -79,6 +79,11 @@ describe('the operations listener', () => {
     ['that is no HTTP', 'hello\r\n\r\n', 400],
     ['without a Host', 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n', 403],
     ['without a Host in HTTP/1.0', 'GET /livez HTTP/1.0\r\n\r\n', 200],
+    [
+      'with an expectation',
+      'GET /livez HTTP/1.1\r\nHost: localhost\r\nExpect: much\r\nConnection: close\r\n\r\n',
+      200,
+    ],
   ])('answers a request %s with nosniff', async (_what, bytes, status) => {
     const socket = connect(server.port, '127.0.0.1').setEncoding('utf8');
     socket.write(bytes);
