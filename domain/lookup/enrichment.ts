@@ -17,7 +17,7 @@ export interface OpenRound {
   readonly next_attempt_at: string;
   readonly reservations: List<Reservation>;
   /** Attempts that had failed before a reservation joined, by its id; of the others there are none. */
-  readonly before: PersistentMap<string, number>;
+  readonly attempts_before: PersistentMap<string, number>;
   /** The pseudonym of the partner whose reveal requested it; null: a reservation did, or an older release. */
   readonly asked_by: string | null;
   /** Providers that answered in earlier attempts that they know nothing. */
@@ -146,8 +146,8 @@ const joinedBy = (data: Omit<Joined['data'], 'attempts'>, attempts: number): Joi
  * Returns how many attempts have failed since a reservation was made: those before would tell a partner of another's pending
  * work.
  */
-export const attemptsFor = ({ attempts, before }: OpenRound, reservationId: string): number =>
-  attempts - before.get(reservationId, 0);
+export const attemptsFor = ({ attempts, attempts_before }: OpenRound, reservationId: string): number =>
+  attempts - attempts_before.get(reservationId, 0);
 
 type Requested = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentRequested.v1' }>;
 
@@ -170,15 +170,15 @@ export const mayBeTruncated = ({ kind, attempts }: OpenRound): boolean =>
  * all events before them may be removed.
  */
 const restate = (ip: string, open: OpenRound): EnrichmentEvent[] => {
-  const { round, kind, requested_at, asked_by, before } = open;
+  const { round, kind, requested_at, asked_by, attempts_before } = open;
   const first = open.reservations.first();
-  const reservation = first && !before.has(first.reservation_id) ? first : null;
+  const reservation = first && !attempts_before.has(first.reservation_id) ? first : null;
   const repeated = { ip, round, restated: true } as const;
   return [
     requested({ ...repeated, kind, requested_at, reservation }, asked_by),
     ...[...open.reservations]
       .filter((one) => one !== reservation)
-      .map((one) => joinedBy({ ...repeated, reservation: one }, before.get(one.reservation_id, 0))),
+      .map((one) => joinedBy({ ...repeated, reservation: one }, attempts_before.get(one.reservation_id, 0))),
   ];
 };
 
@@ -214,8 +214,6 @@ const fail = (
   };
   return isRestated ? [...restate(ip, open), failed] : [failed];
 };
-
-const NONE_BEFORE = PersistentMap<string, number>();
 
 /** Whether the outcome belongs to the due attempt; late outcomes of expired claims are ignored. */
 const isDue = (open: OpenRound | null, round: number, attempt: number): open is OpenRound =>
@@ -267,7 +265,8 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
       case 'lookup.EnrichmentRequested.v1': {
         const { ip, round, kind, requested_at, reservation, asked_by = null } = data;
         const reservations = reservation ? List.of(reservation) : List<Reservation>();
-        const begun = { attempts: 0, before: NONE_BEFORE, next_attempt_at: requested_at, answered: [] };
+        const attempts_before = PersistentMap<string, number>();
+        const begun = { attempts: 0, attempts_before, next_attempt_at: requested_at, answered: [] };
         const open = { round, kind, requested_at, reservations, asked_by, ...begun };
         return { ...state, ip, round, open };
       }
@@ -275,10 +274,9 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
         if (!state.open) return state;
         const { reservation, attempts } = data;
         const reservations = state.open.reservations.push(reservation);
-        const before = attempts
-          ? state.open.before.set(reservation.reservation_id, attempts)
-          : state.open.before;
-        return { ...state, open: { ...state.open, reservations, before } };
+        const known = state.open.attempts_before;
+        const attempts_before = attempts ? known.set(reservation.reservation_id, attempts) : known;
+        return { ...state, open: { ...state.open, reservations, attempts_before } };
       }
       case 'lookup.EnrichmentAttemptFailed.v1': {
         if (!state.open) return state;

@@ -113,23 +113,20 @@ it('leaves room for others beside networks that flood in turn', async () => {
   expect(sum(admitted, 'busy')).toBeGreaterThan(0.95 * 30 * 2 * 44);
 });
 
-/** 220 captures within 100 ms, to two trackers of other partners. */
-const burst = { network: 'one', perSecond: 1_000, from: 1_200, to: 1_310 };
-const bursts = ['a', 'b'].map((of) => ({ of, ...burst }));
+/** 110 captures at a time. */
+const bursts = { network: 'one', perSecond: 1_000, every: 2_100, from: 1_200, to: 1_310 };
+/** A visit each 700 ms, one of every three just after a burst. */
+const visits = { perSecond: 1_000, every: 700, from: 0, to: 1 };
 
 it('does not shut out the visitors of a quiet service in each of the bursts of a network', async () => {
-  // A visit each 700 ms, the last of every three just after a burst.
-  const quiet = { of: 'quiet', perSecond: 1_000, every: 700, from: 0, to: 1 };
-  const rare = bursts.map((one) => ({ ...one, every: 2_100, from: 1_200, to: 1_310 }));
-  const seconds = 105;
-  const admitted = await admittedOf([...rare, quiet], seconds, 100, USUAL);
+  const ofOthers = ['a', 'b'].map((of) => ({ of, ...bursts }));
+  const admitted = await admittedOf([...ofOthers, { of: 'quiet', ...visits }], 105, 100, USUAL);
   expect(admitted.quiet).toBeGreaterThan(0.95 * (100_000 / 700));
 });
 
 it('does not shut out the visitors of a tracker in each of the bursts of a network', async () => {
-  const quiet = { of: 'anna', perSecond: 1_000, every: 700, from: 0, to: 1, network: 'two' };
-  const rare = { of: 'anna', network: 'one', perSecond: 1_000, every: 2_100, from: 1_200, to: 1_310 };
-  const admitted = await admittedOf([rare, quiet], 105, 100, USUAL);
+  const quiet = { of: 'anna', network: 'two', ...visits };
+  const admitted = await admittedOf([{ of: 'anna', ...bursts }, quiet], 105, 100, USUAL);
   expect(sum(admitted, 'anna from two')).toBeGreaterThan(0.95 * (100_000 / 700));
 });
 

@@ -92,7 +92,7 @@ const BOUNDED: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   origins: exactly(250, hex).map((host) => `https://*.${host}`),
   round: counter,
   attempt: counter,
-  attempts: counter,
+  'lookup.EnrichmentJoined.v1 attempts': counter,
   cycle: counter,
   part,
   parts: part,

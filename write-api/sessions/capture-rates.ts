@@ -34,6 +34,7 @@ export const createCaptureRates = (
   /** What a heavy network lacks is for want of its own part. One that is alone may name many partners in a moment, and leave. */
   const roomFor = (partnerId: string, share: NetworkShare): Room | null => {
     if (share === 'heavy') return null;
+    // Of a whole second: the visits of a moment would keep their room for a minute.
     const { ownBefore } = wanted(partnerId);
     return {
       wanted: ROOM_TIMES * ownBefore + 1,
