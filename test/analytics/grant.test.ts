@@ -5,9 +5,11 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { GrantRefused } from '../../analytics/allowed-statements.ts';
 import { grantAnalyst, revokeAnalyst } from '../../analytics/analysts.ts';
 import { scramVerifier } from '../../analytics/scram.ts';
+import { endWritingAnalysts } from '../../analytics/writing-analysts.ts';
 import { migrate } from '../../platform/migrate.ts';
 import { aUser, clientOf, dropRoles } from '../support/analysts.ts';
 import { administer, type TestDatabase, testDatabase, withDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 
 let database: TestDatabase;
 let db: pg.Client;
@@ -138,6 +140,25 @@ describe('an analyst', () => {
       await expect(client.query(`select ${call}`), call).rejects.toThrow(/permission denied for function/);
     }
     await client.end();
+  });
+
+  it('cannot fill it with savepoints that write: a session that writes for long is ended, and no other', async () => {
+    const { client: reader } = await analyst();
+    const { client: writer, granted } = await analyst();
+    await reader.query('begin; select count(*) from analytics.units');
+    const grantItself = `savepoint s; grant execute on function pg_catalog.now() to ${granted.user};`;
+    await writer.query(`begin; ${grantItself.repeat(100)}`);
+    const pool = new pg.Pool({ connectionString: database.url });
+    const ended = await eventually(
+      'the session is ended',
+      () => endWritingAnalysts(pool),
+      (users) => users.length > 0,
+    );
+    await pool.end();
+    expect(ended).toEqual([granted.user]);
+    await expect(writer.query('select 1')).rejects.toThrow();
+    await reader.query('select count(*) from analytics.units; commit');
+    await reader.end();
   });
 
   it('cannot write to the log of the server, with messages or with statements that fail', async () => {
