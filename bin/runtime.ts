@@ -13,6 +13,7 @@ import { openDataFolder } from '../platform/data-folder.ts';
 import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
 import { endPool } from '../platform/end-postgres.ts';
+import { createBusyness } from '../platform/event-loop.ts';
 import { bindKeys, keyedDigest, serviceKey } from '../platform/keyring.ts';
 import type { Logger } from '../platform/log.ts';
 import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
@@ -40,6 +41,8 @@ export interface Runtime {
   /** For all other queries. */
   readonly db: DatabasePool;
   readonly store: EventStore;
+  /** Shared by the loops of this process, because frequent calls keep its windows short. */
+  readonly isEventLoopBusy: () => boolean;
   /** Shared by all projections and processors of this process. */
   readonly tail: Tail;
   /** Whether other processes need notifications of commits; true until the process knows better. */
@@ -130,10 +133,12 @@ const openParts = async (
   const peers = { present: () => true };
   const options = { clock, log, hasOtherListeners: () => peers.present(), aroundStore };
   const { store, logStalls } = await openStore(config, databaseUrl, options);
+  const isEventLoopBusy = createBusyness();
   const tail = createTail({
     store,
     selectsStreams: !config.EVENTSTORE_URL,
     now: clock.now,
+    isEventLoopBusy,
     log,
   });
   const lookupUses = createLookupUses({ pool, clock });
@@ -149,6 +154,7 @@ const openParts = async (
     db,
     store,
     logStalls,
+    isEventLoopBusy,
     tail,
     peers,
     providers: { configured: () => NO_PROVIDERS },

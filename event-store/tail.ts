@@ -1,4 +1,6 @@
 import type { Logger } from 'pino';
+import { BUSY_GATHER_MS } from '../platform/event-loop.ts';
+import { pause } from '../platform/pause.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 import { isHidden } from './hidden.ts';
 import type { Batch, EventStore, FollowOptions, Position, RecordedEvent } from './port.ts';
@@ -19,7 +21,10 @@ export interface Tail {
   follow(options: TailFollowOptions): AsyncGenerator<Batch>;
   /** Returns whether a follower at this position can read from memory. */
   covers(position: Position | null): boolean;
-  /** Ends the current gathering, because a caller waits for the next events. */
+  /**
+   * Ends the current gathering, because a caller waits for the next events; while the event loop is busy, not before
+   * `BUSY_GATHER_MS`.
+   */
   hurry(): void;
   close(): Promise<void>;
 }
@@ -30,6 +35,7 @@ export interface TailOptions {
   readonly selectsStreams: boolean;
   /** Returns milliseconds since the epoch, for expiry. */
   readonly now: () => number;
+  readonly isEventLoopBusy: () => boolean;
   readonly log: Pick<Logger, 'error'>;
 }
 
@@ -116,10 +122,17 @@ class LogTail implements Tail {
     const following = { after: this.#memory.end(), batchSize: BATCH_EVENTS, includeExpired: true, signal };
     for await (const batch of this.#options.store.follow(following)) {
       this.#memory.add(batch);
-      if (batch.events.length >= SMALL_BATCH_EVENTS) continue;
-      const ms = Math.min(GATHER_MS, ...[...this.#gatherTimes].map((gatherMs) => gatherMs()));
-      if (ms > 0) await this.#gathering.wait(ms, signal);
+      if (batch.events.length < SMALL_BATCH_EVENTS) await this.#gather(signal);
     }
+  }
+
+  async #gather(signal: AbortSignal): Promise<void> {
+    let ms = Math.min(GATHER_MS, ...[...this.#gatherTimes].map((gatherMs) => gatherMs()));
+    if (this.#options.isEventLoopBusy()) {
+      await pause(BUSY_GATHER_MS, signal);
+      ms -= BUSY_GATHER_MS;
+    }
+    if (ms > 0) await this.#gathering.wait(ms, signal);
   }
 
   /** Follows the store up to the first batch that the tail's memory covers. */

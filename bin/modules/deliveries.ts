@@ -65,7 +65,7 @@ export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Run
 
 /** Starts sending due deliveries; any number of processes may do so. */
 export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<RunningWork> => {
-  const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = runtime;
+  const { config, store, pool, clock, log, progress, dayKeys, isEventLoopBusy, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
   const debts = createReceiverDebts();
@@ -101,6 +101,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
     startsPerSecond: config.WEBHOOK_STARTS_PER_SECOND,
     retryBaseMs: config.RETRY_BASE_SECONDS * 1_000,
     random: Math.random,
+    isEventLoopBusy,
     onStart: metrics.deliveries.started,
     onOutcome: metrics.deliveries.ended,
     onWatched: metrics.deliveries.watched,

@@ -1,18 +1,18 @@
-import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import type { DeliveryError } from '../../domain/webhooks/events.ts';
 import { probeEveryMs } from '../../domain/webhooks/schedule.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { endsWithin } from '../../platform/pause.ts';
+import { BUSY_GATHER_MS } from '../../platform/event-loop.ts';
+import { endsWithin, pause } from '../../platform/pause.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
 import { type AttemptDeps, makeAttempt, type Target } from './attempt.ts';
 import { inAttemptSpan } from './attempt-span.ts';
 import { type DeliveryClaim, DeliveryClaims, type EndedAttempt, type Wanted } from './claims.ts';
 import { expireDelivery } from './expire-deliveries.ts';
 import { HeldClaims } from './held-claims.ts';
-import { Lanes } from './lanes.ts';
+import { Lanes, MAX_ENDPOINTS_PER_POLL } from './lanes.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
 import { startWatch, type Watch, type Watched } from './watch.ts';
 
@@ -29,6 +29,7 @@ export interface DeliverOptions extends AttemptDeps {
   readonly startsPerSecond: number;
   /** Returns a further limit of a partner's concurrent attempts in this process. */
   readonly roomOfPartner?: (partnerId: string) => number;
+  readonly isEventLoopBusy: () => boolean;
   readonly onOutcome: (error: DeliveryError | null, state: 'pending' | 'delivered' | 'failed') => void;
   readonly onWatched: (watched: Watched) => void;
 }
@@ -135,12 +136,19 @@ class DeliveryWorker implements RunningDeliverer {
       const hasEnded = this.#ended.length > 0;
       await this.#recordEnded();
       const hasStarted = await this.#take(wanted);
-      if (hasStarted || hasEnded) await setTimeout(GATHER_MS);
+      if (hasStarted || hasEnded) await this.#gather(wanted.length);
     } catch (error) {
       log.warn({ error: String(error) }, 'deliveries could not be claimed; retry scheduled');
       for (const one of wanted) this.#lanes.onNotClaimed(one, clock.now());
       await this.#wakeup.wait(RETRY_MS, this.#stopping.signal);
     }
+  }
+
+  /** Waits for deliveries that can share the next poll; only briefly after a full poll, because further endpoints may be due. */
+  #gather(polled: number): Promise<void> {
+    const isSmall = polled < MAX_ENDPOINTS_PER_POLL;
+    const ms = isSmall && this.#options.isEventLoopBusy() ? BUSY_GATHER_MS : GATHER_MS;
+    return pause(ms, this.#stopping.signal);
   }
 
   async #recordEnded(): Promise<void> {

@@ -8,7 +8,7 @@ interface Lane {
   readonly partnerId: string;
 }
 
-const MAX_ENDPOINTS_PER_POLL = 64;
+export const MAX_ENDPOINTS_PER_POLL = 64;
 
 /** A partner's attempts may be as many as those of this number of endpoints, usually all of its own. */
 const MAX_ENDPOINT_SHARES_OF_PARTNER = 5;

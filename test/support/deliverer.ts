@@ -125,6 +125,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
         startsPerSecond: 100_000,
         retryBaseMs: 15_000,
         random: () => 0.5,
+        isEventLoopBusy: () => false,
         onStart: () => undefined,
         onOutcome: () => undefined,
         onWatched: () => undefined,

@@ -124,6 +124,20 @@ describe('delivery workers', () => {
     expect(Math.max(...starts) - Math.min(...starts)).toBeLessThan(3_500);
   });
 
+  it('gather due deliveries for 40 ms after each poll in a busy process', async () => {
+    const endpoint = anEndpoint();
+    await deliverer.queue(endpoint, 5);
+    start(taken, { concurrency: 1, isEventLoopBusy: () => true });
+    await until('all are delivered', endpoint, { delivered: 5 });
+    const polledAt = deliverer
+      .polls(endpoint)
+      .flatMap(({ claimed, sentAt }) => (claimed > 0 ? [sentAt] : []));
+    const gaps = polledAt.slice(1).map((sentAt, n) => sentAt - (polledAt[n] as number));
+    expect(gaps).toHaveLength(4);
+    // A timer may end up to a millisecond early.
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(39);
+  });
+
   it('deliver to other endpoints while one endpoint hangs', async () => {
     const [hanging, other] = [anEndpoint(), anEndpoint()];
     const release = Promise.withResolvers<void>();
