@@ -10,8 +10,13 @@ export interface ClaimLoopOptions {
   readonly due: DueAttempts;
   /** Longer than an attempt and the append of its outcome. */
   readonly leaseMs: number;
-  /** Number of attempts that this process makes at a time. */
+  /** Number of attempts that this process makes at a time, without those that take long. */
   readonly slots: number;
+  /**
+   * An attempt takes long from this time on, milliseconds. Such attempts leave their slots to others, up to `MAX_LONG` times as
+   * many. Default: none does.
+   */
+  readonly longMs?: number;
   /** Makes the attempt and records its outcome. If it fails, the attempt is due again after its lease. */
   readonly attempt: (claim: Claim, stopping: AbortSignal) => Promise<void>;
   readonly onFailed: (error: unknown, claim: Claim) => void;
@@ -28,11 +33,13 @@ export interface ClaimLoop {
 const RETRY_MS = 500;
 /** Attempts that become due within this time share the next poll. */
 const GATHER_MS = 20;
+const MAX_LONG = 3;
 
 /** Makes the attempts that are due. Processes share the load through claims. */
 export const startClaimLoop = (options: ClaimLoopOptions): ClaimLoop => {
-  const { pool, clock, due, leaseMs, slots, attempt, onFailed } = options;
-  const running = new Set<Promise<void>>();
+  const { pool, clock, due, leaseMs, slots, longMs = Number.POSITIVE_INFINITY, attempt, onFailed } = options;
+  /** The running attempts, and when they began. */
+  const running = new Map<Promise<void>, number>();
   const stopping = new AbortController();
   const wakeup = createWakeup();
 
@@ -43,20 +50,26 @@ export const startClaimLoop = (options: ClaimLoopOptions): ClaimLoop => {
         running.delete(attempting);
         wakeup.wake();
       });
-    running.add(attempting);
+    running.set(attempting, performance.now());
   };
 
   const claim = (limit: number): Promise<Claimed> =>
     claimDue(pool, due, { now: clock.now(), leaseMs, limit }).catch(() => ({ claims: [], waitMs: RETRY_MS }));
 
+  const room = (): number => {
+    const since = performance.now() - longMs;
+    const long = [...running.values()].filter((began) => began < since).length;
+    return slots + Math.min(long, MAX_LONG * slots) - running.size;
+  };
+
   const loop = (async () => {
     while (!stopping.signal.aborted) {
-      const room = slots - running.size;
+      const free = room();
       let waitMs = RETRY_MS;
-      if (room > 0) {
-        const claimed = await claim(room);
+      if (free > 0) {
+        const claimed = await claim(free);
         for (const one of claimed.claims) start(one);
-        if (claimed.claims.length === room) continue;
+        if (claimed.claims.length === free) continue;
         await setTimeout(GATHER_MS);
         ({ waitMs } = claimed);
       }
@@ -69,7 +82,7 @@ export const startClaimLoop = (options: ClaimLoopOptions): ClaimLoop => {
     stop: async () => {
       stopping.abort();
       await loop;
-      await Promise.all(running);
+      await Promise.all(running.keys());
     },
   };
 };

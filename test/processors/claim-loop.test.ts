@@ -34,11 +34,12 @@ const done = async ({ item }: Claim): Promise<void> => {
   await stack.rows('delete from public.job where item = $1', [item]);
 };
 const left = async () => (await stack.rows('select from public.job')).length;
-const start = (attempt: (claim: Claim, stopping: AbortSignal) => Promise<void>, slots = 4) => {
+const start = (attempt: (claim: Claim, stopping: AbortSignal) => Promise<void>, longMs?: number) => {
   const failed: string[] = [];
   const { pool, clock } = stack;
   const onFailed = (_error: unknown, { item }: Claim) => void failed.push(item);
-  const loop = startClaimLoop({ pool, clock, due: DUE, leaseMs: LEASE_MS, slots, attempt, onFailed });
+  const limits = { slots: 4, ...(longMs === undefined ? {} : { longMs }) };
+  const loop = startClaimLoop({ pool, clock, due: DUE, leaseMs: LEASE_MS, ...limits, attempt, onFailed });
   return { ...loop, failed };
 };
 
@@ -76,6 +77,21 @@ it('fills every slot, and a free slot takes the next attempt', async () => {
   release.resolve();
   await until('all jobs are done', async () => (await left()) === 0);
   expect(began).toHaveLength(5);
+  await loop.stop();
+});
+
+it('leaves the slots of attempts that take long to others', async () => {
+  await add(20);
+  const release = Promise.withResolvers<void>();
+  const began: string[] = [];
+  const loop = start(async (claim) => {
+    began.push(claim.item);
+    await release.promise;
+    await done(claim);
+  }, 1);
+  await until('four times as many have begun', () => began.length === 16);
+  release.resolve();
+  await until('all jobs are done', async () => (await left()) === 0);
   await loop.stop();
 });
 
