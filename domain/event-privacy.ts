@@ -59,8 +59,12 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     personal: 'ip asked_by',
   },
   'lookup.EnrichmentJoined.v1': {
-    shown: `round attempts restated ${within('reservation', RESERVATION)}`,
+    shown: `round attempts next_attempt_at restated ${within('reservation', RESERVATION)}`,
     personal: 'ip',
+  },
+  'lookup.EnrichmentWanted.v1': {
+    shown: 'round next_attempt_at restated',
+    personal: 'ip asked_by',
   },
   'lookup.EnrichmentAttemptFailed.v1': {
     shown: 'round attempt failed_at next_attempt_at failures.provider failures.asked answered',

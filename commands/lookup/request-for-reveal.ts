@@ -27,21 +27,25 @@ export const requestForReveal = async (
   context: CommandContext,
 ): Promise<boolean> => {
   const known = await loadEnrichment(streams, ip);
-  if (known.state.saved || known.state.open) return true;
+  if (known.state.saved) return true;
+  const command = {
+    type: 'Submit',
+    ip,
+    reservation: null,
+    askedBy: pseudonymOf(partnerId, streams.digest),
+    // Nothing is saved, so no provider's answer can be missing in it.
+    configured: [],
+    at: context.at,
+  } as const;
+  if (known.state.open) {
+    await handleEnrichment(streams, ip, command, context, known);
+    return true;
+  }
   if (!(await hasShare(partnerId))) return false;
   const slot = await capacity.admit(ip, `reveals of ${partnerId}`);
   if (!slot.ok) return false;
   let position: Position | null = null;
   try {
-    const command = {
-      type: 'Submit',
-      ip,
-      reservation: null,
-      askedBy: pseudonymOf(partnerId, streams.digest),
-      // Nothing is saved, so no provider's answer can be missing in it.
-      configured: [],
-      at: context.at,
-    } as const;
     ({ position } = await handleEnrichment(streams, ip, command, context, known));
     return true;
   } finally {

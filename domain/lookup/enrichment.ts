@@ -20,6 +20,10 @@ export interface OpenRound {
   readonly attempts_before: PersistentMap<string, number>;
   /** The pseudonym of the partner whose reveal requested it; null: a reservation did, or an older release. */
   readonly asked_by: string | null;
+  /** Pseudonyms of further partners whose reveals wait for it. */
+  readonly wanted_by: List<string>;
+  /** Whether the last attempt failed without any provider being asked, as it does where a partner has used up their rates. */
+  readonly was_held_back: boolean;
   /** Providers that answered in earlier attempts that they know nothing. */
   readonly answered: readonly string[];
 }
@@ -123,11 +127,7 @@ const submit = (
   const { open } = state;
   const ended = state.settled.some((one) => one.reservation_id === reservation?.reservation_id);
   if (ended) return [];
-  if (open) {
-    const joined =
-      reservation === null || open.reservations.some((one) => one.partner_id === reservation.partner_id);
-    return joined ? [] : [joinedBy({ ip, round: open.round, reservation }, open.attempts)];
-  }
+  if (open) return join(ip, open, reservation ?? askedBy ?? null, at);
   const kind = wantedWork(state, at, configured);
   if (kind === null) return [];
   const round = state.round + 1;
@@ -141,6 +141,39 @@ const joinedBy = (data: Omit<Joined['data'], 'attempts'>, attempts: number): Joi
   type: 'lookup.EnrichmentJoined.v1',
   data: { ...data, ...(attempts === 0 ? {} : { attempts }) },
 });
+
+type Wanted = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentWanted.v1' }>;
+
+const wantedBy = (data: Wanted['data']): Wanted => ({ type: 'lookup.EnrichmentWanted.v1', data });
+
+/**
+ * Adds a partner to the open round, by its reservation or the pseudonym of its reveals. Its turn is due at once where the
+ * others' calls were held back: it has not used the providers' rates up.
+ */
+const join = (
+  ip: string,
+  open: OpenRound,
+  by: Reservation | string | null,
+  at: number,
+): EnrichmentEvent[] => {
+  const { round, attempts, reservations, wanted_by, asked_by } = open;
+  const next_attempt_at = open.was_held_back ? isoTime(at) : open.next_attempt_at;
+  if (by === null || by === asked_by) return [];
+  if (typeof by === 'string') {
+    return wanted_by.includes(by) ? [] : [wantedBy({ ip, round, asked_by: by, next_attempt_at })];
+  }
+  const isIn = reservations.some(({ partner_id }) => partner_id === by.partner_id);
+  return isIn ? [] : [joinedBy({ ip, round, reservation: by, next_attempt_at }, attempts)];
+};
+
+/** Returns the partners, or pseudonyms of them, that wait for the round, the first first; none where an older release asked. */
+export const askersOf = ({ reservations, asked_by, wanted_by }: OpenRound): string[] => [
+  ...new Set([
+    ...(asked_by === null ? [] : [asked_by]),
+    ...reservations.map(({ partner_id }) => partner_id),
+    ...wanted_by,
+  ]),
+];
 
 /**
  * Returns how many attempts have failed since a reservation was made: those before would tell a partner of another's pending
@@ -158,8 +191,8 @@ const requested = (data: Omit<Requested['data'], 'asked_by'>, asked_by: string |
 
 /** A first round is restated with every so many failures, because it never gives up. */
 const RESTATED_EVERY = 24;
-/** A round with more reservations is not restated, because its events might not fit into one append. */
-const MAX_RESTATED_RESERVATIONS = 1_000;
+/** A round for which more wait is not restated, because its events might not fit into one append. */
+const MAX_RESTATED = 1_000;
 
 /** Whether the events before the round, or before its newest failure, may have been replaced a moment ago. */
 export const mayBeTruncated = ({ kind, attempts }: OpenRound): boolean =>
@@ -170,7 +203,7 @@ export const mayBeTruncated = ({ kind, attempts }: OpenRound): boolean =>
  * all events before them may be removed.
  */
 const restate = (ip: string, open: OpenRound): EnrichmentEvent[] => {
-  const { round, kind, requested_at, asked_by, attempts_before } = open;
+  const { round, kind, requested_at, asked_by, attempts_before, wanted_by, next_attempt_at } = open;
   const first = open.reservations.first();
   const reservation = first && !attempts_before.has(first.reservation_id) ? first : null;
   const repeated = { ip, round, restated: true } as const;
@@ -178,7 +211,11 @@ const restate = (ip: string, open: OpenRound): EnrichmentEvent[] => {
     requested({ ...repeated, kind, requested_at, reservation }, asked_by),
     ...[...open.reservations]
       .filter((one) => one !== reservation)
-      .map((one) => joinedBy({ ...repeated, reservation: one }, attempts_before.get(one.reservation_id, 0))),
+      .map((one) => {
+        const attempts = attempts_before.get(one.reservation_id, 0);
+        return joinedBy({ ...repeated, reservation: one, next_attempt_at }, attempts);
+      }),
+    ...wanted_by.map((by) => wantedBy({ ...repeated, asked_by: by, next_attempt_at })),
   ];
 };
 
@@ -204,7 +241,8 @@ const fail = (
     };
     return [gaveUp];
   }
-  const isRestated = attempt % RESTATED_EVERY === 0 && open.reservations.size <= MAX_RESTATED_RESERVATIONS;
+  const waiting = open.reservations.size + open.wanted_by.size;
+  const isRestated = attempt % RESTATED_EVERY === 0 && waiting <= MAX_RESTATED;
   const all = [...new Set([...(isRestated ? open.answered : []), ...command.answered])];
   const next_attempt_at = isoTime(at + retryDelayMs(attempt, jitter, baseMs));
   const answered = all.length > 0 ? { answered: all } : {};
@@ -267,7 +305,8 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
         const reservations = reservation ? List.of(reservation) : List<Reservation>();
         const attempts_before = PersistentMap<string, number>();
         const begun = { attempts: 0, attempts_before, next_attempt_at: requested_at, answered: [] };
-        const open = { round, kind, requested_at, reservations, asked_by, ...begun };
+        const waiting = { reservations, asked_by, wanted_by: List<string>(), was_held_back: false };
+        const open = { round, kind, requested_at, ...waiting, ...begun };
         return { ...state, ip, round, open };
       }
       case 'lookup.EnrichmentJoined.v1': {
@@ -278,11 +317,16 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
         const attempts_before = attempts ? known.set(reservation.reservation_id, attempts) : known;
         return { ...state, open: { ...state.open, reservations, attempts_before } };
       }
+      case 'lookup.EnrichmentWanted.v1': {
+        if (!state.open) return state;
+        return { ...state, open: { ...state.open, wanted_by: state.open.wanted_by.push(data.asked_by) } };
+      }
       case 'lookup.EnrichmentAttemptFailed.v1': {
         if (!state.open) return state;
-        const { attempt: attempts, next_attempt_at } = data;
+        const { attempt: attempts, next_attempt_at, failures } = data;
         const answered = [...new Set([...state.open.answered, ...(data.answered ?? [])])];
-        return { ...state, open: { ...state.open, attempts, next_attempt_at, answered } };
+        const was_held_back = failures.length > 0 && askedIn(failures).length === 0;
+        return { ...state, open: { ...state.open, attempts, next_attempt_at, answered, was_held_back } };
       }
       case 'lookup.EnrichmentCompleted.v1': {
         const { round, result: saved, settles: settled } = data;

@@ -85,6 +85,18 @@ export const enrichmentEvents = {
     reservation: reservationSchema,
     /** Attempts of the round that had failed before; absent: none, or not noted by a release before 0.3.0. */
     attempts: z.int().optional(),
+    /** When the next attempt is due in the turn of this partner; absent, in releases before 0.3.0: it has none of its own. */
+    next_attempt_at: instant.optional(),
+    restated,
+  }),
+  /** A reveal of a further partner waits for the round as well. Releases before 0.3.0 skip it. */
+  'lookup.EnrichmentWanted.v1': z.object({
+    ip: z.string(),
+    round: z.int(),
+    /** A keyed pseudonym of the partner. */
+    asked_by: z.uuid(),
+    /** When the next attempt is due in its turn. */
+    next_attempt_at: instant,
     restated,
   }),
   'lookup.EnrichmentAttemptFailed.v1': z.object({

@@ -9,14 +9,15 @@ import {
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { truncateRestated } from '../../commands/lookup/truncate-restated.ts';
 import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
-import type { Enrichment, OpenRound } from '../../domain/lookup/enrichment.ts';
+import { askersOf, type Enrichment, type OpenRound } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
 import { type ClaimLoop, startClaimLoop } from '../claim-loop.ts';
-import { type Claim, type DueAttempts, isClaimed } from '../claims.ts';
+import type { Claim } from '../claims.ts';
+import { DUE_ENRICHMENTS } from './due-enrichments.ts';
 import { askChain, type ChainNotes, type Provider } from './provider.ts';
 
 export interface AttemptOptions extends EnrichmentStreams {
@@ -44,7 +45,10 @@ export interface ProviderNotes extends ChainNotes {
 /** Allows for the append after the attempt and for clock skew between workers. */
 const LEASE_MARGIN_MS = 15_000;
 
-/** Makes the enrichment attempts that are due, at most `slots` at a time. */
+/** A provider that takes so long may hang for the addresses of one partner, which would hold all slots. */
+const LONG_MS = 500;
+
+/** Makes the enrichment attempts that are due, at most `slots` at a time, and as many again three times that take long. */
 export const startEnrichmentAttempts = (options: AttemptOptions, slots = 16): ClaimLoop => {
   const { pool, clock, log, attemptMs } = options;
   return startClaimLoop({
@@ -53,6 +57,7 @@ export const startEnrichmentAttempts = (options: AttemptOptions, slots = 16): Cl
     due: DUE_ENRICHMENTS,
     leaseMs: attemptMs + LEASE_MARGIN_MS,
     slots,
+    longMs: LONG_MS,
     attempt: (claim, stopping) => makeAttempt(options, claim, stopping),
     onFailed: (error, { cycle: round }) =>
       log.warn(
@@ -60,42 +65,6 @@ export const startEnrichmentAttempts = (options: AttemptOptions, slots = 16): Cl
         'enrichment attempt was not recorded; retried after its lease',
       ),
   });
-};
-
-const IS_CLAIMED = isClaimed('w.ip', 'w.round', 'w.attempts + 1');
-
-const unclaimedWork = (due: string): string => `
-  select w.ip as item, w.round as cycle, w.attempts + 1 as attempt from read.enrichment_work w
-  where ${due} and not ${IS_CLAIMED}`;
-
-/**
- * Round robin over partners, with turns of their own for their reveals: the earliest of each, then the second. Within a turn
- * the order is random, because by time a limit of one would always pick the partner with the longest backlog. The CASE makes
- * the planner look up claims row by row; as a join it compares every row with every live claim. The asker stands in the bounds
- * as in `itemsOfTurns`.
- */
-const ROUND_ROBIN = `
-  select own.ip from (
-    with recursive askers as (
-      (select asked_by from read.enrichment_work order by asked_by limit 1)
-      union all
-      select (select o.asked_by from read.enrichment_work o where o.asked_by > a.asked_by order by o.asked_by limit 1)
-      from askers a where a.asked_by is not null)
-    table askers) askers, lateral (
-    select w.ip, row_number() over (order by w.next_attempt_at) as turn from read.enrichment_work w
-    where w.asked_by = askers.asked_by and (w.asked_by, w.next_attempt_at) <= (askers.asked_by, $1::timestamptz)
-      and case when ${IS_CLAIMED} then false else true end
-    order by w.next_attempt_at limit $2) own
-  order by own.turn, random() limit $2`;
-
-/** Exported for tests. */
-export const DUE_ENRICHMENTS: DueAttempts = {
-  name: 'claim_due_enrichments',
-  select: `${unclaimedWork(`w.ip = any (array(${ROUND_ROBIN}))`)} for update of w skip locked`,
-  selectAhead: `${unclaimedWork('coalesce(w.last_attempt_at, w.requested_at) > $5')}
-                limit $2 for update of w skip locked`,
-  mark: 'enrichment',
-  next: 'select min(next_attempt_at) from read.enrichment_work',
 };
 
 const makeAttempt = async (options: AttemptOptions, claim: Claim, stopping: AbortSignal): Promise<void> => {
@@ -147,9 +116,11 @@ const attemptOn = async (
 };
 
 /** Reveals that a release before 0.3.0 asked for are one asker. */
-const OF_REVEALS = 'reveals';
-const askerOf = (open: OpenRound | null): string =>
-  open?.reservations.first()?.partner_id ?? open?.asked_by ?? OF_REVEALS;
+const OF_REVEALS = ['reveals'];
+const askersOfWork = (open: OpenRound | null): string[] => {
+  const askers = open === null ? [] : askersOf(open);
+  return askers.length > 0 ? askers : OF_REVEALS;
+};
 
 /** Asks the providers that the open round needs, and combines their answers. */
 const ask = async (
@@ -164,7 +135,7 @@ const ask = async (
     chain.filter(({ name }) => !known.includes(name)),
     ip,
     signal,
-    { answered: open?.answered ?? [], asker: askerOf(open), ...(notes && { notes }) },
+    { answered: open?.answered ?? [], askers: askersOfWork(open), ...(notes && { notes }) },
   );
   const at = clock.now();
   return {

@@ -24,7 +24,7 @@ export interface GuardedOptions extends ProviderLimits {
 /** As many as a webhook endpoint's breaker takes. */
 const FAILURES_TO_OPEN = 10;
 /** A command has no asker. */
-const NO_ASKER = '';
+const NO_ASKERS = [''];
 
 /**
  * Limits the calls of a provider: by rate, by a budget a UTC day, and by circuit breakers of each process, which a failure of
@@ -59,9 +59,10 @@ export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOp
   return {
     ...provider,
     lookup: async (ip, signal, options = {}) => {
-      const { asker = NO_ASKER } = options;
-      if (!breaker.admits(asker)) throw new NotAsked('not asked: its circuit breaker is open');
-      await turns?.wait(asker, signal);
+      const { askers = NO_ASKERS } = options;
+      const asker = askers.find((one) => breaker.admits(one));
+      if (asker === undefined) throw new NotAsked('not asked: its circuit breaker is open');
+      await turns?.wait(askers, signal);
       await takeFromBudgetOfDay(name, limits, guard);
       try {
         const record = await provider.lookup(ip, signal, options);

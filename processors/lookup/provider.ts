@@ -6,8 +6,8 @@ import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
 export interface LookupOptions {
   /** Called with the source's own answer before it is mapped. */
   readonly onRaw?: ((raw: unknown) => void) | undefined;
-  /** On whose behalf it is asked: failures count for each asker. Omitted: for a command. */
-  readonly asker?: string | undefined;
+  /** On whose behalf it is asked; the call takes the turn of any of them. Omitted: for a command. */
+  readonly askers?: readonly string[] | undefined;
 }
 
 /** A source of company data. */
@@ -42,19 +42,19 @@ export interface ChainNotes {
 interface ChainOptions {
   readonly answered?: readonly string[];
   readonly notes?: ChainNotes;
-  readonly asker?: string;
+  readonly askers?: readonly string[];
 }
 
 /**
  * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is recorded as
  * an answer, which never means that there is no company. No provider is asked about an address that is not public.
- * `answered`: providers that are known to know nothing. `asker`: on whose behalf they are asked.
+ * `answered`: providers that are known to know nothing. `askers`: on whose behalf they are asked.
  */
 export const askChain = async (
   chain: readonly Provider[],
   ip: string,
   signal: AbortSignal,
-  { answered = [], notes, asker }: ChainOptions = {},
+  { answered = [], notes, askers }: ChainOptions = {},
 ): Promise<ProviderAnswer[]> => {
   // An address may have been public in the release that accepted it.
   if (parsePublicAddress(ip) === null) return chain.map(({ name }) => ({ provider: name, record: UNKNOWN }));
@@ -68,7 +68,7 @@ export const askChain = async (
     const note = (outcome: ProviderOutcome): void =>
       notes?.asked(provider, outcome, performance.now() - started);
     try {
-      const found = await lookup(ip, signal, { asker });
+      const found = await lookup(ip, signal, { askers });
       note(found?.match_type ?? 'unknown');
       answers.push({ provider, record: found ?? UNKNOWN });
       if (found?.match_type === 'company') break;

@@ -26,8 +26,11 @@ export class RateTurns {
     this.#maxWaitMs = maxWaitMs;
   }
 
-  /** Resolves when the rate admits the call. @throws NotAsked if that would take too long, or at an abort */
-  wait(asker: string, signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves when the rate admits the call, in the turn of the first of its askers to have one.
+   * @throws NotAsked if that would take too long, or at an abort
+   */
+  wait(askers: readonly string[], signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const call: Call = {
         until: performance.now() + this.#maxWaitMs,
@@ -36,13 +39,15 @@ export class RateTurns {
       };
       const giveUp = (): void => call.refuse(USED_UP);
       const end = (settle: () => void): void => {
-        this.#leave(asker, call);
+        for (const asker of askers) this.#leave(asker, call);
         signal.removeEventListener('abort', giveUp);
         settle();
       };
       if (signal.aborted) return giveUp();
       signal.addEventListener('abort', giveUp);
-      this.#waiting.set(asker, (this.#waiting.get(asker) ?? new Set()).add(call));
+      for (const asker of askers) {
+        this.#waiting.set(asker, (this.#waiting.get(asker) ?? new Set()).add(call));
+      }
       void this.#serve();
     });
   }

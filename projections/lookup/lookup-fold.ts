@@ -12,6 +12,8 @@ import {
 import type { RecordedEvent } from '../../event-store/port.ts';
 
 type Completed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentCompleted.v1' }>;
+type Requested = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentRequested.v1' }>;
+type AttemptFailed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentAttemptFailed.v1' }>;
 type GaveUp = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentGaveUp.v1' }>;
 type SavedRow = Completed['data']['result'] & { readonly snapshotted: boolean };
 
@@ -28,6 +30,13 @@ interface WorkRow {
 }
 
 const NO_PARTNER = NIL;
+
+/** A further asker of open work, and when the next attempt is due in its turn. */
+interface AskerRow {
+  readonly ip: string;
+  readonly asked_by: string;
+  next_attempt_at: string;
+}
 
 interface ReservationRow {
   reservation_id: string;
@@ -66,6 +75,8 @@ export interface Changes {
   /** null: the work has ended. */
   readonly work: Map<string, WorkRow | null>;
   readonly attempts: Map<string, Pick<WorkRow, 'ip' | 'attempts' | 'next_attempt_at' | 'last_attempt_at'>>;
+  /** By address, then by asker. */
+  readonly askers: Map<string, Map<string, AskerRow>>;
   readonly made: Map<string, ReservationRow>;
   /** `attempts_before` null: as it is. */
   readonly states: Map<
@@ -118,32 +129,21 @@ export const foldEnrichment = (
   { stream, revision, position }: RecordedEvent,
 ): void => {
   switch (type) {
-    case 'lookup.EnrichmentRequested.v1': {
-      const { ip, round, kind, requested_at, reservation, asked_by = NO_PARTNER } = data;
-      changes.attempts.delete(ip);
-      changes.work.set(ip, {
-        ip,
-        round,
-        kind,
-        requested_at,
-        attempts: 0,
-        next_attempt_at: requested_at,
-        last_attempt_at: null,
-        asked_by: reservation?.partner_id ?? asked_by,
-      });
-      if (reservation) submitted(changes, ip, kind, reservation);
+    case 'lookup.EnrichmentRequested.v1':
+      requested(changes, data);
+      return;
+    case 'lookup.EnrichmentJoined.v1': {
+      const { ip, reservation, attempts, next_attempt_at } = data;
+      submitted(changes, ip, 'first', reservation, attempts);
+      if (next_attempt_at) asked(changes, { ip, asked_by: reservation.partner_id, next_attempt_at });
       return;
     }
-    case 'lookup.EnrichmentJoined.v1':
-      submitted(changes, data.ip, 'first', data.reservation, data.attempts);
+    case 'lookup.EnrichmentWanted.v1':
+      asked(changes, data);
       return;
-    case 'lookup.EnrichmentAttemptFailed.v1': {
-      const { ip, attempt: attempts, next_attempt_at, failed_at: last_attempt_at } = data;
-      const work = changes.work.get(ip);
-      if (work) Object.assign(work, { attempts, next_attempt_at, last_attempt_at });
-      else changes.attempts.set(ip, { ip, attempts, next_attempt_at, last_attempt_at });
+    case 'lookup.EnrichmentAttemptFailed.v1':
+      attempted(changes, data);
       return;
-    }
     case 'lookup.EnrichmentCompleted.v1': {
       const { result, settles } = data;
       changes.saved.set(result.ip, { ...result, snapshotted: false });
@@ -205,7 +205,37 @@ const end = (
 ): void => {
   changes.work.set(ip, null);
   changes.attempts.delete(ip);
+  changes.askers.delete(ip);
   for (const { reservation_id } of settles) move(changes, reservation_id, state, at);
+};
+
+const requested = (changes: Changes, data: Requested['data']): void => {
+  const { ip, round, kind, requested_at, reservation, asked_by = NO_PARTNER } = data;
+  changes.attempts.delete(ip);
+  changes.work.set(ip, {
+    ip,
+    round,
+    kind,
+    requested_at,
+    attempts: 0,
+    next_attempt_at: requested_at,
+    last_attempt_at: null,
+    asked_by: reservation?.partner_id ?? asked_by,
+  });
+  if (reservation) submitted(changes, ip, kind, reservation);
+};
+
+const attempted = ({ work, attempts, askers }: Changes, failed: AttemptFailed['data']): void => {
+  const { ip, attempt, next_attempt_at, failed_at: last_attempt_at } = failed;
+  const changed = { attempts: attempt, next_attempt_at, last_attempt_at };
+  const row = work.get(ip);
+  if (row) Object.assign(row, changed);
+  else attempts.set(ip, { ip, ...changed });
+  for (const asker of askers.get(ip)?.values() ?? []) asker.next_attempt_at = next_attempt_at;
+};
+
+const asked = ({ askers }: Changes, { ip, asked_by, next_attempt_at }: AskerRow): void => {
+  askers.set(ip, (askers.get(ip) ?? new Map()).set(asked_by, { ip, asked_by, next_attempt_at }));
 };
 
 /** Restores a reservation whose own event has been truncated from the log. */

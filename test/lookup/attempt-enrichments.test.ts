@@ -76,17 +76,21 @@ describe('the attempts at an enrichment', () => {
     await reveal('8.8.9.3', bert);
     await submit('8.8.9.4', bert);
     await stack.caughtUp([lookups]);
-    const askers = new Map<string, string | undefined>();
-    const worker = attempts(async (ip, _signal, { asker } = {}) => {
-      askers.set(ip, asker);
+    // Both wait for this one.
+    await submit('8.8.9.1', bert);
+    await reveal('8.8.9.1', bert);
+    await stack.caughtUp([lookups]);
+    const askersOf = new Map<string, readonly string[]>();
+    const worker = attempts(async (ip, _signal, { askers = [] } = {}) => {
+      askersOf.set(ip, askers);
       return company;
     });
-    await until('all are asked', async () => askers.size === 4);
+    await until('all are asked', async () => askersOf.size === 4);
     await worker.stop();
-    const [first, second, third, fourth] = [1, 2, 3, 4].map((n) => askers.get(`8.8.9.${n}`));
-    expect(first).toBe(second);
-    expect(fourth).toBe(bert);
-    expect(new Set([first, third, anna, bert]).size).toBe(4);
+    const [first, second, third, fourth] = [1, 2, 3, 4].map((n) => askersOf.get(`8.8.9.${n}`) ?? []);
+    expect(first).toEqual([...(second ?? []), bert, ...(third ?? [])]);
+    expect(fourth).toEqual([bert]);
+    expect(new Set([...(first ?? []), anna]).size).toBe(4);
   });
 
   it('complete it and settle every partner that waits for it', async () => {
@@ -158,6 +162,8 @@ describe('the attempts at an enrichment', () => {
     });
     let began = false;
     const dead = attempts(async () => {
+      // A long attempt leaves its slot, so this worker may repeat it as well.
+      if (began) return company;
       began = true;
       await hanging;
       return { ...company, match_type: 'isp' as const };
@@ -166,7 +172,7 @@ describe('the attempts at an enrichment', () => {
     const alive = attempts(async () => company);
     stack.clock.advance(60_000);
     const saved = await until(
-      'the other one completed it',
+      'another attempt completed it',
       async () => (await enrichmentOf('8.8.4.1')).saved,
     );
     expect(saved.match_type).toBe('company');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
-import { attemptsFor, enrichmentDecider } from '../../domain/lookup/enrichment.ts';
+import { askersOf, attemptsFor, enrichmentDecider } from '../../domain/lookup/enrichment.ts';
 import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
 import { savedResultSchema } from '../../domain/lookup/result.ts';
 import { retryDelayMs } from '../../domain/lookup/schedule.ts';
@@ -221,6 +221,54 @@ describe('an attempt', () => {
     );
     expect(open?.attempts).toBe(24);
     expect(open && attemptsFor(open, reservation().reservation_id)).toBe(22);
+  });
+  it('is due at once in the turn of a partner that joins after no provider was asked', () => {
+    const later = AT + 5_000;
+    const join = { ...submit(reservation(BERT)), at: later };
+    const heldBack = (asked: boolean) => {
+      const one = failed(1);
+      const failure = {
+        provider: 'http',
+        reason: 'not asked: its rate is used up',
+        ...(asked ? {} : { asked }),
+      };
+      return { ...one, data: { ...one.data, failures: [failure] } } as EnrichmentEvent;
+    };
+    const dueAfter = (failure: EnrichmentEvent) => {
+      const before = [requested(), failure].reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
+      const joining = enrichmentDecider.decide(join, before);
+      const [event] = joining.ok ? joining.value : [];
+      return event?.type === 'lookup.EnrichmentJoined.v1' ? event.data.next_attempt_at : null;
+    };
+    expect(dueAfter(heldBack(false))).toBe(new Date(later).toISOString());
+    expect(dueAfter(heldBack(true))).toBe(new Date(AT + 15_000).toISOString());
+  });
+  it('is wanted once by the reveals of each further partner, and restates that', () => {
+    const reveal = {
+      type: 'Submit',
+      ip: IP,
+      reservation: null,
+      askedBy: BERT,
+      configured: [],
+      at: AT,
+    } as const;
+    const wanted: EnrichmentEvent = {
+      type: 'lookup.EnrichmentWanted.v1',
+      data: { ip: IP, round: 1, asked_by: BERT, next_attempt_at: new Date(AT).toISOString() },
+    };
+    given(enrichmentDecider, [requested()]).when(reveal).thenEvents([wanted]);
+    given(enrichmentDecider, [requested(), wanted]).when(reveal).thenEvents([]);
+    const ofReveal = requested(1, 'first', null);
+    const askedBy = { ...ofReveal, data: { ...ofReveal.data, asked_by: BERT } } as EnrichmentEvent;
+    given(enrichmentDecider, [askedBy]).when(reveal).thenEvents([]);
+    const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));
+    const state = [requested(), wanted, ...tries].reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
+    const failing = enrichmentDecider.decide(fail(24), state);
+    const { open } = (failing.ok ? failing.value : []).reduce(
+      enrichmentDecider.evolve,
+      enrichmentDecider.initial,
+    );
+    expect(open && askersOf(open)).toEqual([ANNA, BERT]);
   });
   it('of a first enrichment that a reveal asked for restates its asker', () => {
     const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));

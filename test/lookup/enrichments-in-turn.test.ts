@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { handleEnrichment } from '../../commands/lookup/generations.ts';
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { claimDue } from '../../processors/claims.ts';
-import { DUE_ENRICHMENTS } from '../../processors/lookup/attempt-enrichments.ts';
+import { DUE_ENRICHMENTS } from '../../processors/lookup/due-enrichments.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
+import { result as savedResult } from './lookup-events.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
@@ -13,7 +15,7 @@ beforeAll(async () => {
   stack.project([lookups]);
 });
 afterAll(() => stack.close());
-beforeEach(() => stack.pool.query('truncate read.enrichment_work, work.claim'));
+beforeEach(() => stack.pool.query('truncate read.enrichment_work, read.enrichment_asker, work.claim'));
 
 /** Due enrichments of addresses under the network prefix. */
 const ask = (askedBy: string, network: string, count: number, sinceMs: number) =>
@@ -78,4 +80,54 @@ it('claims the enrichments that reveals asked for in turns of their partners, wh
     expect(events).toContain(ip);
     for (const partner of [anna, ben]) expect(events).not.toContain(partner);
   }
+});
+
+it('claims work for which two partners wait in the turn of each, until it ends', async () => {
+  const { store, pool, clock } = stack;
+  const streams = { store, digest: (text: string) => `digest of ${text}` };
+  const submit = (partner_id: string, ip: string) => {
+    const submitted_at = new Date(clock.now()).toISOString();
+    const reservation = { reservation_id: randomUUID(), partner_id, key_id: 'key_1', submitted_at };
+    const command = { type: 'Submit', ip, reservation, configured: [], at: clock.now() } as const;
+    return handleEnrichment(streams, ip, command, stack.context());
+  };
+  const askers = async () => (await pool.query('select ip, next_attempt_at from read.enrichment_asker')).rows;
+  const backlog = Array.from({ length: 200 }, (_, n) => `3.0.0.${n + 1}`);
+  const [anna, ben, cleo] = [randomUUID(), randomUUID(), randomUUID()];
+  for (const ip of backlog) await submit(anna, ip);
+  clock.advance(1_000);
+  await submit(ben, '3.0.0.150');
+  await submit(ben, '3.0.0.151');
+  await requestForReveal(
+    {
+      ...streams,
+      capacity: { admit: async () => ({ ok: false, position: null }) as never },
+      hasShare: async () => false,
+    },
+    '3.0.0.152',
+    cleo,
+    stack.context(),
+  );
+  await stack.caughtUp([lookups]);
+  const taken = await claimed(6);
+  expect(taken).toHaveLength(6);
+  expect(taken).toEqual(expect.arrayContaining(['3.0.0.150', '3.0.0.151', '3.0.0.152']));
+  const failing = {
+    type: 'Fail',
+    round: 1,
+    attempt: 1,
+    failures: [],
+    answered: [],
+    jitter: 0.5,
+    baseMs: 15_000,
+  } as const;
+  await handleEnrichment(streams, '3.0.0.151', { ...failing, at: clock.now() }, stack.context());
+  const result = savedResult({ ip: '3.0.0.150' });
+  const complete = { type: 'Complete', round: 1, attempt: 1, result } as const;
+  await handleEnrichment(streams, '3.0.0.150', complete, stack.context());
+  await stack.caughtUp([lookups]);
+  const left = await askers();
+  expect(left.map(({ ip }) => ip).sort()).toEqual(['3.0.0.151', '3.0.0.152']);
+  const { next_attempt_at } = left.find(({ ip }) => ip === '3.0.0.151');
+  expect(next_attempt_at.getTime()).toBeGreaterThan(clock.now() + 10_000);
 });

@@ -97,6 +97,25 @@ describe('a circuit breaker of several askers', () => {
   });
 });
 
+/** A provider whose rate admits every second call at once, and the addresses that it was asked about. */
+const withFewCalls = () => {
+  const asked: string[] = [];
+  const vendor: Provider = {
+    name: 'vendor',
+    lookup: async (ip) => {
+      asked.push(ip);
+      return null;
+    },
+  };
+  let isRefused = true;
+  const admit = () => {
+    isRefused = !isRefused;
+    return isRefused ? { retryMs: 1 } : null;
+  };
+  const guarded = guardProvider(vendor, { ...NONE, requestsPerSecond: 1 }, guard({ admit }));
+  return { guarded, asked };
+};
+
 describe('a provider behind limits', () => {
   it('is asked for others while the addresses of one asker make it fail', async () => {
     const picky: Provider = {
@@ -107,7 +126,7 @@ describe('a provider behind limits', () => {
       },
     };
     const guarded = guardProvider(picky, NONE, guard());
-    const ask = (ip: string, asker: string) => guarded.lookup(ip, never, { asker });
+    const ask = (ip: string, asker: string) => guarded.lookup(ip, never, { askers: [asker] });
     for (let n = 1; n <= 20; n += 1) await ask('2600::1', 'anna').catch(() => undefined);
     await expect(ask('8.8.8.8', 'anna')).rejects.toThrow(NotAsked);
     expect(await ask('8.8.8.8', 'bert')).toBeNull();
@@ -154,26 +173,39 @@ describe('a provider behind limits', () => {
     expect(vendor.asked('8.8.8.8')).toBe(1);
   });
   it('is asked for each asker in turn while its rate admits few calls', async () => {
-    const asked: string[] = [];
-    const vendor: Provider = {
-      name: 'vendor',
-      lookup: async (ip) => {
-        asked.push(ip);
-        return null;
-      },
-    };
-    let isRefused = true;
-    const admit = () => {
-      isRefused = !isRefused;
-      return isRefused ? { retryMs: 1 } : null;
-    };
-    const guarded = guardProvider(vendor, { ...NONE, requestsPerSecond: 1 }, guard({ admit }));
-    const annas = Array.from({ length: 15 }, (_, n) => guarded.lookup(`anna ${n}`, never, { asker: 'anna' }));
-    const berts = [1, 2].map((n) => guarded.lookup(`bert ${n}`, never, { asker: 'bert' }));
+    const { guarded, asked } = withFewCalls();
+    const annas = Array.from({ length: 15 }, (_, n) =>
+      guarded.lookup(`anna ${n}`, never, { askers: ['anna'] }),
+    );
+    const berts = [1, 2].map((n) => guarded.lookup(`bert ${n}`, never, { askers: ['bert'] }));
     await Promise.all([...annas, ...berts]);
     expect(asked.indexOf('bert 1')).toBeLessThanOrEqual(2);
     expect(asked.indexOf('bert 2')).toBeLessThanOrEqual(4);
     expect(asked).toHaveLength(17);
+  });
+  it('is asked in the turn of any partner that waits for the address', async () => {
+    const { guarded, asked } = withFewCalls();
+    const ask = (ip: string, ...askers: string[]) => guarded.lookup(ip, never, { askers });
+    const annas = Array.from({ length: 15 }, (_, n) => ask(`anna ${n}`, 'anna'));
+    await Promise.all([...annas, ask('of both', 'anna', 'bert'), ask('bert', 'bert')]);
+    expect(asked.indexOf('of both')).toBeLessThanOrEqual(2);
+    expect(asked.indexOf('bert')).toBeLessThanOrEqual(4);
+    expect(asked).toHaveLength(17);
+  });
+  it('is asked about an address of two partners while the circuit breaker of one is open', async () => {
+    const vendor = scriptedProvider('vendor');
+    const failing: Provider = {
+      ...vendor,
+      lookup: async (ip, signal, options) => {
+        if (ip === '2600::1') throw new Unavailable('answered 500');
+        return vendor.lookup(ip, signal, options);
+      },
+    };
+    const guarded = guardProvider(failing, NONE, guard());
+    const ask = (ip: string, ...askers: string[]) => guarded.lookup(ip, never, { askers });
+    for (let n = 1; n <= 20; n += 1) await ask('2600::1', 'anna').catch(() => undefined);
+    await expect(ask('8.8.8.8', 'anna')).rejects.toThrow(NotAsked);
+    expect(await ask('8.8.8.8', 'anna', 'bert')).toBeNull();
   });
   it('is not asked after an abort, and still for the calls of others', async () => {
     const vendor = scriptedProvider('vendor');

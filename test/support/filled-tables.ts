@@ -25,7 +25,8 @@ interface Column {
 }
 
 const HAS_UUID = `exists (
-  select from pg_attribute u where u.attrelid = i.indrelid and u.attnum = any (i.indkey) and u.atttypid = 'uuid'::regtype)`;
+  select from pg_attribute u where u.attrelid = i.indrelid and u.attnum = any (i.indkey) and u.atttypid = 'uuid'::regtype
+  and u.attname <> 'asked_by')`;
 const COLUMNS = `
   select c.relnamespace::regnamespace || '.' || c.relname as table, a.attname as name, t.typname as type,
          exists (select from pg_index i where i.indrelid = c.oid and i.indisunique and a.attnum = any (i.indkey)) as unique,
@@ -40,7 +41,7 @@ const copied = ({ name, type, unique, unique_without_uuid }: Column): string => 
   const value = `original."${name}"`;
   if (type === 'uuid') {
     const one = name === 'partner_id' ? `'heavy'` : `'heavy' || ${value}`;
-    return `md5(${unique ? `n || '${name}'` : one})::uuid`;
+    return `md5(${unique && name !== 'asked_by' ? `n || '${name}'` : one})::uuid`;
   }
   if (type === 'timestamptz') return `${value} + $2::interval`;
   if (name === 'key_id' && !unique) return `'heavy ' || ${value}`;
