@@ -14,6 +14,7 @@ import {
   PASSWORD,
   type TestUser,
 } from '../support/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
 
 const clock = manualClock();
 let api: TestApi;
@@ -141,6 +142,9 @@ describe('a login', () => {
     const elsewhere = await logIn(api, user.name, PASSWORD, { headers: { 'x-forwarded-for': '1.1.9.9' } });
     expect(elsewhere.statusCode).toBe(303);
     await Promise.all(guesses);
+    // Checks of guesses that were answered in the meantime may still wait.
+    const again = () => logIn(api, user.name);
+    await eventually('a free turn', again, ({ statusCode }) => statusCode === 303);
   });
 
   it('takes the name in upper and lower case', async () => {
@@ -230,61 +234,17 @@ describe('a login', () => {
   });
 });
 
-describe('attempts to log in', () => {
-  it('are limited by name and place, whatever the password, until time has passed', async () => {
-    const target = await makeUser(api, key.partner_id);
-    const from = (ip: string) => ({ headers: { 'x-forwarded-for': ip } });
-    for (let n = 0; n < 10; n += 1) {
-      expect((await logIn(api, target.name, 'wrong', from('5.9.1.1'))).statusCode).toBe(401);
-    }
-    const refused = await logIn(api, target.name, PASSWORD, from('5.9.1.1'));
-    expect(refused.statusCode).toBe(429);
-    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-    // Who is elsewhere is not locked out by them.
-    expect((await logIn(api, target.name, PASSWORD, from('5.9.1.2'))).statusCode).toBe(303);
-    clock.advance(16 * MINUTE);
-    expect((await logIn(api, target.name, PASSWORD, from('5.9.1.1'))).statusCode).toBe(303);
-  });
-
-  it('from elsewhere do not lock a user out where the user has logged in before', async () => {
-    const target = await makeUser(api, key.partner_id);
-    const from = (ip: string) => ({ headers: { 'x-forwarded-for': ip } });
-    const home = from('5.11.0.1');
-    expect((await logIn(api, target.name, PASSWORD, home)).statusCode).toBe(303);
-    for (let n = 0; n < 60; n += 1) await logIn(api, target.name, 'wrong', from(`5.12.${n}.1`));
-    expect((await logIn(api, target.name, PASSWORD, from('5.13.0.1'))).statusCode).toBe(429);
-    expect((await logIn(api, target.name, PASSWORD, home)).statusCode).toBe(303);
-    // Its own allowance is bounded all the same.
-    for (let n = 0; n < 10; n += 1) await logIn(api, target.name, 'wrong', home);
-    expect((await logIn(api, target.name, PASSWORD, home)).statusCode).toBe(429);
-    clock.advance(91 * DAY);
-    for (let n = 0; n < 60; n += 1) await logIn(api, target.name, 'wrong', from(`5.14.${n}.1`));
-    expect((await logIn(api, target.name, PASSWORD, home)).statusCode).toBe(429);
-  });
-
-  it('are limited by name over all places', async () => {
-    const target = await makeUser(api, key.partner_id);
-    const statuses = new Set<number>();
-    for (let n = 0; n < 55; n += 1) {
-      const headers = { 'x-forwarded-for': `5.10.${n}.1` };
-      statuses.add((await logIn(api, target.name, 'wrong', { headers })).statusCode);
-    }
-    expect(statuses).toEqual(new Set([401, 429]));
-  });
-
-  it('are limited by network, which for IPv6 is a /64, and store no more names than they try', async () => {
-    const statuses: number[] = [];
-    for (let n = 0; n < 105; n += 1) {
-      const headers = { 'x-forwarded-for': `2a01:4f8:1:2::${n.toString(16)}` };
-      statuses.push((await logIn(api, `guess ${n}`, 'wrong', { headers })).statusCode);
-    }
-    expect(statuses.indexOf(429)).toBe(100);
-    const { rows } = await api.sql.query(
-      `select count(*)::int as n from work.rate where name ~ '^login [0-9a-f-]{36}$' and slot * 90000 >= $1`,
-      [clock.now() - 90_000],
-    );
-    expect(rows).toEqual([{ n: 100 }]);
-  });
+it('attempts to log in from one network, which for IPv6 is a /64, are limited, and a refusal says when to try again', async () => {
+  const target = await makeUser(api, key.partner_id);
+  const from = (ip: string) => ({ headers: { 'x-forwarded-for': ip } });
+  for (let n = 0; n < 10; n += 1) {
+    expect((await logIn(api, target.name, 'wrong', from(`2a01:4f8:1:2::${n}`))).statusCode).toBe(401);
+  }
+  const refused = await logIn(api, target.name, PASSWORD, from('2a01:4f8:1:2::10'));
+  expect(refused.statusCode).toBe(429);
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+  // Who is elsewhere is not locked out by them.
+  expect((await logIn(api, target.name, PASSWORD, from('2a01:4f8:1:3::1'))).statusCode).toBe(303);
 });
 
 describe('a first password', () => {
