@@ -27,7 +27,7 @@ const REDACTED_PATHS = SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key
 /** Patterns of secrets inside text: bearer tokens, webhook secrets, URL passwords, e-mail addresses. */
 const SECRET_TEXTS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer\s+)[^\s"',;]+/gi, '$1[redacted]'],
-  [/\bdp_[A-Za-z0-9_-]{20,}/g, 'dp_[redacted]'],
+  [/dp_[A-Za-z0-9_-]{20,}/g, 'dp_[redacted]'],
   [/\bwhsec_[A-Za-z0-9+/=_-]+/g, 'whsec_[redacted]'],
   [/(:\/\/[^\s:/@]*:)[^\s/@]+@/g, '$1[redacted]@'],
   [/(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+/g, '[e-mail]'],

@@ -10,7 +10,8 @@ const CRAWLERS = [
   // Search: Google, Microsoft, Yahoo, DuckDuckGo, Baidu, Yandex, Apple …
   /Googlebot|Google-InspectionTool|GoogleOther|Storebot-Google|AdsBot-Google|Mediapartners-Google|APIs-Google/i,
   /bingbot|adidxbot|msnbot|BingPreview|MicrosoftPreview|Yahoo! Slurp|DuckDuckBot|DuckAssistBot|Baiduspider/i,
-  /Yandex[a-z]{0,20}Bot|yandex\.com\/bots|Applebot|PetalBot|AspiegelBot|SeznamBot|Sogou[a-z ]{0,20} spider|360Spider/i,
+  /Yandex[a-z]{0,20}Bot|yandex\.com\/bots|Applebot|PetalBot|AspiegelBot|SeznamBot/i,
+  /Sogou[a-z ]{0,20} spider|360Spider/i,
   /YisouSpider|ToutiaoSpider|Yeti\/|Daum\/|coccocbot|Qwantbot|Qwantify|MojeekBot|Seekport|Mail\.RU_Bot|Amazonbot/i,
   /OAI-SearchBot|PerplexityBot|Claude-SearchBot|YouBot/i,
   // Social: link previews of networks and messengers.
