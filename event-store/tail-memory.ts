@@ -65,21 +65,20 @@ export class TailMemory {
   /** Returns a batch after a covered position; null if there is nothing yet. */
   after(position: Position | null): Batch | null {
     const isAfter = (at: Position): boolean => position === null || at > position;
-    const first = this.#chunks.findIndex((chunk) => isAfter(chunk.position));
-    if (first < 0) return null;
+    // From the end, because almost all followers are there.
+    const behind = this.#chunks.slice(this.#chunks.findLastIndex(({ position: end }) => !isAfter(end)) + 1);
     let size = 0;
     let count = 0;
-    const beyond = this.#chunks.findIndex((chunk, index) => {
-      if (index < first) return false;
+    const beyond = behind.findIndex((chunk, index) => {
       size += chunk.bytes;
       count += chunk.events.length;
-      return index > first && (size > BATCH_BYTES || count > BATCH_EVENTS);
+      return index > 0 && (size > BATCH_BYTES || count > BATCH_EVENTS);
     });
-    const taken = this.#chunks.slice(first, beyond < 0 ? this.#chunks.length : beyond);
-    return {
-      events: taken.flatMap((chunk) => chunk.events).filter((event) => isAfter(event.position)),
-      position: (taken.at(-1) as Chunk).position,
-    };
+    const taken = beyond < 0 ? behind : behind.slice(0, beyond);
+    const last = taken.at(-1);
+    if (last === undefined) return null;
+    const events = taken.flatMap((chunk) => chunk.events).filter((event) => isAfter(event.position));
+    return { events, position: last.position };
   }
 
   /** Resolves when there may be more. */
