@@ -62,8 +62,8 @@ class ConsumerProgress implements Progress {
   readonly #load = shareNext(() => this.#loadNow());
   readonly #hurryOthers = shareNext(() => this.#options.pool.query(`notify ${WANTED_CHANNEL}`));
   #polling: NodeJS.Timeout | null = null;
-  /** Whether a notification named a position that this process does not know yet. */
-  #isStale = false;
+  /** Positions of notifications since the last read of the table, which need not be true. */
+  readonly #notified = new Map<string, Position>();
   #isClosed = false;
   /** How often the connection was lost. */
   #losses = 0;
@@ -110,7 +110,7 @@ class ConsumerProgress implements Progress {
       this.#listener.ensure();
       if (manner !== 'patient') this.hurry(names);
       this.#polling ??= setTimeout(() => this.#poll(), POLL_MS);
-      if (this.#isStale) this.#reload();
+      if (this.#applied.size === 0 || this.#mayBeReached(waiter)) this.#reload();
     });
   }
 
@@ -141,6 +141,13 @@ class ConsumerProgress implements Progress {
     return names.every((name) => this.#applies(name, position));
   }
 
+  /** Returns whether notifications say that the consumers have reached the position. */
+  #mayBeReached({ names, position }: Waiter): boolean {
+    return names.every(
+      (name) => this.#applies(name, position) || (this.#notified.get(name) ?? -1n) >= position,
+    );
+  }
+
   #advance(positions: Readonly<Record<string, Position>>): void {
     for (const [name, position] of Object.entries(positions)) {
       if (!this.#applies(name, position)) this.#applied.set(name, position);
@@ -149,9 +156,11 @@ class ConsumerProgress implements Progress {
   }
 
   #onProjected(positions: Readonly<Record<string, Position>>): void {
-    if (Object.entries(positions).every(([name, position]) => this.#applies(name, position))) return;
-    this.#isStale = true;
-    if (this.#waiters.size > 0) this.#reload();
+    for (const [name, position] of Object.entries(positions)) {
+      // Other names could be of anyone's invention, without an end.
+      if (this.#applied.has(name) && !this.#applies(name, position)) this.#notified.set(name, position);
+    }
+    if ([...this.#waiters].some((waiter) => this.#mayBeReached(waiter))) this.#reload();
   }
 
   /** Forgets all positions, because a crash of the server may lose the last rows together with their checkpoints. */
@@ -161,7 +170,7 @@ class ConsumerProgress implements Progress {
   }
 
   async #loadNow(): Promise<void> {
-    this.#isStale = false;
+    this.#notified.clear();
     const { pool, table = 'read.projection' } = this.#options;
     const before = this.#losses;
     const { rows } = await pool.query(`select name, position from ${table} where position is not null`);

@@ -49,6 +49,37 @@ it('believes the table of positions, not a notification that any database user m
   expect(await reached(1_000, 300)).toBe(false);
 });
 
+it('reads the table for a notification of what a caller waits for, and for no other', async () => {
+  const { pool, url, rows } = stack;
+  await rows(`insert into read.projection (name, position) values ('awaited', 5), ('another', 5)`);
+  let reads = 0;
+  const query = (text: string) => {
+    reads += 1;
+    return pool.query(text);
+  };
+  const progress = createProgress({ url, pool: Object.assign(Object.create(pool), { query }) });
+  onTestFinished(() => progress.close());
+  const heard = await stack.session(`listen ${PROJECTED_CHANNEL}`);
+  let notified = 0;
+  heard.on('notification', () => {
+    notified += 1;
+  });
+  await eventually('five is reached', () => progress.reached(['awaited'], 5n as Position, 1_000, 'patient'));
+
+  const before = reads;
+  const nine = progress.reached(['awaited'], 9n as Position, 10_000, 'patient');
+  for (let position = 6; position < 206; position += 1) {
+    const moved = position % 2 === 0 ? { another: `${position}` } : { awaited: '8' };
+    await pool.query('select pg_notify($1, $2)', [PROJECTED_CHANNEL, JSON.stringify(moved)]);
+  }
+  await eventually('all are received', () => notified === 200);
+  // Only those of the poll.
+  expect(reads - before).toBeLessThan(50);
+  await pool.query(`update read.projection set position = 9 where name = 'awaited'`);
+  await pool.query('select pg_notify($1, $2)', [PROJECTED_CHANNEL, JSON.stringify({ awaited: '9' })]);
+  expect(await nine).toBe(true);
+});
+
 it('wakes the process that applies the awaited read model, and not one that applies others', async () => {
   const { pool, url } = stack;
   const [here, elsewhere] = [createProgress({ url, pool }), createProgress({ url, pool })];
