@@ -79,12 +79,14 @@ class LogFollower implements Follower {
       while (!signal.aborted) {
         const rows = await this.#read(after, size, options.prefixes);
         if (signal.aborted) return;
+        const asked = size;
         size = rows === null ? shrunk(size) : grown(size, limit);
         const last = rows?.at(-1);
         if (rows && last) {
           after = BigInt(last.position) as Position;
           yield { events: this.#visible(rows, options), position: after };
-          continue;
+          // A filtered read also ends with its span.
+          if (options.prefixes || isFull(rows, asked)) continue;
         }
         this.#listener.ensure();
         const pollMs = this.#listener.isListening() ? POLL_MS : UNNOTIFIED_POLL_MS;
@@ -158,6 +160,10 @@ const shrunk = ({ events, bytes }: ReadSize): ReadSize => ({
   bytes: Math.max(MIN_READ_BYTES, Math.floor(bytes / SHRINK)),
 });
 
+/** Returns whether the size ended a read of all streams, and not the end of the log. */
+const isFull = (rows: readonly pg.QueryResultRow[], { events, bytes }: ReadSize): boolean =>
+  rows.length >= events || Number(rows.at(-1)?.bytes) >= bytes;
+
 const grown = ({ events, bytes }: ReadSize, limit: ReadSize): ReadSize => ({
   events: Math.min(limit.events, events * 2),
   bytes: Math.min(limit.bytes, bytes * 2),
@@ -170,7 +176,7 @@ const BYTES_BEFORE = `
     over (order by e.position rows between unbounded preceding and 1 preceding) as bytes_before`;
 
 const ALL = `
-  select ${COLUMNS} from (
+  select ${COLUMNS}, coalesce(e.bytes_before, 0) + pg_column_size(e.data) + pg_column_size(e.metadata) as bytes from (
     select e.*, ${BYTES_BEFORE} from eventlog.event e where e.position > $1 order by e.position limit $2) e
   ${WITHIN_BYTES}`;
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
 import { createFollower } from '../../event-store/postgres/follower.ts';
+import { eventually } from '../support/eventually.ts';
 
 const EVENTS = 400;
 const row = (position: number) => ({
@@ -48,5 +49,45 @@ it('asks for fewer events after a read that timed out, logs it, and reaches the 
   expect(stalls.length).toBeGreaterThan(0);
   // The size grows after each success, so at most about every second read is refused.
   expect(stalls.length).toBeLessThan(pool.asked.length / 2 + 2);
+  await follower.close();
+});
+
+it('reads again at once only after a read that its size ended', async () => {
+  const stored = [1, 2, 3, 4, 5, 6].map(row);
+  const pages: string[] = [];
+  let bytesOfLast = '0';
+  const query = async ({ values: [after, events] }: { values: [bigint, number] }) => {
+    const rows = stored.filter(({ position }) => BigInt(position) > after).slice(0, events);
+    pages.push(rows.map(({ position }) => position).join(' '));
+    return { rows: rows.map((one) => ({ ...one, bytes: bytesOfLast })) };
+  };
+  const follower = createFollower({
+    url: 'postgresql://127.0.0.1:1/none',
+    pool: { query } as never,
+    now: () => 0,
+    hasOtherListeners: () => false,
+    onStall: () => undefined,
+  });
+  const ending = new AbortController();
+  const batches = follower.follow({ after: null, batchSize: 3, signal: ending.signal });
+  const commit = (position: number): void => {
+    stored.push(row(position));
+    follower.committed(BigInt(position) as Position);
+  };
+  await batches.next();
+  await batches.next();
+  const seventh = batches.next();
+  await eventually('the end is read', () => pages.length === 3);
+  commit(7);
+  await seventh;
+  const eighth = batches.next();
+  bytesOfLast = String(2 ** 30);
+  commit(8);
+  await eighth;
+  const ended = batches.next();
+  await eventually('more is looked for', () => pages.length === 6);
+  expect(pages).toEqual(['1 2 3', '4 5 6', '', '7', '8', '']);
+  ending.abort();
+  await ended;
   await follower.close();
 });
