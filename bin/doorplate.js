@@ -12,7 +12,7 @@ if (major < 24) {
 }
 // On a large machine V8 lets the heap grow to several times the live size before collecting; memory is scarcer here.
 setFlagsFromString('--heap-growing-percent=50');
-const { cacheCompiledCode } = await import('../platform/compile-cache.ts');
+const { cacheCompiledCode } = await import('../platform/compile-cache.js');
 cacheCompiledCode(fileURLToPath(new URL('../node_modules/.cache/doorplate', import.meta.url)));
 const { main } = await import('../cli/main.ts');
 await main(process.argv);

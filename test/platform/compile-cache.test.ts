@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { cacheCompiledCode } from '../../platform/compile-cache.ts';
+import { cacheCompiledCode } from '../../platform/compile-cache.js';
 
 describe('the folder of compiled code', () => {
   let root = '';
