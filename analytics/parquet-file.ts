@@ -1,6 +1,5 @@
 import { open } from 'node:fs/promises';
 import type { SchemaElement } from 'hyparquet';
-import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import type { Cell, RowFile } from './row-file.ts';
 import type { ColumnType, View } from './view.ts';
 
@@ -23,6 +22,8 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
 
 /** Writes Apache Parquet with Snappy compression: UUIDs as text, instants as UTC milliseconds, all columns nullable. */
 export const parquetFile = async (path: string, { columns }: View): Promise<RowFile> => {
+  // Fifty modules, which other commands need not load.
+  const { fileWriter, ParquetWriter } = await import('hyparquet-writer');
   const schema: SchemaElement[] = [
     { name: 'root', num_children: columns.length },
     ...columns.map(
