@@ -233,7 +233,7 @@ describe('the projections', () => {
       const before = passed;
       await append('irrelevant', 1);
       await until('the event is passed', () => {
-        stack.progress.hurry(['tally']);
+        stack.progress.save();
         return passed > before;
       });
     }
