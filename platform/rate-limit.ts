@@ -5,6 +5,7 @@ import { reportAhead } from './ahead.ts';
 import type { Clock } from './clock.ts';
 import { inPages } from './forget.ts';
 import { createLocalLimiter, type Quota, retrySeconds, type Verdict } from './local-limiter.ts';
+import { createRateBlocks, type TakenBlock } from './rate-blocks.ts';
 
 export { type Quota, retrySeconds, type Verdict };
 
@@ -26,6 +27,9 @@ interface Lease {
   /** What the ceiling left when the block was granted, beside the block. */
   others: number;
   retryAt: number;
+  /** The last refusal stands for calls up to its ceiling until this time. */
+  refusedUntil: number;
+  refusedCeiling: number;
   asking: Promise<Verdict> | null;
 }
 
@@ -33,6 +37,8 @@ const NAMES = 20_000;
 /** Above this ceiling a ring buffer would be too large, so even a single process leases slots. */
 const LARGEST_RING = 100_000;
 const SECOND = 1_000;
+/** A refusal is repeated for this long without a look at the counts, which other processes may lower by what they did not spend. */
+const REFUSED_MS = 250;
 
 /** Prefix of the names of rates per visitor. */
 export const VISITOR_RATES = 'visitor ';
@@ -72,14 +78,14 @@ export const createRateLimiter = (options: RateLimiterOptions): RateLimiter => n
 
 /** The functions that callers pass on are fields, bound to their object. */
 class LeasingLimiter implements RateLimiter {
-  readonly #pool: pg.Pool;
+  readonly #takeBlocks: ReturnType<typeof createRateBlocks>;
   readonly #clock: Clock;
   readonly #alone: () => boolean;
   readonly #local: RateLimiter;
   readonly #leases = new LRUCache<string, Lease>({ max: NAMES });
 
   constructor({ pool, clock, alone }: RateLimiterOptions) {
-    this.#pool = pool;
+    this.#takeBlocks = createRateBlocks(pool, clock);
     this.#clock = clock;
     this.#alone = alone;
     this.#local = createLocalLimiter(clock);
@@ -95,6 +101,10 @@ class LeasingLimiter implements RateLimiter {
     if (lease.left >= 1 && this.#clock.now() < lease.until) {
       lease.left -= 1;
       return null;
+    }
+    const refusedMs = lease.refusedUntil - this.#clock.now();
+    if (refusedMs > 0 && refusedMs <= REFUSED_MS && ceiling <= lease.refusedCeiling) {
+      return { retryMs: Math.max(1, lease.retryAt - this.#clock.now()) };
     }
     return this.#spend(name, ceiling, windowMs, lease);
   };
@@ -130,14 +140,10 @@ class LeasingLimiter implements RateLimiter {
     const usedUp = lease.left < 1;
     const returned = lease.left;
     lease.block = Math.min(largest, usedUp ? lease.block * 2 : Math.max(1, lease.granted - lease.left));
-    const { rows } = await this.#pool.query({
-      name: 'take_rate',
-      // The join reads the row as it was before.
-      text: `select granted, granted_slot, retry_ms, was_ahead, slot, used
-             from work.take_rate($1, $2, $3, $4, $5, $6, $7) left join work.rate on name = $1`,
-      values: [name, ceiling, windowMs, lease.block, this.#clock.now(), returned, lease.slot],
+    const taken = await this.#takeBlocks({
+      ...{ name, ceiling, windowMs, size: lease.block },
+      ...{ unused: returned, unusedSlot: lease.slot },
     });
-    const taken = rows[0] as TakenBlock;
     const { granted, granted_slot, retry_ms, was_ahead } = taken;
     if (was_ahead) reportAhead('rate');
     lease.left = granted;
@@ -146,6 +152,10 @@ class LeasingLimiter implements RateLimiter {
     lease.until = this.#clock.now() + windowMs / 10;
     lease.others = Math.max(0, ceiling - usedBefore(taken, windowMs) + returned - granted);
     lease.retryAt = this.#clock.now() + Number(retry_ms);
+    if (granted === 0) {
+      lease.refusedUntil = this.#clock.now() + Math.min(REFUSED_MS, Number(retry_ms));
+      lease.refusedCeiling = ceiling;
+    }
     return granted > 0 ? null : { retryMs: Math.max(1, Number(retry_ms)) };
   }
 }
@@ -158,18 +168,10 @@ const NO_LEASE: Lease = {
   granted: 0,
   others: 0,
   retryAt: 0,
+  refusedUntil: 0,
+  refusedCeiling: 0,
   asking: null,
 };
-
-interface TakenBlock {
-  readonly granted: number;
-  readonly granted_slot: string;
-  readonly retry_ms: string;
-  readonly was_ahead: boolean;
-  /** The counts before, by tenths of the window up to `slot`; null: there were none. */
-  readonly slot: string | null;
-  readonly used: readonly number[] | null;
-}
 
 /** Returns what the window already held, as `work.take_rate` counts it. */
 const usedBefore = ({ granted_slot, was_ahead, slot, used }: TakenBlock, windowMs: number): number => {

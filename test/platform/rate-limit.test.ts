@@ -194,6 +194,54 @@ describe('a limit over several processes', () => {
     await one.end();
   });
 
+  /** A pool that notes how many statements are sent. */
+  const countedPool = () => {
+    const counted = { statements: 0 };
+    const query = (...given: [pg.QueryConfig]) => {
+      counted.statements += 1;
+      return pool.query(...given);
+    };
+    return { counted, pool: Object.assign(Object.create(pool), { query }) as pg.Pool };
+  };
+
+  it('repeats a refusal without a statement for each call, and no longer than a quarter of a second', async () => {
+    const { counted, pool } = countedPool();
+    const clock = manualClock();
+    const limiter = createRateLimiter({ pool, clock, alone: () => false });
+    for (let n = 0; n < 10; n += 1) expect(await limiter.admit('flooded', 10)).toBeNull();
+    const before = counted.statements;
+    for (let n = 0; n < 500; n += 1) expect(await limiter.admit('flooded', 10)).not.toBeNull();
+    expect(counted.statements - before).toBe(1);
+    expect(await limiter.admit('flooded', 11)).toBeNull();
+    clock.advance(250);
+    await limiter.admit('flooded', 10);
+    expect(counted.statements - before).toBe(3);
+  });
+
+  it('takes the rates of many callers in few statements', async () => {
+    const { counted, pool } = countedPool();
+    const clock = manualClock();
+    const limiter = createRateLimiter({ pool, clock, alone: () => false });
+    const admitAll = () =>
+      Promise.all(Array.from({ length: 500 }, (_, n) => limiter.admit(`one of ${n}`, 1)));
+    expect((await admitAll()).filter((verdict) => verdict === null)).toHaveLength(500);
+    expect(counted.statements).toBeLessThan(20);
+    clock.advance(300);
+    expect(await admitAll()).not.toContain(null);
+    clock.advance(800);
+    expect(new Set(await admitAll())).toEqual(new Set([null]));
+  });
+
+  it('fails the caller alone whose rate cannot be counted', async () => {
+    const limiter = createRateLimiter({ pool, clock: manualClock(), alone: () => false });
+    const [first, wrong, last] = await Promise.allSettled([
+      limiter.admit('before a wrong one', 1),
+      limiter.admit('a wrong one', 2 ** 40),
+      limiter.admit('after a wrong one', 1),
+    ]);
+    expect([first.status, wrong.status, last.status]).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  });
+
   it('outlives a process when its window is longer than a second', async () => {
     const clock = manualClock();
     const admit = () => createRateLimiter({ pool, clock, alone: () => true }).admit('intake', 2, 60_000);
