@@ -1,5 +1,4 @@
 import type { Position } from '../event-store/port.ts';
-import { shareNext } from '../platform/share-next.ts';
 import type { Runtime } from './runtime.ts';
 
 /** Reads that include what was written before. `names`: projections. */
@@ -19,7 +18,7 @@ const CAUGHT_UP_MS = 4_000;
 
 /** Waits for the read models. A projection that an event has stopped delays only its own reads. */
 export const readModels = ({ store, progress }: Pick<Runtime, 'store' | 'progress'>): ReadModels => {
-  const head = shareNext(store.head);
+  const { head } = store;
   return {
     caughtUp:
       (names, limitMs = CAUGHT_UP_MS) =>

@@ -19,8 +19,15 @@ export interface Batcher<State, Command, R extends string> {
     context: CommandContext,
     read: (state: State) => T,
   ): Promise<Result<Batched<T>, R>>;
-  /** Decides on the current state without appending; the outcome may differ when the command is submitted. */
-  dryRun(stream: string, command: Command): Promise<R | 'unchanged' | 'changes'>;
+  /**
+   * Decides on the current state without appending; the outcome may differ when the command is submitted. `beforeRefusing`: may
+   * wait for what the refusal depends on, before the state is read that decides.
+   */
+  dryRun(
+    stream: string,
+    command: Command,
+    beforeRefusing?: (refusal: R) => Promise<unknown> | undefined,
+  ): Promise<R | 'unchanged' | 'changes'>;
   readState<T>(stream: string, read: (state: State) => T): Promise<T>;
 }
 
@@ -74,13 +81,20 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
     return inSpan(spanOfCommand(stream, command), () => this.#enqueue(stream, command, context, read));
   }
 
-  async dryRun(stream: string, command: Command): Promise<R | 'unchanged' | 'changes'> {
+  async dryRun(
+    stream: string,
+    command: Command,
+    beforeRefusing?: (refusal: R) => Promise<unknown> | undefined,
+  ): Promise<R | 'unchanged' | 'changes'> {
     const { decide } = this.#aggregate.decider;
     const cached = this.#states.cached(stream);
     const first = decide(command, (cached ?? (await this.#states.read(stream))).state);
     if (first.ok && first.value.length > 0) return 'changes';
+    const waiting = first.ok ? undefined : beforeRefusing?.(first.refusal);
+    await waiting;
     // A stale state may refuse a command that the current state accepts.
-    const decision = cached ? decide(command, (await this.#states.read(stream)).state) : first;
+    const isStale = cached !== undefined || waiting !== undefined;
+    const decision = isStale ? decide(command, (await this.#states.read(stream)).state) : first;
     if (!decision.ok) return decision.refusal;
     return decision.value.length === 0 ? 'unchanged' : 'changes';
   }

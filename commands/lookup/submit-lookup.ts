@@ -144,14 +144,11 @@ const reserveCommand = (state: Enrichment, request: SubmitLookup, { at, configur
 });
 
 /** Previews the reservation, because only a new one that the partner's limits accept needs shared capacity. */
-const previewReservation = async ({ intake, settlementsCaughtUp }: SubmitLookupDeps, command: Reserve) => {
-  const stream = intakeStream(command.partner_id);
-  const preview = await intake.dryRun(stream, command);
-  if (preview !== 'pending_limit') return preview;
-  // Ended enrichments may not be settled yet, so the limit may not really be reached.
-  await settlementsCaughtUp();
-  return intake.dryRun(stream, command);
-};
+const previewReservation = ({ intake, settlementsCaughtUp }: SubmitLookupDeps, command: Reserve) =>
+  intake.dryRun(intakeStream(command.partner_id), command, (refusal) =>
+    // Ended enrichments may not be settled yet, so the limit may not really be reached.
+    refusal === 'pending_limit' ? settlementsCaughtUp() : undefined,
+  );
 
 const reserve = async (
   { intake }: SubmitLookupDeps,

@@ -35,7 +35,8 @@ interface Cancellable extends AsyncIterable<ResolvedEvent> {
 }
 
 const PAGE = 500;
-const HEAD_PAGE = 16;
+/** Each event is read with its data, and the newest is rarely the server's own. */
+const HEAD_PAGE = 4;
 /** A sweep writes hundreds of the server's own events in a row; a larger page might hold too many large events. */
 const MAX_HEAD_PAGE = 256;
 const ATTEMPTS = 3;
