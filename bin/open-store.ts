@@ -1,5 +1,6 @@
 import type { EventStore, Position } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
+import { withSharedHead } from '../event-store/shared-head.ts';
 import { tracedStore } from '../event-store/traced-store.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
@@ -12,6 +13,7 @@ interface StoreOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly hasOtherListeners: () => boolean;
+  readonly isEventLoopBusy: () => boolean;
   readonly aroundStore: (store: EventStore) => EventStore;
 }
 
@@ -19,7 +21,7 @@ interface StoreOptions {
 export const openStore = async (
   config: Config,
   url: string,
-  { clock, log, hasOtherListeners, aroundStore }: StoreOptions,
+  { clock, log, hasOtherListeners, isEventLoopBusy, aroundStore }: StoreOptions,
 ): Promise<{ readonly store: EventStore; readonly logStalls: () => number }> => {
   const { now } = clock;
   let stalls = 0;
@@ -30,8 +32,9 @@ export const openStore = async (
   const store = config.EVENTSTORE_URL
     ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now, onStall })
     : createPostgresEventStore({ url, now, hasOtherListeners, onStall });
+  const traced = tracedStore(aroundStore(store), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
   return {
-    store: tracedStore(aroundStore(store), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql'),
+    store: withSharedHead(traced, isEventLoopBusy),
     logStalls: () => stalls,
   };
 };

@@ -6,7 +6,6 @@ import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggr
 import { createEndpointBatcher, type EndpointBatcher } from '../commands/webhooks/manage-endpoints.ts';
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
 import type { EventStore } from '../event-store/port.ts';
-import { withSharedHead } from '../event-store/shared-head.ts';
 import { createTail, type Tail } from '../event-store/tail.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
@@ -132,10 +131,9 @@ const openParts = async (
   await bindKeys(pool, master);
   const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
   const peers = { present: () => true };
-  const options = { clock, log, hasOtherListeners: () => peers.present(), aroundStore };
   const isEventLoopBusy = createBusyness();
-  const { store: opened, logStalls } = await openStore(config, databaseUrl, options);
-  const store = withSharedHead(opened, isEventLoopBusy);
+  const options = { clock, log, hasOtherListeners: () => peers.present(), isEventLoopBusy, aroundStore };
+  const { store, logStalls } = await openStore(config, databaseUrl, options);
   const tail = createTail({
     store,
     selectsStreams: !config.EVENTSTORE_URL,

@@ -77,11 +77,11 @@ export const load = async <State, Command, Event extends DomainEvent, Refusal ex
   aggregate: Aggregate<State, Command, Event, Refusal>,
   stream: string,
   known: Loaded<State> = { state: aggregate.decider.initial, revision: null },
-  { includeExpired = false }: Pick<ReadOptions, 'includeExpired'> = {},
+  options: Pick<ReadOptions, 'includeExpired' | 'onExpired'> = {},
 ): Promise<Loaded<State>> => {
   let loaded = known;
   const from = known.revision === null ? 0 : known.revision + 1;
-  for await (const stored of store.readStream(stream, { from, includeExpired })) {
+  for await (const stored of store.readStream(stream, { ...options, from })) {
     loaded = evolveStored(aggregate, loaded, stored);
   }
   return loaded;

@@ -62,6 +62,8 @@ export interface ReadOptions {
   readonly limit?: number;
   /** Includes events past their `expires_at` that the store still has. Default: they are hidden. */
   readonly includeExpired?: boolean;
+  /** Called if the stream was deleted for ever and its name is not forgotten; by reads forwards without a limit. */
+  readonly onExpired?: () => void;
 }
 
 export interface FollowOptions {
@@ -118,9 +120,6 @@ export interface EventStore {
    * @throws WrongExpectedRevision when the stream has gone on past `last`; OutcomeUnknown, StoreUnavailable
    */
   expire(stream: string, last: Revision): Promise<void>;
-
-  /** Returns whether a stream was deleted for ever and its name is not forgotten. @throws StoreUnavailable */
-  isExpired(stream: string): Promise<boolean>;
 
   /**
    * Forgets names of deleted streams, which may then be used again from revision 0. A store keeps them if they cost nothing

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
 import { createListener, type Listener } from '../platform/listener.ts';
 import { shareNext } from '../platform/share-next.ts';
+import { KnownPositions, positionsIn } from './known-positions.ts';
 
 /**
  * Notified in each projecting transaction with `{ name: position }`. Any database user may notify, so listeners read positions
@@ -64,7 +65,7 @@ export const createProgress = (options: ProgressOptions): Progress => new Consum
 class ConsumerProgress implements Progress {
   readonly #options: ProgressOptions;
   readonly #listener: Listener;
-  readonly #applied = new Map<string, Position>();
+  readonly #known = new KnownPositions();
   readonly #waiters = new Set<Waiter>();
   readonly #hurried = new Map<(saved: boolean) => void, readonly string[]>();
   readonly #load = shareNext(() => this.#loadNow());
@@ -76,8 +77,6 @@ class ConsumerProgress implements Progress {
     return this.#options.pool.query('select pg_notify($1, $2)', [WANTED_CHANNEL, names]);
   });
   #polling: NodeJS.Timeout | null = null;
-  /** Positions of notifications since the last read of the table, which need not be true. */
-  readonly #notified = new Map<string, Position>();
   #isClosed = false;
   /** How often the connection was lost. */
   #losses = 0;
@@ -120,11 +119,11 @@ class ConsumerProgress implements Progress {
       };
       const timer = setTimeout(() => waiter.resolve(false), timeoutMs);
       this.#waiters.add(waiter);
-      if (this.#isReached(waiter)) return waiter.resolve(true);
+      if (this.#known.areAt(names, position)) return waiter.resolve(true);
       this.#listener.ensure();
       if (manner !== 'patient') this.hurry(names);
       this.#polling ??= setTimeout(() => this.#poll(), POLL_MS);
-      if (this.#applied.size === 0 || this.#mayBeReached(waiter)) this.#reload();
+      if (this.#known.isEmpty() || this.#known.mayBeAt(names, position)) this.#reload();
     });
   }
 
@@ -157,44 +156,27 @@ class ConsumerProgress implements Progress {
     await this.#listener.close();
   }
 
-  #applies(name: string, position: Position): boolean {
-    return (this.#applied.get(name) ?? -1n) >= position;
-  }
-
-  #isReached({ names, position }: Waiter): boolean {
-    return names.every((name) => this.#applies(name, position));
-  }
-
-  /** Returns whether notifications say that the consumers have reached the position. */
-  #mayBeReached({ names, position }: Waiter): boolean {
-    return names.every(
-      (name) => this.#applies(name, position) || (this.#notified.get(name) ?? -1n) >= position,
-    );
-  }
-
   #advance(positions: Readonly<Record<string, Position>>): void {
-    for (const [name, position] of Object.entries(positions)) {
-      if (!this.#applies(name, position)) this.#applied.set(name, position);
+    this.#known.advance(positions);
+    for (const waiter of this.#waiters) {
+      if (this.#known.areAt(waiter.names, waiter.position)) waiter.resolve(true);
     }
-    for (const waiter of this.#waiters) if (this.#isReached(waiter)) waiter.resolve(true);
   }
 
   #onProjected(positions: Readonly<Record<string, Position>>): void {
-    for (const [name, position] of Object.entries(positions)) {
-      // Other names could be of anyone's invention, without an end.
-      if (this.#applied.has(name) && !this.#applies(name, position)) this.#notified.set(name, position);
-    }
-    if ([...this.#waiters].some((waiter) => this.#mayBeReached(waiter))) this.#reload();
+    this.#known.hint(positions);
+    const isWanted = [...this.#waiters].some(({ names, position }) => this.#known.mayBeAt(names, position));
+    if (isWanted) this.#reload();
   }
 
   /** Forgets all positions, because a crash of the server may lose the last rows together with their checkpoints. */
   #onLost(): void {
     this.#losses += 1;
-    this.#applied.clear();
+    this.#known.forget();
   }
 
   async #loadNow(): Promise<void> {
-    this.#notified.clear();
+    this.#known.forgetHints();
     const { pool, table = 'read.projection' } = this.#options;
     const before = this.#losses;
     const { rows } = await pool.query(`select name, position from ${table} where position is not null`);
@@ -214,11 +196,3 @@ class ConsumerProgress implements Progress {
     this.#polling = isNeeded ? setTimeout(() => this.#poll(), POLL_MS) : null;
   }
 }
-
-const positionsIn = (payload: string): Record<string, Position> =>
-  Object.fromEntries(
-    Object.entries(JSON.parse(payload) as Record<string, string>).map(([name, at]) => [
-      name,
-      BigInt(at) as Position,
-    ]),
-  );

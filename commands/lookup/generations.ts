@@ -41,9 +41,12 @@ export const loadEnrichment = async (
   const ofAddress = digest(ip);
   for (let generation = 0; ; generation += 1) {
     const stream = enrichmentStream(ofAddress, generation);
-    const loaded = await load(store, aggregate, stream);
-    const isCurrent = loaded.revision === null ? !(await store.isExpired(stream)) : !loaded.state.forgotten;
-    if (isCurrent) return { ...loaded, stream };
+    let isExpired = false;
+    const onExpired = (): void => {
+      isExpired = true;
+    };
+    const loaded = await load(store, aggregate, stream, undefined, { onExpired });
+    if (!isExpired && !loaded.state.forgotten) return { ...loaded, stream };
   }
 };
 

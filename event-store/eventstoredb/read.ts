@@ -26,7 +26,6 @@ import { eventsOf, isSystemEvent, positionOf, toRecordedEvent } from './recorded
 export interface Reader {
   readonly readStream: EventStore['readStream'];
   readonly head: EventStore['head'];
-  readonly isExpired: EventStore['isExpired'];
 }
 
 interface Cancellable extends AsyncIterable<ResolvedEvent> {
@@ -75,7 +74,9 @@ export const createReader = (
     let left = options.limit ?? Number.POSITIVE_INFINITY;
     let size = Math.min(left, PAGE);
     while (left > 0) {
-      const events = eventsIn(await readStreamPage(stream, backwards, from, size)).map(toRecordedEvent);
+      const page = await readStreamPage(stream, backwards, from, size);
+      if (page === DELETED) options.onExpired?.();
+      const events = eventsIn(page).map(toRecordedEvent);
       for (const event of events) {
         if (!options.includeExpired && isHidden(event, now())) continue;
         left -= 1;
@@ -103,10 +104,7 @@ export const createReader = (
     }
   };
 
-  const isExpired = async (stream: string): Promise<boolean> =>
-    (await readStreamPage(stream, true, null, 1)) === DELETED;
-
-  return { readStream, head, isExpired };
+  return { readStream, head };
 };
 
 const allBackwards = (client: EventStoreDBClient, from: Position | null, maxCount: number) =>

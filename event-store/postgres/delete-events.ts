@@ -21,11 +21,6 @@ export const expireStream = async (query: Query, stream: string, last: number, a
   await deleteBefore(query, stream, revision + 1);
 };
 
-export const isStreamExpired = async (query: Query, stream: string): Promise<boolean> => {
-  const rows = await query('is_expired', 'select from eventlog.stream where name = $1 and expired', [stream]);
-  return rows.length > 0;
-};
-
 /** Deletes the events of a stream before a revision. */
 export const truncateStream = async (query: Query, stream: string, revision: number): Promise<void> => {
   await query(

@@ -4,10 +4,13 @@ import { COLUMNS } from './rows.ts';
 /** Runs a named statement. Its error reaches every reader that shares it. */
 export type Query = (name: string, text: string, values: unknown[]) => Promise<pg.QueryResultRow[]>;
 
+/** Rows of a stream; null: it was deleted for ever. */
+export type Page = pg.QueryResultRow[] | null;
+
 interface Wanted {
   readonly stream: string;
   readonly from: number;
-  resolve(rows: pg.QueryResultRow[]): void;
+  resolve(page: Page): void;
   reject(reason: unknown): void;
 }
 
@@ -16,13 +19,14 @@ export const PAGE = 1_000;
 const MAX_STREAMS = 100;
 
 const FORWARDS = `
-  select q.n::int as n, e.*
+  select q.n::int as n, s.expired, e.*
   from unnest($1::text[], $2::int[]) with ordinality as q (stream, from_revision, n)
-  join eventlog.stream s on s.name = q.stream and not s.expired
-  cross join lateral (
+  join eventlog.stream s on s.name = q.stream
+  left join lateral (
     select ${COLUMNS} from eventlog.event e
-    where e.stream = q.stream and e.revision >= greatest(q.from_revision, s.truncated_before)
-    order by e.revision limit ${PAGE}) e
+    where not s.expired and e.stream = q.stream and e.revision >= greatest(q.from_revision, s.truncated_before)
+    order by e.revision limit ${PAGE}) e on true
+  where s.expired or e.revision is not null
   order by q.n, e.revision`;
 
 /**
@@ -40,7 +44,8 @@ export const createPages = (query: Query) => {
       const values = [batch.map(({ stream }) => stream), batch.map(({ from }) => from)];
       const rows = Map.groupBy(await query('read_pages', FORWARDS, values), (row) => row.n as number);
       batch.forEach((wanted, index) => {
-        wanted.resolve(rows.get(index + 1) ?? []);
+        const page = rows.get(index + 1) ?? [];
+        wanted.resolve(page[0]?.expired ? null : page);
       });
     } catch (error) {
       for (const wanted of batch) wanted.reject(error);
@@ -48,7 +53,7 @@ export const createPages = (query: Query) => {
   };
 
   /** Returns at most `PAGE` rows of the stream from a revision on. */
-  return (stream: string, from: number): Promise<pg.QueryResultRow[]> =>
+  return (stream: string, from: number): Promise<Page> =>
     new Promise((resolve, reject) => {
       waiting.push({ stream, from, resolve, reject });
       if (waiting.length === 1) setImmediate(() => void flush());

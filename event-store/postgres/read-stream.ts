@@ -26,6 +26,10 @@ export const createStreamReader = (query: Query, now: () => number): EventStore[
       // A read with a limit needs few rows, so it does not share a statement; backward reads never do.
       const alone = backwards || read.limit !== undefined;
       const rows = await (alone ? readAlone(stream, backwards, from, size) : pageOf(stream, from));
+      if (rows === null) {
+        read.onExpired?.();
+        return;
+      }
       const instant = now();
       for (const event of rows.map(toRecordedEvent)) {
         from = event.revision + (backwards ? -1 : 1);

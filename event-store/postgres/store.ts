@@ -4,7 +4,7 @@ import { cancelAfter, PLANNER } from '../../platform/open-pool.ts';
 import { serialiseAppend } from '../append-check.ts';
 import { type EventStore, type FollowOptions, type Position, StoreUnavailable } from '../port.ts';
 import { createCommitter } from './committer.ts';
-import { expireStream, isStreamExpired, truncateStream } from './delete-events.ts';
+import { expireStream, truncateStream } from './delete-events.ts';
 import { createFollower } from './follower.ts';
 import { forgetNames } from './names.ts';
 import type { Query } from './pages.ts';
@@ -65,7 +65,6 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     follow: (follow: FollowOptions) => follower.follow(follow),
     head: () => readHead(query),
     expire: (stream, last) => expireStream(query, stream, last, new Date(now())),
-    isExpired: (stream) => isStreamExpired(query, stream),
     truncateBefore: (stream, revision) => truncateStream(query, stream, revision),
     forgetNames: (options) => forgetNames(pool, query, now(), options),
     close: () => {

@@ -8,6 +8,7 @@ import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
+import { isExpired } from '../support/is-expired.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
 import { explaining } from '../support/rows-read.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
@@ -62,7 +63,7 @@ describe('a saved result', () => {
     const stream = enrichmentStream(digest(ip), nth);
     return {
       stream,
-      isExpired: () => store.isExpired(stream),
+      isExpired: () => isExpired(store, stream),
       events: () => Array.fromAsync(store.readStream(stream)),
     };
   };

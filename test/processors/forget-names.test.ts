@@ -5,6 +5,7 @@ import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { tabStream } from '../../domain/sessions/tab.ts';
 import { type EventStore, StreamExpired, WrongExpectedRevision } from '../../event-store/port.ts';
 import { forgetNames } from '../../processors/forget-names.ts';
+import { isExpired } from '../support/is-expired.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -75,7 +76,7 @@ describe('the name of a deleted stream', () => {
     await store.expire(third, 0);
     for (const _ of [third, second, first]) await forgetAfter(31);
     expect(await append(first)).toMatchObject({ revision: 0 });
-    expect(await store.isExpired(second)).toBe(false);
+    expect(await isExpired(store, second)).toBe(false);
   });
 
   it('counts from the next run when an earlier version deleted the stream', async () => {

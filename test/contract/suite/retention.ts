@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StreamExpired, WrongExpectedRevision } from '../../../event-store/port.ts';
+import { isExpired } from '../../support/is-expired.ts';
 import { all, event, events, eventsIn, followUntil, refusal, type SuiteContext, unique } from './context.ts';
 
 const NOON = Date.parse('2031-05-05T12:00:00.000Z');
@@ -14,10 +15,10 @@ export const retention = ({ open }: SuiteContext): void => {
       await store.append(dropped, 'no_stream', [event()]);
       await store.truncateBefore(dropped, 1);
       await store.append(deleted, 'no_stream', [event()]);
-      expect(await store.isExpired(deleted)).toBe(false);
+      expect(await isExpired(store, deleted)).toBe(false);
       await store.expire(deleted, 0);
       const are = await Promise.all(
-        [missing, hidden, dropped, deleted].map((stream) => store.isExpired(stream)),
+        [missing, hidden, dropped, deleted].map((stream) => isExpired(store, stream)),
       );
       expect(are).toEqual([false, false, false, true]);
     });
