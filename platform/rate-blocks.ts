@@ -28,7 +28,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** A statement holds the rows of its names, of which some are everybody's, until it ends. */
+/** A statement holds the rows of its names, some of which all callers need, until it ends. */
 const NAMES_AT_ONCE = 50;
 const STATEMENTS_AT_ONCE = 2;
 /** Class of errors in a value, which must not fail other callers. */

@@ -37,7 +37,7 @@ const NAMES = 20_000;
 /** Above this ceiling a ring buffer would be too large, so even a single process leases slots. */
 const LARGEST_RING = 100_000;
 const SECOND = 1_000;
-/** A refusal is repeated for this long without a look at the counts, which other processes may lower by what they did not spend. */
+/** A refusal is repeated for this long without reading the counts, which other processes may lower by what they did not spend. */
 const REFUSED_MS = 250;
 
 /** Prefix of the names of rates per visitor. */

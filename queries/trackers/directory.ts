@@ -44,21 +44,27 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
     return new Map(rows.map((row) => [row.tracker_id, row]));
   };
 
-  let missed: string[] = [];
-  /** Reads those missed so far again, all together: any visitor may ask for ids that do not exist, and each wait hurries the read models. */
-  const readMissedAgain = shareNext(async () => {
-    const ids = missed;
-    missed = [];
+  /** Reads all ids of a time together: any visitor may ask for ids that do not exist. */
+  const together = (read: typeof readTrackers) => {
+    let ids: string[] = [];
+    const readAll = shareNext(() => {
+      const these = ids;
+      ids = [];
+      return read(these);
+    });
+    return async (id: string): Promise<ListedTracker | undefined> => {
+      ids.push(id);
+      return (await readAll()).get(id);
+    };
+  };
+
+  const find = together(readTrackers);
+  const findAgain = together(async (ids) => {
     if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
     return readTrackers(ids);
   });
 
-  const trackers = createBriefCache(async (id) => {
-    const found = (await readTrackers([id])).get(id);
-    if (found !== undefined) return found;
-    missed.push(id);
-    return (await readMissedAgain()).get(id) ?? null;
-  });
+  const trackers = createBriefCache(async (id) => (await find(id)) ?? (await findAgain(id)) ?? null);
 
   const pages = createBriefCache(async (origin) => {
     const { rows } = await pool.query<{ known: boolean }>({

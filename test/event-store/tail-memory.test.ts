@@ -4,7 +4,7 @@ import { TailMemory } from '../../event-store/tail-memory.ts';
 
 const BATCHES = 4_000;
 
-it('a follower near the end of the log finds its next batch without a look at all that is remembered', () => {
+it('a follower near the end of the log finds its next batch without reading all that is remembered', () => {
   const memory = new TailMemory();
   memory.begin(null);
   for (let nth = 1; nth <= BATCHES; nth += 1) memory.add({ events: [], position: BigInt(nth) as Position });

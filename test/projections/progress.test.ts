@@ -59,9 +59,9 @@ it('reads the table for a notification of what a caller waits for, and for no ot
   };
   const progress = createProgress({ url, pool: Object.assign(Object.create(pool), { query }) });
   onTestFinished(() => progress.close());
-  const heard = await stack.session(`listen ${PROJECTED_CHANNEL}`);
+  const listening = await stack.session(`listen ${PROJECTED_CHANNEL}`);
   let notified = 0;
-  heard.on('notification', () => {
+  listening.on('notification', () => {
     notified += 1;
   });
   await eventually('five is reached', () => progress.reached(['awaited'], 5n as Position, 1_000, 'patient'));
