@@ -1,3 +1,4 @@
+import { createReadsOfPartners, type ReadForPartner } from '../commands/reads-of-partners.ts';
 import { createTrackerCommands, type TrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import { createLookupCounter, type LookupCounter } from '../commands/usage/count-lookups.ts';
 import {
@@ -23,6 +24,7 @@ export interface ApiContext extends ReadModels {
   readonly limiter: RateLimiter;
   readonly publicUrl: string;
   readonly metrics: Metrics | undefined;
+  readonly readForPartner: ReadForPartner;
   readonly counter: LookupCounter;
   readonly calls: TrackerCallCounter;
   /** Counts a successful API call about a tracker. @throws TrackingUnavailable */
@@ -51,6 +53,7 @@ export const openApiContext = async (
     limiter,
     publicUrl,
     metrics,
+    readForPartner: createReadsOfPartners(),
     counter: createLookupCounter(store, clock),
     calls,
     countCall: countCalls(calls),

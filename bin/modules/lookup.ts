@@ -27,6 +27,7 @@ const SETTLED_MS = 1_000;
 export const lookupRoutes = ({
   runtime,
   limiter,
+  readForPartner,
   counter,
   clues,
   caughtUp,
@@ -48,6 +49,7 @@ export const lookupRoutes = ({
     store,
     digest,
     intake,
+    readForPartner,
     configured,
     capacity: enrichmentCapacity(runtime, limiter),
     settlementsCaughtUp: async () => {

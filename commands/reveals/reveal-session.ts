@@ -5,6 +5,7 @@ import type { EventStore } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import { createLinger, LINGER } from '../linger.ts';
 import type { QueueReservation } from '../queue-reservation.ts';
+import type { ReadForPartner } from '../reads-of-partners.ts';
 import {
   appendReveal,
   loadReveal,
@@ -27,6 +28,7 @@ export type NotRevealed =
 
 export interface RevealDeps {
   readonly store: EventStore;
+  readonly readForPartner: ReadForPartner;
   /** Finds a partner's session by id; expired ones may be missing. */
   readonly findSession: (
     partnerId: string,
@@ -94,7 +96,9 @@ const revealSession = async (
 ): Promise<Result<Reveal, NotRevealed>> => {
   const { partnerId, sessionId } = request;
   const revealId = revealIdOf(request);
-  const loading = loadReveal(deps.store, revealId, { includeExpired: true });
+  const loading = deps.readForPartner(partnerId, () =>
+    loadReveal(deps.store, revealId, { includeExpired: true }),
+  );
   // A new reveal needs these reads, so they start concurrently with the load. Recording the use of the saved result again does no harm.
   const sessionRead = failingWhenAwaited(deps.findSession(partnerId, sessionId));
   const refusalRead = failingWhenAwaited(

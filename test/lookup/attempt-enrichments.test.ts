@@ -5,6 +5,7 @@ import { loadEnrichment } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submit-lookup.ts';
+import { createReadsOfPartners } from '../../commands/reads-of-partners.ts';
 import { HOUR } from '../../domain/kernel/time.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
@@ -37,6 +38,7 @@ const streamsOver = (store: EventStore): LookupStreams => ({
 });
 const parts = (over: LookupStreams = streams): SubmitLookupDeps => ({
   ...over,
+  readForPartner: createReadsOfPartners(),
   capacity: { admit: async () => ({ ok: true, finished: () => undefined }) },
   configured: () => [],
   settlementsCaughtUp: async () => undefined,

@@ -30,9 +30,9 @@ describe('a submission', () => {
 
     clock.advance(MINUTE);
     await eventually(
-      'an attempt has failed',
+      'an attempt has failed, and none is due',
       () => api.get(first, ip),
-      (answer) => answer.json().status === 'retrying',
+      (answer) => Date.parse(answer.json().next_retry_at ?? '') > clock.now(),
     );
     const joined = await api.post(second, ip);
     expect(joined.statusCode).toBe(202);

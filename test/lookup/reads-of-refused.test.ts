@@ -1,17 +1,24 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { EventStore } from '../../event-store/port.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 
-const reads = { heads: 0, intakes: 0 };
+const reads = { heads: 0, intakes: 0, held: 0 };
+/** Streams of addresses are read once it resolves. */
+let released = Promise.resolve();
 const counting = (store: EventStore): EventStore => ({
   ...store,
   head: () => {
     reads.heads += 1;
     return store.head();
   },
-  readStream: (stream, options) => {
+  readStream: async function* (stream, options) {
     if (stream.startsWith('intake-')) reads.intakes += 1;
-    return store.readStream(stream, options);
+    if (stream.startsWith('enrichment-')) {
+      reads.held += 1;
+      await released;
+    }
+    yield* store.readStream(stream, options);
   },
 });
 
@@ -32,4 +39,20 @@ it('lookups that a partner has no room for share the reads that refuse them', as
   expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([429]));
   expect(reads.heads).toBeLessThan(20);
   expect(reads.intakes).toBeLessThan(20);
+});
+
+it('a partner whose reads take long has eight at a time, beside those of others', async () => {
+  const held = Promise.withResolvers<void>();
+  released = held.promise;
+  reads.held = 0;
+  const other = await api.key();
+  const post = (by: Key, ip: string) =>
+    api.inject(by, { method: 'POST', url: '/v1/lookup', payload: { ip } });
+  const many = Array.from({ length: 30 }, (_, nth) => post(key, `9.9.8.${nth}`));
+  await eventually('the partner reads', () => reads.held === 8);
+  const others = post(other, '9.9.7.7');
+  await eventually('the other partner reads too', () => reads.held === 9);
+  held.resolve();
+  expect((await others).statusCode).toBe(202);
+  expect(new Set((await Promise.all(many)).map(({ statusCode }) => statusCode))).toEqual(new Set([429]));
 });

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
+import { createReadsOfPartners } from '../../commands/reads-of-partners.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { intakeEvents } from '../../domain/lookup/events.ts';
 import { intakeDecider, intakeStream, snapshotIntake } from '../../domain/lookup/intake.ts';
@@ -56,6 +57,7 @@ describe.each([
       submitLookup(
         {
           ...over,
+          readForPartner: createReadsOfPartners(),
           capacity: { admit: async () => ({ ok: true, finished: () => undefined }) },
           configured: () => [],
           settlementsCaughtUp: async () => undefined,

@@ -1,0 +1,18 @@
+import { StoreBusy } from '../event-store/port.ts';
+import { createGates } from '../platform/gate.ts';
+
+/** Reads streams for a request of the partner's, of which a limited number runs at a time. @throws StoreBusy */
+export type ReadForPartner = <T>(partnerId: string, read: () => Promise<T>) => Promise<T>;
+
+/** A third of what the client of EventStoreDB reads at a time. */
+const READS_AT_ONCE = 8;
+/** Less than a request's time limit, so that nothing is read for an answer that has gone. */
+const PATIENCE_MS = 4_000;
+
+/** Limits each partner's reads of streams, because those of all partners wait for each other in the store's client. */
+export const createReadsOfPartners = (): ReadForPartner =>
+  createGates({
+    room: READS_AT_ONCE,
+    patienceMs: PATIENCE_MS,
+    refusal: (why) => new StoreBusy(why),
+  }).enter;
