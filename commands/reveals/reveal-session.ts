@@ -62,6 +62,8 @@ const REVEALS = '0d7c3c64-3f1e-4c0a-9a55-2f6f4cb7d2a1';
 const revealIdOf = ({ partnerId, idempotencyKey }: RevealRequest): string =>
   uuidv5(`${partnerId} ${idempotencyKey}`, REVEALS);
 
+const EXPIRED_TOO = { includeExpired: true };
+
 export type RevealSession = (
   request: RevealRequest,
   context: CommandContext,
@@ -96,9 +98,7 @@ const revealSession = async (
 ): Promise<Result<Reveal, NotRevealed>> => {
   const { partnerId, sessionId } = request;
   const revealId = revealIdOf(request);
-  const loading = deps.readForPartner(partnerId, () =>
-    loadReveal(deps.store, revealId, { includeExpired: true }),
-  );
+  const loading = deps.readForPartner(partnerId, () => loadReveal(deps.store, revealId, EXPIRED_TOO));
   // A new reveal needs these reads, so they start concurrently with the load. Recording the use of the saved result again does no harm.
   const sessionRead = failingWhenAwaited(deps.findSession(partnerId, sessionId));
   const refusalRead = failingWhenAwaited(
