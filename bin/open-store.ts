@@ -9,6 +9,9 @@ import type { Logger } from '../platform/log.ts';
 /** Imported lazily, because the client is slow to load and only used with EVENTSTORE_URL. */
 const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
 
+/** A call to EventStoreDB takes a millisecond of the event loop. */
+const HEAD_GAP_MS = 20;
+
 interface StoreOptions {
   readonly clock: Clock;
   readonly log: Logger;
@@ -34,7 +37,7 @@ export const openStore = async (
     : createPostgresEventStore({ url, now, hasOtherListeners, onStall });
   const traced = tracedStore(aroundStore(store), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
   return {
-    store: withSharedHead(traced, isEventLoopBusy),
+    store: withSharedHead(traced, isEventLoopBusy, config.EVENTSTORE_URL ? HEAD_GAP_MS : 0),
     logStalls: () => stalls,
   };
 };

@@ -11,6 +11,8 @@ import {
 } from './snapshots.ts';
 
 const CACHED_STREAMS = 1_000;
+/** Each command that a stale state refuses has it read again. */
+const READ_GAP_MS = 20;
 
 /** Reads and caches the states of an aggregate's streams, and writes their snapshots. */
 export class StreamStates<State, Command, Event extends { type: string; data: object }, R extends string> {
@@ -45,7 +47,7 @@ export class StreamStates<State, Command, Event extends { type: string; data: ob
     const newer = (this.#cache.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
     if (!newer) this.#cache.set(stream, loaded);
     return loaded;
-  });
+  }, READ_GAP_MS);
 
   /** Appends a snapshot when one is due, one event per append because each may fill one. A failed one waits for the next. */
   async snapshot(

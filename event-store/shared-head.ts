@@ -5,12 +5,16 @@ import type { EventStore } from './port.ts';
 
 /**
  * Makes concurrent callers share reads of the head: each request for something unknown asks for it, and EventStoreDB reads whole
- * events for it. While the event loop is busy, calls gather for `BUSY_GATHER_MS`, as the tail does.
+ * events for it. While the event loop is busy, calls gather for `BUSY_GATHER_MS`, as the tail does. `gapMs` as in `shareNext`.
  */
-export const withSharedHead = (store: EventStore, isEventLoopBusy: () => boolean): EventStore => ({
+export const withSharedHead = (
+  store: EventStore,
+  isEventLoopBusy: () => boolean,
+  gapMs: number,
+): EventStore => ({
   ...store,
   head: shareNext(async () => {
     if (isEventLoopBusy()) await pause(BUSY_GATHER_MS);
     return store.head();
-  }),
+  }, gapMs),
 });

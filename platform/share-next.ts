@@ -1,14 +1,18 @@
 import { Counts } from './counts.ts';
+import { pause } from './pause.ts';
 
 /**
  * Coalesces callers: those that arrive during a call share the next one, because the result of the running call may be older
- * than their own writes.
+ * than their own writes. `gapMs`: a shared call begins no sooner after the one before; otherwise callers who keep coming would
+ * have one after the other without a pause.
  */
-export const shareNext = <T>(load: () => Promise<T>): (() => Promise<T>) => {
+export const shareNext = <T>(load: () => Promise<T>, gapMs = 0): (() => Promise<T>) => {
+  let beganAt = Number.NEGATIVE_INFINITY;
   let running: Promise<T> | null = null;
   let next: Promise<T> | null = null;
 
   const start = (): Promise<T> => {
+    beganAt = performance.now();
     const started = load();
     const end = (): void => {
       if (running === started) running = null;
@@ -21,7 +25,9 @@ export const shareNext = <T>(load: () => Promise<T>): (() => Promise<T>) => {
   return () => {
     if (next) return next;
     if (!running) return start();
-    const startNext = () => {
+    const startNext = async () => {
+      const restMs = beganAt + gapMs - performance.now();
+      if (restMs > 0) await pause(restMs);
       next = null;
       return start();
     };
@@ -31,11 +37,14 @@ export const shareNext = <T>(load: () => Promise<T>): (() => Promise<T>) => {
 };
 
 /** The same, apart for each key. A key without a call takes no memory. */
-export const shareNextOf = <T>(load: (key: string) => Promise<T>): ((key: string) => Promise<T>) => {
+export const shareNextOf = <T>(
+  load: (key: string) => Promise<T>,
+  gapMs = 0,
+): ((key: string) => Promise<T>) => {
   const shared = new Map<string, () => Promise<T>>();
   const callers = new Counts();
   return async (key) => {
-    const call = shared.get(key) ?? shareNext(() => load(key));
+    const call = shared.get(key) ?? shareNext(() => load(key), gapMs);
     shared.set(key, call);
     callers.add(key, 1);
     try {
