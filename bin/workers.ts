@@ -54,7 +54,7 @@ export const startWorkers = async (
       if (channel === DUE_CHANNEL) return nudge();
       // A failed save is retried.
       void saveCheckpoints().catch(() => undefined);
-      progress.save();
+      progress.hurry([]);
     },
     ready: nudge,
   });

@@ -29,7 +29,7 @@ export interface PassOptions {
 
 /** Delay before a position that was passed without events is saved. */
 const SAVE_MS = 1_000;
-/** For this long after another process asked for progress, such positions are saved at once. */
+/** For this long after a waiter asked for progress, such positions are saved at once. */
 const URGENT_MS = 200;
 
 /**
@@ -68,7 +68,7 @@ class Pass {
   async run(): Promise<void> {
     const { tail, lease, progress, signal, onApplied, isDone = () => false } = this.#options;
     const names = this.#names;
-    const unsubscribe = progress.onWanted(names, (saved) => this.#hurry(saved));
+    const unsubscribe = progress.onWanted(names, () => this.#hurry());
     try {
       for await (const batch of tail.follow({ after: this.#passed, includeExpired: true, signal })) {
         const outcome = await inSpan(spanOf(lease.name, batch), () => this.#apply(batch));
@@ -109,11 +109,10 @@ class Pass {
     });
   }
 
-  /** Applies waiting events at once, because a caller waits for them; `saved`: one in another process. */
-  #hurry(saved: boolean): void {
-    this.#options.tail.hurry();
-    if (!saved) return;
+  /** Applies and saves waiting events at once, because a caller waits for them. */
+  #hurry(): void {
     this.#urgentUntil = performance.now() + URGENT_MS;
+    this.#options.tail.hurry();
     if (this.#saving) this.#save();
   }
 

@@ -9,10 +9,7 @@ import { KnownPositions, positionsIn } from './known-positions.ts';
  * that are new to them from the table.
  */
 export const PROJECTED_CHANNEL = 'doorplate_projected';
-/**
- * Notified by a process that waits for a leader in another process, with the names of the consumers; releases before 0.3.0 name
- * none.
- */
+/** Notified by a process that waits for a leader in another process. */
 const WANTED_CHANNEL = 'doorplate_wanted';
 /** Catches lost notifications while a caller waits. */
 const POLL_MS = 150;
@@ -40,15 +37,10 @@ export interface Progress {
   /** Asks the named consumers, in whichever process, to apply waiting events at once. */
   hurry(names: readonly string[]): void;
   /**
-   * Asks the consumers of this process to hurry and, because another process waits for them, those with these names (joined by
-   * commas; none: all) to save each position at once.
+   * Subscribes to requests to hurry. `names`: consumers that run in this process; other processes are notified only for
+   * names that no subscription covers. Returns the unsubscribe function.
    */
-  save(names?: string): void;
-  /**
-   * Subscribes to requests to hurry; `saved`: and to save. `names`: consumers that run in this process; other processes are
-   * notified only for names that no subscription covers. Returns the unsubscribe function.
-   */
-  onWanted(names: readonly string[], listener: (saved: boolean) => void): () => void;
+  onWanted(names: readonly string[], listener: () => void): () => void;
   close(): Promise<void>;
 }
 
@@ -67,15 +59,9 @@ class ConsumerProgress implements Progress {
   readonly #listener: Listener;
   readonly #known = new KnownPositions();
   readonly #waiters = new Set<Waiter>();
-  readonly #hurried = new Map<(saved: boolean) => void, readonly string[]>();
+  readonly #hurried = new Map<() => void, readonly string[]>();
   readonly #load = shareNext(() => this.#loadNow());
-  /** Names of consumers in other processes that the next notification asks for. */
-  readonly #wanted = new Set<string>();
-  readonly #hurryOthers = shareNext(() => {
-    const names = [...this.#wanted].join();
-    this.#wanted.clear();
-    return this.#options.pool.query('select pg_notify($1, $2)', [WANTED_CHANNEL, names]);
-  });
+  readonly #hurryOthers = shareNext(() => this.#options.pool.query(`notify ${WANTED_CHANNEL}`));
   #polling: NodeJS.Timeout | null = null;
   #isClosed = false;
   /** How often the connection was lost. */
@@ -89,7 +75,7 @@ class ConsumerProgress implements Progress {
       channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
       onNotification: (channel, payload) => {
         if (channel === PROJECTED_CHANNEL) this.#onProjected(positionsIn(payload));
-        else this.save(payload);
+        else for (const call of this.#hurried.keys()) call();
       },
       lost: () => this.#onLost(),
     });
@@ -128,22 +114,12 @@ class ConsumerProgress implements Progress {
   }
 
   hurry(names: readonly string[]): void {
-    // Without the connection, this process too knows only what is saved.
-    const saved = !this.#listener.isListening();
-    for (const call of this.#hurried.keys()) call(saved);
+    for (const call of this.#hurried.keys()) call();
     const here = new Set([...this.#hurried.values()].flat());
-    const elsewhere = names.filter((name) => !here.has(name));
-    if (elsewhere.length === 0) return;
-    for (const name of elsewhere) this.#wanted.add(name);
-    this.#hurryOthers().catch(() => undefined);
+    if (names.some((name) => !here.has(name))) this.#hurryOthers().catch(() => undefined);
   }
 
-  save(names = ''): void {
-    const wanted = names.split(',');
-    for (const [call, own] of this.#hurried) call(names === '' || own.some((name) => wanted.includes(name)));
-  }
-
-  onWanted(names: readonly string[], listener: (saved: boolean) => void): () => void {
+  onWanted(names: readonly string[], listener: () => void): () => void {
     this.#hurried.set(listener, names);
     this.#listener.ensure();
     return () => this.#hurried.delete(listener);

@@ -233,7 +233,7 @@ describe('the projections', () => {
       const before = passed;
       await append('irrelevant', 1);
       await until('the event is passed', () => {
-        stack.progress.save();
+        stack.progress.hurry(['tally']);
         return passed > before;
       });
     }
