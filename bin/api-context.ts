@@ -1,4 +1,4 @@
-import { createReadsOfPartners, type ReadForPartner } from '../commands/reads-of-partners.ts';
+import type { ReadForPartner } from '../commands/read-for-partner.ts';
 import { createTrackerCommands, type TrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import { createLookupCounter, type LookupCounter } from '../commands/usage/count-lookups.ts';
 import {
@@ -16,6 +16,7 @@ import { createDomainDirectory, type DomainDirectory } from '../queries/domains/
 import { createTrackerDirectory, type TrackerDirectory } from '../queries/trackers/directory.ts';
 import { type Clues, openClues } from './modules/signals.ts';
 import { type ReadModels, readModels } from './read-models.ts';
+import { createReadsOfPartners } from './reads-of-partners.ts';
 import type { Runtime } from './runtime.ts';
 
 /** What the modules build the API's routes from. */

@@ -6,7 +6,7 @@ import { type IntakeCommand, type IntakeRefusal, intakeStream } from '../../doma
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
-import type { ReadForPartner } from '../reads-of-partners.ts';
+import type { ReadForPartner } from '../read-for-partner.ts';
 import type { LookupStreams } from './aggregates.ts';
 import { type EnrichmentSources, type KnownEnrichment, loadEnrichment } from './generations.ts';
 import { submitReservation } from './submit-reservation.ts';

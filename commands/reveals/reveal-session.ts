@@ -5,7 +5,7 @@ import type { EventStore } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import { createLinger, LINGER } from '../linger.ts';
 import type { QueueReservation } from '../queue-reservation.ts';
-import type { ReadForPartner } from '../reads-of-partners.ts';
+import type { ReadForPartner } from '../read-for-partner.ts';
 import {
   appendReveal,
   loadReveal,

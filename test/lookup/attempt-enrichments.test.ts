@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createReadsOfPartners } from '../../bin/reads-of-partners.ts';
 import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { loadEnrichment } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submit-lookup.ts';
-import { createReadsOfPartners } from '../../commands/reads-of-partners.ts';
 import { HOUR } from '../../domain/kernel/time.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';

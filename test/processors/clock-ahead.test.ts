@@ -1,10 +1,10 @@
 /** Checks what a clock that was ahead by an hour or a year recorded, after its correction, on real PostgreSQL. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createReadsOfPartners } from '../../bin/reads-of-partners.ts';
 import { toNewEvents } from '../../commands/handle.ts';
 import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
-import { createReadsOfPartners } from '../../commands/reads-of-partners.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { intakeEvents } from '../../domain/lookup/events.ts';
 import { intakeDecider, intakeStream, snapshotIntake } from '../../domain/lookup/intake.ts';

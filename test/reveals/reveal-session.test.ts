@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createReadsOfPartners } from '../../commands/reads-of-partners.ts';
+import { createReadsOfPartners } from '../../bin/reads-of-partners.ts';
 import type { RevealableSession } from '../../commands/reveals/append-reveal.ts';
 import { completeReveal } from '../../commands/reveals/complete-reveal.ts';
 import {

@@ -1,8 +1,6 @@
+import type { ReadForPartner } from '../commands/read-for-partner.ts';
 import { StoreBusy } from '../event-store/port.ts';
 import { createGates } from '../platform/gate.ts';
-
-/** Reads streams for a request of the partner's, of which a limited number runs at a time. @throws StoreBusy */
-export type ReadForPartner = <T>(partnerId: string, read: () => Promise<T>) => Promise<T>;
 
 /** A third of what the client of EventStoreDB reads at a time. */
 const READS_AT_ONCE = 8;
