@@ -49,6 +49,7 @@ const ROOMS: readonly (readonly [path: string, access: Access])[] = [
   ['platform/release.ts', { read: ['work.process'] }],
   ['platform/kept-out.ts', { write: ['work.kept_out'] }],
   ['platform/only-one.ts', { write: ['work.only_one_*'] }],
+  ['platform/rate-blocks.ts', { read: ['work.rate'] }],
   ['platform/rate-limit.ts', { write: ['work.rate'] }],
   ['analytics/analysts.ts', { write: ['work.only_one_grant'] }],
 ];
