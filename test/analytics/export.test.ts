@@ -185,7 +185,7 @@ describe('a large export', () => {
     await stack.pool.query(
       `insert into read.usage_hour
        select 'key_' || n % 1000, timestamptz '2025-01-01Z' + n / 1000 * interval '1 hour', 'company', 's', n, 1, n * 1000
-       from generate_series(0, 299999) n`,
+       from generate_series(0, 119999) n`,
     );
     const stop = new AbortController();
     const writing = (async () => {
@@ -205,14 +205,14 @@ describe('a large export', () => {
     stop.abort();
     await writing;
     const { metadata, rows } = await readBack(whole.out);
-    expect(metadata.row_groups.length).toBeGreaterThan(4);
+    expect(metadata.row_groups.length).toBeGreaterThan(2);
     const late = rows.filter(({ key_id }) => key_id === 'late').length;
-    expect(rows.length - late).toBe(300_004);
+    expect(rows.length - late).toBe(120_004);
     const sum = rows.reduce(
       (all, { requests, key_id }) => all + (key_id === 'late' ? 0n : (requests as bigint)),
       0n,
     );
-    expect(sum).toBe((299_999n * 300_000n) / 2n + 128n);
-    expect((await export_('usage_hours', range)).rows).toBe(300_000);
+    expect(sum).toBe((119_999n * 120_000n) / 2n + 128n);
+    expect((await export_('usage_hours', range)).rows).toBe(120_000);
   });
 });
