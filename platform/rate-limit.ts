@@ -45,14 +45,17 @@ export const VISITOR_RATES = 'visitor ';
 
 const SWEPT_AT_ONCE = 2_500;
 
+/** It skips locked rows: waiting for one, with locks of others, might deadlock with a process that takes several rates at once. */
 const SWEEP = `
   with page as materialized (select name from work.rate where name > $1 order by name limit ${SWEPT_AT_ONCE}),
-       swept as (
-         delete from work.rate
+       unused as materialized (
+         select name from work.rate
          where name = any (array(select name from page))
            and (window_ms is null
                 or slot < ($2 - 2 * window_ms) / greatest(1, window_ms / 10)
-                or slot > ($2 + 2 * window_ms + ${MINUTE}) / greatest(1, window_ms / 10)))
+                or slot > ($2 + 2 * window_ms + ${MINUTE}) / greatest(1, window_ms / 10))
+         for update skip locked),
+       swept as (delete from work.rate where name = any (array(select name from unused)))
   select name as last from page order by name desc limit 1`;
 
 /**
