@@ -20,7 +20,10 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, metrics } = context;
   const { config, clock, pool, db, store, digest, dayKeys, cursors, queue } = runtime;
   const { trackers, served, countries, calls, countCall, caughtUp } = context;
-  const admitCapture = createCaptureRates(config, limiter, clock, sharedNotes(pool, 'captures', MINUTE));
+  const admitCapture = createCaptureRates(config, limiter, clock, {
+    partners: sharedNotes(pool, 'captures', MINUTE),
+    networks: sharedNotes(pool, 'captures of networks', MINUTE),
+  });
   const mayTakeRest = createSessionsOfNetworks(limiter);
   const wideNetworkOf = (ip: string): string => digest(callerOfAddress(ip).network);
   const reserve = reserveForSession(queue, (partnerId, ip) => mayTakeRest(partnerId, wideNetworkOf(ip)));

@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
+import type { SharedNotes } from '../../platform/kept-out.ts';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
 import { createNetworkShares } from '../../write-api/sessions/network-shares.ts';
@@ -144,7 +145,7 @@ it('keeps little for a partner whose visitors came in a moment and found no room
 
 it('limits a large network for ten seconds after others were rejected, and no longer', async () => {
   const clock = { ms: 60_000, now: () => clock.ms };
-  const admit = createNetworkShares(USUAL, createLocalLimiter(clock), clock);
+  const admit = createNetworkShares(USUAL, createLocalLimiter(clock), clock, null);
   /** 60 captures of the large network in a second and 120 of others, with or without room. */
   const second = async (hasRoom: boolean): Promise<number> => {
     let admitted = 0;
@@ -191,6 +192,39 @@ it("admits the visitors of other networks to a tracker whose rate one network's 
   expect(await admittedOf([flood, { of: 'anna', network: 'two', perSecond: 2 }], 10)).toMatchObject({
     'anna from two': 2,
   });
+});
+
+/** Notes in memory, as several processes share them. */
+const sharedInMemory = (): SharedNotes => {
+  const notes = new Map<string, { readonly at: number; readonly wanted: number }>();
+  return {
+    share: async (asker, note) => notes.set(asker, note),
+    refresh: async (since) =>
+      [...notes].flatMap(([asker, note]) => (note.at > since ? [{ asker, ...note }] : [])),
+  };
+};
+
+it('leaves room for visitors whom a balancer sends to another process than the network that floods', async () => {
+  const clock = { ms: 60_000, now: () => clock.ms };
+  const monotonic = vi.spyOn(performance, 'now').mockImplementation(clock.now);
+  const limiter = createLocalLimiter(clock);
+  const shared = { partners: sharedInMemory(), networks: sharedInMemory() };
+  const [flooded, quiet] = [1, 2].map(() => createCaptureRates(USUAL, limiter, clock, shared)) as [
+    ReturnType<typeof createCaptureRates>,
+    ReturnType<typeof createCaptureRates>,
+  ];
+  const trackerOf = (nth: number) => ({
+    tracker_id: `tracker ${nth % 20}`,
+    partner_id: `partner ${nth % 20}`,
+  });
+  let admitted = 0;
+  for (let nth = 0; nth < 59 * 300; nth += 1) {
+    clock.ms += 10 / 3;
+    await flooded(trackerOf(nth), 'one');
+    if (nth % 5 === 0 && (await quiet(trackerOf(nth / 5), `visitor ${nth}`)) === null) admitted += 1;
+  }
+  monotonic.mockRestore();
+  expect(admitted).toBeGreaterThan(0.95 * 59 * 60);
 });
 
 it('lets a network begin 10,000 sessions of a partner in a day where room is short', async () => {

@@ -22,14 +22,14 @@ export const createCaptureRates = (
   config: NetworkRates,
   limiter: RateLimiter,
   clock: Clock,
-  shared: SharedNotes | null,
+  shared: { readonly partners: SharedNotes; readonly networks: SharedNotes } | null,
 ): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>, network: string) => Promise<Verdict>) => {
   const admitPartner = createFairRate({
     ceiling: config.CAPTURES_PER_SECOND,
-    keptOut: createKeptOut({ windowMs: MINUTE, now: clock.now, shared }),
+    keptOut: createKeptOut({ windowMs: MINUTE, now: clock.now, shared: shared?.partners ?? null }),
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
   });
-  const admitNetwork = createNetworkShares(config, limiter, clock);
+  const admitNetwork = createNetworkShares(config, limiter, clock, shared?.networks ?? null);
   const wanted = countBySecond(clock);
   /** What a heavy network lacks is for want of its own part. One that is alone may name many partners in a moment, and leave. */
   const roomFor = (partnerId: string, share: NetworkShare): Room | null => {

@@ -1,10 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
-import { createKeptOut } from '../../platform/kept-out.ts';
+import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
-import { SECOND } from './count-by-second.ts';
+import { countBySecond, SECOND } from './count-by-second.ts';
 import { createNetworkDemand, type NetworkDemand, type NetworkShare } from './network-demand.ts';
 
 export type NetworkRates = Pick<
@@ -29,16 +30,28 @@ export const ROOM_TIMES = 2;
  *   otherwise it would shut out the others in every other second.
  * - For a minute after rejections, and for as long as one wants more, every network leaves room for others, at each tracker too:
  *   bursts with pauses would shut out others in every other burst.
+ *
+ * Each process counts for itself, because a balancer sends some of every network's visitors to each. Where one process rejects
+ * others, it tells the rest what they want there, because a balancer may also tell visitors apart.
  */
-export const createNetworkShares = (config: NetworkRates, limiter: RateLimiter, clock: Clock) => {
+export const createNetworkShares = (
+  config: NetworkRates,
+  limiter: RateLimiter,
+  clock: Clock,
+  shared: SharedNotes | null,
+) => {
   const ofAll = config.CAPTURES_PER_SECOND;
   const ofTracker = config.CAPTURES_PER_SECOND_PER_TRACKER;
   const ofVisitor = config.CAPTURES_PER_SECOND_PER_VISITOR;
-  // Of this process alone: a balancer sends some of every network's visitors to each.
   const keptOut = createKeptOut({ windowMs: SECOND, now: clock.now, shared: null });
   const keptOutLately = createKeptOut({ windowMs: MINUTE, now: clock.now, shared: null });
   const held = new LRUCache<string, { readonly part: number; readonly until: number }>({ max: NETWORKS });
-  const demandOf = createNetworkDemand(config, clock);
+  /** The processes that rejected captures of networks that are not heavy there. */
+  const processes = createKeptOut({ windowMs: MINUTE, now: clock.now, shared });
+  const thisProcess = randomUUID();
+  const elsewhere = (): number => sumOf(processes.wantedByOthers(thisProcess));
+  const countNotHeavy = countBySecond(clock);
+  const demandOf = createNetworkDemand(config, clock, elsewhere);
 
   const admitUpTo = (name: string, part: number): Verdict | Promise<Verdict> =>
     limiter.admit(name, Math.max(ofVisitor, Math.floor(part)));
@@ -59,7 +72,7 @@ export const createNetworkShares = (config: NetworkRates, limiter: RateLimiter, 
   };
 
   const admitPart = async (network: string, trackerId: string, demand: NetworkDemand): Promise<Verdict> => {
-    const isLately = keptOutLately.others(network) > 0;
+    const isLately = keptOutLately.others(network) > 0 || elsewhere() > 0;
     const part = partOf(network, demand, isLately);
     let beyond = part < ofAll ? await admitUpTo(`captures from ${network}`, part) : null;
     if (beyond !== null && demand.own + demand.ofOthers > ofAll) {
@@ -82,10 +95,15 @@ export const createNetworkShares = (config: NetworkRates, limiter: RateLimiter, 
     const beyond = demand.own > ofVisitor ? await admitPart(network, trackerId, demand) : null;
     if (beyond !== null) return beyond;
     const verdict = await admit(demand.share);
-    if (verdict !== null && demand.share !== 'heavy') {
+    if (demand.share === 'heavy') return verdict;
+    const { all, allBefore } = countNotHeavy(network);
+    if (verdict !== null) {
       keptOut.note(network);
       keptOutLately.note(network);
+      processes.note(thisProcess, Math.max(all, allBefore));
     }
     return verdict;
   };
 };
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0);
