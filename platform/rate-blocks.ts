@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { MAX_AHEAD_MS } from '../domain/kernel/ahead.ts';
 import type { Clock } from './clock.ts';
 
 /** A part of a rate that a process wants to spend on its own. */
@@ -49,7 +50,8 @@ const COLUMNS = ['name', 'ceiling', 'windowMs', 'size', 'unused', 'unusedSlot'] 
 
 /**
  * Takes blocks of rates from PostgreSQL. Calls that come while others are under way share a statement, because a visitor with
- * many addresses has a rate for each.
+ * many addresses has a rate for each. Processes count by the fastest clock among them: a slot that one process has begun ends
+ * for the others a window later by their own clocks, however far these are behind.
  */
 export const createRateBlocks = (
   pool: pg.Pool,
@@ -57,13 +59,21 @@ export const createRateBlocks = (
 ): ((wanted: WantedBlock) => Promise<TakenBlock>) => {
   const waiting: Waiting[] = [];
   let running = 0;
+  /** How far the clock of another process is ahead, milliseconds. */
+  let aheadMs = 0;
+
+  const noteAhead = ({ granted_slot }: TakenBlock, { windowMs }: WantedBlock): void => {
+    const ms = Number(granted_slot) * Math.max(1, Math.floor(windowMs / 10)) - clock.now();
+    if (ms <= MAX_AHEAD_MS) aheadMs = Math.max(aheadMs, ms);
+  };
 
   const take = async (wanted: readonly WantedBlock[]): Promise<TakenBlock[]> => {
     const { rows } = await pool.query<TakenBlock>({
       name: 'take_rates',
       text: TAKE,
-      values: [...COLUMNS.map((key) => wanted.map((one) => one[key])), clock.now()],
+      values: [...COLUMNS.map((key) => wanted.map((one) => one[key])), clock.now() + aheadMs],
     });
+    for (const [nth, taken] of rows.entries()) noteAhead(taken, wanted[nth] as WantedBlock);
     return rows;
   };
 

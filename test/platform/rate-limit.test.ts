@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { openPool } from '../../platform/open-pool.ts';
-import { createRateLimiter, sweepRates } from '../../platform/rate-limit.ts';
+import { createRateLimiter, type RateLimiter, sweepRates } from '../../platform/rate-limit.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { explaining } from '../support/rows-read.ts';
@@ -273,6 +273,33 @@ describe('a limit over several processes', () => {
     const verdict = await processes.both[1].admit('waiting', 1, 60_000);
     expect(verdict?.retryMs).toBeGreaterThan(0);
     expect(verdict?.retryMs).toBeLessThanOrEqual(66_000);
+  });
+});
+
+describe('a clock that is less than a minute ahead', () => {
+  it.each([
+    [1_000, 40_000],
+    [60_000, 50_000],
+  ])('takes from no other process its rate of %i ms', async (windowMs, ahead) => {
+    const clock = manualClock(Date.UTC(2026, 2, 1));
+    const fast = manualClock(clock.now() + ahead);
+    const name = `fast clock ${windowMs}`;
+    const [right, other, wrong] = [clock, clock, fast].map((one) =>
+      createRateLimiter({ pool, clock: one, alone: () => false }),
+    ) as [RateLimiter, RateLimiter, RateLimiter];
+    let admitted = 0;
+    const windows = 20;
+    for (let tenth = 0; tenth < windows * 10; tenth += 1) {
+      if (tenth % 50 === 0) await wrong.admit(name, 20, windowMs);
+      for (const one of [right, other, right, other]) {
+        if ((await one.admit(name, 20, windowMs)) === null) admitted += 1;
+      }
+      clock.advance(windowMs / 10);
+      fast.advance(windowMs / 10);
+    }
+    // They ask for twice the ceiling. A process that learns of the fast clock begins a window anew.
+    expect(admitted).toBeGreaterThan(0.85 * 20 * windows);
+    expect(admitted).toBeLessThan(20 * (windows + 2));
   });
 });
 
