@@ -297,7 +297,7 @@ describe('a clock that is less than a minute ahead', () => {
       clock.advance(windowMs / 10);
       fast.advance(windowMs / 10);
     }
-    // They ask for twice the ceiling. A process that learns of the fast clock begins a window anew.
+    // They ask for twice the ceiling. A process that learns of the fast clock begins a new window.
     expect(admitted).toBeGreaterThan(0.85 * 20 * windows);
     expect(admitted).toBeLessThan(20 * (windows + 2));
   });
