@@ -2,10 +2,14 @@ import type { IncomingMessage } from 'node:http';
 
 /**
  * Tells why a proxy in front could have understood the message in another way than this server does: two Host headers
- * (RFC 9112 section 3.2), or a Transfer-Encoding other than chunked (section 6.1). null: it could not.
+ * (RFC 9112 section 3.2), a Transfer-Encoding other than chunked, or one in a version without it (section 6.1). null: it could
+ * not.
  */
-export function ambiguityOf({ rawHeaders, headers }: IncomingMessage): string | null {
+export function ambiguityOf({ rawHeaders, headers, httpVersion }: IncomingMessage): string | null {
   const encoding = headers['transfer-encoding'];
+  if (encoding !== undefined && httpVersion !== '1.1') {
+    return 'The request has a Transfer-Encoding, which its version of HTTP does not define.';
+  }
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {
     return 'The Transfer-Encoding is not chunked.';
   }

@@ -82,6 +82,12 @@ describe('on a socket', () => {
       'invalid_body',
     ],
     [
+      'a Transfer-Encoding in HTTP/1.0',
+      `POST /v1/lookup HTTP/1.0\r\n${KEYED}Content-Type: application/json\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+      400,
+      'invalid_body',
+    ],
+    [
       '17 KB of headers',
       `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`,
       431,
