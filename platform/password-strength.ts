@@ -5,6 +5,8 @@ import { composed } from '../domain/kernel/text.ts';
 const PRODUCT = 'doorplate';
 const COMMON = new Set<string>((dictionary['passwords-common'] ?? []).map(String));
 
+const MIN_CHARACTERS = 5;
+
 export type PasswordWeakness = 'common' | 'repeated' | 'name';
 
 const isLetter = (character: string): boolean => /\p{L}/u.test(character);
@@ -32,15 +34,15 @@ const isMadeOf = (text: string, name: string): boolean =>
   name.length > 2 ? plain(text).includes(name) : name !== '' && repeatedUnit(plain(core(text))) === name;
 
 /**
- * Returns why a password is easy to guess: commonly used (also repeated, or with digits or signs around it), one repeated
- * character, or made of the product's or the user's name.
+ * Returns why a password is easy to guess: commonly used (also repeated, or with digits or signs around it), a repetition of
+ * few characters, or made of the product's or the user's name.
  * @returns null if none applies
  */
 export const weaknessOf = (password: string, userName: string): PasswordWeakness | null => {
   const text = composed(password).toLowerCase();
-  const units = [repeatedUnit(text), repeatedUnit(core(text))];
-  if (units.some((unit) => [...unit].length === 1)) return 'repeated';
+  const units = [text, core(text), plain(text)].map(repeatedUnit);
   const names = [PRODUCT, ...namesOf(composed(userName).toLowerCase())];
   if (names.some((name) => isMadeOf(text, name))) return 'name';
-  return [text, core(text), ...units].some((one) => COMMON.has(one)) ? 'common' : null;
+  if (new Set(text).size < MIN_CHARACTERS || units.some((unit) => [...unit].length === 1)) return 'repeated';
+  return [text, core(text), ...units, ...units.map(core)].some((one) => COMMON.has(one)) ? 'common' : null;
 };

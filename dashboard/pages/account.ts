@@ -115,7 +115,7 @@ const changePassword = async (deps: AccountDeps, visit: Visit): Promise<Answer> 
 
 const WEAKNESSES = {
   common: 'The new password is one of those that many people use, and that is tried first.',
-  repeated: 'The new password is one character again and again.',
+  repeated: 'The new password repeats a few characters.',
   name: 'The new password contains your user name or the name of this service.',
 } as const;
 

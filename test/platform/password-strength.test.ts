@@ -15,7 +15,13 @@ test.each([
   ['annaschmidt2026', 'name'],
   ['Door-Plate 2026', 'name'],
   ['aaaaaaaaaaaa1', 'repeated'],
+  ['1111111111112', 'repeated'],
+  ['abcabcabcabc', 'repeated'],
+  ['123123123123', 'repeated'],
+  ['password password', 'common'],
+  ['Passw0rd!Passw0rd!', 'common'],
   ['three wise words', null],
+  ['582093716458', null],
   ['correct horse battery staple', null],
   ['abcd-efgh-jkmn-pqrs', null],
 ])('the password %j is weak as %s', (password, weakness) => {
