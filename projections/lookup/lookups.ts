@@ -106,7 +106,11 @@ const APPLY = `
     select ip, asked_by, next_attempt_at from json_populate_recordset(null::enrichment_asker, $10)
     on conflict (ip, asked_by) do update set next_attempt_at = excluded.next_attempt_at),
   unasked as (
-    delete from enrichment_asker where ip = any ($3)),
+    delete from enrichment_asker a
+    where a.ip = any ($3::text[] || array(select ip from json_populate_recordset(null::enrichment_work, $4)))
+      and not exists (
+        select from json_populate_recordset(null::enrichment_asker, $10) j
+        where j.ip = a.ip and j.asked_by = a.asked_by)),
   asked_again as (
     update enrichment_asker a set next_attempt_at = n.next_attempt_at
     from json_populate_recordset(null::enrichment_work, $5) n

@@ -130,4 +130,11 @@ it('claims work for which two partners wait in the turn of each, until it ends',
   expect(left.map(({ ip }) => ip).sort()).toEqual(['3.0.0.151', '3.0.0.152']);
   const { next_attempt_at } = left.find(({ ip }) => ip === '3.0.0.151');
   expect(next_attempt_at.getTime()).toBeGreaterThan(clock.now() + 10_000);
+  const stale = savedResult({ ip: '3.0.0.151', fresh_until: new Date(clock.now()).toISOString() });
+  await handleEnrichment(streams, '3.0.0.151', { ...complete, attempt: 2, result: stale }, stack.context());
+  await submit(anna, '3.0.0.151');
+  await stack.caughtUp([lookups]);
+  const { rows: rounds } = await pool.query(`select round from read.enrichment_work where ip = '3.0.0.151'`);
+  expect(rounds).toEqual([{ round: 2 }]);
+  expect(await askers()).toMatchObject([{ ip: '3.0.0.152' }]);
 });
