@@ -1,11 +1,11 @@
-import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
 import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
-import { countBySecond, SECOND } from './count-by-second.ts';
+import { SECOND } from './count-by-second.ts';
+import { createDemandElsewhere } from './demand-elsewhere.ts';
 import { createNetworkDemand, type NetworkDemand, type NetworkShare } from './network-demand.ts';
 
 export type NetworkRates = Pick<
@@ -21,6 +21,13 @@ const PRESSED = '';
 const FEW = 5;
 /** A rate that fluctuates, as visits do, needs more room than it had in a second. */
 export const ROOM_TIMES = 2;
+
+/** Spends the shared rates. */
+type Admit = (share: NetworkShare) => Promise<Verdict>;
+
+/** Returns what others leave of a rate. */
+const leftBeside = (ofOthers: number, rate: number): number =>
+  Math.max(rate / 2, rate - ROOM_TIMES * Math.max(FEW, ofOthers));
 
 /**
  * Shares the rates that captures of all visitors use. A network may use all of them while it is alone.
@@ -40,70 +47,54 @@ export const createNetworkShares = (
   clock: Clock,
   shared: SharedNotes | null,
 ) => {
-  const ofAll = config.CAPTURES_PER_SECOND;
-  const ofTracker = config.CAPTURES_PER_SECOND_PER_TRACKER;
+  const { CAPTURES_PER_SECOND: ofAll, CAPTURES_PER_SECOND_PER_TRACKER: ofTracker } = config;
+  // A network has had it before it is limited.
   const ofVisitor = config.CAPTURES_PER_SECOND_PER_VISITOR;
   const keptOut = createKeptOut({ windowMs: SECOND, now: clock.now, shared: null });
   const keptOutLately = createKeptOut({ windowMs: MINUTE, now: clock.now, shared: null });
   const held = new LRUCache<string, { readonly part: number; readonly until: number }>({ max: NETWORKS });
-  /** The processes that rejected captures of networks that are not heavy there. */
-  const processes = createKeptOut({ windowMs: MINUTE, now: clock.now, shared });
-  const thisProcess = randomUUID();
-  const elsewhere = (): number => sumOf(processes.wantedByOthers(thisProcess));
-  const countNotHeavy = countBySecond(clock);
-  const demandOf = createNetworkDemand(config, clock, elsewhere);
+  const elsewhere = createDemandElsewhere(clock, shared);
+  const demandOf = createNetworkDemand(config, clock, elsewhere.wanted);
 
   const admitUpTo = (name: string, part: number): Verdict | Promise<Verdict> =>
     limiter.admit(name, Math.max(ofVisitor, Math.floor(part)));
-
-  /** What others leave of a rate. A network has had a visitor's rate before it is limited. */
-  const beside = (rate: number, ofOthers: number): number =>
-    Math.max(rate / 2, rate - ROOM_TIMES * Math.max(FEW, ofOthers)) - ofVisitor;
 
   const partOf = (network: string, { share, ofOthers }: NetworkDemand, isLately: boolean): number => {
     const leavesRoom = isLately || (share === 'heavy' && ofOthers >= FEW);
     const rejected = share === 'heavy' ? keptOut.others(network) : 0;
     const before = held.get(network);
     return Math.min(
-      leavesRoom ? beside(ofAll, ofOthers) : ofAll,
+      leavesRoom ? leftBeside(ofOthers, ofAll) - ofVisitor : ofAll,
       rejected > 0 ? ofTracker / (1 + rejected) : ofAll,
       before && before.until > clock.now() ? before.part : ofAll,
     );
   };
 
   const admitPart = async (network: string, trackerId: string, demand: NetworkDemand): Promise<Verdict> => {
-    const isLately = keptOutLately.others(network) > 0 || elsewhere() > 0;
+    const isLately = keptOutLately.others(network) > 0 || elsewhere.wanted() > 0;
     const part = partOf(network, demand, isLately);
     let beyond = part < ofAll ? await admitUpTo(`captures from ${network}`, part) : null;
     if (beyond !== null && demand.own + demand.ofOthers > ofAll) {
       held.set(network, { part, until: clock.now() + HELD_MS });
     }
     if (!isLately) return beyond;
-    const partThere = beside(ofTracker, demand.ofOthersThere);
+    const partThere = leftBeside(demand.ofOthersThere, ofTracker) - ofVisitor;
     beyond ??= await admitUpTo(`captures of ${trackerId} from ${network}`, partThere);
     if (beyond !== null) keptOutLately.note(PRESSED);
     return beyond;
   };
 
-  /** `admit` spends the shared rates. */
-  return async (
-    network: string,
-    trackerId: string,
-    admit: (share: NetworkShare) => Promise<Verdict>,
-  ): Promise<Verdict> => {
+  return async (network: string, trackerId: string, admit: Admit): Promise<Verdict> => {
     const demand = demandOf(network, trackerId);
     const beyond = demand.own > ofVisitor ? await admitPart(network, trackerId, demand) : null;
     if (beyond !== null) return beyond;
     const verdict = await admit(demand.share);
     if (demand.share === 'heavy') return verdict;
-    const { all, allBefore } = countNotHeavy(network);
+    elsewhere.count(network, verdict !== null);
     if (verdict !== null) {
       keptOut.note(network);
       keptOutLately.note(network);
-      processes.note(thisProcess, Math.max(all, allBefore));
     }
     return verdict;
   };
 };
-
-const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0);

@@ -1,0 +1,27 @@
+import { randomUUID } from 'node:crypto';
+import { MINUTE } from '../../domain/kernel/time.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
+import { countBySecond } from './count-by-second.ts';
+
+/** Exchanges between processes what networks that are not heavy want, while their captures are rejected. */
+export interface DemandElsewhere {
+  /** Returns how many such captures a second the other processes had that rejected some within the last minute. */
+  wanted(): number;
+  /** Counts such a capture of this process. */
+  count(network: string, isRejected: boolean): void;
+}
+
+/** `shared`: null ignores other processes. */
+export const createDemandElsewhere = (clock: Clock, shared: SharedNotes | null): DemandElsewhere => {
+  const processes = createKeptOut({ windowMs: MINUTE, now: clock.now, shared });
+  const thisProcess = randomUUID();
+  const countHere = countBySecond(clock);
+  return {
+    wanted: () => processes.wantedByOthers(thisProcess).reduce((sum, one) => sum + one, 0),
+    count: (network, isRejected) => {
+      const { all, allBefore } = countHere(network);
+      if (isRejected) processes.note(thisProcess, Math.max(all, allBefore));
+    },
+  };
+};
