@@ -5,7 +5,7 @@ import { composed } from '../domain/kernel/text.ts';
 const PRODUCT = 'doorplate';
 const COMMON = new Set<string>((dictionary['passwords-common'] ?? []).map(String));
 
-const MIN_CHARACTERS = 5;
+const MIN_DISTINCT_CHARACTERS = 5;
 
 export type PasswordWeakness = 'common' | 'repeated' | 'name';
 
@@ -43,6 +43,7 @@ export const weaknessOf = (password: string, userName: string): PasswordWeakness
   const units = [text, core(text), plain(text)].map(repeatedUnit);
   const names = [PRODUCT, ...namesOf(composed(userName).toLowerCase())];
   if (names.some((name) => isMadeOf(text, name))) return 'name';
-  if (new Set(text).size < MIN_CHARACTERS || units.some((unit) => [...unit].length === 1)) return 'repeated';
+  if (new Set(text).size < MIN_DISTINCT_CHARACTERS || units.some((unit) => [...unit].length === 1))
+    return 'repeated';
   return [text, core(text), ...units, ...units.map(core)].some((one) => COMMON.has(one)) ? 'common' : null;
 };

@@ -9,7 +9,7 @@ export interface DemandElsewhere {
   /** Returns how many such captures a second the other processes had that rejected some within the last minute. */
   wanted(): number;
   /** Counts such a capture of this process. */
-  count(network: string, isRejected: boolean): void;
+  count(isRejected: boolean): void;
 }
 
 /** `shared`: null ignores other processes. */
@@ -19,9 +19,9 @@ export const createDemandElsewhere = (clock: Clock, shared: SharedNotes | null):
   const countHere = countBySecond(clock);
   return {
     wanted: () => processes.wantedByOthers(thisProcess).reduce((sum, one) => sum + one, 0),
-    count: (network, isRejected) => {
-      const { all, allBefore } = countHere(network);
-      if (isRejected) processes.note(thisProcess, Math.max(all, allBefore));
+    count: (isRejected) => {
+      const { own, ownBefore } = countHere(thisProcess);
+      if (isRejected) processes.note(thisProcess, Math.max(own, ownBefore));
     },
   };
 };

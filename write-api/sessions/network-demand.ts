@@ -12,6 +12,8 @@ export interface NetworkDemand {
   readonly ofOthers: number;
   /** Of other networks, to the same tracker; those at other processes may all be to it. */
   readonly ofOthersThere: number;
+  /** Of others at other processes, which rejected some lately; part of both. */
+  readonly elsewhere: number;
 }
 
 /** The part of all captures from which on a network is heavy, if it has more than a visitor's. */
@@ -49,6 +51,7 @@ export const createNetworkDemand = (
       own: Math.max(from.own, from.ownBefore),
       ofOthers: Math.max(from.all - from.own, from.allBefore - from.ownBefore) + more,
       ofOthersThere: Math.max(to.own - fromTo.own, to.ownBefore - fromTo.ownBefore) + more,
+      elsewhere: more,
     };
   };
 };

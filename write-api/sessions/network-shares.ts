@@ -71,7 +71,7 @@ export const createNetworkShares = (
   };
 
   const admitPart = async (network: string, trackerId: string, demand: NetworkDemand): Promise<Verdict> => {
-    const isLately = keptOutLately.others(network) > 0 || elsewhere.wanted() > 0;
+    const isLately = keptOutLately.others(network) > 0 || demand.elsewhere > 0;
     const part = partOf(network, demand, isLately);
     let beyond = part < ofAll ? await admitUpTo(`captures from ${network}`, part) : null;
     if (beyond !== null && demand.own + demand.ofOthers > ofAll) {
@@ -90,7 +90,7 @@ export const createNetworkShares = (
     if (beyond !== null) return beyond;
     const verdict = await admit(demand.share);
     if (demand.share === 'heavy') return verdict;
-    elsewhere.count(network, verdict !== null);
+    elsewhere.count(verdict !== null);
     if (verdict !== null) {
       keptOut.note(network);
       keptOutLately.note(network);
