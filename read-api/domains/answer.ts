@@ -36,10 +36,10 @@ export interface DomainSetup {
 export const verificationOf = (hostname: string, partnerId: string, tokenOf: TokenOf) =>
   ({ type: 'TXT', name: `_doorplate.${hostname}`, value: tokenOf(hostname, partnerId) }) as const;
 
-/** A domain as the API shows it. */
+/** A domain as the API shows it. @param checkedAt time of its last DNS check (ISO 8601), which may be newer than the rest */
 export const domainFields = (
   domain: ShownDomain,
-  checked_at: string | null,
+  checkedAt: string | null,
   { serviceHost, tokenOf, needsProof }: DomainSetup,
 ): Omit<DomainBody, 'request_id'> => ({
   id: domain.domain_id,
@@ -50,7 +50,8 @@ export const domainFields = (
   status: domain.status,
   created_at: domain.created_at,
   activated_at: domain.activated_at,
-  checked_at,
+  // A check leaves an error or makes it active, so this one has had none yet.
+  checked_at: domain.status === 'pending' && domain.last_error === null ? null : checkedAt,
   last_error: domain.last_error,
   // TLS for it is the edge's, so it is https whatever the service itself is.
   snippet: domain.status === 'active' ? snippetOf(`https://${domain.hostname}`, domain.tracker_id) : null,
