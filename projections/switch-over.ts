@@ -23,7 +23,10 @@ const NOWAIT_PAUSE_MS = 10;
  * (a second), so that in a deadlock the switch is the side that gives up.
  */
 const LOCK_TIMEOUT_MS = 500;
-const RETRY_MS = 1_000;
+/** A reader that is seen in two looks is a long one. */
+const LOOK_MS = 1_000;
+/** Then it tries again all the same: where long readers overlap, there may always be one. */
+const MAX_LOOKS = 30;
 const LOCK_NOT_AVAILABLE = '55P03';
 const DEADLOCK = '40P01';
 
@@ -31,8 +34,8 @@ export const tablesOf = (projections: readonly Projection[]): string[] =>
   projections.flatMap((projection) => projection.tables);
 
 /**
- * Replaces the live tables by the new ones, unless the live ones have applied later events that still exist. Retries while
- * a reader (an analyst, an export, a backup) holds the tables.
+ * Replaces the live tables by the new ones, unless the live ones have applied later events that still exist. Where a
+ * reader (an analyst, an export, a backup) holds the tables, it waits for that to end, and tries again.
  * @returns whether the tables were replaced
  */
 export const switchOver = async (switching: Switching, position: Position | null): Promise<boolean> => {
@@ -44,9 +47,32 @@ export const switchOver = async (switching: Switching, position: Position | null
       if (!isHeld(error)) throw error;
       await db.query('rollback');
       onWaiting?.();
-      await pause(RETRY_MS);
+      await longReadersGone(switching);
     }
   }
+};
+
+/** Looks, and locks nothing: behind a lock that waits for a reader all others wait too. */
+const longReadersGone = async ({ db, projections }: Switching): Promise<void> => {
+  const tables = tablesOf(projections);
+  let before = await readersOf(db, tables);
+  for (let look = 0; look < MAX_LOOKS; look += 1) {
+    await pause(LOOK_MS);
+    const now = await readersOf(db, tables);
+    if (![...now].some((transaction) => before.has(transaction))) return;
+    before = now;
+  }
+};
+
+/** Returns the transactions that hold the tables. A reader of a view holds its tables as well. */
+const readersOf = async (db: pg.ClientBase, tables: readonly string[]): Promise<Set<string>> => {
+  const { rows } = await db.query<{ transaction: string }>(
+    `select distinct virtualtransaction as transaction from pg_locks
+     where database = (select oid from pg_database where datname = current_database())
+       and relation = any ($1::text[]::regclass[]) and granted`,
+    [tables.map((table) => `read.${table}`)],
+  );
+  return new Set(rows.map(({ transaction }) => transaction));
 };
 
 const isHeld = (error: unknown): boolean => {
