@@ -6,12 +6,12 @@ import { LRUCache } from 'lru-cache';
 import { buildConnector, Pool } from 'undici';
 import { AttemptFailure } from './attempt-failure.ts';
 import { MeasuredSocket } from './measured-socket.ts';
-import { meterResponses, USUAL_MS } from './response-meter.ts';
+import { MAX_RESPONSE_BYTES, meterResponses } from './response-meter.ts';
 
 /** Milliseconds of the event loop. */
 export interface ConnectionCost {
   readonly handshakeMs: number;
-  /** Of decrypting and parsing responses, beyond the time of usual ones. */
+  /** Of decrypting responses, beyond the time of usual ones. */
   readonly responseMs: number;
 }
 
@@ -28,7 +28,8 @@ const MAX_POOLS = 500;
 /** Time after which the next of several addresses is tried. */
 const NEXT_ADDRESS_MS = 1_000;
 const MAX_IDLE_MS = 60_000;
-const MAX_HEADER_BYTES = 16_384;
+/** Event loop time of decrypting a usual response, milliseconds, several times over. */
+const USUAL_MS = 1;
 /**
  * Excludes finite-field Diffie-Hellman (TLS 1.2): the receiver chooses the prime, and one of 10,000 bits blocks the event
  * loop for half a second before the certificate is known.
@@ -53,7 +54,6 @@ export const createConnections = ({
   const connector = createConnector(connectMs, extraCa);
   /** TLS calls back before its time is known, also for handshakes. */
   const connected = new WeakMap<Pool, MeasuredSocket[]>();
-  const responseMs = new WeakMap<Pool, number>();
   const pools = new LRUCache<string, Pool>({
     max: MAX_POOLS,
     dispose: (pool, _key, why) => {
@@ -69,12 +69,12 @@ export const createConnections = ({
       const pool: Pool = new Pool(origin, {
         allowH2: false,
         pipelining: 1,
-        connect: connectorTo(connector, pinned, {
-          onConnected: (tcp) => connected.set(pool, [...(connected.get(pool) ?? []), tcp]),
-          onLongResponse: (ms) => responseMs.set(pool, (responseMs.get(pool) ?? 0) + ms),
-        }),
+        connect: connectorTo(connector, pinned, (tcp) =>
+          connected.set(pool, [...(connected.get(pool) ?? []), tcp]),
+        ),
         keepAliveMaxTimeout: MAX_IDLE_MS,
-        maxHeaderSize: MAX_HEADER_BYTES,
+        // `exchange` limits header fields: undici makes an error for each one beyond its own limit, which takes 10 microseconds.
+        maxHeaderSize: 2 * MAX_RESPONSE_BYTES,
         // `exchange` limits the whole attempt.
         headersTimeout: 0,
         bodyTimeout: 0,
@@ -84,12 +84,11 @@ export const createConnections = ({
     },
     takeCost: (pool) => {
       const sockets = connected.get(pool) ?? [];
-      const cost = costOf(sockets, responseMs.get(pool) ?? 0);
+      const cost = costOf(sockets);
       connected.set(
         pool,
         sockets.filter(({ destroyed }) => !destroyed),
       );
-      responseMs.delete(pool);
       return cost;
     },
     close: async () => {
@@ -100,14 +99,14 @@ export const createConnections = ({
   };
 };
 
-/** Takes the time that TLS took for connections; `parsedMs` is that of parsing their long responses. */
-const costOf = (sockets: readonly MeasuredSocket[], parsedMs: number): ConnectionCost => {
+/** Takes the time that TLS took for connections. */
+const costOf = (sockets: readonly MeasuredSocket[]): ConnectionCost => {
   const sums = { handshakes: 0, others: 0 };
   for (const socket of sockets) {
     const { ms, isHandshake } = socket.takeProcessingMs();
     sums[isHandshake ? 'handshakes' : 'others'] += ms;
   }
-  return { handshakeMs: sums.handshakes, responseMs: parsedMs + Math.max(0, sums.others - USUAL_MS) };
+  return { handshakeMs: sums.handshakes, responseMs: Math.max(0, sums.others - USUAL_MS) };
 };
 
 const createConnector = (connectMs: number, extraCa: string | null): buildConnector.connector =>
@@ -126,11 +125,6 @@ const createConnector = (connectMs: number, extraCa: string | null): buildConnec
     }),
   });
 
-interface ConnectionEvents {
-  readonly onConnected: (tcp: MeasuredSocket) => void;
-  readonly onLongResponse: (ms: number) => void;
-}
-
 /**
  * The hostname holds the pinned addresses: a single one is connected to directly, several are parsed by `lookUpPinned`. SNI, the
  * Host header and certificate validation still use the origin's name.
@@ -139,7 +133,7 @@ const connectorTo =
   (
     connector: buildConnector.connector,
     pinned: string,
-    { onConnected, onLongResponse }: ConnectionEvents,
+    onConnected: (tcp: MeasuredSocket) => void,
   ): buildConnector.connector =>
   (options, done) => {
     const secure = options.protocol === 'https:';
@@ -149,7 +143,7 @@ const connectorTo =
     connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
       if (error) return done(connectFailure(error, options.protocol, tcp?.takeProcessingMs().ms ?? 0), null);
       if (tcp !== null) onConnected(tcp);
-      meterResponses(socket, tcp, onLongResponse);
+      meterResponses(socket, tcp);
       done(null, socket);
     });
   };

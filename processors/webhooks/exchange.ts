@@ -17,6 +17,8 @@ const DISCARDED_BYTES = 16_384;
 const DISCARDING_MS = 1_000;
 /** Limit of interim (1xx) responses; more are no legitimate HTTP. */
 const MAX_INTERIM_RESPONSES = 8;
+/** Limit of names and values of a head. */
+const MAX_HEADER_BYTES = 16_384;
 
 /**
  * Sends one POST and resolves with the response's status after the request has ended, at the latest after `limitMs`.
@@ -59,11 +61,11 @@ export const exchange = (
         onResponseStart: (receiving, status, received) => {
           // A busy event loop runs the timer late; a response after the deadline still counts as a timeout.
           if (performance.now() >= deadline) return stop();
-          if (status < 200) {
-            interim += 1;
-            if (interim > MAX_INTERIM_RESPONSES) receiving.abort(new AttemptFailure('connect'));
-            return;
+          if (status < 200) interim += 1;
+          if (interim > MAX_INTERIM_RESPONSES || bytesOf(receiving.rawHeaders) >= MAX_HEADER_BYTES) {
+            return receiving.abort(new AttemptFailure('connect'));
           }
+          if (status < 200) return;
           answer = { status, retryAfter: received['retry-after'] };
           clearTimeout(timer);
           timer = setTimeout(stop, Math.min(DISCARDING_MS, deadline - performance.now()));
@@ -77,3 +79,6 @@ export const exchange = (
       },
     );
   });
+
+const bytesOf = (rawHeaders: Dispatcher.DispatchController['rawHeaders']): number =>
+  Array.isArray(rawHeaders) ? rawHeaders.reduce((sum, { length }) => sum + length, 0) : 0;

@@ -3,76 +3,93 @@ import type { Socket } from 'node:net';
 import { AttemptFailure } from './attempt-failure.ts';
 import type { MeasuredSocket } from './measured-socket.ts';
 
-/**
- * Limit of received bytes per response, heads and body together. undici limits the header fields of each head, but not
- * the reason phrase or the sum of interim responses and chunk extensions.
- */
-const MAX_RESPONSE_BYTES = 65_536;
-
+/** Limit of received bytes per response, heads and body together. */
+export const MAX_RESPONSE_BYTES = 65_536;
 /** The same with TLS overhead and new session tickets. */
 const MAX_TLS_BYTES = 2 * MAX_RESPONSE_BYTES;
-
-/** Event loop time of a usual response, milliseconds, several times over. */
-export const USUAL_MS = 1;
+/** Limit of the lines of heads, interim ones included: undici takes 0.2 microseconds for each header field, and 64 KiB hold 16,000. */
+const MAX_HEAD_LINES = 1_024;
+/** Limit of received bytes that are no content after the final head: sizes and extensions of chunks, and trailers. */
+const MAX_FRAMING_BYTES = 2_048;
+/** Bytes that undici gets between two checks of the limits. */
+const PART_BYTES = 1_024;
+const LINE_FEED = 10;
 
 interface Metered {
   bytes: number;
-  /** When parsing of the latest chunk began; monotonic, milliseconds. */
-  parsingSince: number;
-  parsedMs: number;
-  isTimed: boolean;
-  readonly onLongResponse: (ms: number) => void;
+  headLines: number;
+  /** Bytes up to the final head; null: it has not come yet. */
+  headBytes: number | null;
+  contentBytes: number;
 }
 
 const metered = new WeakMap<Socket, Metered>();
+const meterOf = new WeakMap<object, Metered>();
 const underTls = new WeakMap<Socket, MeasuredSocket>();
 
 // A connection serves one request at a time (`pipelining: 1`), so each request's headers start a new count.
 subscribe('undici:client:sendHeaders', (message) => {
-  const { socket } = message as { socket: Socket };
+  const { request, socket } = message as { request: object; socket: Socket };
   const meter = metered.get(socket);
-  if (meter) begin(socket, meter);
+  if (meter) {
+    meterOf.set(request, meter);
+    Object.assign(meter, NOTHING);
+  }
   underTls.get(socket)?.allow(MAX_TLS_BYTES, socket);
 });
 
-const begin = (socket: Socket, meter: Metered): void => {
-  meter.bytes = 0;
-  meter.parsedMs = 0;
-  if (meter.isTimed) return;
-  meter.isTimed = true;
-  // After undici's listener, which parses, as `meterResponses` listens before it.
-  socket.on('readable', () => {
-    const before = Math.max(meter.parsedMs, USUAL_MS);
-    meter.parsedMs += performance.now() - meter.parsingSince;
-    if (meter.parsedMs > before) meter.onLongResponse(meter.parsedMs - before);
-  });
+subscribe('undici:request:headers', (message) => {
+  const { request, response } = message as { request: object; response: { statusCode: number } };
+  const meter = meterOf.get(request);
+  if (meter && response.statusCode >= 200) meter.headBytes = meter.bytes;
+});
+
+subscribe('undici:request:bodyChunkReceived', (message) => {
+  const { request, chunk } = message as { request: object; chunk: Buffer };
+  const meter = meterOf.get(request);
+  if (meter) meter.contentBytes += chunk.length;
+});
+
+/** Why a response is not read on; null: it may go on. */
+const faultOf = ({ bytes, headLines, headBytes, contentBytes }: Metered): string | null => {
+  if (bytes > MAX_RESPONSE_BYTES) return 'response over 64 KiB';
+  if (headBytes === null) return headLines > MAX_HEAD_LINES ? 'more than 1,024 lines of heads' : null;
+  const framing = bytes - headBytes - contentBytes;
+  return framing > MAX_FRAMING_BYTES ? 'more than 2 KiB of chunk sizes and trailers' : null;
 };
 
 /**
- * Closes a connection whose response exceeds 64 KiB. The chunk that passes the limit is still parsed, so a response whose
- * head arrived with it counts.
- * @param socket without listeners so far: this listener must run before undici's
+ * Closes a connection whose response exceeds the limits. undici reads it in parts, because it parses all that it gets at once.
+ * A response whose final head has come counts.
  * @param tcp the TCP connection under a TLS socket; null for plain HTTP
- * @param onLongResponse called with the event loop time that parsing a response takes beyond a usual one, milliseconds: 9,000
- * trailers take 20
  */
-export const meterResponses = (
-  socket: Socket,
-  tcp: MeasuredSocket | null,
-  onLongResponse: (ms: number) => void,
-): void => {
-  const meter: Metered = { bytes: 0, parsingSince: 0, parsedMs: 0, isTimed: false, onLongResponse };
+export const meterResponses = (socket: Socket, tcp: MeasuredSocket | null): void => {
+  const meter: Metered = { ...NOTHING };
   metered.set(socket, meter);
   if (tcp !== null) {
     underTls.set(socket, tcp);
     tcp.allow(MAX_TLS_BYTES, socket);
   }
-  socket.prependListener('readable', () => {
-    const before = meter.bytes;
-    meter.bytes += socket.readableLength;
-    meter.parsingSince = performance.now();
-    if (before > MAX_RESPONSE_BYTES) {
-      socket.destroy(new AttemptFailure('connect', { cause: new Error('response over 64 KiB') }));
+  const read = socket.read.bind(socket);
+  socket.read = (size?: number) => {
+    // Not undici's: streams read nothing to have the next bytes fetched.
+    if (size !== undefined) return read(size);
+    const fault = faultOf(meter);
+    if (fault !== null) {
+      socket.destroy(new AttemptFailure('connect', { cause: new Error(fault) }));
+      return null;
     }
-  });
+    const part: Buffer | null = read(socket.readableLength > PART_BYTES ? PART_BYTES : undefined);
+    if (part !== null) count(meter, part);
+    return part;
+  };
 };
+
+const count = (meter: Metered, part: Buffer): void => {
+  meter.bytes += part.length;
+  if (meter.headBytes !== null) return;
+  for (let at = part.indexOf(LINE_FEED); at !== -1; at = part.indexOf(LINE_FEED, at + 1))
+    meter.headLines += 1;
+};
+
+const NOTHING: Metered = { bytes: 0, headLines: 0, headBytes: null, contentBytes: 0 };

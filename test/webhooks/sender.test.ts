@@ -375,6 +375,29 @@ describe('a receiver that floods the sender before its final response', () => {
     expect(await post(senderTo(target), target)).toEqual(expected);
   });
 
+  test.each([
+    [
+      '1,023 lines of interim answers',
+      `HTTP/1.1 103 Early\r\n${'x:\r\n'.repeat(1_018)}\r\n`,
+      outcome(204, null),
+    ],
+    [
+      'thousands of short header fields',
+      `HTTP/1.1 103 Early\r\n${'x:\r\n'.repeat(2_500)}\r\n`,
+      outcome(null, 'connect'),
+    ],
+    [
+      '16 KiB of header fields',
+      `HTTP/1.1 103 Early\r\n${`x: ${'y'.repeat(2_000)}\r\n`.repeat(9)}\r\n`,
+      outcome(null, 'connect'),
+    ],
+  ])('with %s ends as it may', async (_, interim, expected) => {
+    const target = await raw((socket) => {
+      socket.once('data', () => socket.write(`${interim}HTTP/1.1 204 No Content\r\n\r\n`));
+    });
+    expect(await post(senderTo(target), target)).toEqual(expected);
+  });
+
   it('does not delay an attempt to another endpoint', async () => {
     const flooding = await raw((socket) => void socket.once('data', () => flood(socket, HINT)));
     const other = await receiver();
@@ -453,6 +476,23 @@ describe('a response body', () => {
     });
     expect(await inTime(senderTo(target), target)).toEqual(outcome(200, null));
     for (const socket of sockets) await eventually('the connection is closed', () => socket.destroyed);
+  });
+
+  test.each([
+    ['300 trailers', '0\r\n', 'x: y\r\n', 300, true],
+    ['2,000 trailers', '0\r\n', 'x: y\r\n', 2_000, false],
+    ['chunks of a byte', '', '1\r\nx\r\n', 2_000, false],
+  ])('of %s is read for two kilobytes that are no content', async (_, before, piece, count, isKept) => {
+    const body = `${before}${piece.repeat(count)}${before === '' ? '0\r\n' : ''}\r\n`;
+    const target = await raw((socket) => {
+      socket.on('data', (sent) => {
+        if (sent.includes(BODY)) socket.write(`${head('200 OK')}transfer-encoding: chunked\r\n\r\n${body}`);
+      });
+    });
+    const sender = senderTo(target);
+    for (const _ of [1, 2, 3, 4, 5, 6]) expect(await post(sender, target)).toEqual(outcome(200, null));
+    // undici reuses a connection one turn of the event loop later.
+    expect((await target.connections()) <= 2).toBe(isKept);
   });
 
   it('of a failure is not read on', async () => {
