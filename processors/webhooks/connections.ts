@@ -7,6 +7,7 @@ import { buildConnector, Pool } from 'undici';
 import { AttemptFailure } from './attempt-failure.ts';
 import { MeasuredSocket } from './measured-socket.ts';
 import { MAX_RESPONSE_BYTES, meterResponses } from './response-meter.ts';
+import { createTlsPaces, type TlsPace } from './tls-pace.ts';
 
 /** Milliseconds of the event loop. */
 export interface ConnectionCost {
@@ -16,8 +17,8 @@ export interface ConnectionCost {
 }
 
 export interface Connections {
-  /** Returns the pool of kept-alive connections to exactly these addresses of an origin. */
-  pool(origin: string, addresses: readonly string[]): Pool;
+  /** Returns a partner's pool of kept-alive connections to exactly these addresses of an origin. */
+  pool(partnerId: string, origin: string, addresses: readonly string[]): Pool;
   /** Returns the event loop time of the pool's successful TLS handshakes and of its responses since the last call. */
   takeCost(pool: Pool): ConnectionCost;
   close(): Promise<void>;
@@ -40,7 +41,7 @@ const GROUPS = 'X25519MLKEM768:X25519:P-256:P-384';
 
 /**
  * Creates connections to vetted addresses. A pool's key includes the addresses, because a kept-alive connection would
- * outlive a change in DNS. All pools share one connector, which caches TLS sessions.
+ * outlive a change in DNS, and the partner, whose pace it keeps. All pools share one connector, which caches TLS sessions.
  * @param connectMs time limit of TCP and TLS together
  * @param extraCa PEM of certificate authorities to trust besides the default ones
  */
@@ -52,6 +53,7 @@ export const createConnections = ({
   extraCa: string | null;
 }): Connections => {
   const connector = createConnector(connectMs, extraCa);
+  const paceOf = createTlsPaces();
   /** TLS calls back before its time is known, also for handshakes. */
   const connected = new WeakMap<Pool, MeasuredSocket[]>();
   const pools = new LRUCache<string, Pool>({
@@ -61,15 +63,15 @@ export const createConnections = ({
     },
   });
   return {
-    pool: (origin, addresses) => {
+    pool: (partnerId, origin, addresses) => {
       const pinned = addresses.join(',');
-      const key = `${origin} ${pinned}`;
+      const key = `${partnerId} ${origin} ${pinned}`;
       const known = pools.get(key);
       if (known) return known;
       const pool: Pool = new Pool(origin, {
         allowH2: false,
         pipelining: 1,
-        connect: connectorTo(connector, pinned, (tcp) =>
+        connect: connectorTo(connector, pinned, paceOf(partnerId), (tcp) =>
           connected.set(pool, [...(connected.get(pool) ?? []), tcp]),
         ),
         keepAliveMaxTimeout: MAX_IDLE_MS,
@@ -133,11 +135,12 @@ const connectorTo =
   (
     connector: buildConnector.connector,
     pinned: string,
+    pace: TlsPace,
     onConnected: (tcp: MeasuredSocket) => void,
   ): buildConnector.connector =>
   (options, done) => {
     const secure = options.protocol === 'https:';
-    const tcp = secure ? connectMeasured(pinned, options.port) : null;
+    const tcp = secure ? connectMeasured(pinned, options.port, pace) : null;
     // undici's type requires net.Socket, but passes it to `tls.connect`, which accepts any duplex stream.
     const httpSocket = tcp as Duplex | null as Socket | null;
     connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
@@ -149,15 +152,18 @@ const connectorTo =
   };
 
 /** Connects to the pinned addresses with the TCP options that undici's connector would use. */
-const connectMeasured = (pinned: string, port: string): MeasuredSocket =>
-  new MeasuredSocket({
-    ...TCP,
-    host: pinned,
-    port: Number(port || 443),
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: MAX_IDLE_MS,
-  });
+const connectMeasured = (pinned: string, port: string, pace: TlsPace): MeasuredSocket =>
+  new MeasuredSocket(
+    {
+      ...TCP,
+      host: pinned,
+      port: Number(port || 443),
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: MAX_IDLE_MS,
+    },
+    pace,
+  );
 
 let nextAddress = 0;
 

@@ -1,6 +1,7 @@
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { Duplex } from 'node:stream';
 import { AttemptFailure } from './attempt-failure.ts';
+import type { TlsPace } from './tls-pace.ts';
 
 /**
  * Limit of received bytes until the TLS handshake is complete: several times a usual certificate chain. Each certificate
@@ -21,10 +22,13 @@ type ContentReader = Pick<Socket, 'bytesRead' | 'destroyed'>;
 /**
  * A TCP connection for `tls.connect` that receives at most 16 KiB until `allow` sets another limit. TLS over a plain
  * socket reads 64 KiB at a time natively, so OpenSSL would get a long chain before any listener runs. Network bytes are
- * counted because a receiver may send endless session tickets, which readers of the TLS socket never see.
+ * counted because a receiver may send endless session tickets, which readers of the TLS socket never see. TLS gets them at the
+ * partner's pace.
  */
 export class MeasuredSocket extends Duplex {
   readonly #socket: Socket;
+  readonly #pace: TlsPace;
+  #waiting: NodeJS.Timeout | undefined;
   #limit = MAX_HANDSHAKE_BYTES;
   #received = 0;
   /** Of the last chunk, a part in each turn of the event loop. */
@@ -36,8 +40,9 @@ export class MeasuredSocket extends Duplex {
   #tls: ContentReader | null = null;
   #contentBefore = 0;
 
-  constructor(options: TcpNetConnectOpts) {
+  constructor(options: TcpNetConnectOpts, pace: TlsPace) {
     super({ allowHalfOpen: false });
+    this.#pace = pace;
     this.#socket = connect(options);
     this.#socket.on('data', (chunk) => this.#receive(chunk));
     this.#socket.on('end', () => this.#afterProcessing(() => this.push(null)));
@@ -74,6 +79,12 @@ export class MeasuredSocket extends Duplex {
   }
 
   #processNext(): void {
+    const waitMs = this.#pace.waitMs();
+    if (waitMs > 0) {
+      this.#socket.pause();
+      this.#waiting = setTimeout(() => this.#processNext(), waitMs);
+      return;
+    }
     const part = this.#unprocessed.subarray(0, PART_BYTES);
     this.#unprocessed = this.#unprocessed.subarray(PART_BYTES);
     const canPushMore = this.#process(part);
@@ -99,7 +110,9 @@ export class MeasuredSocket extends Duplex {
     const began = performance.now();
     // TLS parses the bytes and verifies its certificates before `push` returns.
     const canPushMore = this.push(part);
-    this.#processingMs += performance.now() - began;
+    const ms = performance.now() - began;
+    this.#processingMs += ms;
+    this.#pace.spent(ms);
     return canPushMore;
   }
 
@@ -116,6 +129,7 @@ export class MeasuredSocket extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    clearTimeout(this.#waiting);
     this.#socket.destroy();
     done(error);
   }

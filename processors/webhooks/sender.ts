@@ -80,11 +80,11 @@ export const createSender = ({
     const url = destination(text, policy);
     if (await isOwnDomain(url.hostname, partner_id)) throw new AttemptFailure('own_origin');
     const addresses = await vet(url, policy, resolver, limits.dnsMs);
-    const pool = connections.pool(url.origin, addresses);
+    const pool = connections.pool(partner_id, url.origin, addresses);
     try {
       return await exchange(pool, { url, headers, body }, deadline - performance.now());
     } finally {
-      // Several partners may share the receiver: the attempt that ends next pays for its connections.
+      // Of attempts under way at once, the one that ends next is told of all their connections.
       const { handshakeMs, responseMs } = connections.takeCost(pool);
       if (handshakeMs > 0) onCost(partner_id, handshakeMs, 'succeeded');
       if (responseMs > 0) onCost(partner_id, responseMs, 'response');
