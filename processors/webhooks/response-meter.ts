@@ -10,9 +10,9 @@ const MAX_TLS_BYTES = 2 * MAX_RESPONSE_BYTES;
 /** Limit of the lines of heads, interim ones included: undici takes 0.2 microseconds for each header field, and 64 KiB hold 16,000. */
 const MAX_HEAD_LINES = 1_024;
 /** Limit of received bytes that are no content after the final head: sizes and extensions of chunks, and trailers. */
-const MAX_FRAMING_BYTES = 2_048;
+const MAX_FRAMING_BYTES = 512;
 /** Bytes that undici gets between two checks of the limits. */
-const PART_BYTES = 1_024;
+const PART_BYTES = 512;
 const LINE_FEED = 10;
 
 interface Metered {
@@ -55,7 +55,7 @@ const faultOf = ({ bytes, headLines, headBytes, contentBytes }: Metered): string
   if (bytes > MAX_RESPONSE_BYTES) return 'response over 64 KiB';
   if (headBytes === null) return headLines > MAX_HEAD_LINES ? 'more than 1,024 lines of heads' : null;
   const framing = bytes - headBytes - contentBytes;
-  return framing > MAX_FRAMING_BYTES ? 'more than 2 KiB of chunk sizes and trailers' : null;
+  return framing > MAX_FRAMING_BYTES ? 'more than 512 bytes of chunk sizes and trailers' : null;
 };
 
 /**
