@@ -84,7 +84,7 @@ export const createSender = ({
     try {
       return await exchange(pool, { url, headers, body }, deadline - performance.now());
     } finally {
-      // Of attempts under way at once, the one that ends next is told of all their connections.
+      // Of attempts under way at once, the one that ends next takes the costs of all connections.
       const { handshakeMs, responseMs } = connections.takeCost(pool);
       if (handshakeMs > 0) onCost(partner_id, handshakeMs, 'succeeded');
       if (responseMs > 0) onCost(partner_id, responseMs, 'response');

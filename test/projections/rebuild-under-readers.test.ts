@@ -105,7 +105,7 @@ describe('a view over a rebuilt read model', () => {
     const rebuilding = rebuild({ ...options(markWaiting), projections: [partners] });
     await waiting;
     expect(await names()).toEqual(['Anna spoiled', 'Bert spoiled']);
-    // For longer than it looks for the reader, nobody is made to wait.
+    // For longer than the time between two looks, no other session waits.
     const others = await stack.pool.connect();
     for (let n = 0; n < 100; n += 1) {
       await others.query(`begin; lock table read.partner in access share mode nowait;
