@@ -1,7 +1,9 @@
 import { Resolver as DnsResolver } from 'node:dns/promises';
+import pTimeout from 'p-timeout';
 import { type DestinationPolicy, isOwnOrigin, parseDestination } from '../../domain/webhooks/destination.ts';
 import type { DeliveryError } from '../../domain/webhooks/events.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { shareNextOf } from '../../platform/share-next.ts';
 import { AttemptFailure } from './attempt-failure.ts';
 import { createConnections } from './connections.ts';
 import { exchange, type ReceiverResponse } from './exchange.ts';
@@ -69,6 +71,7 @@ export const createSender = ({
   onCost?: (partnerId: string, ms: number, kind: ReceiverCost) => void;
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });
+  const shared = shareLookups(resolver, limits.dnsMs);
 
   const attempt = async ({
     url: text,
@@ -79,7 +82,7 @@ export const createSender = ({
     const deadline = performance.now() + limits.totalMs;
     const url = destination(text, policy);
     if (await isOwnDomain(url.hostname, partner_id)) throw new AttemptFailure('own_origin');
-    const addresses = await vet(url, policy, resolver, limits.dnsMs);
+    const addresses = await vet(url, policy, shared, limits.dnsMs);
     const pool = connections.pool(partner_id, url.origin, addresses);
     try {
       return await exchange(pool, { url, headers, body }, deadline - performance.now());
@@ -103,6 +106,19 @@ export const createSender = ({
         },
       ),
     close: connections.close,
+  };
+};
+
+/**
+ * Attempts that begin while a name is looked up share the next lookup, which is newer than each of them: 160 answers of thousands
+ * of addresses at once would take the event loop three seconds. `limitMs`: of one lookup.
+ */
+const shareLookups = (resolver: Resolver, limitMs: number): Resolver => {
+  const limited = (answer: Promise<string[]>): Promise<string[]> =>
+    pTimeout(answer, { milliseconds: limitMs });
+  return {
+    resolve4: shareNextOf((name) => limited(resolver.resolve4(name))),
+    resolve6: shareNextOf((name) => limited(resolver.resolve6(name))),
   };
 };
 

@@ -434,6 +434,25 @@ describe('a receiver that floods the sender before its final response', () => {
   });
 });
 
+it('has its name looked up again for an attempt that begins during a lookup, once for all of them', async () => {
+  const target = await receiver();
+  const answers: ((addresses: string[]) => void)[] = [];
+  const resolver = {
+    ...RESOLVER,
+    resolve4: () => new Promise<string[]>((resolve) => void answers.push(resolve)),
+  };
+  const sender = senderTo(target, { resolver, limits: { totalMs: 9_000, dnsMs: 3_000, connectMs: 3_000 } });
+  const first = post(sender, target);
+  const others = Array.from({ length: 31 }, () => post(sender, target));
+  await eventually('the first is looked up', () => answers.length === 1);
+  answers[0]?.(['10.0.0.1']);
+  expect(await first).toEqual(outcome(null, 'blocked_address'));
+  await eventually('the others are looked up', () => answers.length === 2);
+  answers[1]?.(['127.0.0.1']);
+  for (const one of await Promise.all(others)) expect(one).toEqual(outcome(204, null));
+  expect(answers).toHaveLength(2);
+});
+
 describe('a slow DNS server', () => {
   it('is reported as a DNS failure', async () => {
     const target = await receiver();
