@@ -2,9 +2,9 @@ import { constants } from 'node:crypto';
 import type { LookupFunction, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createSecureContext, DEFAULT_CIPHERS, rootCertificates } from 'node:tls';
-import { LRUCache } from 'lru-cache';
 import { buildConnector, Pool } from 'undici';
 import { AttemptFailure } from './attempt-failure.ts';
+import { createKeptPools } from './kept-pools.ts';
 import { MeasuredSocket } from './measured-socket.ts';
 import { MAX_RESPONSE_BYTES, meterResponses } from './response-meter.ts';
 import { createTlsPaces, type TlsPace } from './tls-pace.ts';
@@ -24,8 +24,6 @@ export interface Connections {
   close(): Promise<void>;
 }
 
-/** An idle pool takes 27 KB, and its TLS connection 143 KB more. */
-const MAX_POOLS = 500;
 /** Time after which the next of several addresses is tried. */
 const NEXT_ADDRESS_MS = 1_000;
 const MAX_IDLE_MS = 60_000;
@@ -56,17 +54,12 @@ export const createConnections = ({
   const paceOf = createTlsPaces();
   /** TLS calls back before its time is known, also for handshakes. */
   const connected = new WeakMap<Pool, MeasuredSocket[]>();
-  const pools = new LRUCache<string, Pool>({
-    max: MAX_POOLS,
-    dispose: (pool, _key, why) => {
-      if (why === 'evict') void pool.close().catch(() => undefined);
-    },
-  });
+  const pools = createKeptPools();
   return {
     pool: (partnerId, origin, addresses) => {
       const pinned = addresses.join(',');
-      const key = `${partnerId} ${origin} ${pinned}`;
-      const known = pools.get(key);
+      const name = `${origin} ${pinned}`;
+      const known = pools.find(partnerId, name);
       if (known) return known;
       const pool: Pool = new Pool(origin, {
         allowH2: false,
@@ -81,7 +74,7 @@ export const createConnections = ({
         headersTimeout: 0,
         bodyTimeout: 0,
       });
-      pools.set(key, pool);
+      pools.add(partnerId, name, pool);
       return pool;
     },
     takeCost: (pool) => {
@@ -93,11 +86,7 @@ export const createConnections = ({
       );
       return cost;
     },
-    close: async () => {
-      const open = [...pools.values()];
-      pools.clear();
-      await Promise.all(open.map((pool) => pool.close()));
-    },
+    close: pools.close,
   };
 };
 

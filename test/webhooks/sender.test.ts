@@ -201,6 +201,26 @@ describe('a connection', () => {
     expect(target.requests.map(({ resumed }) => resumed)).toEqual([false, true]);
   });
 
+  it('is kept although another partner has a name whose addresses are others each time', async () => {
+    const target = await receiver();
+    let attempts = 0;
+    const resolver = {
+      ...RESOLVER,
+      resolve4: async (name: string) => {
+        attempts += 1;
+        return [name === NAME ? '127.0.0.1' : `127.0.${1 + (attempts >> 8)}.${attempts & 255}`];
+      },
+    };
+    const sender = senderTo(target, { resolver, limits: { totalMs: 9_000, dnsMs: 3_000, connectMs: 3_000 } });
+    expect(await post(sender, target)).toEqual(outcome(204, null));
+    const url = `http://elsewhere.example:${target.port}/`;
+    for (let n = 0; n < 600; n += 1)
+      await sender.send({ url, headers: HEADERS, body: BODY, partner_id: 'another' });
+    expect(await post(sender, target)).toEqual(outcome(204, null));
+    expect(attempts).toBe(602);
+    expect(await target.connections()).toBe(1);
+  });
+
   it('is opened again when it was lost', async () => {
     const target = await receiver(
       (_request, response) => void response.writeHead(204).end(() => response.socket?.destroy()),
