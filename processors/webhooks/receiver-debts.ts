@@ -1,6 +1,6 @@
 import { createDebts } from '../../platform/debts.ts';
 
-/** Handshakes that succeeded; handshakes and DNS answers that failed the attempt; responses that took unusually long to parse. */
+/** Handshakes that succeeded; handshakes and DNS answers that failed the attempt; responses that took TLS unusually long. */
 export type ReceiverCost = 'succeeded' | 'failed' | 'response';
 
 /** Event loop time that each partner's receivers have cost in this process, beyond usual responses. */
@@ -17,7 +17,7 @@ const NONE_MS = 3_000;
 /** Debt forgiven per second: the share of the event loop that one partner may take permanently. */
 const FORGIVEN_MS_PER_SECOND = 50;
 
-/** A receiver that closes each connection or responds at length may be honest: its costs count for a fifth, so they may take 25 % of the loop. */
+/** A receiver that closes each connection or sends many records may be honest: its costs count for a fifth, so they may take 25 % of the loop. */
 const WEIGHT = { failed: 1, succeeded: 0.2, response: 0.2 } as const;
 
 /**
