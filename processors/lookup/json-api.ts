@@ -1,5 +1,6 @@
 import pRetry, { AbortError } from 'p-retry';
-import { Agent } from 'undici';
+import { Agent, buildConnector } from 'undici';
+import { readInParts } from '../../platform/socket-parts.ts';
 import { Unavailable } from './provider.ts';
 
 export interface JsonApiOptions {
@@ -22,12 +23,20 @@ export interface JsonApi {
 }
 
 const MAX_RESPONSE_BYTES = 262_144;
+/** Of an answer, that undici parses at once. */
+const PART_BYTES = 1_024;
 
 /** Creates a client of a vendor's HTTP API. Any status other than 200 and `unknownStatus`, redirects included, fails. */
 export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions): JsonApi => {
+  const connector = buildConnector({ allowH2: false, timeout: timeoutMs });
   const agent = new Agent({
     allowH2: false,
-    connect: { timeout: timeoutMs },
+    connect: (options, done) =>
+      connector(options, (error, socket) => {
+        if (error) return done(error, null);
+        readInParts(socket, { bytes: PART_BYTES });
+        done(null, socket);
+      }),
     maxResponseSize: MAX_RESPONSE_BYTES,
   });
 

@@ -68,7 +68,7 @@ export const createConnections = ({
           connected.set(pool, [...(connected.get(pool) ?? []), tcp]),
         ),
         keepAliveMaxTimeout: MAX_IDLE_MS,
-        // `exchange` limits header fields: undici makes an error for each one beyond its own limit, which takes 10 microseconds.
+        // More than it gets: `exchange` has the limit.
         maxHeaderSize: 2 * MAX_RESPONSE_BYTES,
         // `exchange` limits the whole attempt.
         headersTimeout: 0,

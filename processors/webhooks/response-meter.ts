@@ -1,5 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
+import { readInParts } from '../../platform/socket-parts.ts';
 import { AttemptFailure } from './attempt-failure.ts';
 import type { MeasuredSocket } from './measured-socket.ts';
 
@@ -59,8 +60,7 @@ const faultOf = ({ bytes, headLines, headBytes, contentBytes }: Metered): string
 };
 
 /**
- * Closes a connection whose response exceeds the limits. undici reads it in parts, because it parses all that it gets at once.
- * A response whose final head has come counts.
+ * Closes a connection whose response exceeds the limits. A response whose final head has come counts.
  * @param tcp the TCP connection under a TLS socket; null for plain HTTP
  */
 export const meterResponses = (socket: Socket, tcp: MeasuredSocket | null): void => {
@@ -70,19 +70,15 @@ export const meterResponses = (socket: Socket, tcp: MeasuredSocket | null): void
     underTls.set(socket, tcp);
     tcp.allow(MAX_TLS_BYTES, socket);
   }
-  const read = socket.read.bind(socket);
-  socket.read = (size?: number) => {
-    // Not undici's: streams read nothing to have the next bytes fetched.
-    if (size !== undefined) return read(size);
-    const fault = faultOf(meter);
-    if (fault !== null) {
-      socket.destroy(new AttemptFailure('connect', { cause: new Error(fault) }));
-      return null;
-    }
-    const part: Buffer | null = read(socket.readableLength > PART_BYTES ? PART_BYTES : undefined);
-    if (part !== null) count(meter, part);
-    return part;
-  };
+  readInParts(socket, {
+    bytes: PART_BYTES,
+    mayRead: () => {
+      const fault = faultOf(meter);
+      if (fault !== null) socket.destroy(new AttemptFailure('connect', { cause: new Error(fault) }));
+      return fault === null;
+    },
+    onPart: (part) => count(meter, part),
+  });
 };
 
 const count = (meter: Metered, part: Buffer): void => {

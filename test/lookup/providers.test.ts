@@ -1,8 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest';
 import { parseDirectory } from '../../processors/lookup/directory-entries.ts';
 import { createDirectoryProvider } from '../../processors/lookup/directory-provider.ts';
 import { applyMapping, mappingSchema } from '../../processors/lookup/field-mapping.ts';
@@ -14,6 +15,7 @@ import {
   json,
   startAnsweringServer,
 } from '../support/answering-server.ts';
+import { startRawReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
 const log = pino({ level: 'silent' });
@@ -123,6 +125,19 @@ describe('an HTTP provider', () => {
     const http = provider();
     await expect(http.lookup('8.8.8.8', never)).rejects.toThrow(message);
     await http.close();
+  });
+  it('parses no more of a head beyond the limit of header fields', async () => {
+    const head = `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(16_384)}\r\n${'x:\r\n'.repeat(11_000)}\r\n`;
+    const flooding = await startRawReceiver((socket) => socket.once('data', () => socket.write(head)));
+    const read = vi.spyOn(Socket.prototype, 'read');
+    const http = provider({ url: `http://127.0.0.1:${flooding.port}/{ip}` });
+    await expect(http.lookup('8.8.8.8', never)).rejects.toThrow('no answer: UND_ERR_HEADERS_OVERFLOW');
+    const bytes = read.mock.results.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
+    read.mockRestore();
+    // It is asked twice.
+    expect(bytes).toBeLessThan(2 * 20_000);
+    await http.close();
+    await flooding.close();
   });
   it("reads another vendor's record through a field map", () => {
     const mapping = mappingSchema.parse({
