@@ -363,7 +363,11 @@ describe('an operation over two streams', () => {
     }
     expect(won).toBeGreaterThan(0);
     await stack.caughtUp([domains]);
-    expect(await stateOf()).toBeNull();
+    await eventually(
+      'no claim is left',
+      () => stateOf(),
+      (row) => row === null,
+    );
   });
 
   it('keeps to ten domains over two processes', async () => {

@@ -1,10 +1,12 @@
 import pg from 'pg';
+import { eventually } from '../../support/eventually.ts';
 import { settle } from '../invariants/settle.ts';
 import type { Load } from '../load/load.ts';
 import type { StormProcess } from '../processes.ts';
 import type { Stack } from '../stack.ts';
 
 const CURRENT_MS = 30_000;
+const WRITTEN_MS = 60_000;
 
 /** Visits in the log, in the new column and in the new projection. */
 const VISITS = `
@@ -12,6 +14,20 @@ const VISITS = `
     (select count(*) from eventlog.event where type = 'sessions.SessionVisited.v2')::int as later,
     (select sum(visits) from read.session)::int as in_column,
     (select sum(visits) from read.session_visit)::int as in_projection`;
+
+const LATER = `select count(*)::int as later from eventlog.event where type = 'sessions.SessionVisited.v2'`;
+
+/** Waits, under load, for an event of the version that the last release writes. */
+export const laterVersionWritten = async ({ postgres }: Stack): Promise<void> => {
+  const db = new pg.Client({ connectionString: postgres.directUrl });
+  await db.connect();
+  await eventually(
+    'a visit is written in the later version',
+    () => db.query(LATER).then(({ rows }) => rows[0].later),
+    (later) => later > 0,
+    WRITTEN_MS,
+  ).finally(() => db.end());
+};
 
 /** The made-up release's read models hold every event once, whichever release led them. */
 export const checkReadModels = async ({ postgres, api }: Stack, { violations }: Load): Promise<number> => {

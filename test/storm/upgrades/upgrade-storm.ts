@@ -7,7 +7,7 @@ import type { StormProcess } from '../processes.ts';
 import type { StormResult } from '../report.ts';
 import type { Stack } from '../stack.ts';
 import { runStorm, type StormPlan } from '../storm.ts';
-import { checkLogs, checkReadModels } from './check.ts';
+import { checkLogs, checkReadModels, laterVersionWritten } from './check.ts';
 import { READING } from './made-up-changes.ts';
 import { makeReleases, type Release, type Releases } from './releases.ts';
 import { replaceInTurn, type Step } from './replace.ts';
@@ -41,10 +41,10 @@ export const runUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
 
 /** One api and two workers processes: each release beside the next one once, and the rollback of one process. */
 export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
-  withReleases(options, { roles: ['api', 'workers', 'workers'] }, (stack, load, releases) => {
+  withReleases(options, { roles: ['api', 'workers', 'workers'] }, async (stack, load, releases) => {
     const { now, reading, writing } = releases;
     const [api, first, second] = stack.processes as readonly [StormProcess, StormProcess, StormProcess];
-    return replaceInTurn({ load, say: options.say, sideBySideMs: 500 }, [
+    const replaced = await replaceInTurn({ load, say: options.say, sideBySideMs: 500 }, [
       [api, reading],
       [first, reading],
       [first, now],
@@ -52,6 +52,8 @@ export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult
       [second, reading],
       [api, writing],
     ]);
+    await laterVersionWritten(stack);
+    return replaced;
   });
 
 const withReleases = async (
