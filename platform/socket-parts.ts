@@ -19,7 +19,7 @@ export const readInParts = (
 ): void => {
   const read = socket.read.bind(socket);
   socket.read = (size?: number) => {
-    // Not the reader's: streams read nothing to have the next bytes fetched.
+    // Node's own calls have a size: `read(0)` fetches more data.
     if (size !== undefined) return read(size);
     // undici parses also what is left of a socket that it has destroyed.
     if (socket.destroyed || !mayRead()) return null;

@@ -52,7 +52,7 @@ export const switchOver = async (switching: Switching, position: Position | null
   }
 };
 
-/** Looks, and locks nothing: behind a lock that waits for a reader all others wait too. */
+/** Waits without locking: all later readers would queue behind a lock that is waited for. */
 const longReadersGone = async ({ db, projections }: Switching): Promise<void> => {
   const tables = tablesOf(projections);
   let before = await readersOf(db, tables);

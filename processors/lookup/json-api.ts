@@ -23,7 +23,7 @@ export interface JsonApi {
 }
 
 const MAX_RESPONSE_BYTES = 262_144;
-/** Of an answer, that undici parses at once. */
+/** Maximum of bytes that undici parses at a time. */
 const PART_BYTES = 1_024;
 
 /** Creates a client of a vendor's HTTP API. Any status other than 200 and `unknownStatus`, redirects included, fails. */

@@ -68,7 +68,7 @@ export const createConnections = ({
           connected.set(pool, [...(connected.get(pool) ?? []), tcp]),
         ),
         keepAliveMaxTimeout: MAX_IDLE_MS,
-        // More than it gets: `exchange` has the limit.
+        // Never reached: `exchange` has the limit of headers.
         maxHeaderSize: 2 * MAX_RESPONSE_BYTES,
         // `exchange` limits the whole attempt.
         headersTimeout: 0,

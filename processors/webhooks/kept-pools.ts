@@ -14,6 +14,7 @@ const MAX_POOLS = 500;
 /** A name whose addresses are others each time has a pool for each attempt, which must not close those of other partners. */
 const MAX_POOLS_OF_PARTNER = 50;
 
+/** Creates an empty set of pools: at most 500, and at most 50 of a partner. */
 export const createKeptPools = (): KeptPools => {
   const closeQuietly = (pool: Pool): void => void pool.close().catch(() => undefined);
   const pools = new LRUCache<string, Pool>({

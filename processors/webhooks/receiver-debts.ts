@@ -1,6 +1,6 @@
 import { createDebts } from '../../platform/debts.ts';
 
-/** Handshakes that succeeded; handshakes and DNS answers that failed the attempt; responses that took TLS unusually long. */
+/** Handshakes that succeeded; handshakes and DNS answers that failed the attempt; responses whose decryption took unusually long. */
 export type ReceiverCost = 'succeeded' | 'failed' | 'response';
 
 /** Event loop time that each partner's receivers have cost in this process, beyond usual responses. */

@@ -23,6 +23,7 @@ interface Metered {
   headBytes: number | null;
   contentBytes: number;
 }
+const NOTHING: Metered = { bytes: 0, headLines: 0, headBytes: null, contentBytes: 0 };
 
 const metered = new WeakMap<Socket, Metered>();
 const meterOf = new WeakMap<object, Metered>();
@@ -87,5 +88,3 @@ const count = (meter: Metered, part: Buffer): void => {
   for (let at = part.indexOf(LINE_FEED); at !== -1; at = part.indexOf(LINE_FEED, at + 1))
     meter.headLines += 1;
 };
-
-const NOTHING: Metered = { bytes: 0, headLines: 0, headBytes: null, contentBytes: 0 };

@@ -67,7 +67,7 @@ export const createSender = ({
   limits?: SenderLimits;
   /** Returns whether a host name is an active custom domain of the partner, which would loop back to this service. */
   isOwnDomain?: (hostname: string, partnerId: string) => Promise<boolean>;
-  /** Called with the event loop time of TLS handshakes, TLS of long responses, and refused DNS answers, milliseconds. */
+  /** Called with the event loop time of TLS handshakes, of decrypting long responses, and of refused DNS answers, milliseconds. */
   onCost?: (partnerId: string, ms: number, kind: ReceiverCost) => void;
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });

@@ -31,7 +31,7 @@ describe('the failed handshakes and refused DNS answers of a partner', () => {
   });
 });
 
-describe('the successful TLS handshakes and the TLS of responses of a partner', () => {
+describe('the successful TLS handshakes and the decryption of responses of a partner', () => {
   it('limit it where receivers close every connection, at a quarter of the event loop', () => {
     let now = 0;
     const { charge, roomOf } = createReceiverDebts(() => now);
@@ -41,7 +41,7 @@ describe('the successful TLS handshakes and the TLS of responses of a partner', 
     expect(roomOf('a')).toBe(1);
   });
 
-  it('limit it where responses take TLS long, at a quarter of the event loop', () => {
+  it('limit it where decrypting responses takes long, at a quarter of the event loop', () => {
     let now = 0;
     const { charge, roomOf } = createReceiverDebts(() => now);
     for (; now < 60_000; now += 10) charge('a', 20, 'response');

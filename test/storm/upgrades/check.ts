@@ -8,14 +8,13 @@ import type { Stack } from '../stack.ts';
 const CURRENT_MS = 30_000;
 const WRITTEN_MS = 60_000;
 
+const LATER = `select count(*)::int as later from eventlog.event where type = 'sessions.SessionVisited.v2'`;
 /** Visits in the log, in the new column and in the new projection. */
 const VISITS = `
   select (select count(*) from eventlog.event where type ~ '^sessions.Session(Created|Visited).v')::int as events,
-    (select count(*) from eventlog.event where type = 'sessions.SessionVisited.v2')::int as later,
+    (${LATER}),
     (select sum(visits) from read.session)::int as in_column,
     (select sum(visits) from read.session_visit)::int as in_projection`;
-
-const LATER = `select count(*)::int as later from eventlog.event where type = 'sessions.SessionVisited.v2'`;
 
 /** Waits, under load, for an event of the version that the last release writes. */
 export const laterVersionWritten = async ({ postgres }: Stack): Promise<void> => {
