@@ -23,7 +23,8 @@ export interface Refresh {
 export const NOT_NEEDED: Refresh = { status: 'not_needed', error: null };
 export const REFRESH_PENDING: Refresh = { status: 'pending', error: null, retryAfterSeconds: POLL_SECONDS };
 
-const CACHEABLE = { 'cache-control': 'private, max-age=60' } as const;
+// A key may see company signals that another may not.
+const CACHEABLE = { 'cache-control': 'private, max-age=60', vary: 'authorization' } as const;
 
 /** The fields of a Lookup body that are the same for every caller and request. */
 export const lookupFragment = (saved: SavedResult, refresh: Refresh, at: number): string =>

@@ -110,6 +110,7 @@ describe('a completed lookup', () => {
     expect(Object.keys(body.company)).toHaveLength(16);
     expect(body).not.toHaveProperty('company_signals');
     expect(answer.headers['cache-control']).toBe('private, max-age=60');
+    expect(answer.headers.vary).toBe('authorization');
     expect(answer.headers).not.toHaveProperty('retry-after');
   });
 
