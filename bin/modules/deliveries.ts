@@ -5,12 +5,11 @@ import type { Route } from '../../http/route.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
 import { createListener } from '../../platform/listener.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { endsWithin } from '../../platform/pause.ts';
 import { startDeliveries } from '../../processors/webhooks/deliver.ts';
 import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
 import { reserveForDelivery } from '../../processors/webhooks/queue-reservations.ts';
 import { createReceiverDebts } from '../../processors/webhooks/receiver-debts.ts';
-import { createSender } from '../../processors/webhooks/sender.ts';
+import { startSenderThread } from '../../processors/webhooks/sender-thread.ts';
 import { signatureHeaders } from '../../processors/webhooks/signature.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
@@ -33,8 +32,6 @@ import type { RunningWork } from '../worker-context.ts';
  */
 const READ_BACK = [trackers, sessions, reveals, webhooks, deliveries, payloads];
 const PROJECTED_MS = 10_000;
-/** Time limit for closing connections after the workers have stopped. */
-const SENDER_END_MS = 500;
 
 /** Builds the routes of deliveries and their retry. */
 export const deliveryRoutes = ({ runtime, caughtUp, ownWrite }: ApiContext): Route[] => {
@@ -69,9 +66,8 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
   const debts = createReceiverDebts();
-  const sender = createSender({
+  const sender = startSenderThread({
     policy: destinationPolicy(config),
-    clock,
     extraCa: caFile === undefined ? null : await readFile(caFile, 'utf8'),
     isOwnDomain: async (hostname, partnerId) => {
       try {
@@ -119,7 +115,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
     stop: async () => {
       await listener.close();
       await worker.stop();
-      await endsWithin(sender.close(), SENDER_END_MS);
+      await sender.close();
     },
   };
 };

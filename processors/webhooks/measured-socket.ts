@@ -28,7 +28,7 @@ type ContentReader = Pick<Socket, 'bytesRead' | 'destroyed'>;
 export class MeasuredSocket extends Duplex {
   readonly #socket: Socket;
   readonly #pace: TlsPace;
-  #waiting: NodeJS.Timeout | undefined;
+  #withdraw: () => void = () => undefined;
   #limit = MAX_HANDSHAKE_BYTES;
   #received = 0;
   /** Of the last chunk, a part in each turn of the event loop. */
@@ -68,7 +68,7 @@ export class MeasuredSocket extends Duplex {
 
   #receive(chunk: Buffer): void {
     this.#unprocessed = chunk;
-    if (chunk.length > PART_BYTES) this.#socket.pause();
+    this.#socket.pause();
     this.#processNext();
   }
 
@@ -79,22 +79,17 @@ export class MeasuredSocket extends Duplex {
   }
 
   #processNext(): void {
-    const waitMs = this.#pace.waitMs();
-    if (waitMs > 0) {
-      this.#socket.pause();
-      this.#waiting = setTimeout(() => this.#processNext(), waitMs);
-      return;
-    }
-    const part = this.#unprocessed.subarray(0, PART_BYTES);
-    this.#unprocessed = this.#unprocessed.subarray(PART_BYTES);
-    const canPushMore = this.#process(part);
-    if (this.#unprocessed.length > 0) {
-      setImmediate(() => this.#processNext());
-      return;
-    }
-    if (canPushMore) this.#socket.resume();
-    else this.#socket.pause();
-    for (const act of this.#following.splice(0)) act();
+    this.#withdraw = this.#pace.whenDue(() => {
+      const part = this.#unprocessed.subarray(0, PART_BYTES);
+      this.#unprocessed = this.#unprocessed.subarray(PART_BYTES);
+      const began = performance.now();
+      const canPushMore = this.#process(part);
+      const ms = performance.now() - began;
+      this.#processingMs += ms;
+      if (this.#unprocessed.length > 0) setImmediate(() => this.#processNext());
+      else this.#processed(canPushMore);
+      return ms;
+    });
   }
 
   #process(part: Buffer): boolean {
@@ -107,13 +102,13 @@ export class MeasuredSocket extends Duplex {
       this.destroy(new AttemptFailure('connect', { cause }));
       return false;
     }
-    const began = performance.now();
     // TLS parses the bytes and verifies its certificates before `push` returns.
-    const canPushMore = this.push(part);
-    const ms = performance.now() - began;
-    this.#processingMs += ms;
-    this.#pace.spent(ms);
-    return canPushMore;
+    return this.push(part);
+  }
+
+  #processed(canPushMore: boolean): void {
+    if (canPushMore) this.#socket.resume();
+    for (const act of this.#following.splice(0)) act();
   }
 
   override _read(): void {
@@ -129,7 +124,7 @@ export class MeasuredSocket extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    clearTimeout(this.#waiting);
+    this.#withdraw();
     this.#socket.destroy();
     done(error);
   }

@@ -57,7 +57,6 @@ export const createSender = ({
   extraCa = null,
   resolver = new DnsResolver(DNS),
   limits = LIMITS,
-  isOwnDomain = async () => false,
   onCost = () => undefined,
 }: {
   policy: DestinationPolicy;
@@ -65,8 +64,6 @@ export const createSender = ({
   extraCa?: string | null;
   resolver?: Resolver;
   limits?: SenderLimits;
-  /** Returns whether a host name is an active custom domain of the partner, which would loop back to this service. */
-  isOwnDomain?: (hostname: string, partnerId: string) => Promise<boolean>;
   /** Called with the event loop time of TLS handshakes, of decrypting long responses, and of refused DNS answers, milliseconds. */
   onCost?: (partnerId: string, ms: number, kind: ReceiverCost) => void;
 }): Sender => {
@@ -81,7 +78,6 @@ export const createSender = ({
   }: SendRequest): Promise<ReceiverResponse> => {
     const deadline = performance.now() + limits.totalMs;
     const url = destination(text, policy);
-    if (await isOwnDomain(url.hostname, partner_id)) throw new AttemptFailure('own_origin');
     const addresses = await vet(url, policy, shared, limits.dnsMs);
     const pool = connections.pool(partner_id, url.origin, addresses);
     try {

@@ -302,7 +302,11 @@ describe('a host name that two partners claim', () => {
       name: `_doorplate.${hostname}`,
       value: expect.stringMatching(/^[\w-]{32}$/),
     });
-    const shown = (await first.domains.get(first.id)).json().verification;
+    const shown = await eventually(
+      'the claim of the other partner is seen',
+      async () => (await first.domains.get(first.id)).json().verification,
+      (one) => one !== null,
+    );
     expect(shown.name).toBe(verification.name);
     expect(shown.value).not.toBe(verification.value);
 

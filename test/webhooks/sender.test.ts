@@ -114,28 +114,6 @@ describe('a response', () => {
   });
 });
 
-it("is not requested from a partner's own active custom domain, and is from that name for other partners", async () => {
-  const target = await receiver();
-  const policy = {
-    allowHttp: true,
-    allowPorts: [target.port],
-    allowNetworks: ['127.0.0.0/8'],
-    ownOrigins: [],
-  };
-  const sender = createSender({
-    policy,
-    clock: { now: () => NOON },
-    resolver: RESOLVER,
-    limits: LIMITS,
-    extraCa: authority.cert,
-    isOwnDomain: async (hostname, partnerId) => hostname === NAME && partnerId === 'its owner',
-  });
-  undoing.push(sender.close);
-  expect(await post(sender, target, 'its owner')).toEqual(outcome(null, 'own_origin'));
-  expect(await target.connections()).toBe(0);
-  expect(await post(sender, target, 'another partner')).toEqual(outcome(204, null));
-});
-
 describe('a request', () => {
   it("carries the body byte for byte and the URL's name as its host", async () => {
     const target = await receiver();

@@ -6,22 +6,49 @@ import { startRawReceiver } from '../support/receiver.ts';
 import { undoing } from '../support/sending.ts';
 
 describe('the pace of TLS', () => {
-  it('lets a partner take fifty milliseconds at once and a quarter of the time from then on', () => {
+  /** Takes of each partner, in the order of their turns; `ms` each. */
+  const pacing = () => {
     let now = 0;
     const paceOf = createTlsPaces(() => now);
-    paceOf('a').spent(50);
-    expect(paceOf('a').waitMs()).toBe(0);
-    paceOf('a').spent(54);
-    expect(paceOf('a').waitMs()).toBe(4 * 54);
-    now = 4 * 54;
-    expect(paceOf('a').waitMs()).toBe(0);
+    const taken: string[] = [];
+    const want = (partnerId: string, ms: number): (() => void) =>
+      paceOf(partnerId).whenDue(() => {
+        taken.push(partnerId);
+        return ms;
+      });
+    const pass = (ms: number): void => {
+      now += ms;
+    };
+    return { want, pass, taken, takenAre: (all: string[]) => expect.poll(() => taken).toEqual(all) };
+  };
+
+  it('lets a partner take fifty milliseconds at once and a quarter of the time from then on', async () => {
+    const { want, pass, taken, takenAre } = pacing();
+    for (const ms of [50, 54, 1]) want('a', ms);
+    await takenAre(['a', 'a']);
+    pass(4 * 54 - 1);
+    want('another', 0);
+    await takenAre(['a', 'a', 'another']);
+    pass(1);
+    await takenAre(['a', 'a', 'another', 'a']);
+    expect(taken).toHaveLength(4);
   });
 
-  it('is one for all connections of a partner, and another for each partner', () => {
-    const paceOf = createTlsPaces(() => 0);
-    paceOf('a').spent(1_000);
-    expect(paceOf('a').waitMs()).toBeGreaterThan(0);
-    expect(paceOf('b').waitMs()).toBe(0);
+  it('gives the turn to the partner that has taken least', async () => {
+    const { want, pass, takenAre } = pacing();
+    for (const partnerId of ['a', 'b', 'c']) for (const _ of [1, 2]) want(partnerId, 51);
+    await takenAre(['a', 'b', 'c']);
+    for (const _ of [1, 2, 3]) want('light', 1);
+    pass(1_000);
+    await takenAre(['a', 'b', 'c', 'light', 'light', 'light', 'a', 'b', 'c']);
+  });
+
+  it('has no turn for what is withdrawn', async () => {
+    const { want, takenAre } = pacing();
+    const withdraw = want('a', 1);
+    want('b', 1);
+    withdraw();
+    await takenAre(['b']);
   });
 });
 
@@ -42,20 +69,29 @@ describe('a connection under TLS', () => {
   it('takes its bytes at the pace, whole and in order, although its receiver has closed it', async () => {
     const text = Array.from({ length: 1_500 }, (_, n) => `${n} `).join('');
     const { port } = await sending(text);
-    let calls = 0;
+    let turns = 0;
     const { socket, received } = connectTo(port, {
-      waitMs: () => (calls++ % 3 === 2 ? 0 : 5),
-      spent: () => undefined,
+      whenDue: (take) => {
+        turns += 1;
+        const timer = setTimeout(take, 5);
+        return () => clearTimeout(timer);
+      },
     });
     await eventually('it has ended', () => socket.readableEnded);
     expect(received()).toBe(text);
-    expect(calls).toBeGreaterThan(3);
+    expect(turns).toBeGreaterThan(1);
   });
 
   it('is one of many that cost much, of which one at a time is processed', async () => {
     let now = 0;
     const pace = createTlsPaces(() => now)('a');
-    const costly = { waitMs: pace.waitMs, spent: () => pace.spent(54) };
+    const costly: TlsPace = {
+      whenDue: (take) =>
+        pace.whenDue(() => {
+          take();
+          return 54;
+        }),
+    };
     const { port } = await sending('a chain of certificates');
     const connections = Array.from({ length: 40 }, () => connectTo(port, costly));
     const processed = (): number => connections.filter(({ received }) => received() !== '').length;
@@ -67,18 +103,19 @@ describe('a connection under TLS', () => {
   });
 
   it('takes nothing any more once it is destroyed', async () => {
-    let isDue = false;
     const { port } = await sending('too late');
-    let asked = 0;
-    const waitMs = (): number => {
-      asked += 1;
-      return isDue ? 0 : 5;
-    };
-    const { socket, received } = connectTo(port, { waitMs, spent: () => undefined });
-    await eventually('it waits', () => asked > 0);
+    const waiting: (() => number)[] = [];
+    const withdrawn: (() => number)[] = [];
+    const { socket, received } = connectTo(port, {
+      whenDue: (take) => {
+        waiting.push(take);
+        return () => void withdrawn.push(take);
+      },
+    });
+    await eventually('it waits', () => waiting.length > 0);
     socket.destroy();
-    isDue = true;
     await eventually('it is closed', () => socket.closed);
+    expect(withdrawn).toEqual(waiting);
     expect(received()).toBe('');
   });
 });

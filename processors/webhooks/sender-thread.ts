@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
+import { endsWithin } from '../../platform/pause.ts';
+import type { ReceiverCost } from './receiver-debts.ts';
+import type { Sender, SendRequest, SendResult } from './sender.ts';
+
+/** What the thread is started with. */
+export interface SenderThreadSettings {
+  readonly policy: DestinationPolicy;
+  /** PEM of certificate authorities to trust besides the default ones, for tests. */
+  readonly extraCa: string | null;
+}
+
+/** To the thread. */
+export interface ToSend {
+  readonly id: number;
+  readonly request: Omit<SendRequest, 'body'> & { readonly body: Uint8Array };
+}
+
+/** From the thread. */
+export type FromSender =
+  | { readonly id: number; readonly result: SendResult }
+  | { readonly cost: readonly [partnerId: string, ms: number, kind: ReceiverCost] };
+
+/** Time limit for closing connections; attempts that still run are cut off. */
+const CLOSE_MS = 500;
+
+/**
+ * Starts a sender on a thread of its own, because receivers choose what TLS, HTTP and DNS cost and when: on the main thread
+ * all calls would wait for it (docs/adr, "Webhooks leave on a thread of their own"). An error of the thread is thrown here and
+ * ends the process; attempts without an outcome are repeated after their lease.
+ */
+export const startSenderThread = ({
+  isOwnDomain,
+  onCost,
+  ...settings
+}: SenderThreadSettings & {
+  /** Returns whether a host name is an active custom domain of the partner, which would loop back to this service. */
+  readonly isOwnDomain: (hostname: string, partnerId: string) => Promise<boolean>;
+  /** Called with the time of TLS handshakes, of decrypting long responses, and of refused DNS answers, milliseconds. */
+  readonly onCost: (partnerId: string, ms: number, kind: ReceiverCost) => void;
+}): Sender => {
+  const thread = new Worker(new URL('./sender-worker.ts', import.meta.url), {
+    name: 'webhooks',
+    workerData: settings satisfies SenderThreadSettings,
+  });
+  const waiting = new Map<number, (result: SendResult) => void>();
+  let sent = 0;
+
+  thread.on('message', (message: FromSender) => {
+    if ('cost' in message) return onCost(...message.cost);
+    waiting.get(message.id)?.(message.result);
+    waiting.delete(message.id);
+  });
+  thread.on('error', (error) => {
+    throw error;
+  });
+
+  return {
+    send: async (request) => {
+      if (await isOwnDomain(new URL(request.url).hostname, request.partner_id)) return OWN_ORIGIN;
+      sent += 1;
+      const id = sent;
+      // A copy, because the body is part of a larger buffer, all of which would be sent.
+      const body = new Uint8Array(request.body);
+      thread.postMessage({ id, request: { ...request, body } } satisfies ToSend, [body.buffer]);
+      return new Promise((resolve) => waiting.set(id, resolve));
+    },
+    close: async () => {
+      const ended = once(thread, 'exit');
+      thread.postMessage('close');
+      await endsWithin(ended, CLOSE_MS);
+      await thread.terminate();
+    },
+  };
+};
+
+const OWN_ORIGIN: SendResult = { http_status: null, error: 'own_origin', retry_after_ms: null };
