@@ -14,6 +14,7 @@ import { expireDelivery } from './expire-deliveries.ts';
 import { HeldClaims } from './held-claims.ts';
 import { Lanes, MAX_ENDPOINTS_PER_POLL } from './lanes.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
+import { createStartsPace, type StartsPace } from './starts-pace.ts';
 import { startWatch, type Watch, type Watched } from './watch.ts';
 
 export interface DeliverOptions extends AttemptDeps {
@@ -70,6 +71,7 @@ class DeliveryWorker implements RunningDeliverer {
   readonly #stopping = new AbortController();
   readonly #wakeup = createWakeup();
   readonly #lanes: Lanes;
+  readonly #starts: StartsPace;
   readonly #claims: DeliveryClaims;
   readonly #held: HeldClaims;
   readonly #outcomes: OutcomeWriter;
@@ -83,6 +85,7 @@ class DeliveryWorker implements RunningDeliverer {
   constructor(options: DeliverOptions) {
     this.#options = options;
     this.#lanes = new Lanes(options.concurrency, MAX_CONCURRENT_ATTEMPTS, options.roomOfPartner);
+    this.#starts = createStartsPace(options.isEventLoopBusy);
     this.#claims = new DeliveryClaims(options.pool, {
       ...options,
       holder: uuid(),
@@ -123,15 +126,20 @@ class DeliveryWorker implements RunningDeliverer {
   async #pollUntilStopped(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       await this.#poll();
-      const idleMs = this.#outcomes.isBehind() ? POLL_MS : this.#lanes.nextIn(this.#options.clock.now());
+      const idleMs = this.#outcomes.isBehind() ? POLL_MS : this.#nextIn();
       const ms = this.#ended.length > 0 ? 0 : idleMs;
       if (ms > 0) await this.#wakeup.wait(Math.min(ms, POLL_MS), this.#stopping.signal);
     }
   }
 
+  #nextIn(): number {
+    const pauseMs = this.#starts.room() < 1 ? BUSY_GATHER_MS : 0;
+    return Math.max(pauseMs, this.#lanes.nextIn(this.#options.clock.now()));
+  }
+
   async #poll(): Promise<void> {
     const { clock, log } = this.#options;
-    const wanted = this.#outcomes.isBehind() ? [] : this.#lanes.plan(clock.now());
+    const wanted = this.#outcomes.isBehind() ? [] : this.#lanes.plan(clock.now(), this.#starts.room());
     try {
       const hasEnded = this.#ended.length > 0;
       await this.#recordEnded();
@@ -146,7 +154,7 @@ class DeliveryWorker implements RunningDeliverer {
 
   /** Waits for deliveries that can share the next poll; only briefly after a full poll, because further endpoints may be due. */
   #gather(polled: number): Promise<void> {
-    const isSmall = polled < MAX_ENDPOINTS_PER_POLL;
+    const isSmall = polled < MAX_ENDPOINTS_PER_POLL || Number.isFinite(this.#starts.room());
     const ms = isSmall && this.#options.isEventLoopBusy() ? BUSY_GATHER_MS : GATHER_MS;
     return pause(ms, this.#stopping.signal);
   }
@@ -167,6 +175,7 @@ class DeliveryWorker implements RunningDeliverer {
     for (const one of taken) this.#lanes.onClaimed(one);
     const claims = taken.flatMap((one) => one.claims);
     if (claims.length === 0) return false;
+    this.#starts.started(claims.length);
     this.#held.add(claims);
     const work = this.#start(claims).finally(() => this.#running.delete(work));
     this.#running.add(work);

@@ -48,23 +48,26 @@ export class Lanes {
     else this.#lanes.set(webhookId, { pollAt: at, running: 0, partnerId });
   }
 
-  /** Returns the endpoints to poll now, the one that has waited longest first. */
-  plan(now: number): Wanted[] {
+  /** Returns the endpoints to poll now, the one that has waited longest first. `most`: attempts of all of them together. */
+  plan(now: number, most = Number.POSITIVE_INFINITY): Wanted[] {
     const wanted: Wanted[] = [];
     const served: [string, Lane][] = [];
     const reserved = new Map<string, number>();
     let free = this.#capacity - this.#running;
+    let left = most;
+    const evenShare = Math.ceil(most / this.#lanes.size);
     for (const [webhookId, lane] of this.#lanes) {
-      if (wanted.length === MAX_ENDPOINTS_PER_POLL || free < 1) break;
+      if (wanted.length === MAX_ENDPOINTS_PER_POLL || Math.min(free, left) < 1) break;
       if (lane.pollAt > now) {
         if (lane.running === 0 && lane.pollAt === Number.POSITIVE_INFINITY) this.#lanes.delete(webhookId);
         continue;
       }
       const ofThisPartner = reserved.get(lane.partnerId) ?? 0;
-      const count = this.#roomOf(lane, free, ofThisPartner);
+      const count = Math.min(this.#roomOf(lane, free, ofThisPartner), evenShare, left);
       if (count < 1) continue;
       lane.pollAt = Number.POSITIVE_INFINITY;
       free -= count;
+      left -= count;
       reserved.set(lane.partnerId, ofThisPartner + count);
       wanted.push({ webhookId, count });
       served.push([webhookId, lane]);

@@ -126,4 +126,17 @@ describe('an endpoint', () => {
     expect(new Set([...first, ...second]).size).toBeGreaterThan(first.length);
     expect(second[0]).toBe(all.find((name) => !first.includes(name)));
   });
+
+  it('divides what may start among the endpoints, however many attempts their partner already has', () => {
+    const lanes = new Lanes(CONCURRENCY, CAPACITY);
+    for (const id of ['a', 'b', 'c', 'd', 'e']) lanes.schedule(id, 'p', NOW);
+    for (const webhookId of ['a', 'b', 'c', 'd', 'e'])
+      lanes.onClaimed({ webhookId, claims: claimsOf(webhookId, 2), againAt: NOW });
+    const plan = (most: number) =>
+      lanes.plan(NOW, most).map(({ webhookId, count }) => `${webhookId} ${count}`);
+    expect(plan(3)).toEqual(['a 1', 'b 1', 'c 1']);
+    expect(lanes.nextIn(NOW)).toBe(0);
+    expect(plan(0)).toEqual([]);
+    expect(plan(10)).toEqual(['d 2', 'e 2']);
+  });
 });
