@@ -7,8 +7,8 @@ export interface StartsPace {
 
 /** The event loop's busyness is known no sooner. */
 const WINDOW_MS = 200;
-/** Enough for the new events of a process that is busy with its calls. */
-const LEAST_PER_SECOND = 200;
+/** As many as the endpoints of one partner may have: a process that is busy with other things still gets through what waits. */
+const LEAST_PER_SECOND = 1_000;
 /** More than a process delivers. */
 const MOST_PER_SECOND = 4_000;
 const LESS = 0.5;
@@ -35,7 +35,7 @@ export const createStartsPace = (
     if (ms < WINDOW_MS) return;
     const used = (window.started / ms) * 1_000;
     perSecond = isEventLoopBusy()
-      ? Math.max(LEAST_PER_SECOND, Math.min(perSecond, used) * LESS)
+      ? Math.max(LEAST_PER_SECOND, Math.min(perSecond, used, MOST_PER_SECOND) * LESS)
       : perSecond * MORE;
     if (perSecond > MOST_PER_SECOND) perSecond = Number.POSITIVE_INFINITY;
     window = { beganAt: now(), started: 0 };
