@@ -55,7 +55,7 @@ export class Lanes {
     const reserved = new Map<string, number>();
     let free = this.#capacity - this.#running;
     let left = most;
-    const evenShare = Math.ceil(most / this.#lanes.size);
+    const evenShare = Math.ceil(most / this.#due(now));
     for (const [webhookId, lane] of this.#lanes) {
       if (wanted.length === MAX_ENDPOINTS_PER_POLL || Math.min(free, left) < 1) break;
       if (lane.pollAt > now) {
@@ -105,6 +105,13 @@ export class Lanes {
       if (lane.pollAt < next && this.#roomOf(lane, free) > 0) next = lane.pollAt;
     }
     return Math.max(0, next - now);
+  }
+
+  #due(now: number): number {
+    const free = this.#capacity - this.#running;
+    let due = 0;
+    for (const lane of this.#lanes.values()) if (lane.pollAt <= now && this.#roomOf(lane, free) > 0) due += 1;
+    return due;
   }
 
   #roomOf(lane: Lane, free: number, reserved = 0): number {

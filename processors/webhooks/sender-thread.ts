@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
+import { type DestinationPolicy, parseDestination } from '../../domain/webhooks/destination.ts';
 import { endsWithin } from '../../platform/pause.ts';
 import type { ReceiverCost } from './receiver-debts.ts';
 import type { Sender, SendRequest, SendResult } from './sender.ts';
@@ -47,6 +47,7 @@ export const startSenderThread = ({
   });
   const waiting = new Map<number, (result: SendResult) => void>();
   let sent = 0;
+  let closing = false;
 
   thread.on('message', (message: FromSender) => {
     if ('cost' in message) return onCost(...message.cost);
@@ -56,10 +57,14 @@ export const startSenderThread = ({
   thread.on('error', (error) => {
     throw error;
   });
+  thread.on('exit', () => {
+    if (!closing) throw new Error('the thread that sends webhooks has ended');
+  });
 
   return {
     send: async (request) => {
-      if (await isOwnDomain(new URL(request.url).hostname, request.partner_id)) return OWN_ORIGIN;
+      const url = parseDestination(request.url, settings.policy);
+      if (url.ok && (await isOwnDomain(url.value.hostname, request.partner_id))) return OWN_ORIGIN;
       sent += 1;
       const id = sent;
       // A copy, because the body is part of a larger buffer, all of which would be sent.
@@ -68,6 +73,7 @@ export const startSenderThread = ({
       return new Promise((resolve) => waiting.set(id, resolve));
     },
     close: async () => {
+      closing = true;
       const ended = once(thread, 'exit');
       thread.postMessage('close');
       await endsWithin(ended, CLOSE_MS);

@@ -13,8 +13,8 @@ const LEAST_PER_SECOND = 1_000;
 const MOST_PER_SECOND = 4_000;
 const LESS = 0.5;
 const MORE = 1.1;
-/** What was not used is kept for as long. */
-const KEPT_MS = 50;
+/** What was not used is kept for as long: several times what a poll takes in a busy process. */
+const KEPT_MS = 200;
 
 /**
  * Halves the rate of starts for each window in which the event loop was busy, and raises it by a tenth for each other one: thousands
@@ -36,22 +36,23 @@ export const createStartsPace = (
     const used = (window.started / ms) * 1_000;
     perSecond = isEventLoopBusy()
       ? Math.max(LEAST_PER_SECOND, Math.min(perSecond, used, MOST_PER_SECOND) * LESS)
-      : perSecond * MORE;
+      : perSecond * MORE ** (ms / WINDOW_MS);
     if (perSecond > MOST_PER_SECOND) perSecond = Number.POSITIVE_INFINITY;
     window = { beganAt: now(), started: 0 };
   };
 
   const fill = (): void => {
     const perMs = perSecond / 1_000;
-    left = Math.min(left + (now() - filledAt) * perMs, KEPT_MS * perMs);
+    const earned = (now() - filledAt) * perMs;
+    left = perSecond < Number.POSITIVE_INFINITY ? Math.min(left + earned, KEPT_MS * perMs) : 0;
     filledAt = now();
   };
 
   return {
     room: () => {
       adjust();
-      if (perSecond === Number.POSITIVE_INFINITY) return perSecond;
       fill();
+      if (perSecond === Number.POSITIVE_INFINITY) return perSecond;
       return Math.max(0, Math.floor(left));
     },
     started: (attempts) => {

@@ -137,6 +137,13 @@ describe('an endpoint', () => {
     expect(plan(3)).toEqual(['a 1', 'b 1', 'c 1']);
     expect(lanes.nextIn(NOW)).toBe(0);
     expect(plan(0)).toEqual([]);
-    expect(plan(10)).toEqual(['d 2', 'e 2']);
+    expect(plan(10)).toEqual(['d 5', 'e 5']);
+  });
+
+  it('divides it among the endpoints that are due, not those that wait', () => {
+    const lanes = new Lanes(CONCURRENCY, CAPACITY);
+    for (let n = 0; n < 300; n += 1) lanes.schedule(`waiting ${n}`, `of ${n}`, NOW + 60_000);
+    lanes.schedule('due', 'p', NOW);
+    expect(lanes.plan(NOW, 10)).toEqual([{ webhookId: 'due', count: 10 }]);
   });
 });

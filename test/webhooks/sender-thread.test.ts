@@ -52,6 +52,15 @@ it("requests nothing from a partner's own active custom domain, and does for oth
   expect(await post(thread, target, 'another partner')).toEqual(outcome(204, null));
 });
 
+it.each(['http://127.0.0.1/hooks', 'https://', 'https://127.0.0.1:1/hooks'])(
+  'blocks %s as its policy says, also of the owner',
+  async (url) => {
+    const thread = startThread({ port: 8_443 });
+    const request = { url, headers: HEADERS, body: BODY, partner_id: 'its owner' };
+    expect(await thread.send(request)).toEqual(outcome(null, 'blocked_address'));
+  },
+);
+
 it('charges the partner before its attempt ends', async () => {
   const charged: [string, number, string][] = [];
   const target = await receiver();
