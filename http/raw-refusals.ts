@@ -42,8 +42,12 @@ export const refuseChunks =
 /** The listener for `connect`: this is no proxy, and no path has that form. */
 export const refuseConnect =
   (headers: Headers) =>
-  (_request: unknown, socket: Socket): void =>
-    endWith(socket, headers, 404, 'not_found');
+  (_request: unknown, socket: Socket): void => {
+    // Node has removed its own listener, and an error without any ends the process.
+    socket.on('error', () => socket.destroy());
+    if (socket.writable) endWith(socket, headers, 404, 'not_found');
+    else socket.destroy();
+  };
 
 /** Sockets with an answer out while the body is still coming: a second answer would be taken for another request's. */
 const answeredEarly = new WeakSet<object>();

@@ -180,6 +180,33 @@ describe('on a socket', () => {
   });
 });
 
+describe('a proxy request', () => {
+  const CONNECT = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n';
+  const stillAnswers = async (): Promise<void> => {
+    const text = await exchangeBytes(app, `GET /healthz HTTP/1.1\r\nHost: x\r\n${CLOSE}`);
+    expect(text).toMatch(/^HTTP\/1\.1 200 /);
+  };
+
+  it('may end in a reset', async () => {
+    await listening();
+    const broken = new Promise<void>((resolve) => {
+      app.server.on('connect', (_request, socket) => {
+        socket.on('close', resolve).destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
+      });
+    });
+    await exchangeBytes(app, CONNECT);
+    await broken;
+    await stillAnswers();
+  });
+
+  it('may follow a message that was refused with the end of the connection', async () => {
+    await listening();
+    const chunks = `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(200)}0\r\n\r\n`;
+    await exchangeBytes(app, chunks + CONNECT);
+    await stillAnswers();
+  });
+});
+
 describe('every answer', () => {
   it.each([
     ['of a route', `GET /healthz HTTP/1.1\r\nHost: x\r\n${CLOSE}`],
