@@ -78,6 +78,8 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
       }
     },
     onCost: debts.charge,
+    onFailure: (error) =>
+      log.error({ error: String(error) }, 'the thread that sends webhooks failed; it is started again'),
   });
   const projected = async (position: Position | null): Promise<boolean> =>
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');

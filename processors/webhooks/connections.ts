@@ -5,7 +5,7 @@ import { createSecureContext, DEFAULT_CIPHERS, rootCertificates } from 'node:tls
 import { buildConnector, Pool } from 'undici';
 import { AttemptFailure } from './attempt-failure.ts';
 import { createKeptPools } from './kept-pools.ts';
-import { MeasuredSocket } from './measured-socket.ts';
+import { keepOrder, MeasuredSocket } from './measured-socket.ts';
 import { MAX_RESPONSE_BYTES, meterResponses } from './response-meter.ts';
 import { createTlsPaces, type TlsPace } from './tls-pace.ts';
 
@@ -134,7 +134,10 @@ const connectorTo =
     const httpSocket = tcp as Duplex | null as Socket | null;
     connector({ ...options, hostname: pinned, ...(httpSocket && { httpSocket }) }, (error, socket) => {
       if (error) return done(connectFailure(error, options.protocol, tcp?.takeProcessingMs().ms ?? 0), null);
-      if (tcp !== null) onConnected(tcp);
+      if (tcp !== null) {
+        onConnected(tcp);
+        keepOrder(socket);
+      }
       meterResponses(socket, tcp);
       done(null, socket);
     });

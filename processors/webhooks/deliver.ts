@@ -212,7 +212,7 @@ class DeliveryWorker implements RunningDeliverer {
     } catch (error) {
       log.warn(
         { error: String(error), delivery: claim.delivery_id },
-        'delivery attempt failed to start; retried after its claim is released',
+        'delivery attempt had no outcome; repeated after its claim is released',
       );
       this.#release(claim);
     } finally {

@@ -1,5 +1,6 @@
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { Duplex } from 'node:stream';
+import { errors } from 'undici';
 import { AttemptFailure } from './attempt-failure.ts';
 import type { TlsPace } from './tls-pace.ts';
 
@@ -15,6 +16,28 @@ const MAX_HANDSHAKE_BYTES = 16_384;
 const MAX_OVERHEAD_BYTES = 24_576;
 /** Bytes that TLS gets between two checks of the limits: 64 KiB that arrive at once hold 3,600 session tickets, which take 30 ms. */
 const PART_BYTES = 4_096;
+
+/**
+ * undici takes a reset for the possible end of an answer, also of one that was cut off, and throws. Its own error for a broken connection
+ * concerns no request but the one under way.
+ */
+const asBroken = (error: NodeJS.ErrnoException): Error =>
+  error.code === 'ECONNRESET'
+    ? Object.assign(new errors.SocketError(error.message), { cause: error })
+    : error;
+
+/**
+ * TLS over a stream that has closed emits `close` within `destroy`, so within undici's parser and before the error, and reports what it
+ * could not write even later. undici's assertions expect an error first, then `close`, then nothing.
+ */
+export const keepOrder = (tls: Socket): void => {
+  const destroy = tls._destroy.bind(tls);
+  tls._destroy = (error, done) => {
+    done(error);
+    process.nextTick(destroy, error, () => undefined);
+  };
+  tls.once('close', () => tls.removeAllListeners('error').on('error', () => undefined));
+};
 
 /** The TLS socket over the connection. */
 type ContentReader = Pick<Socket, 'bytesRead' | 'destroyed'>;
@@ -46,7 +69,7 @@ export class MeasuredSocket extends Duplex {
     this.#socket = connect(options);
     this.#socket.on('data', (chunk) => this.#receive(chunk));
     this.#socket.on('end', () => this.#afterProcessing(() => this.push(null)));
-    this.#socket.on('error', (error) => this.#afterProcessing(() => this.destroy(error)));
+    this.#socket.on('error', (error) => this.#afterProcessing(() => this.destroy(asBroken(error))));
     this.#socket.on('close', () => this.#afterProcessing(() => this.destroy()));
   }
 

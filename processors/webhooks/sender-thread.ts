@@ -18,8 +18,9 @@ export interface ToSend {
   readonly request: Omit<SendRequest, 'body'> & { readonly body: Uint8Array };
 }
 
-/** From the thread. */
+/** From the thread; `ready` once, when it can send. */
 export type FromSender =
+  | 'ready'
   | { readonly id: number; readonly result: SendResult }
   | { readonly cost: readonly [partnerId: string, ms: number, kind: ReceiverCost] };
 
@@ -28,38 +29,62 @@ const CLOSE_MS = 500;
 
 /**
  * Starts a sender on a thread of its own, because receivers choose what TLS, HTTP and DNS cost and when: on the main thread
- * all calls would wait for it (docs/adr, "Webhooks leave on a thread of their own"). An error of the thread is thrown here and
- * ends the process; attempts without an outcome are repeated after their lease.
+ * all calls would wait for it (docs/adr, "Webhooks leave on a thread of their own"). A thread that fails is started again, because a
+ * receiver may have made it fail; then `send` throws, and whether those requests were received is unknown. An error before the
+ * thread is ready is one of its settings or of the program, is thrown here and ends the process.
  */
 export const startSenderThread = ({
   isOwnDomain,
   onCost,
+  onFailure,
   ...settings
 }: SenderThreadSettings & {
   /** Returns whether a host name is an active custom domain of the partner, which would loop back to this service. */
   readonly isOwnDomain: (hostname: string, partnerId: string) => Promise<boolean>;
   /** Called with the time of TLS handshakes, of decrypting long responses, and of refused DNS answers, milliseconds. */
   readonly onCost: (partnerId: string, ms: number, kind: ReceiverCost) => void;
+  /** Called when the thread has failed and is started again. */
+  readonly onFailure: (error: Error) => void;
 }): Sender => {
-  const thread = new Worker(new URL('./sender-worker.ts', import.meta.url), {
-    name: 'webhooks',
-    workerData: settings satisfies SenderThreadSettings,
-  });
-  const waiting = new Map<number, (result: SendResult) => void>();
+  const waiting = new Map<number, PromiseWithResolvers<SendResult>>();
   let sent = 0;
   let closing = false;
 
-  thread.on('message', (message: FromSender) => {
-    if ('cost' in message) return onCost(...message.cost);
-    waiting.get(message.id)?.(message.result);
-    waiting.delete(message.id);
-  });
-  thread.on('error', (error) => {
-    throw error;
-  });
-  thread.on('exit', () => {
-    if (!closing) throw new Error('the thread that sends webhooks has ended');
-  });
+  const fail = (error: Error): void => {
+    const interrupted = [...waiting.values()];
+    waiting.clear();
+    thread = start();
+    onFailure(error);
+    for (const { reject } of interrupted) reject(error);
+  };
+
+  const start = (): Worker => {
+    const started = new Worker(new URL('./sender-worker.ts', import.meta.url), {
+      name: 'webhooks',
+      workerData: settings satisfies SenderThreadSettings,
+    });
+    let isReady = false;
+    let failure = new Error('the thread that sends webhooks has ended');
+    started.on('message', (message: FromSender) => {
+      if (message === 'ready') isReady = true;
+      else if ('cost' in message) onCost(...message.cost);
+      else {
+        waiting.get(message.id)?.resolve(message.result);
+        waiting.delete(message.id);
+      }
+    });
+    started.on('error', (error: Error) => {
+      failure = error;
+    });
+    started.on('exit', () => {
+      if (closing) return;
+      if (!isReady) throw failure;
+      fail(failure);
+    });
+    return started;
+  };
+
+  let thread = start();
 
   return {
     send: async (request) => {
@@ -69,8 +94,10 @@ export const startSenderThread = ({
       const id = sent;
       // A copy, because the body is part of a larger buffer, all of which would be sent.
       const body = new Uint8Array(request.body);
+      const result = Promise.withResolvers<SendResult>();
+      waiting.set(id, result);
       thread.postMessage({ id, request: { ...request, body } } satisfies ToSend, [body.buffer]);
-      return new Promise((resolve) => waiting.set(id, resolve));
+      return result.promise;
     },
     close: async () => {
       closing = true;

@@ -22,3 +22,5 @@ parentPort?.on('message', async (message: ToSend | 'close') => {
   const body = Buffer.from(request.body.buffer, request.body.byteOffset, request.body.byteLength);
   post({ id, result: await sender.send({ ...request, body }) });
 });
+
+post('ready');

@@ -29,7 +29,10 @@ export interface SendResult {
 }
 
 export interface Sender {
-  /** Makes one attempt. Never throws; resolves within ten seconds, after the attempt has released its resources. */
+  /**
+   * Makes one attempt. Resolves within ten seconds, after the attempt has released its resources.
+   * @throws if the sender itself failed: whether the receiver got the request is unknown
+   */
   send(request: SendRequest): Promise<SendResult>;
   close(): Promise<void>;
 }

@@ -191,7 +191,9 @@ describe('a proxy request', () => {
     await listening();
     const broken = new Promise<void>((resolve) => {
       app.server.on('connect', (_request, socket) => {
-        socket.on('close', resolve).destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
+        socket
+          .on('close', resolve)
+          .destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
       });
     });
     await exchangeBytes(app, CONNECT);

@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Worker } from 'node:worker_threads';
 import { expect, it } from 'vitest';
 import type { Sender } from '../../processors/webhooks/sender.ts';
 import { startSenderThread } from '../../processors/webhooks/sender-thread.ts';
@@ -9,6 +10,7 @@ const startThread = (
   {
     extraCa = authority.cert as string | null,
     onCost = (..._charge: [string, number, string]): void => undefined,
+    onFailure = (_error: Error): void => undefined,
   } = {},
 ): Sender => {
   const thread = startSenderThread({
@@ -16,6 +18,7 @@ const startThread = (
     extraCa,
     isOwnDomain: async (hostname, partnerId) => hostname === '127.0.0.1' && partnerId === 'its owner',
     onCost,
+    onFailure,
   });
   undoing.push(thread.close);
   return thread;
@@ -67,6 +70,24 @@ it('charges the partner before its attempt ends', async () => {
   const thread = startThread(target, { extraCa: null, onCost: (...charge) => void charged.push(charge) });
   expect(await post(thread, target, 'its partner')).toEqual(outcome(null, 'tls'));
   expect(charged).toEqual([['its partner', expect.any(Number), 'failed']]);
+});
+
+it('is started again where it ends, and its attempts are left without an outcome', async () => {
+  const threads: Worker[] = [];
+  const note = (message: unknown): void => void threads.push((message as { worker: Worker }).worker);
+  subscribe('worker_threads', note);
+  undoing.push(() => unsubscribe('worker_threads', note));
+  const failures: Error[] = [];
+  const target = await receiver((_request, response) => {
+    if (target.requests.length > 2) response.writeHead(204).end();
+  });
+  const sender = startThread(target, { onFailure: (error) => void failures.push(error) });
+  const attempts = Promise.allSettled([post(sender, target), post(sender, target)]);
+  await expect.poll(() => target.requests.length).toBe(2);
+  await threads[0]?.terminate();
+  expect((await attempts).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect(failures).toHaveLength(1);
+  expect(await post(sender, target)).toEqual(outcome(204, null));
 });
 
 it('is closed although a receiver does not answer', async () => {
