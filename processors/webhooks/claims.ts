@@ -3,6 +3,7 @@ import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { BREAKER_OPENS_AFTER } from '../../domain/webhooks/events.ts';
 import { reportAhead } from '../../platform/ahead.ts';
+import { createGate } from '../../platform/gate.ts';
 
 /** One claimed attempt of this worker. */
 export interface DeliveryClaim {
@@ -55,6 +56,8 @@ export interface ClaimRules {
 export class DeliveryClaims {
   readonly #pool: pg.Pool;
   readonly #rules: ClaimRules;
+  /** Of statements about claims that are held: each locks many of the same rows, in an order of its own. */
+  readonly #oneAtATime = createGate({ room: 1 });
 
   constructor(pool: pg.Pool, rules: ClaimRules) {
     this.#pool = pool;
@@ -95,7 +98,7 @@ export class DeliveryClaims {
   /** Records that attempts no longer run; their claims stay until `release`. */
   async recordEnded(ended: readonly EndedAttempt[]): Promise<void> {
     const claims = ended.map(({ claim }) => claim);
-    await this.#pool.query({
+    await this.#change({
       name: 'record_ended_attempts',
       text: 'select work.record_ended_attempts($1, $2, $3, $4, $5, $6)',
       values: [
@@ -108,7 +111,7 @@ export class DeliveryClaims {
 
   /** Releases claims whose outcomes are projected. */
   async release(claims: readonly DeliveryClaim[]): Promise<void> {
-    await this.#pool.query({
+    await this.#change({
       name: 'release_claims',
       text: `delete from work.delivery_claim c
                using unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
@@ -118,13 +121,17 @@ export class DeliveryClaims {
   }
 
   async renew(claims: readonly DeliveryClaim[], now: number): Promise<void> {
-    await this.#pool.query({
+    await this.#change({
       name: 'renew_deliveries',
       text: `update work.delivery_claim c set lease_until = $5
                from unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
                where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
       values: [...this.#keys(claims), new Date(now + this.#rules.leaseMs)],
     });
+  }
+
+  #change(statement: pg.QueryConfig): Promise<unknown> {
+    return this.#oneAtATime.enter(() => this.#pool.query(statement));
   }
 
   #keys(claims: readonly DeliveryClaim[]) {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
@@ -10,6 +11,14 @@ import { startTestStack, type TestStack } from '../support/test-stack.ts';
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
 const SECOND = 1_000;
 const APPLIED = 1_000;
+const RULES = {
+  holder: randomUUID(),
+  leaseMs: 30_000,
+  projections: [],
+  concurrency: 100_000,
+  startsPerSecond: 1e9,
+  probeEveryMs: 60_000,
+};
 const NEVER = Number.POSITIVE_INFINITY;
 
 let stack: TestStack;
@@ -33,14 +42,7 @@ const endpoint = async () => {
   await applied(APPLIED);
   let due = NOW - DAY;
   const claims = (pool: Pick<pg.Pool, 'query'>) =>
-    new DeliveryClaims(pool as pg.Pool, {
-      holder: randomUUID(),
-      leaseMs: 30_000,
-      projections: [projection],
-      concurrency: 100_000,
-      startsPerSecond: 1e9,
-      probeEveryMs: 60_000,
-    });
+    new DeliveryClaims(pool as pg.Pool, { ...RULES, holder: randomUUID(), projections: [projection] });
   const take = async (now: number, count = 32, pool: Pick<pg.Pool, 'query'> = stack.pool): Promise<Taken> => {
     const [taken] = await claims(pool).take([{ webhookId: added.webhookId, count }], now);
     if (!taken) throw new Error('the endpoint is missing');
@@ -172,4 +174,20 @@ it('claims every delivery that can be claimed once, however they lie between oth
     if (kind === 'claimable') claimable += count;
   }
   expect((await one.poll(NOW, 100)).claimed).toBe(claimable);
+});
+
+it('changes claims that are held by one statement at a time: two would lock the same rows in different orders', async () => {
+  let underWay = 0;
+  let most = 0;
+  const query = async () => {
+    underWay += 1;
+    most = Math.max(most, underWay);
+    await setImmediate();
+    underWay -= 1;
+    return { rows: [] };
+  };
+  const claims = new DeliveryClaims({ query } as unknown as pg.Pool, RULES);
+  const changes = [claims.renew([], NOW), claims.recordEnded([]), claims.release([]), claims.renew([], NOW)];
+  await Promise.all(changes);
+  expect(most).toBe(1);
 });
