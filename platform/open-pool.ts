@@ -17,6 +17,15 @@ const CANCELLED_LATER_MS = 500;
 export const cancelAfter = (queryTimeoutMs: number | undefined): string =>
   queryTimeoutMs === undefined ? '' : `-c statement_timeout=${queryTimeoutMs + CANCELLED_LATER_MS}`;
 
+/**
+ * Calls `onLost` for a lost connection that nothing uses, and keeps that of a transaction from ending the process: its statements
+ * are rejected, but pg emits an error as well.
+ */
+export const surviveLosses = (pool: pg.Pool, onLost: (error: Error) => void): void => {
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('error', onLost);
+};
+
 /** Opens a connection pool of the service; a lost idle connection is logged, not thrown. `options`: settings of a session. */
 export const openPool = (
   url: string,
@@ -28,6 +37,6 @@ export const openPool = (
 ): pg.Pool => {
   const settings = [PLANNER, cancelAfter(options.query_timeout), options.options ?? ''].join(' ');
   const pool = new pg.Pool({ connectionString: url, ...options, options: settings });
-  pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
+  surviveLosses(pool, (error) => log.warn({ error: error.message }, 'lost a database connection'));
   return pool;
 };

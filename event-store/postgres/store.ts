@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { endPool } from '../../platform/end-postgres.ts';
-import { cancelAfter, PLANNER } from '../../platform/open-pool.ts';
+import { cancelAfter, PLANNER, surviveLosses } from '../../platform/open-pool.ts';
 import { serialiseAppend } from '../append-check.ts';
 import { type EventStore, type FollowOptions, type Position, StoreUnavailable } from '../port.ts';
 import { createCommitter } from './committer.ts';
@@ -35,7 +35,7 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     connectionTimeoutMillis: 2_000,
     query_timeout: deadlineMs,
   });
-  pool.on('error', () => undefined);
+  surviveLosses(pool, () => undefined);
   const follower = createFollower({ url, pool, now, hasOtherListeners, onStall });
   const committer = createCommitter({
     url,

@@ -2,6 +2,7 @@ import pino from 'pino';
 import { sql } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import { inDurable } from '../../platform/durably.ts';
 import { openPool } from '../../platform/open-pool.ts';
 import { createSlonik } from '../../platform/slonik.ts';
 import { eventually } from '../support/eventually.ts';
@@ -55,3 +56,25 @@ it('ends a read of the event store in the server once its caller has given it up
   await locker.query('rollback');
   await store.close();
 });
+
+it.each(['in', 'between'])(
+  'survives the loss of a connection %s the statements of a transaction',
+  async (when) => {
+    const pool = openPool(stack.url, pino({ level: 'silent' }), { max: 1 });
+    const lost = inDurable(pool, async (client) => {
+      const { rows } = await client.query('select pg_backend_pid() as pid');
+      const statement = when === 'in' ? client.query('select pg_sleep(60)') : null;
+      void statement?.catch(() => undefined);
+      await stack.pool.query('select pg_terminate_backend($1)', [rows[0].pid]);
+      await expect
+        .poll(
+          async () => (await stack.rows(`select from pg_stat_activity where pid = ${rows[0].pid}`)).length,
+        )
+        .toBe(0);
+      await (statement ?? client.query('select 1'));
+    });
+    await expect(lost).rejects.toThrow(/terminat|not queryable/);
+    expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+    await pool.end();
+  },
+);
