@@ -28,6 +28,8 @@ export interface Listening {
   readonly port: number;
   /** Connections so far, including all that were opened before the call. */
   connections(): Promise<number>;
+  /** Connections that are open now. */
+  open(): number;
   close(): Promise<void>;
 }
 
@@ -107,6 +109,7 @@ const listen = async (server: Server, { host = '127.0.0.1', port = 0 }: Options)
       own.destroy();
       return connections - ours;
     },
+    open: () => sockets.size,
     close: async () => {
       const closed = once(server, 'close');
       server.close();

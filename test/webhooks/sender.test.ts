@@ -3,10 +3,11 @@ import type { Socket } from 'node:net';
 import { describe, expect, it, test } from 'vitest';
 import { createSender, type Sender } from '../../processors/webhooks/sender.ts';
 import { eventually } from '../support/eventually.ts';
-import { startRawReceiver } from '../support/receiver.ts';
+import { startRawReceiver, startReceiver } from '../support/receiver.ts';
 import {
   authority,
   BODY,
+  certificate,
   HEADERS,
   LIMITS,
   NAME,
@@ -197,6 +198,21 @@ describe('a connection', () => {
     expect(await post(sender, target)).toEqual(outcome(204, null));
     expect(attempts).toBe(602);
     expect(await target.connections()).toBe(1);
+  });
+
+  it('is not kept to all the addresses that a name has had', async () => {
+    const target = await startReceiver({ tls: certificate, host: '0.0.0.0' });
+    undoing.push(target.close);
+    let wave = 0;
+    const resolver = { ...RESOLVER, resolve4: async () => [`127.0.0.${wave}`] };
+    const sender = senderTo(target, { resolver, limits: { totalMs: 9_000, dnsMs: 3_000, connectMs: 5_000 } });
+    for (wave = 1; wave <= 6; wave += 1) {
+      const attempts = await Promise.all(Array.from({ length: 80 }, () => post(sender, target)));
+      expect(new Set(attempts.map(({ error }) => error))).toEqual(new Set([null]));
+    }
+    // Long before an idle connection ends by itself.
+    await expect.poll(target.open, { timeout: 1_000 }).toBeLessThanOrEqual(240);
+    expect(await target.connections()).toBe(6 * 80);
   });
 
   it('is opened again when it was lost', async () => {
