@@ -4,6 +4,7 @@
  * `{deliveries, failures, seconds}`; ends when its input ends.
  */
 import { randomBytes } from 'node:crypto';
+import { Resolver } from 'node:dns/promises';
 import { createInterface } from 'node:readline';
 import { systemClock } from '../platform/clock.ts';
 import { createSender } from '../processors/webhooks/sender.ts';
@@ -20,6 +21,7 @@ export interface BareDeliverer {
 
 const { urls, ports, authority, bodyBytes, atOnce } = JSON.parse(process.argv[2] ?? '') as BareDeliverer;
 const sender = createSender({
+  resolver: new Resolver(),
   policy: { allowHttp: false, allowPorts: ports, allowNetworks: ['127.0.0.0/8'], ownOrigins: [] },
   clock: systemClock,
   extraCa: authority,

@@ -1,8 +1,20 @@
+import type { ResolverOptions } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
+import { startDnsRelays } from './dns-relays.ts';
 
-/** Makes a DNS resolver with a short time limit. `servers`: instead of the system's, unless empty. */
-export const newResolver = (servers: readonly string[]): Resolver => {
-  const resolver = new Resolver({ timeout: 1_500, tries: 2 });
-  if (servers.length > 0) resolver.setServers(servers);
-  return resolver;
+/**
+ * Returns what makes DNS resolvers for names whose owners partners choose: no answer is long.
+ * @param servers instead of the system's, unless empty
+ */
+export const createResolvers = (
+  options: ResolverOptions,
+  servers: readonly string[] = [],
+): (() => Promise<Resolver>) => {
+  let relays: Promise<string[]> | undefined;
+  return async () => {
+    relays ??= startDnsRelays(servers);
+    const resolver = new Resolver(options);
+    resolver.setServers(await relays);
+    return resolver;
+  };
 };

@@ -5,7 +5,7 @@ import type { Route } from '../../http/route.ts';
 import type { Config } from '../../platform/config.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { OpsHandler } from '../../platform/ops-server.ts';
-import { newResolver } from '../../platform/resolver.ts';
+import { createResolvers } from '../../platform/resolver.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { hasToken, proofToken } from '../../processors/domains/proof.ts';
@@ -23,6 +23,7 @@ import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context
 export const serviceUrl = ({ PUBLIC_URL, HOST, PORT }: Config): string =>
   PUBLIC_URL ?? `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
 
+const RESOLVER = { timeout: 1_500, tries: 2 } as const;
 /** Time limit of the TXT lookup in a POST of a name that is active elsewhere. */
 const PROOF_MS = 2_000;
 
@@ -39,19 +40,15 @@ export const domainRoutes = (context: ApiContext): Route[] => {
   const { runtime, publicUrl, trackerCommands } = context;
   const { config, db, store } = runtime;
   const tokenOf = tokens(runtime);
+  const newResolver = createResolvers(RESOLVER, config.DNS_SERVERS);
   const serviceHost = serviceHostOf(publicUrl);
   const commands = createDomainCommands({
     store,
     ownHosts: [serviceHost, ...config.PUBLIC_HOSTS],
     trackerRefusal: ({ partner_id, tracker_id }) => trackerCommands.absence(partner_id, tracker_id),
     isFull: (partnerId) => hasAllDomains(db, partnerId),
-    isProven: (hostname, partnerId) =>
-      hasToken(
-        newResolver(config.DNS_SERVERS),
-        hostname,
-        tokenOf(hostname, partnerId),
-        AbortSignal.timeout(PROOF_MS),
-      ),
+    isProven: async (hostname, partnerId) =>
+      hasToken(await newResolver(), hostname, tokenOf(hostname, partnerId), AbortSignal.timeout(PROOF_MS)),
   });
   return [
     ...domainReadRoutes({
@@ -86,7 +83,7 @@ const startChecks = (runtime: Runtime, metrics: Metrics): RunningWork => {
     clock,
     log,
     serviceHost: serviceHostOf(serviceUrl(config)),
-    newResolver: () => newResolver(config.DNS_SERVERS),
+    newResolver: createResolvers(RESOLVER, config.DNS_SERVERS),
     tokenOf: tokens(runtime),
     onCheck: (outcome) => metrics.domainChecks.inc({ outcome }),
   });

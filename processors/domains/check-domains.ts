@@ -20,7 +20,7 @@ export interface DomainCheckOptions {
   /** The service's host name in lower case, the target of every custom domain's CNAME. */
   readonly serviceHost: string;
   /** Creates one resolver per check: cancelling a check cancels all queries of its resolver. */
-  readonly newResolver: () => CnameResolver & TxtResolver;
+  readonly newResolver: () => Promise<CnameResolver & TxtResolver>;
   /** Returns the TXT token that proves the partner's ownership of the host name. */
   readonly tokenOf: (hostname: string, partnerId: string) => string;
   readonly onCheck: (outcome: CnameError | 'points_here') => void;
@@ -87,7 +87,7 @@ const makeCheck = async (
   if (hostname === null) return;
   const at = clock.now();
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(CHECK_MS)]);
-  const resolver = newResolver();
+  const resolver = await newResolver();
   const error = await checkCname(resolver, hostname, serviceHost, signal);
   const partner = error === null ? await partnerToProve(names, hostname, domain_id) : null;
   const proven = partner !== null && (await hasToken(resolver, hostname, tokenOf(hostname, partner), signal));

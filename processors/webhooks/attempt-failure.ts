@@ -7,7 +7,7 @@ interface AttemptFailureOptions extends ErrorOptions {
 /** An attempt that ended without a response. */
 export class AttemptFailure extends Error {
   readonly kind: DeliveryError;
-  /** Event loop time of a failed TLS handshake or a refused DNS answer, milliseconds. */
+  /** Event loop time of a failed TLS handshake, milliseconds. */
   readonly costMs: number;
   constructor(kind: DeliveryError, { costMs = 0, ...options }: AttemptFailureOptions = {}) {
     super(kind, options);

@@ -1,6 +1,6 @@
 import { createDebts } from '../../platform/debts.ts';
 
-/** Handshakes that succeeded; handshakes and DNS answers that failed the attempt; responses whose decryption took unusually long. */
+/** Handshakes that succeeded; handshakes that failed; responses whose decryption took unusually long. */
 export type ReceiverCost = 'succeeded' | 'failed' | 'response';
 
 /** Event loop time that each partner's receivers have cost in this process, beyond usual responses. */
@@ -21,7 +21,7 @@ const FORGIVEN_MS_PER_SECOND = 50;
 const WEIGHT = { failed: 1, succeeded: 0.2, response: 0.2 } as const;
 
 /**
- * Limits what receivers cost on purpose, by TLS handshakes, responses and DNS answers. Rejecting a chain of 12 KB of certificates with large
+ * Limits what receivers cost on purpose, by TLS handshakes and responses. Rejecting a chain of 12 KB of certificates with large
  * RSA exponents takes 50 ms, and an endpoint's circuit breaker stays closed if every tenth attempt succeeds.
  * @param now monotonic, milliseconds
  */

@@ -41,7 +41,7 @@ export const startSenderThread = ({
 }: SenderThreadSettings & {
   /** Returns whether a host name is an active custom domain of the partner, which would loop back to this service. */
   readonly isOwnDomain: (hostname: string, partnerId: string) => Promise<boolean>;
-  /** Called with the time of TLS handshakes, of decrypting long responses, and of refused DNS answers, milliseconds. */
+  /** Called with the time of TLS handshakes and of decrypting long responses, milliseconds. */
   readonly onCost: (partnerId: string, ms: number, kind: ReceiverCost) => void;
   /** Called when the thread has failed and is started again. */
   readonly onFailure: (error: Error) => void;

@@ -1,4 +1,3 @@
-import { Resolver as DnsResolver } from 'node:dns/promises';
 import pTimeout from 'p-timeout';
 import { type DestinationPolicy, isOwnOrigin, parseDestination } from '../../domain/webhooks/destination.ts';
 import type { DeliveryError } from '../../domain/webhooks/events.ts';
@@ -47,7 +46,6 @@ export interface SenderLimits {
 }
 
 const LIMITS: SenderLimits = { totalMs: 10_000, dnsMs: 3_000, connectMs: 5_000 };
-const DNS = { timeout: 1_000, tries: 3 } as const;
 
 /**
  * Creates a sender of webhooks to the destinations that the policy allows. Every attempt resolves the name, vets every
@@ -58,16 +56,16 @@ export const createSender = ({
   policy,
   clock,
   extraCa = null,
-  resolver = new DnsResolver(DNS),
+  resolver,
   limits = LIMITS,
   onCost = () => undefined,
 }: {
   policy: DestinationPolicy;
   clock: Clock;
   extraCa?: string | null;
-  resolver?: Resolver;
+  resolver: Resolver;
   limits?: SenderLimits;
-  /** Called with the event loop time of TLS handshakes, of decrypting long responses, and of refused DNS answers, milliseconds. */
+  /** Called with the event loop time of TLS handshakes and of decrypting long responses, milliseconds. */
   onCost?: (partnerId: string, ms: number, kind: ReceiverCost) => void;
 }): Sender => {
   const connections = createConnections({ connectMs: limits.connectMs, extraCa });
@@ -109,8 +107,8 @@ export const createSender = ({
 };
 
 /**
- * Attempts that begin while a name is looked up share the next lookup, which is newer than each of them: 160 answers of thousands
- * of addresses at once would take the event loop three seconds. `limitMs`: of one lookup.
+ * Attempts that begin while a name is looked up share the next lookup, which is newer than each of them: a backlog would ask for the
+ * same name hundreds of times a second. `limitMs`: of one lookup.
  */
 const shareLookups = (resolver: Resolver, limitMs: number): Resolver => {
   const limited = (answer: Promise<string[]>): Promise<string[]> =>

@@ -1,5 +1,6 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -121,7 +122,7 @@ describe('docs/webhook-receiver.mjs', () => {
     const line = async (): Promise<string> => (await lines.next()).value ?? 'it has ended';
     const port = Number(/:(\d+)$/.exec(await line())?.[1]);
     const policy = { allowHttp: true, allowPorts: [port], allowNetworks: ['127.0.0.0/8'], ownOrigins: [] };
-    const sender = createSender({ policy, clock: systemClock });
+    const sender = createSender({ policy, clock: systemClock, resolver: new Resolver() });
     const send = (headers: Readonly<Record<string, string>>, body: Buffer) =>
       sender.send({ url: `http://localhost:${port}/hooks`, headers, body, partner_id: 'a partner' });
     try {

@@ -66,7 +66,7 @@ const startChecks = (over: Partial<DomainCheckOptions> = {}) => {
     log,
     serviceHost: SERVICE_HOST,
     tokenOf,
-    newResolver: () => {
+    newResolver: async () => {
       const resolver = new Resolver({ timeout: 150, tries: 1 });
       resolver.setServers([dns.address]);
       return resolver;
@@ -192,7 +192,7 @@ describe('a claimed domain', () => {
     for (let n = 0; n < 20; n += 1) await isDue(`${n}.silent.example`, PARTNER);
     await isDue('other.example', randomUUID());
     const asked: string[] = [];
-    const newResolver = () => {
+    const newResolver = async () => {
       let cancel = (): void => undefined;
       return {
         resolveCname: (name: string) => {

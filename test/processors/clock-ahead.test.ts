@@ -236,7 +236,7 @@ describe.each([
     const looks = startDomainChecks({
       ...stack,
       serviceHost: 'service.example.com',
-      newResolver: () => {
+      newResolver: async () => {
         const refuse = async () => Promise.reject(Object.assign(new Error('none'), { code: 'ENOTFOUND' }));
         return {
           resolveCname: refuse,

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import ipaddr from 'ipaddr.js';
 
 /** Addresses of the requested family, the target of a CNAME, or texts; or the kind of failure. */
-export type DnsAnswer = readonly string[] | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED' | 'silence';
+export type DnsAnswer = readonly string[] | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED' | 'truncated' | 'silence';
 
 export interface DnsServer {
   /** Asks this server alone. */
@@ -18,7 +18,8 @@ const HEADER_BYTES = 12;
 export type DnsType = 'A' | 'AAAA' | 'CNAME' | 'TXT';
 const NUMBERS: Readonly<Record<DnsType, number>> = { A: 1, CNAME: 5, TXT: 16, AAAA: 28 };
 const TYPES = new Map(Object.entries(NUMBERS).map(([type, number]) => [number, type as DnsType]));
-const CODES = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const;
+/** As bits of the header: response codes, or that the answer is truncated. */
+const CODES = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5, truncated: 0x200 } as const;
 
 /** Starts a DNS server (RFC 1035) on the loopback address that answers with `answer`. */
 export const startDnsServer = async (

@@ -153,20 +153,6 @@ it('is reported with its cost and partner, once for each connection', async () =
   for (const [, ms] of [...opened, ...charged]) expect(ms).toBeGreaterThan(0);
 });
 
-it('charges the partner for a DNS answer with thousands of addresses', async () => {
-  const charged: [string, number, string][] = [];
-  const many = Array.from({ length: 4_000 }, (_, index) => `127.0.${index >> 8}.${index & 255}`);
-  const sender = senderTo(
-    { port: 443 },
-    {
-      resolver: { resolve4: async () => many, resolve6: async () => [] },
-      onCost: (...charge) => void charged.push(charge),
-    },
-  );
-  expect(await post(sender, { port: 443 }, 'its partner')).toEqual(outcome(null, 'dns'));
-  expect(charged).toEqual([['its partner', 12, 'failed']]);
-});
-
 it('agrees on no group of 2 ms and more, which the receiver would choose', async () => {
   for (const [ecdhCurve, result] of [
     ['P-521', outcome(null, 'tls')],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createReceiverDebts } from '../../processors/webhooks/receiver-debts.ts';
 
-describe('the failed handshakes and refused DNS answers of a partner', () => {
+describe('the failed handshakes of a partner', () => {
   it('limit it to one attempt at a time and then to none, until 50 ms a second are forgiven', () => {
     let now = 0;
     const { charge, roomOf } = createReceiverDebts(() => now);
