@@ -60,6 +60,9 @@ const connectedTo = async (server: string): Promise<Socket> => {
   const address = hostname.replace(/^\[(.*)\]$/, '$1');
   const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4').unref();
   socket.connect(Number(port || 53), address);
-  await once(socket, 'connect');
+  await once(socket, 'connect').catch((error: unknown) => {
+    socket.close();
+    throw error;
+  });
   return socket.on('error', () => undefined);
 };

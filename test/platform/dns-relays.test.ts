@@ -62,3 +62,10 @@ it('has the next server asked where nothing listens', async () => {
   resolver.setServers(await startDnsRelays(servers));
   expect(await resolver.resolve4('a.example')).toEqual(addresses(1));
 });
+
+it('survives a server to which no route leads', async () => {
+  const resolver = new Resolver({ timeout: 100, tries: 3 });
+  // Reserved for documentation (RFC 3849); a machine without IPv6 has no route, another gets no answer.
+  resolver.setServers(await startDnsRelays(['2001:db8::1']));
+  await expect(resolver.resolve4('a.example')).rejects.toMatchObject({ code: 'ETIMEOUT' });
+});
