@@ -50,41 +50,23 @@ export const startSenderThread = ({
   let sent = 0;
   let closing = false;
 
-  const fail = (error: Error): void => {
+  const onMessage = (message: Exclude<FromSender, 'ready'>): void => {
+    if ('cost' in message) onCost(...message.cost);
+    else {
+      waiting.get(message.id)?.resolve(message.result);
+      waiting.delete(message.id);
+    }
+  };
+  const onEnd = (error: Error, wasReady: boolean): void => {
+    if (closing) return;
+    if (!wasReady) throw error;
     const interrupted = [...waiting.values()];
     waiting.clear();
-    thread = start();
+    thread = startThread(settings, onMessage, onEnd);
     onFailure(error);
     for (const { reject } of interrupted) reject(error);
   };
-
-  const start = (): Worker => {
-    const started = new Worker(new URL('./sender-worker.ts', import.meta.url), {
-      name: 'webhooks',
-      workerData: settings satisfies SenderThreadSettings,
-    });
-    let isReady = false;
-    let failure = new Error('the thread that sends webhooks has ended');
-    started.on('message', (message: FromSender) => {
-      if (message === 'ready') isReady = true;
-      else if ('cost' in message) onCost(...message.cost);
-      else {
-        waiting.get(message.id)?.resolve(message.result);
-        waiting.delete(message.id);
-      }
-    });
-    started.on('error', (error: Error) => {
-      failure = error;
-    });
-    started.on('exit', () => {
-      if (closing) return;
-      if (!isReady) throw failure;
-      fail(failure);
-    });
-    return started;
-  };
-
-  let thread = start();
+  let thread = startThread(settings, onMessage, onEnd);
 
   return {
     send: async (request) => {
@@ -107,6 +89,28 @@ export const startSenderThread = ({
       await thread.terminate();
     },
   };
+};
+
+const startThread = (
+  settings: SenderThreadSettings,
+  onMessage: (message: Exclude<FromSender, 'ready'>) => void,
+  onEnd: (error: Error, wasReady: boolean) => void,
+): Worker => {
+  const thread = new Worker(new URL('./sender-worker.ts', import.meta.url), {
+    name: 'webhooks',
+    workerData: settings,
+  });
+  let isReady = false;
+  let failure = new Error('the thread that sends webhooks has ended');
+  thread.on('message', (message: FromSender) => {
+    if (message === 'ready') isReady = true;
+    else onMessage(message);
+  });
+  thread.on('error', (error: Error) => {
+    failure = error;
+  });
+  thread.on('exit', () => onEnd(failure, isReady));
+  return thread;
 };
 
 const OWN_ORIGIN: SendResult = { http_status: null, error: 'own_origin', retry_after_ms: null };
