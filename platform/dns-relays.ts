@@ -2,22 +2,27 @@ import { createSocket, type Socket } from 'node:dgram';
 import { getServers } from 'node:dns';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, isIP } from 'node:net';
+import pRetry from 'p-retry';
 
 /** What resolvers ask for (EDNS), so that an answer comes in one piece. */
 const MAX_ANSWER_BYTES = 1_232;
 /** Longer than a resolver waits for an answer. */
 const IDLE_MS = 10_000;
 const LOOPBACK = '127.0.0.1';
+/** A port that is free for TCP may be taken for UDP. */
+const PORTS = { retries: 5, minTimeout: 0 } as const;
 
 /**
- * Starts relays to DNS servers by UDP alone, for as long as the process runs. Node's resolver repeats the question of a truncated answer over TCP, and has no option
- * against it: the owner of a name can answer with 64 KiB of records, which take the event loop up to 22 ms. Over a relay such an
- * answer is a failure.
+ * Starts relays to DNS servers by UDP alone, for as long as the process runs. Node's resolver repeats the question of a truncated
+ * answer over TCP, and has no option against it: the owner of a name can answer with 64 KiB of records, which take the event loop up
+ * to 22 ms. Over a relay such an answer is a failure.
  * @param servers addresses, each with a port if that is not 53; none: the system's
  * @returns the relays' addresses, with ports
  */
 export const startDnsRelays = async (servers: readonly string[]): Promise<string[]> =>
-  Promise.all((servers.length > 0 ? servers : getServers()).map(relayTo));
+  Promise.all(
+    (servers.length > 0 ? servers : getServers()).map((server) => pRetry(() => relayTo(server), PORTS)),
+  );
 
 const relayTo = async (server: string): Promise<string> => {
   // It takes the port for TCP as well, so that no other program gets what is asked again.
@@ -28,7 +33,10 @@ const relayTo = async (server: string): Promise<string> => {
     .unref()
     .on('error', () => undefined);
   inside.bind(port, LOOPBACK);
-  await once(inside, 'listening');
+  await once(inside, 'listening').catch((error: unknown) => {
+    refusing.close();
+    throw error;
+  });
 
   const outside = new Map<number, Promise<Socket>>();
   const open = async (client: number): Promise<Socket> => {

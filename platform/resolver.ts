@@ -12,7 +12,10 @@ export const createResolvers = (
 ): (() => Promise<Resolver>) => {
   let relays: Promise<string[]> | undefined;
   return async () => {
-    relays ??= startDnsRelays(servers);
+    relays ??= startDnsRelays(servers).catch((error: unknown) => {
+      relays = undefined;
+      throw error;
+    });
     const resolver = new Resolver(options);
     resolver.setServers(await relays);
     return resolver;
