@@ -80,10 +80,12 @@ export const createProviderCounts = ({
 
 const COLUMNS = Object.keys(NONE);
 
+/** Sorted, so that the saves of two processes cannot deadlock. */
 const ADD = `
   insert into work.provider_day as d (provider, day, ${COLUMNS.join(', ')})
   select provider, day, ${COLUMNS.map((name) => `coalesce(${name}, 0)`).join(', ')}
   from json_populate_recordset(null::work.provider_day, $1)
+  order by provider, day
   on conflict (provider, day) do update set ${COLUMNS.map((name) => `${name} = d.${name} + excluded.${name}`).join(', ')}`;
 
 /**

@@ -71,7 +71,11 @@ export class HeldClaims {
   async #releaseBatch(): Promise<void> {
     const batch = this.#toRelease;
     this.#toRelease = [];
-    if (batch.length > 0) await this.#options.claims.release(batch);
+    if (batch.length === 0) return;
+    await this.#options.claims.release(batch).catch((error: unknown) => {
+      this.#toRelease.push(...batch);
+      throw error;
+    });
   }
 
   async #renew(): Promise<void> {

@@ -294,4 +294,24 @@ describe('over several processes', () => {
     );
     expect(row).toEqual({ calls: '4', taken: '2' });
   });
+
+  it('counts are saved by processes at once, whatever provider each asked first', async () => {
+    const names = Array.from({ length: 400 }, (_, n) => `provider ${n}`);
+    const both = [names, names.toReversed()].map((asked) => {
+      const counts = createProviderCounts({ pool: stack.pool, clock: stack.clock, log });
+      const ask = () => {
+        for (const name of asked) counts.asked(name, 'company', 1);
+      };
+      return { counts, ask };
+    });
+    const rounds = 20;
+    for (let round = 0; round < rounds; round += 1) {
+      for (const { ask } of both) ask();
+      await Promise.all(both.map(({ counts }) => counts.close()));
+    }
+    const saved = await stack.rows(
+      "select distinct company from work.provider_day where provider ^@ 'provider '",
+    );
+    expect(saved).toEqual([{ company: String(2 * rounds) }]);
+  });
 });
