@@ -143,12 +143,15 @@ class EndpointPeriods implements Subscriptions {
     if (mine?.size === 0) this.#ofPartner.delete(endpoint.partner_id);
   }
 
-  /** The event that created an endpoint may have been truncated; a known endpoint already has the snapshot's facts. */
+  /**
+   * The event that created an endpoint may have been truncated; a known endpoint already has the snapshot's facts. A deleted
+   * one is subscribed to nothing, and no later event would remove it from memory.
+   */
   #applySnapshot(
-    { webhook_id, tracker_id, enabled, events }: SnapshottedEndpoint,
+    { webhook_id, tracker_id, enabled, events, deleted_at }: SnapshottedEndpoint,
     { stream, position }: RecordedEvent,
   ): void {
-    if (this.#endpoints.has(webhook_id)) return;
+    if (deleted_at !== null || this.#endpoints.has(webhook_id)) return;
     const partner_id = stream.slice(WEBHOOKS_PREFIX.length);
     const endpoint: Endpoint = { webhook_id, partner_id, tracker_id, spans: new Map(), deletedAt: null };
     this.#add(endpoint);

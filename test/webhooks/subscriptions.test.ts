@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
+import { endpointsDecider } from '../../domain/webhooks/endpoints.ts';
 import type { Position } from '../../event-store/port.ts';
 import { loadSubscriptions } from '../../processors/webhooks/subscriptions.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
@@ -77,6 +79,28 @@ it('forgets deleted endpoints, which a script may create and delete all day', as
   for (const event of stored) known.apply(event);
   expect(known.size).toBe(before + 100);
   known.dropBefore((await append('source', { type: 'test.Happened.v1', data: {} })) as Position);
+  expect(known.size).toBe(before);
+});
+
+it('does not remember again the deleted endpoints of a snapshot', async () => {
+  const known = await loadSubscriptions(stack.pool, null);
+  const before = known.size;
+  const { partner_id } = anEndpoint();
+  const stream = `webhooks-${partner_id}`;
+  let state = endpointsDecider.initial;
+  for (let n = 0; n < 10; n += 1) {
+    const endpoint = anEndpoint(partner_id);
+    for (const event of [created(endpoint, AT), removed(endpoint, AT)]) {
+      await append(stream, event);
+      state = endpointsDecider.evolve(state, event);
+    }
+  }
+  await append(stream, snapshotEndpoints(state));
+  for await (const event of stack.store.readStream(stream)) {
+    known.apply(event);
+    known.dropBefore(event.position);
+  }
+  known.dropBefore(await append('source', { type: 'test.Happened.v1', data: {} }));
   expect(known.size).toBe(before);
 });
 
