@@ -7,6 +7,11 @@ import type { Logger } from './log.ts';
  * the query each time.
  */
 export const PLANNER = '-c enable_seqscan=off -c max_parallel_workers_per_gather=0 -c jit=off';
+/**
+ * Time that a transaction may wait for its client's next statement: a frozen process must not keep its locks for longer than
+ * others wait for theirs.
+ */
+export const IDLE_TRANSACTION = '3s';
 /** Later than the caller's own limit, so that the caller sees its own error. */
 const CANCELLED_LATER_MS = 500;
 
@@ -14,14 +19,14 @@ const CANCELLED_LATER_MS = 500;
  * Returns the setting that ends a statement which its caller no longer waits for: the server would run it to its end, beside
  * those of the next callers. `queryTimeoutMs`: the limit of the caller; undefined: none.
  */
-export const cancelAfter = (queryTimeoutMs: number | undefined): string =>
+const cancelAfter = (queryTimeoutMs: number | undefined): string =>
   queryTimeoutMs === undefined ? '' : `-c statement_timeout=${queryTimeoutMs + CANCELLED_LATER_MS}`;
 
 /**
  * Calls `onLost` for a lost connection that nothing uses, and keeps that of a transaction from ending the process: its statements
  * are rejected, but pg emits an error as well.
  */
-export const surviveLosses = (pool: pg.Pool, onLost: (error: Error) => void): void => {
+const surviveLosses = (pool: pg.Pool, onLost: (error: Error) => void): void => {
   pool.on('connect', (client) => client.on('error', () => undefined));
   pool.on('error', onLost);
 };
@@ -35,7 +40,10 @@ export const openPool = (
     'max' | 'application_name' | 'options' | 'connectionTimeoutMillis' | 'query_timeout' | 'idleTimeoutMillis'
   >,
 ): pg.Pool => {
-  const settings = [PLANNER, cancelAfter(options.query_timeout), options.options ?? ''].join(' ');
+  const settings = [
+    ...[PLANNER, `-c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`],
+    ...[cancelAfter(options.query_timeout), options.options ?? ''],
+  ].join(' ');
   const pool = new pg.Pool({ connectionString: url, ...options, options: settings });
   surviveLosses(pool, (error) => log.warn({ error: error.message }, 'lost a database connection'));
   return pool;

@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { endClient } from '../platform/end-postgres.ts';
 import type { Lease } from '../platform/leases.ts';
+import { IDLE_TRANSACTION } from '../platform/open-pool.ts';
 
 /** Time that a running query gets at shutdown. */
 const ENDING_MS = 1_000;
-/** The timeout frees the locks of a frozen process for its successor. */
 const SESSION = `set search_path to read; set synchronous_commit to off; set enable_seqscan to off; set jit to off;
-  set idle_in_transaction_session_timeout = '3s'`;
+  set idle_in_transaction_session_timeout = '${IDLE_TRANSACTION}'`;
 
 /** Runs work with a session of its own. Losing the session aborts the work. */
 export const withSession = async (

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
+import { IDLE_TRANSACTION } from '../platform/open-pool.ts';
 import { pause } from '../platform/pause.ts';
 import type { Projection } from './projection.ts';
 
@@ -86,7 +87,7 @@ const trySwitch = async (
   position: Position | null,
 ): Promise<boolean> => {
   const names = projections.map((projection) => projection.name);
-  await db.query('begin');
+  await db.query(`begin; set local idle_in_transaction_session_timeout = '${IDLE_TRANSACTION}'`);
   const { rows } = await db.query(
     'select position from read.projection where name = any ($1) order by name for update',
     [names],

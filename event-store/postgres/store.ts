@@ -1,6 +1,5 @@
-import pg from 'pg';
 import { endPool } from '../../platform/end-postgres.ts';
-import { cancelAfter, PLANNER, surviveLosses } from '../../platform/open-pool.ts';
+import { openPool } from '../../platform/open-pool.ts';
 import { serialiseAppend } from '../append-check.ts';
 import { type EventStore, type FollowOptions, type Position, StoreUnavailable } from '../port.ts';
 import { createCommitter } from './committer.ts';
@@ -22,20 +21,21 @@ export interface PostgresEventStoreOptions {
   readonly onStall?: (error: Error, after: Position | null) => void;
 }
 
+/** A read that a lost connection fails is reported by its caller. */
+const SILENT = { warn: () => undefined };
+
 /** Creates the embedded event store in the schema `eventlog` of a migrated PostgreSQL database. */
 export const createPostgresEventStore = (options: PostgresEventStoreOptions): EventStore => {
   const { url, now, deadlineMs = 4_000, hasOtherListeners = () => true, onStall = () => undefined } = options;
-  const pool = new pg.Pool({
-    connectionString: url,
+  const pool = openPool(url, SILENT, {
     max: 8,
     application_name: 'doorplate read',
     // It writes only deletions, and losing one in a server crash is harmless because its consequences are lost too.
     // A plan cached while the log was small must not scan a large log or a long stream.
-    options: `-c synchronous_commit=off ${PLANNER} -c enable_sort=off -c enable_bitmapscan=off ${cancelAfter(deadlineMs)}`,
+    options: '-c synchronous_commit=off -c enable_sort=off -c enable_bitmapscan=off',
     connectionTimeoutMillis: 2_000,
     query_timeout: deadlineMs,
   });
-  surviveLosses(pool, () => undefined);
   const follower = createFollower({ url, pool, now, hasOtherListeners, onStall });
   const committer = createCommitter({
     url,

@@ -3,7 +3,9 @@ import { pause } from '../../platform/pause.ts';
 import { allProjections } from '../../projections/all.ts';
 import { partners } from '../../projections/partners/keys.ts';
 import { rebuild } from '../../projections/rebuild.ts';
+import { switchOver } from '../../projections/switch-over.ts';
 import { type Analyst, analystOf } from '../support/analysts.ts';
+import { eventually } from '../support/eventually.ts';
 import { makeExamples } from '../support/examples.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -28,6 +30,11 @@ const options = (onWaiting: () => void = () => undefined) => ({
 });
 const names = async () =>
   (await analyst.rows('select name from partners order by 1')).map(({ name }) => name);
+const areCheckpointsLocked = () =>
+  stack.pool.query('select from read.projection for update nowait').then(
+    () => false,
+    () => true,
+  );
 const spoil = () => stack.pool.query(`update read.partner set name = name || ' spoiled'`);
 const COMMENTS = `
   select c.relname, a.attname, col_description(c.oid, a.attnum) as text, obj_description(c.oid) as about
@@ -93,6 +100,19 @@ describe('a view over a rebuilt read model', () => {
     for (const _ of [1, 2, 3]) await rebuild({ ...options(), projections: allProjections });
     reading = false;
     await Promise.all(readers);
+  });
+
+  it('frees the tables if the rebuild freezes while it holds them', async () => {
+    let thaw = (): void => undefined;
+    const frozen = new Promise<null>((resolve) => (thaw = () => resolve(null)));
+    const store = { ...stack.store, head: () => frozen };
+    const db = (await stack.session()).on('error', () => undefined);
+    const switching = switchOver({ db, store, projections: [partners], onWaiting: undefined }, null);
+    const failed = expect(switching).rejects.toThrow(/idle-in-transaction|not queryable/);
+    await eventually('the switch holds locks', areCheckpointsLocked, (locked) => locked);
+    await eventually('the locks are free', areCheckpointsLocked, (locked) => !locked);
+    thaw();
+    await failed;
   });
 
   it('waits for a reader in a long transaction, while others are served, and switches when it ends', async () => {
