@@ -6,8 +6,10 @@ import type { Socket } from 'node:net';
  * in each are fewer; 64 KiB that are read at once hold 10,900 of one byte, which take 24 ms.
  */
 export const MAX_CHUNKS_A_TURN = 128;
-/** Chunks of a body, whose bytes take 430 bytes of memory each until it is there. */
+/** Short chunks of a body, each of which takes 430 bytes of memory beside its own until the body is there. */
 export const MAX_CHUNKS = 1_024;
+/** A segment of any network that a body comes through has more bytes. */
+const SHORT_BYTES = 512;
 
 /** What Node's HTTP server keeps at a socket: callbacks by number. */
 type HttpSocket = Socket & { parser?: Record<string, unknown> | null };
@@ -40,8 +42,9 @@ const createCount = (): ((socket: Socket) => number) => {
 };
 
 /**
- * Wraps a server's request listener: a connection that sends very many chunks, at once or in a body, is refused, because each costs the
- * event loop as much as a long one. `refuse` ends the connection.
+ * Wraps a server's request listener: a connection that sends very many chunks at once, or a body of very many short ones, is
+ * refused, because each costs the event loop as much as a long one. A part of a body with a length, which arrives in a segment of
+ * its own, is a chunk here too. `refuse` ends the connection.
  */
 export const limitChunks = (serve: RequestListener, refuse: (socket: Socket) => void): RequestListener => {
   const count = createCount();
@@ -50,9 +53,9 @@ export const limitChunks = (serve: RequestListener, refuse: (socket: Socket) => 
     const push = request.push.bind(request);
     let chunks = 0;
     request.push = (chunk, encoding) => {
-      chunks += 1;
-      const areFew = chunks <= MAX_CHUNKS && count(socket) <= MAX_CHUNKS_A_TURN;
-      if (chunk === null || areFew) return push(chunk, encoding);
+      if (chunk === null) return push(chunk, encoding);
+      if (chunk.length < SHORT_BYTES) chunks += 1;
+      if (chunks <= MAX_CHUNKS && count(socket) <= MAX_CHUNKS_A_TURN) return push(chunk, encoding);
       request.push = () => false;
       ignoreChunks(socket);
       socket.pause();
@@ -61,7 +64,8 @@ export const limitChunks = (serve: RequestListener, refuse: (socket: Socket) => 
     };
   };
   return (request, response) => {
-    if (request.headers['transfer-encoding'] !== undefined) limit(request);
+    const { headers } = request;
+    if ((headers['transfer-encoding'] ?? headers['content-length']) !== undefined) limit(request);
     serve(request, response);
   };
 };

@@ -48,15 +48,27 @@ it('serves a body of many chunks, also after connections that sent too many', as
   expect(text).toMatch(/^HTTP\/1\.1 200 [\s\S]*"body":\{"ip":"8\.8\.8\.8"\}/);
 });
 
-it('refuses a body of very many chunks that are sent over many turns', async () => {
+/** Pushes chunks over many turns, and says how many were taken and whether the connection was refused. */
+const pushed = async (headers: IncomingMessage['headers'], chunk: Buffer) => {
   const push = vi.fn(() => true);
   const refuse = vi.fn();
-  const request = { headers: { 'transfer-encoding': 'chunked' }, socket: { pause: vi.fn() }, push };
+  const request = { headers, socket: { pause: vi.fn() }, push };
   limitChunks(() => undefined, refuse)(request as unknown as IncomingMessage, {} as ServerResponse);
   for (let n = 1; n <= MAX_CHUNKS + 100; n += 1) {
-    (request.push as (chunk: Buffer) => boolean)(Buffer.from('x'));
+    (request.push as (chunk: Buffer) => boolean)(chunk);
     if (n % MAX_CHUNKS_A_TURN === 0) await setImmediate();
   }
-  expect(push).toHaveBeenCalledTimes(MAX_CHUNKS);
-  expect(refuse).toHaveBeenCalledOnce();
+  return { taken: push.mock.calls.length, refused: refuse.mock.calls.length };
+};
+
+it.each([
+  ['chunks', { 'transfer-encoding': 'chunked' }],
+  ['segments', { 'content-length': '24576' }],
+])('refuses a body of very many %s of a byte that are sent over many turns', async (_, headers) => {
+  expect(await pushed(headers, Buffer.from('x'))).toEqual({ taken: MAX_CHUNKS, refused: 1 });
+});
+
+it('takes a body of very many segments as a slow network cuts them', async () => {
+  const taken = await pushed({ 'content-length': '800000' }, Buffer.alloc(536));
+  expect(taken).toEqual({ taken: MAX_CHUNKS + 100, refused: 0 });
 });
