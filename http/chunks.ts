@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
  * in each are fewer; 64 KiB that are read at once hold 10,900 of one byte, which take 24 ms.
  */
 export const MAX_CHUNKS_A_TURN = 128;
-/** Short chunks of a body, each of which takes 430 bytes of memory beside its own until the body is there. */
+/** Short chunks of a body. */
 export const MAX_CHUNKS = 1_024;
 /** A segment of any network that a body comes through has more bytes. */
 const SHORT_BYTES = 512;
@@ -30,6 +30,25 @@ const ignoreChunks = (socket: HttpSocket): void => {
   });
 };
 
+/** Joins short chunks, each of which takes 430 bytes of memory beside its own. */
+const joinShort = (push: (chunk: Buffer | null) => boolean): ((chunk: Buffer | null) => boolean) => {
+  let joined: Buffer | null = null;
+  let length = 0;
+  const flush = (): void => {
+    if (joined) push(joined.subarray(0, length));
+    joined = null;
+    length = 0;
+  };
+  return (chunk) => {
+    const isShort = chunk !== null && chunk.length < SHORT_BYTES;
+    if (!isShort || length + chunk.length > SHORT_BYTES) flush();
+    if (!isShort) return push(chunk);
+    joined ??= Buffer.allocUnsafe(SHORT_BYTES);
+    length += chunk.copy(joined, length);
+    return true;
+  };
+};
+
 /** Counts the chunks of connections in a turn of the event loop. */
 const createCount = (): ((socket: Socket) => number) => {
   const counts = new Map<Socket, number>();
@@ -50,12 +69,12 @@ export const limitChunks = (serve: RequestListener, refuse: (socket: Socket) => 
   const count = createCount();
   const limit = (request: IncomingMessage): void => {
     const { socket } = request;
-    const push = request.push.bind(request);
+    const push = joinShort(request.push.bind(request));
     let chunks = 0;
-    request.push = (chunk, encoding) => {
-      if (chunk === null) return push(chunk, encoding);
+    request.push = (chunk: Buffer | null) => {
+      if (chunk === null) return push(null);
       if (chunk.length < SHORT_BYTES) chunks += 1;
-      if (chunks <= MAX_CHUNKS && count(socket) <= MAX_CHUNKS_A_TURN) return push(chunk, encoding);
+      if (chunks <= MAX_CHUNKS && count(socket) <= MAX_CHUNKS_A_TURN) return push(chunk);
       request.push = () => false;
       ignoreChunks(socket);
       socket.pause();

@@ -48,27 +48,39 @@ it('serves a body of many chunks, also after connections that sent too many', as
   expect(text).toMatch(/^HTTP\/1\.1 200 [\s\S]*"body":\{"ip":"8\.8\.8\.8"\}/);
 });
 
-/** Pushes chunks over many turns, and says how many were taken and whether the connection was refused. */
-const pushed = async (headers: IncomingMessage['headers'], chunk: Buffer) => {
-  const push = vi.fn(() => true);
+/** Pushes chunks over many turns, then the end. Returns the bytes that were kept, in how many parts, and the refusals. */
+const pushed = async (headers: IncomingMessage['headers'], chunk: Buffer, times: number) => {
+  const push = vi.fn((_: Buffer | null) => true);
   const refuse = vi.fn();
   const request = { headers, socket: { pause: vi.fn() }, push };
   limitChunks(() => undefined, refuse)(request as unknown as IncomingMessage, {} as ServerResponse);
-  for (let n = 1; n <= MAX_CHUNKS + 100; n += 1) {
-    (request.push as (chunk: Buffer) => boolean)(chunk);
+  for (let n = 1; n <= times; n += 1) {
+    request.push(chunk);
     if (n % MAX_CHUNKS_A_TURN === 0) await setImmediate();
   }
-  return { taken: push.mock.calls.length, refused: refuse.mock.calls.length };
+  request.push(null);
+  const parts = push.mock.calls.flatMap(([part]) => part ?? []);
+  return { bytes: Buffer.concat(parts).toString(), parts: parts.length, refused: refuse.mock.calls.length };
 };
 
 it.each([
   ['chunks', { 'transfer-encoding': 'chunked' }],
   ['segments', { 'content-length': '24576' }],
 ])('refuses a body of very many %s of a byte that are sent over many turns', async (_, headers) => {
-  expect(await pushed(headers, Buffer.from('x'))).toEqual({ taken: MAX_CHUNKS, refused: 1 });
+  const { parts, refused } = await pushed(headers, Buffer.from('x'), MAX_CHUNKS + 100);
+  expect(refused).toBe(1);
+  expect(parts).toBeLessThanOrEqual(MAX_CHUNKS / 512);
+});
+
+it('keeps a body of many short chunks in few parts', async () => {
+  const { bytes, parts } = await pushed({ 'transfer-encoding': 'chunked' }, Buffer.from('abc'), 1_000);
+  expect(bytes).toBe('abc'.repeat(1_000));
+  expect(parts).toBe(6);
 });
 
 it('takes a body of very many segments as a slow network cuts them', async () => {
-  const taken = await pushed({ 'content-length': '800000' }, Buffer.alloc(536));
-  expect(taken).toEqual({ taken: MAX_CHUNKS + 100, refused: 0 });
+  const segment = Buffer.alloc(536, 'x');
+  const { bytes, refused } = await pushed({ 'content-length': '700000' }, segment, MAX_CHUNKS + 100);
+  expect(bytes).toHaveLength(536 * (MAX_CHUNKS + 100));
+  expect(refused).toBe(0);
 });
