@@ -37,17 +37,15 @@ export interface ReceiptDeps {
   ) => Promise<void>;
 }
 
-/** Counts the call, and answers with the receipt and its session's labels. */
+/** Counts the call, and answers with the receipt and its session's labels. A call that is refused for want of them is not counted. */
 export const countedReceipt = async (
   { customOf, countCall }: ReceiptDeps,
   request: PartnerRequest,
   reveal: Reveal,
 ): Promise<Answer> => {
   const { partner_id } = request.caller;
-  const [custom] = await Promise.all([
-    customOf(partner_id, reveal.session_id),
-    countCall(request, reveal.tracker_id, trackerCallOf(reveal)),
-  ]);
+  const custom = await customOf(partner_id, reveal.session_id);
+  await countCall(request, reveal.tracker_id, trackerCallOf(reveal));
   return receiptAnswer(request, reveal, custom);
 };
 
