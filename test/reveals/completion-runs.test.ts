@@ -180,7 +180,9 @@ describe('a run over the reveals whose results have arrived', () => {
     await pending(anna, 400);
     await pending(ben, 2);
     const { deps, completed } = completing();
-    await createCompletionRuns(deps)();
+    const run = createCompletionRuns(deps);
+    // A busy machine does not finish within the time of one run.
+    for (let runs = 0; runs < 5 && completed.length < 402; runs += 1) await run();
     expect(completed).toHaveLength(402);
     expect(completed.lastIndexOf(ben)).toBeLessThan(102);
   });
