@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { IDLE_TRANSACTION } from '../platform/open-pool.ts';
 import { GrantRefused, runAll } from './allowed-statements.ts';
 import { limitMore } from './limits.ts';
 import { scramVerifier } from './scram.ts';
@@ -134,7 +133,7 @@ const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>
   db.on('error', () => undefined);
   await db.connect();
   try {
-    await db.query(`begin; set local idle_in_transaction_session_timeout = '${IDLE_TRANSACTION}'`);
+    await db.query("begin; set local idle_in_transaction_session_timeout = '3s'");
     // Concurrent changes of roles would both fail, because roles are rows of shared catalogues.
     await db.query('lock table work.only_one_grant in exclusive mode');
     const result = await work(db);
