@@ -22,12 +22,19 @@ interface Powers {
 }
 
 /**
+ * Functions that read the locks of all sessions, for which sessions that take a lock have to wait: ten that read `pg_locks` in a loop
+ * had each lookup refused.
+ */
+const OF_LOCKS = ['pg_blocking_pids', 'pg_isolation_test_session_is_blocked', 'pg_lock_status'];
+
+/**
  * Functions of PostgreSQL with which any user can harm others: they write large objects or messages into the write-ahead
  * log, take advisory locks, which fill the server's lock table (45,000 of them stopped every append and login), use up
  * transaction ids (490,000 a second; after 2^31 during one open transaction the server refuses all writes), or create a file
  * per call.
  */
 const HARMFUL = [
+  ...OF_LOCKS,
   'brin_desummarize_range',
   'brin_summarize_new_values',
   'brin_summarize_range',
@@ -55,16 +62,17 @@ const HARMFUL = [
   'txid_current',
 ];
 
-/** Revokes them in this database, which belongs to the service and needs none of them. */
+/** Revokes them in this database, which belongs to the service. Monitoring has a role that may still read locks. */
 const revokeHarmful = async (db: pg.Client): Promise<void> => {
-  const { rows } = await db.query<{ function: string }>(
-    `select oid::regprocedure::text as function from pg_proc
+  const { rows } = await db.query<{ function: string; of_locks: boolean }>(
+    `select oid::regprocedure::text as function, proname = any ($2) as of_locks from pg_proc
      where pronamespace = 'pg_catalog'::regnamespace and proname = any ($1)
        and has_function_privilege('public', oid, 'execute') order by oid`,
-    [HARMFUL],
+    [HARMFUL, OF_LOCKS],
   );
-  for (const { function: name } of rows) {
+  for (const { function: name, of_locks } of rows) {
     if (!(await runIfAllowed(db, `revoke execute on function pg_catalog.${name} from public`))) return;
+    if (of_locks) await runIfAllowed(db, `grant execute on function pg_catalog.${name} to pg_monitor`);
   }
 };
 
@@ -115,7 +123,7 @@ export const limitMore = async (db: pg.Client, user: string): Promise<string[]> 
     notes.push(`${user} may connect to ${found.elsewhere}: their owners can revoke connect from public`);
   if (found?.harms)
     notes.push(
-      `${user} may make large objects, logical messages and any number of advisory locks, and use up transaction numbers: a superuser can revoke that from public`,
+      `${user} may make large objects, logical messages and any number of advisory locks, use up transaction numbers, and hold others back by reading locks: a superuser can revoke that from public`,
     );
   if (found?.temp)
     notes.push(`${user} may make temporary tables: the database's owner can revoke it from public`);

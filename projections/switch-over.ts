@@ -30,6 +30,7 @@ const LOOK_MS = 1_000;
 const MAX_LOOKS = 30;
 const LOCK_NOT_AVAILABLE = '55P03';
 const DEADLOCK = '40P01';
+const NOT_ALLOWED = '42501';
 
 export const tablesOf = (projections: readonly Projection[]): string[] =>
   projections.flatMap((projection) => projection.tables);
@@ -65,14 +66,21 @@ const longReadersGone = async ({ db, projections }: Switching): Promise<void> =>
   }
 };
 
-/** Returns the transactions that hold the tables. A reader of a view holds its tables as well. */
+/**
+ * Returns the transactions that hold the tables. A reader of a view holds its tables as well. Where the service may not read locks
+ * (docs/analytics.md), none are seen.
+ */
 const readersOf = async (db: pg.ClientBase, tables: readonly string[]): Promise<Set<string>> => {
-  const { rows } = await db.query<{ transaction: string }>(
+  const looking = db.query<{ transaction: string }>(
     `select distinct virtualtransaction as transaction from pg_locks
      where database = (select oid from pg_database where datname = current_database())
        and relation = any ($1::text[]::regclass[]) and granted`,
     [tables.map((table) => `read.${table}`)],
   );
+  const { rows } = await looking.catch((error: unknown) => {
+    if ((error as { code?: string }).code !== NOT_ALLOWED) throw error;
+    return { rows: [] };
+  });
   return new Set(rows.map(({ transaction }) => transaction));
 };
 

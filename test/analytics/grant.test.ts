@@ -6,7 +6,10 @@ import { GrantRefused } from '../../analytics/allowed-statements.ts';
 import { grantAnalyst, revokeAnalyst } from '../../analytics/analysts.ts';
 import { scramVerifier } from '../../analytics/scram.ts';
 import { endWritingAnalysts } from '../../analytics/writing-analysts.ts';
+import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { migrate } from '../../platform/migrate.ts';
+import { partners } from '../../projections/partners/keys.ts';
+import { rebuild } from '../../projections/rebuild.ts';
 import { aUser, clientOf, dropRoles } from '../support/analysts.ts';
 import { administer, type TestDatabase, testDatabase, withDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -142,6 +145,22 @@ describe('an analyst', () => {
     await client.end();
   });
 
+  it('cannot read the locks of all sessions, for which others have to wait', async () => {
+    const { client } = await analyst();
+    for (const read of [
+      'count(*) from pg_locks',
+      'pg_blocking_pids(pg_backend_pid())',
+      `pg_isolation_test_session_is_blocked(pg_backend_pid(), '{1}')`,
+    ]) {
+      await expect(client.query(`select ${read}`), read).rejects.toThrow(/permission denied for function/);
+    }
+    await client.end();
+    const { rows } = await db.query(
+      `select has_function_privilege('pg_monitor', 'pg_lock_status()', 'execute') as may`,
+    );
+    expect(rows).toEqual([{ may: true }]);
+  });
+
   it('cannot fill it with savepoints that write: a session that writes for long is ended, and no other', async () => {
     const { client: reader } = await analyst();
     const { client: writer, granted } = await analyst();
@@ -260,6 +279,17 @@ const statementsOfTheDocs = (): string => {
   return sql;
 };
 
+/** Without the right to read locks, a rebuild tries again until its reader is gone. */
+const rebuildBesideReader = async (url: string, reader: pg.Client): Promise<void> => {
+  await reader.connect();
+  await reader.query('begin; select * from analytics.partners');
+  const store = createPostgresEventStore({ url, now: Date.now });
+  const onWaiting = () => void reader.query('commit');
+  await rebuild({ store, url, projections: [partners], onWaiting });
+  await store.close();
+  await reader.end();
+};
+
 describe('where the service is no superuser', () => {
   it('the migrations run, granting prints commands for a superuser, and granting works once roles may be created', async () => {
     const { adminUrl, prefix } = inject('testServer');
@@ -290,6 +320,7 @@ describe('where the service is no superuser', () => {
       await client.end();
       await administer(withDatabase(adminUrl, name), statementsOfTheDocs());
       expect((await grantAnalyst(url.href, analyst)).notes.join()).not.toContain('advisory locks');
+      await rebuildBesideReader(url.href, clientOf(granted));
       expect(await revokeAnalyst(url.href, analyst)).toMatchObject({ dropped: true });
 
       const known = user();
