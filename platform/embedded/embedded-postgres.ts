@@ -6,6 +6,7 @@ import { reason } from './error.ts';
 import { type DatabaseLocation, findLocation } from './location.ts';
 import { exclusively } from './mutex.ts';
 import { ensureRunning, findRunning, StartFailure, shutDown } from './postmaster.ts';
+import { cutLog } from './server-log.ts';
 import { supervise } from './supervise.ts';
 import { enter, leave, type Mode } from './users.ts';
 
@@ -135,6 +136,7 @@ function supervised(
   const endSupervision = supervise(
     {
       isRunning: () => findRunning(location) !== null,
+      cutLog: () => cutLog(location),
       restart: () =>
         exclusively(location.base, START_PATIENCE_MS, async () => {
           if (stopped === undefined) pid = await use.restart();
