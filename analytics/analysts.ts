@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { GrantRefused, runAll } from './allowed-statements.ts';
+import { connect } from './connect.ts';
 import { limitMore } from './limits.ts';
 import { scramVerifier } from './scram.ts';
 
@@ -129,9 +130,7 @@ const findUser = async (db: pg.Client, user: string, role: string) => {
 };
 
 const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>): Promise<T> => {
-  const db = new pg.Client({ connectionString: url, application_name: 'doorplate analytics' });
-  db.on('error', () => undefined);
-  await db.connect();
+  const db = await connect(url, 'doorplate analytics');
   try {
     await db.query("begin; set local idle_in_transaction_session_timeout = '3s'");
     // Concurrent changes of roles would both fail, because roles are rows of shared catalogues.

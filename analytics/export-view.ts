@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import pg from 'pg';
+import { connect } from './connect.ts';
 import { csvFile } from './csv-file.ts';
 import { parquetFile } from './parquet-file.ts';
 import type { Cell } from './row-file.ts';
@@ -38,9 +39,7 @@ const FETCHED_AT_ONCE = 5_000;
  */
 export const exportView = async (options: ExportOptions): Promise<Exported> => {
   const { url, format, out, signal } = options;
-  const db = new pg.Client({ connectionString: url, application_name: 'doorplate export', types: CELLS });
-  db.on('error', () => undefined);
-  await db.connect();
+  const db = await connect(url, 'doorplate export', CELLS);
   const partial = `${out}.${randomUUID()}.partial`;
   try {
     await db.query(`begin isolation level repeatable read read only; set local timezone to 'UTC'`);

@@ -19,6 +19,8 @@ interface Powers {
   /** Other databases that the user may connect to; null if none. */
   readonly elsewhere: string | null;
   readonly harms: boolean;
+  /** Schemas that the user may create in; null if none. */
+  readonly creates: string | null;
 }
 
 /**
@@ -104,6 +106,8 @@ export const limitMore = async (db: pg.Client, user: string): Promise<string[]> 
   await runIfAllowed(db, `revoke temporary on database ${database} from public`);
   // A user who may update this view may also lock it, which blocks pg_dump.
   await runIfAllowed(db, 'revoke update on pg_catalog.pg_settings from public');
+  // Before PostgreSQL 15 every user may create in it.
+  await runIfAllowed(db, 'revoke create on schema public from public');
   await revokeHarmful(db);
   await revokeConnecting(db);
   const { rows } = await db.query<Powers>(
@@ -113,6 +117,8 @@ export const limitMore = async (db: pg.Client, user: string): Promise<string[]> 
               as elsewhere,
             exists (select from pg_proc where pronamespace = 'pg_catalog'::regnamespace and proname = any ($2)
                       and has_function_privilege($1, oid, 'execute')) as harms,
+            (select string_agg(nspname, ', ' order by nspname) from pg_namespace
+             where nspname !~ '^pg_' and has_schema_privilege($1, oid, 'create')) as creates,
             has_database_privilege($1, current_database(), 'connect') as connects,
             has_schema_privilege($1, 'read', 'usage') or has_schema_privilege($1, 'work', 'usage')
               or has_schema_privilege($1, 'eventlog', 'usage') or pg_has_role($1, 'pg_read_all_data', 'member') as more`,
@@ -125,6 +131,8 @@ export const limitMore = async (db: pg.Client, user: string): Promise<string[]> 
     notes.push(
       `${user} may make large objects, logical messages and any number of advisory locks, use up transaction numbers, and hold others back by reading locks: a superuser can revoke that from public`,
     );
+  if (found?.creates)
+    notes.push(`${user} may create in the schema ${found.creates}: its owner can revoke that from public`);
   if (found?.temp)
     notes.push(`${user} may make temporary tables: the database's owner can revoke it from public`);
   if (found?.more) notes.push(`${user} may read more than analytics: another role or grant gives it that`);

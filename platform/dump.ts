@@ -6,6 +6,7 @@ import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { z } from 'zod';
 import { migrate, ranMigrations } from './migrate.ts';
+import { OWN_NAMES } from './open-pool.ts';
 
 /** Tables that cannot be derived from others. */
 export const KEPT_TABLES = [
@@ -35,7 +36,11 @@ export type DumpManifest = z.output<typeof manifestSchema>;
 const fileOf = (folder: string, table: string) => join(folder, `${table.split('.')[1]}.copy`);
 
 const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> => {
-  const client = new pg.Client({ connectionString: url, application_name: 'doorplate dump' });
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'doorplate dump',
+    options: OWN_NAMES,
+  });
   client.on('error', () => {});
   await client.connect();
   try {

@@ -4,6 +4,7 @@ import type { Clock } from './clock.ts';
 import { endClient } from './end-postgres.ts';
 import { createFloodMeter } from './flood-meter.ts';
 import type { Seen } from './liveness.ts';
+import { OWN_NAMES } from './open-pool.ts';
 import { RELEASE } from './release.ts';
 
 export interface ProcessRow extends Seen {
@@ -118,7 +119,7 @@ class SqlHeart implements Heart {
     const fresh = new pg.Client({
       connectionString: url,
       application_name: `doorplate heartbeat ${processId}`,
-      options: '-c synchronous_commit=off',
+      options: `${OWN_NAMES} -c synchronous_commit=off`,
       connectionTimeoutMillis: QUERY_MS,
       query_timeout: QUERY_MS,
       keepAlive: true,

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { cutClient, endClient } from './end-postgres.ts';
 import { createFloodMeter } from './flood-meter.ts';
+import { OWN_NAMES } from './open-pool.ts';
 
 export interface ListenerOptions {
   readonly url: string;
@@ -47,6 +48,7 @@ class SessionListener implements Listener {
     this.#client = new pg.Client({
       connectionString: this.#options.url,
       application_name: this.#options.name,
+      options: OWN_NAMES,
       connectionTimeoutMillis: ANSWER_MS,
       query_timeout: ANSWER_MS,
       keepAlive: true,

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { OWN_NAMES } from './open-pool.ts';
 
 /** Another process holds the lock. */
 export class AnotherRuns extends Error {}
@@ -13,7 +14,11 @@ export const onlyOne = async <T>(
   name: 'rebuild' | 'rotation',
   work: () => Promise<T>,
 ): Promise<T> => {
-  const db = new pg.Client({ connectionString: url, application_name: `doorplate only one ${name}` });
+  const db = new pg.Client({
+    connectionString: url,
+    application_name: `doorplate only one ${name}`,
+    options: OWN_NAMES,
+  });
   db.on('error', () => undefined);
   await db.connect();
   try {

@@ -2,11 +2,16 @@ import pg from 'pg';
 import type { Logger } from './log.ts';
 
 /**
- * A plan that was cached while a table was small must not scan it once it is large. A query takes one process of the server, so that
- * a limit of queries is one of processes. Before PostgreSQL 18 a scan that cannot be avoided has a cost for which it would compile
- * the query each time.
+ * Setting of every session of the service: a name without a schema is PostgreSQL's own. Where others may create in `public`, as in
+ * each database that is older than PostgreSQL 15, a function of theirs would run with the service's rights.
  */
-export const PLANNER = '-c enable_seqscan=off -c max_parallel_workers_per_gather=0 -c jit=off';
+export const OWN_NAMES = '-c search_path=pg_catalog';
+/**
+ * Settings of pools. A plan that was cached while a table was small must not scan it once it is large. A query takes one process of the
+ * server, so that a limit of queries is one of processes. Before PostgreSQL 18 a scan that cannot be avoided has a cost for which it
+ * would compile the query each time.
+ */
+export const POOLED = `${OWN_NAMES} -c enable_seqscan=off -c max_parallel_workers_per_gather=0 -c jit=off`;
 /**
  * Time that a transaction may wait for its client's next statement: a frozen process must not keep its locks for longer than
  * others wait for theirs.
@@ -41,7 +46,7 @@ export const openPool = (
   >,
 ): pg.Pool => {
   const settings = [
-    ...[PLANNER, `-c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`],
+    ...[POOLED, `-c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`],
     ...[cancelAfter(options.query_timeout), options.options ?? ''],
   ].join(' ');
   const pool = new pg.Pool({ connectionString: url, ...options, options: settings });

@@ -1,5 +1,5 @@
 import { createPool, type DatabasePool, type DriverTypeParser } from 'slonik';
-import { PLANNER } from './open-pool.ts';
+import { POOLED } from './open-pool.ts';
 
 const iso = (text: string): string =>
   new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00')).toISOString();
@@ -13,7 +13,7 @@ const typeParsers: readonly DriverTypeParser[] = [
 
 const withSettings = (url: string): string => {
   const dsn = new URL(url);
-  dsn.searchParams.set('options', `${PLANNER} ${dsn.searchParams.get('options') ?? ''}`.trim());
+  dsn.searchParams.set('options', `${POOLED} ${dsn.searchParams.get('options') ?? ''}`.trim());
   return dsn.href;
 };
 

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
 import { onlyOne } from '../platform/only-one.ts';
+import { OWN_NAMES } from '../platform/open-pool.ts';
 import type { Projection } from './projection.ts';
 import { storableEvents } from './storable.ts';
 import { NEXT, switchOver, tablesOf } from './switch-over.ts';
@@ -26,7 +27,11 @@ export const rebuild = (options: RebuildOptions): Promise<Rebuilt> =>
 
 const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
   const { store, url, projections, onWaiting } = options;
-  const db = new pg.Client({ connectionString: url, application_name: 'doorplate rebuild' });
+  const db = new pg.Client({
+    connectionString: url,
+    application_name: 'doorplate rebuild',
+    options: OWN_NAMES,
+  });
   db.on('error', () => undefined);
   await db.connect();
   const done = new AbortController();

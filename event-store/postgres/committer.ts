@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { endClient } from '../../platform/end-postgres.ts';
+import { OWN_NAMES } from '../../platform/open-pool.ts';
 import { endsWithin, nextTurn, pause, within } from '../../platform/pause.ts';
 import type { Serialised } from '../append-check.ts';
 import {
@@ -126,6 +127,7 @@ class GroupCommitter implements Committer {
     const fresh = new pg.Client({
       connectionString: this.#options.url,
       application_name: 'doorplate append',
+      options: OWN_NAMES,
       connectionTimeoutMillis: Math.max(1, Math.min(remainingMs, 2_000)),
       keepAlive: true,
     });

@@ -145,6 +145,23 @@ describe('an analyst', () => {
     await client.end();
   });
 
+  it('cannot create functions that another session may call, also where all users could', async () => {
+    await db.query(
+      'grant create on schema public to public; create schema shared; grant all on schema shared to public',
+    );
+    const { granted, notes } = await grant(user());
+    expect(notes).toContain(
+      `${granted.user} may create in the schema shared: its owner can revoke that from public`,
+    );
+    await db.query('drop schema shared');
+    const client = clientOf(granted);
+    await client.connect();
+    await client.query('set default_transaction_read_only = off');
+    const trap = `create function public.unnest(text[]) returns setof text language sql as $$ select 'mine' $$`;
+    await expect(client.query(trap)).rejects.toThrow('permission denied for schema public');
+    await client.end();
+  });
+
   it('cannot read the locks of all sessions, for which others have to wait', async () => {
     const { client } = await analyst();
     for (const read of [

@@ -166,8 +166,8 @@ describe('the embedded PostgreSQL', () => {
     appendFileSync(log, 'an earlier line\n'.padEnd(10_000_000, '.'));
     await vi.waitFor(() => expect(statSync(log).size).toBe(0), 10_000);
     expect(readFileSync(`${log}.1`, 'utf8')).toContain('an earlier line');
-    const nobody = postgres.url.replace('//', '//x_');
-    await expect(query(nobody, 'select 1')).rejects.toThrow('x_');
+    const stranger = postgres.url.replace('//', '//x_');
+    await expect(query(stranger, 'select 1')).rejects.toThrow('x_');
     expect(readFileSync(log, 'utf8').trim()).toMatch(/^[^\0]*FATAL[^\0]*$/);
   });
 

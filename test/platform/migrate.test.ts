@@ -35,10 +35,10 @@ describe('migrate', () => {
 
   it('runs numbered SQL files in order, each once, including functions and several statements', async () => {
     write('README.md', 'not a migration');
-    write('0002_visit_place.sql', 'ALTER TABLE visit ADD place text;');
+    write('0002_visit_place.sql', 'ALTER TABLE public.visit ADD place text;');
     write(
       '0001_visit.sql',
-      'CREATE TABLE visit (id int);\nCREATE OR REPLACE FUNCTION one() RETURNS int AS $$ SELECT 1; $$ LANGUAGE sql;',
+      'CREATE TABLE public.visit (id int);\nCREATE OR REPLACE FUNCTION public.one() RETURNS int AS $$ SELECT 1; $$ LANGUAGE sql;',
     );
     expect(await migrate(database.url, { directory })).toEqual(['0001_visit', '0002_visit_place']);
     expect(await migrate(database.url, { directory })).toEqual([]);
@@ -46,29 +46,29 @@ describe('migrate', () => {
   });
 
   it('lets many processes start at once: one runs the migrations', async () => {
-    write('0001_visit.sql', 'CREATE TABLE visit (id int);');
+    write('0001_visit.sql', 'CREATE TABLE public.visit (id int);');
     const runs = await Promise.all(Array.from({ length: 8 }, () => migrate(database.url, { directory })));
     expect(runs.flat()).toEqual(['0001_visit']);
   });
 
   it('rolls back a migration that fails, names it, and keeps the earlier ones', async () => {
-    write('0001_visit.sql', 'CREATE TABLE visit (id int);');
-    write('0002_gate.sql', 'CREATE TABLE gate (id int);\nALTER TABLE gate ADD name nonsense;');
+    write('0001_visit.sql', 'CREATE TABLE public.visit (id int);');
+    write('0002_gate.sql', 'CREATE TABLE public.gate (id int);\nALTER TABLE public.gate ADD name nonsense;');
     const failure = await migrate(database.url, { directory }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(MigrationError);
     expect((failure as Error).message).toBe(
-      'migration 0002_gate failed at character 55: type "nonsense" does not exist',
+      'migration 0002_gate failed at character 69: type "nonsense" does not exist',
     );
     const { rows } = await client.query("SELECT to_regclass('visit') AS visit, to_regclass('gate') AS gate");
     expect(rows).toEqual([{ visit: 'visit', gate: null }]);
-    write('0002_gate.sql', 'CREATE TABLE gate (id int);');
+    write('0002_gate.sql', 'CREATE TABLE public.gate (id int);');
     expect(await migrate(database.url, { directory })).toEqual(['0002_gate']);
   });
 
   it('releases its table lock while another session holds one, and retries', async () => {
-    write('0001_visit.sql', 'CREATE TABLE visit (id int);');
+    write('0001_visit.sql', 'CREATE TABLE public.visit (id int);');
     await migrate(database.url, { directory });
-    write('0002_visit.sql', 'ALTER TABLE visit ADD place text;');
+    write('0002_visit.sql', 'ALTER TABLE public.visit ADD place text;');
     const reader = new pg.Client({ connectionString: database.url });
     await reader.connect();
     await reader.query('BEGIN; SELECT * FROM visit');
@@ -83,9 +83,9 @@ describe('migrate', () => {
   });
 
   it('names the remedy when another session never releases the lock', async () => {
-    write('0001_visit.sql', 'CREATE TABLE visit (id int);');
+    write('0001_visit.sql', 'CREATE TABLE public.visit (id int);');
     await migrate(database.url, { directory });
-    write('0002_visit.sql', 'ALTER TABLE visit ADD place text;');
+    write('0002_visit.sql', 'ALTER TABLE public.visit ADD place text;');
     await client.query('BEGIN; SELECT * FROM visit');
     const failed = expect(migrate(database.url, { directory, lockTries: 1 })).rejects;
     await failed.toThrow(/0002_visit waits for a table that another session has locked: .*pg_stat_activity/);
@@ -93,10 +93,10 @@ describe('migrate', () => {
   });
 
   it('builds an index beside writers from a file without a transaction, also after an interrupted run', async () => {
-    write('0001_visit.sql', 'CREATE TABLE visit (id int);\nINSERT INTO visit VALUES (1), (1);');
+    write('0001_visit.sql', 'CREATE TABLE public.visit (id int);\nINSERT INTO public.visit VALUES (1), (1);');
     await migrate(database.url, { directory });
     const index = (unique: string) =>
-      `-- No transaction\nDROP INDEX CONCURRENTLY IF EXISTS visit_id;\nCREATE ${unique} INDEX CONCURRENTLY visit_id ON visit (id);\n`;
+      `-- No transaction\nDROP INDEX CONCURRENTLY IF EXISTS public.visit_id;\nCREATE ${unique} INDEX CONCURRENTLY visit_id ON public.visit (id);\n`;
     write('0002_visit.sql', index('UNIQUE'));
     await expect(migrate(database.url, { directory })).rejects.toThrow(/0002_visit failed: could not create/);
     write('0002_visit.sql', index(''));
@@ -109,15 +109,15 @@ describe('migrate', () => {
   });
 
   it('starts on a database that a later release has migrated', async () => {
-    write('0001_visit.sql', 'CREATE TABLE visit (id int);');
-    write('0002_visit_needs-0.3.0.sql', 'ALTER TABLE visit ADD place text;');
+    write('0001_visit.sql', 'CREATE TABLE public.visit (id int);');
+    write('0002_visit_needs-0.3.0.sql', 'ALTER TABLE public.visit ADD place text;');
     await migrate(database.url, { directory, release: '0.4.0' });
     rmSync(join(directory, '0002_visit_needs-0.3.0.sql'));
     expect(await migrate(database.url, { directory, release: '0.3.0' })).toEqual([]);
   });
 
   it('refuses a database whose migrations need a later release, and names the release', async () => {
-    write('0001_visit_needs-0.10.0.sql', 'CREATE TABLE visit (id int);');
+    write('0001_visit_needs-0.10.0.sql', 'CREATE TABLE public.visit (id int);');
     await migrate(database.url, { directory, release: '0.10.0' });
     await expect(migrate(database.url, { directory, release: '0.9.1' })).rejects.toThrow(
       /0001_visit_needs-0.10.0 needs Doorplate 0.10.0 or later, and this is 0.9.1; start that version/,
@@ -125,7 +125,7 @@ describe('migrate', () => {
   });
 
   it('runs no migration beside a running process that is older than the migration allows', async () => {
-    write('0001_visit_needs-9.0.0.sql', 'CREATE TABLE visit (id int);');
+    write('0001_visit_needs-9.0.0.sql', 'CREATE TABLE public.visit (id int);');
     const log = pino({ level: 'silent' });
     const old = await enterLeases({ url: database.url, role: 'workers', clock: systemClock, log });
     await expect(migrate(database.url, { directory, release: '9.0.0' })).rejects.toThrow(
@@ -136,9 +136,9 @@ describe('migrate', () => {
   });
 
   it('refuses a file numbered below one that has run', async () => {
-    write('0002_visit.sql', 'CREATE TABLE visit (id int);');
+    write('0002_visit.sql', 'CREATE TABLE public.visit (id int);');
     await migrate(database.url, { directory });
-    write('0001_gate.sql', 'CREATE TABLE gate (id int);');
+    write('0001_gate.sql', 'CREATE TABLE public.gate (id int);');
     await expect(migrate(database.url, { directory })).rejects.toThrow(/0001_gate is preceding already run/);
   });
 
@@ -148,13 +148,13 @@ describe('migrate', () => {
       write('processors/visits/visits.sql', sql);
     };
     const answering = (text: string) =>
-      `CREATE OR REPLACE FUNCTION visits() RETURNS text AS $$ SELECT '${text}'; $$ LANGUAGE sql;`;
+      `CREATE OR REPLACE FUNCTION public.visits() RETURNS text AS $$ SELECT '${text}'; $$ LANGUAGE sql;`;
     const answer = async () => (await client.query('SELECT visits() AS answer')).rows[0].answer;
     const start = (release?: string) =>
       migrate(database.url, { directory, root: directory, ...(release && { release }) });
 
     it('runs it after the migrations, and again only once it has changed', async () => {
-      write('0001_visit.sql', 'CREATE TABLE visit (id int);');
+      write('0001_visit.sql', 'CREATE TABLE public.visit (id int);');
       writeFunction(answering('first'));
       expect(await start()).toEqual(['0001_visit']);
       expect(await answer()).toBe('first');
@@ -177,7 +177,9 @@ describe('migrate', () => {
     });
 
     it('names a file that fails, and runs it again at the next start', async () => {
-      writeFunction('CREATE OR REPLACE FUNCTION visits() RETURNS nonsense AS $$ SELECT 1; $$ LANGUAGE sql;');
+      writeFunction(
+        'CREATE OR REPLACE FUNCTION public.visits() RETURNS nonsense AS $$ SELECT 1; $$ LANGUAGE sql;',
+      );
       await expect(start()).rejects.toThrow(
         /migration processors\/visits\/visits.sql failed: type "nonsense"/,
       );

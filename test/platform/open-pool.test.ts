@@ -24,6 +24,7 @@ const hanging = async (): Promise<number> =>
 
 it.each([
   ['plans no scan of a whole table where there is an index', 'enable_seqscan', 'off'],
+  ['calls no function that another user has put into public', 'search_path', 'pg_catalog'],
   ['plans one process for a query', 'max_parallel_workers_per_gather', '0'],
 ])('%s, also for composed reads', async (_, setting, value) => {
   const [pool, composed] = [

@@ -1,0 +1,21 @@
+import pg from 'pg';
+
+/**
+ * Opens a session of the service's user for what concerns analysts. A name without a schema is PostgreSQL's own in it: an analyst may
+ * be allowed to put functions into `public`, which would run with the service's rights. `types`: parsers of values.
+ */
+export const connect = async (
+  url: string,
+  name: string,
+  types?: pg.CustomTypesConfig,
+): Promise<pg.Client> => {
+  const db = new pg.Client({
+    connectionString: url,
+    application_name: name,
+    options: '-c search_path=pg_catalog',
+    ...(types && { types }),
+  });
+  db.on('error', () => undefined);
+  await db.connect();
+  return db;
+};
