@@ -5,6 +5,8 @@ import type { Socket } from 'node:net';
 export const MAX_PIPELINED_REQUESTS = 128;
 /** Of these, how many are served at once: their work waits for the same stores as that of other callers. */
 const MAX_SERVED_AT_ONCE = 8;
+/** Bytes of answers that a connection has not taken, beyond which no further request of it is served. */
+const MAX_UNTAKEN_BYTES = 65_536;
 
 /** Between two requests of connections that are to be closed, all of them together: their clients connect again. */
 const CLOSING_PAUSE_MS = 1;
@@ -51,21 +53,33 @@ const createGate = (socket: HttpSocket) => {
 };
 type Gate = ReturnType<typeof createGate>;
 
-/** The turns of the event loop, and what is to run once in the next one. */
+/** A turn of the event loop that takes longer holds others back. */
+const LONG_TURN_MS = 10;
+const MOST_IN_TURN = 128;
+
+/**
+ * The turns of the event loop, and what is to run once in the next ones: fewer at once after a long turn, because the requests that
+ * wait of hundreds of connections would take seconds.
+ */
 const createTurns = () => {
+  const waiting = new Set<() => void>();
   let turn = 0;
-  let isScheduled = false;
-  let next = new Set<() => void>();
+  let scheduledAt: number | null = null;
+  let most = MOST_IN_TURN;
   const end = (): void => {
-    isScheduled = false;
+    const took = performance.now() - (scheduledAt ?? 0);
+    scheduledAt = null;
     turn += 1;
-    const now = next;
-    next = new Set();
-    for (const run of now) run();
+    most = took > LONG_TURN_MS ? Math.max(1, Math.floor(most / 2)) : Math.min(2 * most, MOST_IN_TURN);
+    for (const run of [...waiting].slice(0, most)) {
+      waiting.delete(run);
+      run();
+    }
+    if (waiting.size > 0) schedule();
   };
   const schedule = (): void => {
-    if (isScheduled) return;
-    isScheduled = true;
+    if (scheduledAt !== null) return;
+    scheduledAt = performance.now();
     setImmediate(end);
   };
   return {
@@ -74,7 +88,7 @@ const createTurns = () => {
       return turn;
     },
     inNext: (run: () => void): void => {
-      next.add(run);
+      waiting.add(run);
       schedule();
     },
   };
@@ -110,7 +124,10 @@ const createLine = (socket: HttpSocket, { turns, closing }: Order, serve: Reques
   let served = 0;
   let lastTurn = -1;
 
-  const mayServe = (): boolean => lastTurn !== turns.current() && served < MAX_SERVED_AT_ONCE;
+  /** Until an answer of those before is taken. */
+  const isFull = (): boolean =>
+    served >= MAX_SERVED_AT_ONCE || (served > 0 && socket.writableLength > MAX_UNTAKEN_BYTES);
+  const mayServe = (): boolean => lastTurn !== turns.current() && !isFull();
 
   const begin = ([request, response]: Exchange): void => {
     served += 1;
@@ -131,7 +148,7 @@ const createLine = (socket: HttpSocket, { turns, closing }: Order, serve: Reques
   };
 
   const serveLater = (): void => {
-    if (waiting.length === 0 || served >= MAX_SERVED_AT_ONCE) return;
+    if (waiting.length === 0 || isFull()) return;
     if (line.isClosing) closing.add(serveNext);
     else turns.inNext(serveNext);
   };

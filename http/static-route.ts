@@ -44,7 +44,8 @@ function variant({ body, headers }: StaticContent, maxAgeSeconds: number, suffix
   const digest = createHash('sha256').update(body).digest('base64url').slice(0, 22);
   return {
     status: 200,
-    body,
+    // Bytes, which all answers share: a text would be encoded into a copy for each.
+    body: Buffer.from(body),
     headers: {
       ...headers,
       etag: `"${digest}${suffix}"`,

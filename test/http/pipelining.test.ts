@@ -40,8 +40,9 @@ it('answers the requests of a connection that pipelines a few', async () => {
 });
 
 /** A connection whose requests arrive all at once. */
-const aConnection = (serve: RequestListener) => {
+const aConnection = (serve: RequestListener, taking: { readonly writableLength: number } | null = null) => {
   const socket = { destroyed: false, pause: () => socket, resume: () => socket };
+  if (taking) Object.defineProperty(socket, 'writableLength', { get: () => taking.writableLength });
   return (count: number): void => {
     for (let n = 1; n <= count; n += 1) {
       const response = Object.assign(new EventEmitter(), { shouldKeepAlive: true });
@@ -60,6 +61,42 @@ it('serves one request of each connection in a turn, however many it pipelines',
   }
   const most = Math.max(...lengths.map((length, turn) => length - (lengths[turn - 1] ?? 0)));
   expect({ order, most }).toEqual({ order: [1, 2, 3, 4], most: 1 });
+});
+
+it('serves fewer requests that wait, of all connections together, while the turns are long', async () => {
+  let [now, begun] = [0, 0];
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const serve = limitPipelining((_, response) => {
+    begun += 1;
+    now += 1;
+    process.nextTick(() => response.emit('close'));
+  });
+  for (let n = 0; n < 200; n += 1) aConnection(serve)(50);
+  for (let turn = 0; turn < 8; turn += 1) await setImmediate();
+  for (let turn = 0; turn < 20; turn += 1) {
+    const before = begun;
+    await setImmediate();
+    expect(begun - before).toBeLessThanOrEqual(20);
+    expect(begun - before).toBeGreaterThan(0);
+  }
+});
+
+it('serves no further request of a connection until it takes the answers before', async () => {
+  const taking = { writableLength: 0 };
+  const responses: ServerResponse[] = [];
+  const serve = limitPipelining((_, response) => {
+    responses.push(response);
+    taking.writableLength = 300_000;
+  });
+  aConnection(serve, taking)(3);
+  for (let turn = 0; turn < 5; turn += 1) await setImmediate();
+  expect(responses).toHaveLength(1);
+  taking.writableLength = 0;
+  responses[0]?.emit('close');
+  await setImmediate();
+  await setImmediate();
+  expect(responses).toHaveLength(2);
 });
 
 it('serves connections that pipeline too many one request at a time, all together', () => {
