@@ -9,10 +9,15 @@ export const connect = async (
   name: string,
   types?: pg.CustomTypesConfig,
 ): Promise<pg.Client> => {
+  const dsn = new URL(url);
+  // In the URL, whose settings pg would take alone.
+  dsn.searchParams.set(
+    'options',
+    `${dsn.searchParams.get('options') ?? ''} -c search_path=pg_catalog`.trim(),
+  );
   const db = new pg.Client({
-    connectionString: url,
+    connectionString: dsn.href,
     application_name: name,
-    options: '-c search_path=pg_catalog',
     ...(types && { types }),
   });
   db.on('error', () => undefined);

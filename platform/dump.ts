@@ -6,7 +6,7 @@ import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { z } from 'zod';
 import { migrate, ranMigrations } from './migrate.ts';
-import { OWN_NAMES } from './open-pool.ts';
+import { OWN_NAMES, withSettings } from './open-pool.ts';
 
 /** Tables that cannot be derived from others. */
 export const KEPT_TABLES = [
@@ -37,9 +37,8 @@ const fileOf = (folder: string, table: string) => join(folder, `${table.split('.
 
 const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> => {
   const client = new pg.Client({
-    connectionString: url,
+    connectionString: withSettings(url, OWN_NAMES),
     application_name: 'doorplate dump',
-    options: OWN_NAMES,
   });
   client.on('error', () => {});
   await client.connect();

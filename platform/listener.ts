@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { cutClient, endClient } from './end-postgres.ts';
 import { createFloodMeter } from './flood-meter.ts';
-import { OWN_NAMES } from './open-pool.ts';
+import { OWN_NAMES, withSettings } from './open-pool.ts';
 
 export interface ListenerOptions {
   readonly url: string;
@@ -46,9 +46,8 @@ class SessionListener implements Listener {
   ensure(): void {
     if (this.#client || this.#isClosed || this.#isMuted) return;
     this.#client = new pg.Client({
-      connectionString: this.#options.url,
+      connectionString: withSettings(this.#options.url, OWN_NAMES),
       application_name: this.#options.name,
-      options: OWN_NAMES,
       connectionTimeoutMillis: ANSWER_MS,
       query_timeout: ANSWER_MS,
       keepAlive: true,

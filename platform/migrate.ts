@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { migrationNames, sqlFiles } from './migration-files.ts';
-import { IDLE_TRANSACTION, OWN_NAMES } from './open-pool.ts';
+import { IDLE_TRANSACTION, OWN_NAMES, withSettings } from './open-pool.ts';
 import { RELEASE, whyNotBeside, whyTooOld } from './release.ts';
 import { RepeatableFailure, runRepeatables } from './repeatable-sql.ts';
 
@@ -78,17 +78,18 @@ export async function migrate(
     );
   }
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString: withSettings(
+      databaseUrl,
+      `${OWN_NAMES} -c lock_timeout=${LOCK_MS} -c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`,
+    ),
     connectionTimeoutMillis: CONNECT_MS,
-    options: `${OWN_NAMES} -c lock_timeout=${LOCK_MS} -c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`,
   });
   // A lost backend rejects the running query; without this listener it would also end the process.
   client.on('error', () => {});
   await client.connect();
   const guard = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString: withSettings(databaseUrl, OWN_NAMES),
     application_name: 'doorplate migrate',
-    options: OWN_NAMES,
   });
   guard.on('error', () => {});
   await guard.connect();

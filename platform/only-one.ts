@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { OWN_NAMES } from './open-pool.ts';
+import { OWN_NAMES, withSettings } from './open-pool.ts';
 
 /** Another process holds the lock. */
 export class AnotherRuns extends Error {}
@@ -15,9 +15,8 @@ export const onlyOne = async <T>(
   work: () => Promise<T>,
 ): Promise<T> => {
   const db = new pg.Client({
-    connectionString: url,
+    connectionString: withSettings(url, OWN_NAMES),
     application_name: `doorplate only one ${name}`,
-    options: OWN_NAMES,
   });
   db.on('error', () => undefined);
   await db.connect();

@@ -6,6 +6,13 @@ import type { Logger } from './log.ts';
  * each database that is older than PostgreSQL 15, a function of theirs would run with the service's rights.
  */
 export const OWN_NAMES = '-c search_path=pg_catalog';
+/** Adds settings of a session to a URL, behind those that it has. pg would take the URL's alone, and not the client's. */
+export const withSettings = (url: string, settings: string): string => {
+  const dsn = new URL(url);
+  dsn.searchParams.set('options', `${dsn.searchParams.get('options') ?? ''} ${settings}`.trim());
+  return dsn.href;
+};
+
 /**
  * Settings of pools. A plan that was cached while a table was small must not scan it once it is large. A query takes one process of the
  * server, so that a limit of queries is one of processes. Before PostgreSQL 18 a scan that cannot be avoided has a cost for which it
@@ -45,11 +52,12 @@ export const openPool = (
     'max' | 'application_name' | 'options' | 'connectionTimeoutMillis' | 'query_timeout' | 'idleTimeoutMillis'
   >,
 ): pg.Pool => {
+  const { options: more = '', ...sizes } = options;
   const settings = [
     ...[POOLED, `-c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`],
-    ...[cancelAfter(options.query_timeout), options.options ?? ''],
+    ...[cancelAfter(options.query_timeout), more],
   ].join(' ');
-  const pool = new pg.Pool({ connectionString: url, ...options, options: settings });
+  const pool = new pg.Pool({ ...sizes, connectionString: withSettings(url, settings) });
   surviveLosses(pool, (error) => log.warn({ error: error.message }, 'lost a database connection'));
   return pool;
 };

@@ -1,5 +1,5 @@
 import { createPool, type DatabasePool, type DriverTypeParser } from 'slonik';
-import { POOLED } from './open-pool.ts';
+import { POOLED, withSettings } from './open-pool.ts';
 
 const iso = (text: string): string =>
   new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00')).toISOString();
@@ -11,18 +11,12 @@ const typeParsers: readonly DriverTypeParser[] = [
   { name: 'timestamptz', parse: iso },
 ];
 
-const withSettings = (url: string): string => {
-  const dsn = new URL(url);
-  dsn.searchParams.set('options', `${POOLED} ${dsn.searchParams.get('options') ?? ''}`.trim());
-  return dsn.href;
-};
-
 /** Connections of the pool. `fairPool` has no more queries under way. */
 export const POOL_SIZE = 4;
 
 /** Creates the pool for complex, rare queries; hot paths use pg with named statements. */
 export const createSlonik = (url: string): Promise<DatabasePool> =>
-  createPool(withSettings(url), {
+  createPool(withSettings(url, POOLED), {
     maximumPoolSize: POOL_SIZE,
     typeParsers,
     connectionTimeout: 2_000,

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
 import { onlyOne } from '../platform/only-one.ts';
-import { OWN_NAMES } from '../platform/open-pool.ts';
+import { OWN_NAMES, withSettings } from '../platform/open-pool.ts';
 import type { Projection } from './projection.ts';
 import { storableEvents } from './storable.ts';
 import { NEXT, switchOver, tablesOf } from './switch-over.ts';
@@ -28,9 +28,8 @@ export const rebuild = (options: RebuildOptions): Promise<Rebuilt> =>
 const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
   const { store, url, projections, onWaiting } = options;
   const db = new pg.Client({
-    connectionString: url,
+    connectionString: withSettings(url, OWN_NAMES),
     application_name: 'doorplate rebuild',
-    options: OWN_NAMES,
   });
   db.on('error', () => undefined);
   await db.connect();

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { endClient } from '../../platform/end-postgres.ts';
-import { OWN_NAMES } from '../../platform/open-pool.ts';
+import { OWN_NAMES, withSettings } from '../../platform/open-pool.ts';
 import { endsWithin, nextTurn, pause, within } from '../../platform/pause.ts';
 import type { Serialised } from '../append-check.ts';
 import {
@@ -125,9 +125,8 @@ class GroupCommitter implements Committer {
 
   async #connect(remainingMs: number): Promise<pg.Client> {
     const fresh = new pg.Client({
-      connectionString: this.#options.url,
+      connectionString: withSettings(this.#options.url, OWN_NAMES),
       application_name: 'doorplate append',
-      options: OWN_NAMES,
       connectionTimeoutMillis: Math.max(1, Math.min(remainingMs, 2_000)),
       keepAlive: true,
     });

@@ -3,7 +3,7 @@ import { sql } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { inDurable } from '../../platform/durably.ts';
-import { openPool } from '../../platform/open-pool.ts';
+import { openPool, withSettings } from '../../platform/open-pool.ts';
 import { createSlonik } from '../../platform/slonik.ts';
 import { eventually } from '../support/eventually.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -36,6 +36,21 @@ it.each([
     rows[0].value,
     await composed.oneFirst(sql.unsafe`select current_setting(${setting}) as value`),
   ]).toEqual([value, value]);
+  await pool.end();
+  await composed.end();
+});
+
+it('keeps the settings of a URL that has some, and its own beside them', async () => {
+  const url = withSettings(stack.url, '-c work_mem=8MB -c search_path=public');
+  const [pool, composed] = [openPool(url, pino({ level: 'silent' }), {}), await createSlonik(url)];
+  const settings = `select current_setting('work_mem') || ' ' || current_setting('search_path')`;
+  const { rows } = await pool.query(`${settings} as value`);
+  expect([
+    rows[0].value,
+    await composed.oneFirst(
+      sql.unsafe`select current_setting('work_mem') || ' ' || current_setting('search_path')`,
+    ),
+  ]).toEqual(Array(2).fill('8MB pg_catalog'));
   await pool.end();
   await composed.end();
 });
