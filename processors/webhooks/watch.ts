@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Clock } from '../../platform/clock.ts';
 import { createWakeup } from '../../platform/wakeup.ts';
 import { readWaiting } from './claims.ts';
+import { createOwnedEndpoints } from './endpoint-owners.ts';
 
 /** State of the endpoints with pending deliveries, over all processes. */
 export interface Watched {
@@ -35,7 +36,7 @@ const IDLE_MS = 10_000;
 export const MAX_NOTIFIED_ENDPOINTS = 1_000;
 
 /**
- * Endpoint, partner, and the time of its next attempt (ISO 8601; '': now). Checked, because any database user may notify: an
+ * Endpoint, partner (for earlier versions), and the time of its next attempt (ISO 8601; '': now). Checked, because any database user may notify: an
  * id that is no UUID would fail every query for due deliveries.
  */
 const dueSchema = z.tuple([z.guid(), z.guid(), z.union([z.literal(''), z.iso.datetime()])]);
@@ -77,11 +78,14 @@ export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptio
     wakeup.wake();
   };
 
+  const owned = createOwnedEndpoints({ pool, schedule, onFailure: pollForOthers });
+
   const poll = async (): Promise<number> => {
     const now = clock.now();
     const waiting = await readWaiting(pool, now);
     let oldestDueMs = 0;
     for (const { webhook_id, partner_id, breaker_open, next_attempt_at } of waiting) {
+      owned.note(webhook_id, partner_id);
       if (next_attempt_at === null) continue;
       schedule(webhook_id, partner_id, next_attempt_at.getTime());
       if (!breaker_open) oldestDueMs = Math.max(oldestDueMs, now - next_attempt_at.getTime());
@@ -109,9 +113,9 @@ export const startWatch = ({ pool, clock, log, schedule, onWatched }: WatchOptio
         wakeup.wake();
         return;
       }
-      for (const [webhookId, partnerId, from] of due) {
+      for (const [webhookId, , from] of due) {
         if (notified.admit(webhookId))
-          schedule(webhookId, partnerId, from === '' ? clock.now() : Date.parse(from));
+          owned.schedule(webhookId, from === '' ? clock.now() : Date.parse(from));
         else pollForOthers();
       }
     },

@@ -8,10 +8,15 @@ import { until } from '../support/until.ts';
 let watch: Watch;
 let polls: number;
 let scheduled: string[];
+let partners: string[];
+const PARTNER = randomUUID();
 
 const aWatch = (): Watch => {
-  [polls, scheduled] = [0, []];
-  const query = async () => {
+  [polls, scheduled, partners] = [0, [], []];
+  const query = async ({ name, values }: { name: string; values: unknown[] }) => {
+    if (name === 'partners_of_endpoints') {
+      return { rows: (values[0] as string[]).map((webhook_id) => ({ webhook_id, partner_id: PARTNER })) };
+    }
     polls += 1;
     return { rows: [] };
   };
@@ -19,7 +24,10 @@ const aWatch = (): Watch => {
     pool: { query } as unknown as pg.Pool,
     clock: { now: () => 0 },
     log: pino({ level: 'silent' }),
-    schedule: (webhookId) => void scheduled.push(webhookId),
+    schedule: (webhookId, partnerId) => {
+      scheduled.push(webhookId);
+      partners.push(partnerId);
+    },
     onWatched: () => undefined,
   });
   return watch;
@@ -37,15 +45,28 @@ it('polls once instead of scheduling thousands of endpoints that notifications n
     onNotification(notificationOf(Array.from({ length: 90 }, () => randomUUID())));
 
   await until('a poll', () => polls === 2);
+  await until('the endpoints are scheduled', () => scheduled.length >= MAX_NOTIFIED_ENDPOINTS);
   expect(scheduled).toHaveLength(MAX_NOTIFIED_ENDPOINTS);
 });
 
 it('schedules an endpoint as often as notifications name it', async () => {
   const { onNotification } = aWatch();
   const id = randomUUID();
-  for (let n = 0; n < 3 * MAX_NOTIFIED_ENDPOINTS; n += 1) onNotification(notificationOf([id]));
+  onNotification(notificationOf([id]));
+  await until('its partner is known', () => scheduled.length === 1);
+  for (let n = 1; n < 3 * MAX_NOTIFIED_ENDPOINTS; n += 1) onNotification(notificationOf([id]));
 
   expect(scheduled).toHaveLength(3 * MAX_NOTIFIED_ENDPOINTS);
+});
+
+it('does not believe a notification about whose an endpoint is, because any database user may notify', async () => {
+  const { onNotification } = aWatch();
+  const ids = Array.from({ length: 5 }, () => randomUUID());
+  for (const id of [...ids, ...ids]) onNotification(notificationOf([id]));
+  await until('the endpoints are scheduled', () => new Set(scheduled).size === ids.length);
+  for (const id of ids) onNotification(notificationOf([id]));
+
+  expect(new Set(partners)).toEqual(new Set([PARTNER]));
 });
 
 it('reads a notification up to its first fault', async () => {
