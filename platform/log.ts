@@ -33,6 +33,9 @@ const SECRET_TEXTS: readonly (readonly [RegExp, string])[] = [
   [/(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+/g, '[e-mail]'],
 ];
 
+/** Characters of lines that could not be written; further lines are lost. */
+const MAX_UNWRITTEN = 100_000;
+
 export interface LoggerOptions {
   readonly level: string;
   /** Destination of the JSON lines. Default: stdout. */
@@ -76,5 +79,12 @@ export function maskAddress(ip: string): string {
 
 function stream(destination: NonNullable<LoggerOptions['destination']>): pino.DestinationStream {
   if (typeof destination !== 'string') return destination;
-  return pino.destination({ fd: destination === 'stdout' ? 1 : 2, sync: true });
+  const file = pino.destination({
+    fd: destination === 'stdout' ? 1 : 2,
+    sync: true,
+    maxLength: MAX_UNWRITTEN,
+  });
+  // Without a listener, a line for which a full disk has no room would end the process.
+  file.on('error', () => undefined);
+  return file;
 }
