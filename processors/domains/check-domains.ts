@@ -29,6 +29,8 @@ export interface DomainCheckOptions {
 const MAX_CONCURRENT_CHECKS = 8;
 /** Per partner over all workers: silent DNS servers hold a slot longest, so one partner must not hold them all. */
 const MAX_CONCURRENT_CHECKS_OF_PARTNER = 2;
+/** Checks that take longer leave their slots to others. */
+const LONG_CHECK_MS = 1_000;
 /** Time limit of the whole CNAME chain. */
 const CHECK_MS = 8_000;
 /** Allows for the append after the check and for clock skew between workers. */
@@ -44,6 +46,7 @@ export const startDomainChecks = (options: DomainCheckOptions): ClaimLoop => {
     due: DUE,
     leaseMs: LEASE_MS,
     slots: MAX_CONCURRENT_CHECKS,
+    longMs: LONG_CHECK_MS,
     attempt: (claim, stopping) => makeCheck({ ...options, names }, claim, stopping),
     onFailed: (error, { item }) =>
       log.warn(
@@ -58,14 +61,18 @@ const IS_CLAIMED = isClaimed('l.domain_id::text', '0', 'l.looks + 1');
 const selectDue = (due: string): string => `
   select l.domain_id::text as item, 0 as cycle, l.looks + 1 as attempt from work.domain_look l where ${due}`;
 
-/** Round robin over partners: the first check of each, then the second. A claimed check uses its partner's turn. */
+/**
+ * Partners in turn: the first check of each, then the second, and of equal ones that of the partner whose last check is longest ago.
+ * By due time, partners with many silent names would be first each time. A claimed check uses its partner's turn.
+ */
 const ROUND_ROBIN = `
   select domain_id from (
-    select domain_id, due_at, is_claimed,
+    select domain_id, due_at, is_claimed, owner,
            row_number() over (partition by owner order by is_claimed desc, due_at) as turn
     from (select l.domain_id, l.due_at, coalesce(l.partner_id, l.domain_id) as owner, ${IS_CLAIMED} as is_claimed
           from work.domain_look l where l.due_at <= $1) due) ranked
-  where not is_claimed and turn <= ${MAX_CONCURRENT_CHECKS_OF_PARTNER} order by turn, due_at limit $2`;
+  where not is_claimed and turn <= ${MAX_CONCURRENT_CHECKS_OF_PARTNER}
+  order by turn, (select max(looked_at) from work.domain_look where partner_id = owner) nulls first, due_at limit $2`;
 
 const DUE: DueAttempts = {
   name: 'claim_due_domain_looks',

@@ -121,6 +121,21 @@ const dueIn = async (): Promise<number | null> => {
   return due ? due.getTime() - stack.clock.now() : null;
 };
 
+/** A resolver that notes what it is asked, and does not answer. */
+const hangingResolver = (asked: string[]) => {
+  let cancel = (): void => undefined;
+  return {
+    resolveCname: (name: string) => {
+      asked.push(name);
+      return new Promise<string[]>((_, reject) => {
+        cancel = () => reject(Object.assign(new Error('cancelled'), { code: 'ECANCELLED' }));
+      });
+    },
+    resolveTxt: async () => [],
+    cancel: () => cancel(),
+  };
+};
+
 describe('a claimed domain', () => {
   it('becomes active once it points to the service and fails after three days of not pointing to it', async () => {
     keep();
@@ -192,25 +207,33 @@ describe('a claimed domain', () => {
     for (let n = 0; n < 20; n += 1) await isDue(`${n}.silent.example`, PARTNER);
     await isDue('other.example', randomUUID());
     const asked: string[] = [];
-    const newResolver = async () => {
-      let cancel = (): void => undefined;
-      return {
-        resolveCname: (name: string) => {
-          asked.push(name);
-          return new Promise<string[]>((_, reject) => {
-            cancel = () => reject(Object.assign(new Error('cancelled'), { code: 'ECANCELLED' }));
-          });
-        },
-        resolveTxt: async () => [],
-        cancel: () => cancel(),
-      };
-    };
+    const newResolver = async () => hangingResolver(asked);
     startChecks({ newResolver });
     await eventually('the other name is checked', () => asked.includes('other.example'));
     startChecks({ newResolver });
     await isDue('last.example', randomUUID());
     await eventually('a later name is checked', () => asked.includes('last.example'));
     expect(asked.filter((name) => name.endsWith('.silent.example'))).toHaveLength(2);
+  });
+
+  it('is checked before further names of many partners that have just had a check', async () => {
+    const at = (ms: number) => new Date(stack.clock.now() + ms);
+    const insert = (partner: string, hostname: string, due: Date | null, looked: Date | null) =>
+      stack.pool.query(
+        `insert into work.domain_look (domain_id, hostname, partner_id, due_at, recorded_at, looked_at)
+         values (gen_random_uuid(), $1, $2, $3, $3, $4)`,
+        [hostname, partner, due, looked],
+      );
+    for (let n = 0; n < 20; n += 1) {
+      const partner = randomUUID();
+      await insert(partner, `${n}.checked.example`, null, at(-1_000));
+      await insert(partner, `${n}.silent.example`, at(-60_000), null);
+    }
+    await insert(randomUUID(), 'first.example', at(0), null);
+    const asked: string[] = [];
+    startChecks({ newResolver: async () => hangingResolver(asked) });
+    await eventually('all slots are taken', () => asked.length >= 8);
+    expect(asked.slice(0, 8)).toContain('first.example');
   });
 
   it('is checked by another worker when the first one has died', async () => {
