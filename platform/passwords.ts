@@ -16,6 +16,8 @@ const KEY_BYTES = 32;
  * could exceed each network's rate.
  */
 const gate = createGate({ room: 2, waiting: 32, rest: 3 });
+/** For attempts from networks that the user has logged in from: few others can make one, so a flood does not fill this queue. */
+const gateOfKnown = createGate({ room: 1, waiting: 32, rest: 3 });
 
 /** A PHC string records the cost parameters, so that the cost can be raised later. */
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
@@ -38,17 +40,26 @@ export const hashPassword = (password: string): Promise<string> => gate.enter(()
 
 /** Hash of a random password. */
 let dummyHash: Promise<string> | null = null;
+const dummy = (): Promise<string> => {
+  dummyHash ??= hashOf(randomBytes(32).toString('hex')).catch((error: unknown) => {
+    dummyHash = null;
+    throw error;
+  });
+  return dummyHash;
+};
 
 /**
  * Checks a password against a hash. With `hash` null it takes equally long and returns false.
+ * @param isKnown whether the attempt comes from a network that the user has logged in from
  * @throws WorkRefused under too much concurrent work
  */
-export const isPassword = (password: string, hash: string | null): Promise<boolean> =>
-  gate.enter(() => matches(password, hash));
+export const isPassword = (password: string, hash: string | null, isKnown = false): Promise<boolean> =>
+  (isKnown ? gateOfKnown : gate).enter(() => matches(password, hash));
 
 const matches = async (password: string, hash: string | null): Promise<boolean> => {
-  dummyHash ??= hashOf(randomBytes(32).toString('hex'));
-  const [, memory, passes, parallelism, salt, key] = PHC.exec(hash ?? (await dummyHash)) ?? [];
+  // For the first of all attempts too, whose time would show whether there is such a user.
+  await dummy();
+  const [, memory, passes, parallelism, salt, key] = PHC.exec(hash ?? (await dummy())) ?? [];
   if (salt === undefined || key === undefined) throw new Error('stored password has an unknown hash format');
   const wanted = Buffer.from(key, 'base64');
   const given = await derived(password, {

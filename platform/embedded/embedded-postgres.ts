@@ -49,6 +49,8 @@ const SETTINGS = [
   'max_locks_per_transaction=256',
   // 128 MB instead of 8 GB: any login can fill the queue's disk space.
   'max_notify_queue_pages=16384',
+  // Logins that do not finish take slots of all others until then.
+  'authentication_timeout=10s',
   'timezone=UTC',
   'log_timezone=UTC',
   'log_line_prefix=%m [%p] ',

@@ -28,16 +28,19 @@ export function rotateLog({ logFile }: DatabaseLocation): number {
 }
 
 /**
- * Empties a long log while PostgreSQL appends to it, and keeps what it held beside it: a user who may log in can have any
+ * Empties a long log while PostgreSQL appends to it, and keeps the end of what it held beside it: a user who may log in can have any
  * number of lines written, by logins that fail.
  */
 export async function cutLog({ logFile }: DatabaseLocation): Promise<void> {
-  if ((await stat(logFile)).size < LOG_LIMIT_BYTES) return;
+  const { size } = await stat(logFile);
+  if (size < LOG_LIMIT_BYTES) return;
   const { O_CREAT, O_NOFOLLOW, O_RDWR, O_TRUNC, O_WRONLY } = constants;
   await using log = await open(logFile, O_RDWR | O_NOFOLLOW);
   try {
     await using before = await open(beside(logFile), O_CREAT | O_NOFOLLOW | O_TRUNC | O_WRONLY, 0o600);
-    await before.writeFile(await log.readFile());
+    const end = Buffer.alloc(LOG_LIMIT_BYTES);
+    const { bytesRead } = await log.read(end, 0, end.length, size - end.length);
+    await before.writeFile(end.subarray(0, bytesRead));
   } finally {
     // Even where the copy finds no room: the disk must not fill up.
     await log.truncate();

@@ -120,19 +120,23 @@ describe('a login', () => {
     );
   });
 
-  it('is refused with 503 and Retry-After while too many passwords of any network are checked', async () => {
+  it('is refused with 503 and Retry-After while too many passwords of any network are checked, but not where the user has logged in before', async () => {
+    expect((await logIn(api, user.name)).statusCode).toBe(303);
     let flooding = true;
     const check = async (): Promise<void> => {
       while (flooding) await isPassword('wrong', null).catch(() => immediate());
     };
     const flood = Array.from({ length: 50 }, check);
-    const refused = await logIn(api, user.name);
+    const elsewhere = { headers: { 'x-forwarded-for': '1.1.8.8' } };
+    const refused = await logIn(api, user.name, PASSWORD, elsewhere);
+    const here = await logIn(api, user.name);
     flooding = false;
     await Promise.all(flood);
     expect(refused.statusCode).toBe(503);
     expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect(refused.headers['set-cookie']).toBeUndefined();
-    expect((await logIn(api, user.name)).statusCode).toBe(303);
+    expect(here.statusCode).toBe(303);
+    expect((await logIn(api, user.name, PASSWORD, elsewhere)).statusCode).toBe(303);
   });
 
   it('is checked beside as many guesses as one network may make at once', async () => {
