@@ -2,10 +2,12 @@ import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
 import type { Lease } from '../platform/leases.ts';
 import { commitSteps, markStopped, ProjectionFailed, type Step } from './checkpoints.ts';
+import type { Progress } from './progress.ts';
 
 interface Isolation {
   readonly db: pg.ClientBase;
   readonly lease: Lease;
+  readonly progress: Pick<Progress, 'notify'>;
   readonly onStopped: (name: string, stoppedBy: string) => void;
 }
 
@@ -18,9 +20,9 @@ export const commitOrIsolate = async (
   steps: readonly Step[],
   to: Position,
 ): Promise<boolean> => {
-  const { db, lease } = options;
+  const { db, lease, progress } = options;
   try {
-    await commitSteps(db, lease, steps, to);
+    progress.notify(await commitSteps(db, lease, steps, to));
     return true;
   } catch (error) {
     if (!(error instanceof ProjectionFailed)) throw error;
@@ -32,13 +34,13 @@ export const commitOrIsolate = async (
 
 /** Applies a batch to one projection; if it fails, event by event up to the poison event. */
 const applyAlone = async (
-  { db, lease, onStopped }: Isolation,
+  { db, lease, progress, onStopped }: Isolation,
   step: Step,
   to: Position,
 ): Promise<boolean> => {
   const { projection, events } = step;
   try {
-    await commitSteps(db, lease, [step], to);
+    progress.notify(await commitSteps(db, lease, [step], to));
     return true;
   } catch (error) {
     if (!(error instanceof ProjectionFailed)) throw error;
@@ -46,7 +48,8 @@ const applyAlone = async (
   let { from, passed } = step;
   for (const event of events) {
     try {
-      await commitSteps(db, lease, [{ projection, from, passed, events: [event] }], event.position);
+      const alone = [{ projection, from, passed, events: [event] }];
+      progress.notify(await commitSteps(db, lease, alone, event.position));
       from = event.position;
       passed = event.position;
     } catch (error) {
@@ -57,6 +60,6 @@ const applyAlone = async (
       return false;
     }
   }
-  await commitSteps(db, lease, [{ projection, from, passed, events: [] }], to);
+  progress.notify(await commitSteps(db, lease, [{ projection, from, passed, events: [] }], to));
   return true;
 };

@@ -50,10 +50,10 @@ class Pass {
   #isOver = false;
   #urgentUntil = Number.NEGATIVE_INFINITY;
   /** One at a time: positions that are passed meanwhile share the next save. */
-  readonly #savePassed = shareNext(() => {
-    const { pool, lease } = this.#options;
+  readonly #savePassed = shareNext(async () => {
+    const { pool, lease, progress } = this.#options;
     const passed = this.#passed as Position;
-    return savePassed(pool, lease, this.#stepsTo([], passed), passed);
+    progress.notify(await savePassed(pool, lease, this.#stepsTo([], passed), passed));
   });
 
   constructor(options: PassOptions) {

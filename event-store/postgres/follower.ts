@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createListener, type Listener } from '../../platform/listener.ts';
+import { createNotifier, type Notifier } from '../../platform/notifier.ts';
 import { createWakeup, type Wakeup } from '../../platform/wakeup.ts';
 import { isHidden } from '../hidden.ts';
 import type { Batch, FollowOptions, Position, RecordedEvent } from '../port.ts';
@@ -50,11 +51,13 @@ class LogFollower implements Follower {
   /** Marks this process's own notifications. */
   readonly #own = randomUUID();
   readonly #listener: Listener;
+  readonly #notifier: Notifier;
   #notifying: NodeJS.Timeout | null = null;
   #notifyAgain = false;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
+    this.#notifier = createNotifier(options.url);
     this.#listener = createListener({
       url: options.url,
       name: 'doorplate listen',
@@ -106,7 +109,7 @@ class LogFollower implements Follower {
     this.#closing.abort();
     if (this.#notifying) clearTimeout(this.#notifying);
     this.#wake();
-    await this.#listener.close();
+    await Promise.all([this.#listener.close(), this.#notifier.close()]);
   }
 
   /** Reads after a position; null if the read failed. */
@@ -142,7 +145,7 @@ class LogFollower implements Follower {
   #notify(): void {
     this.#notifyAgain = this.#notifying !== null;
     if (this.#notifyAgain) return;
-    this.#options.pool.query(`select pg_notify('${CHANNEL}', '${this.#own}')`).catch(() => undefined);
+    this.#notifier.notify([{ channel: CHANNEL, payload: this.#own }]);
     this.#notifying = setTimeout(() => {
       this.#notifying = null;
       if (this.#notifyAgain) this.#notify();

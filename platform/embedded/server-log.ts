@@ -1,5 +1,5 @@
 import { constants, fchownSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { EmbeddedPostgresError, reason } from './error.ts';
 import type { DatabaseLocation } from './location.ts';
 
@@ -34,17 +34,23 @@ export function rotateLog({ logFile }: DatabaseLocation): number {
 export async function cutLog({ logFile }: DatabaseLocation): Promise<void> {
   const { size } = await stat(logFile);
   if (size < LOG_LIMIT_BYTES) return;
-  const { O_CREAT, O_NOFOLLOW, O_RDWR, O_TRUNC, O_WRONLY } = constants;
-  await using log = await open(logFile, O_RDWR | O_NOFOLLOW);
+  const { O_NOFOLLOW, O_RDWR } = constants;
+  const log = await open(logFile, O_RDWR | O_NOFOLLOW);
   try {
-    await using before = await open(beside(logFile), O_CREAT | O_NOFOLLOW | O_TRUNC | O_WRONLY, 0o600);
-    const end = Buffer.alloc(LOG_LIMIT_BYTES);
-    const { bytesRead } = await log.read(end, 0, end.length, size - end.length);
-    await before.writeFile(end.subarray(0, bytesRead));
+    await keepEnd(log, size, beside(logFile));
   } finally {
     // Even where the copy finds no room: the disk must not fill up.
     await log.truncate();
+    await log.close();
   }
+}
+
+async function keepEnd(log: FileHandle, size: number, file: string): Promise<void> {
+  const { O_CREAT, O_NOFOLLOW, O_TRUNC, O_WRONLY } = constants;
+  const end = Buffer.alloc(LOG_LIMIT_BYTES);
+  const { bytesRead } = await log.read(end, 0, end.length, size - end.length);
+  const kept = await open(file, O_CREAT | O_NOFOLLOW | O_TRUNC | O_WRONLY, 0o600);
+  await kept.writeFile(end.subarray(0, bytesRead)).finally(() => kept.close());
 }
 
 const beside = (logFile: string): string => `${logFile}.1`;

@@ -28,7 +28,7 @@ export interface WatchOptions {
 /** Catches lost notifications, expired leases and deliveries that wait for another projection. */
 const EVERY_MS = 2_000;
 /** While nothing is pending. */
-const IDLE_MS = 10_000;
+const IDLE_MS = 4_000;
 /**
  * Endpoints that notifications may name in `EVERY_MS`; then one poll finds the due ones. Any database user may name thousands
  * that do not exist, and each takes its turn before an endpoint that does.

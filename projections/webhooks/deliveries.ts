@@ -10,7 +10,7 @@ import {
   WEBHOOK_HISTORY_MS,
   WEBHOOKS_PREFIX,
 } from '../../domain/webhooks/events.ts';
-import { notifyIfRoom } from '../../platform/channels.ts';
+import type { Notice } from '../../platform/notifier.ts';
 import type { Projection } from '../projection.ts';
 import { type DeliveryRow, type Fold, foldDelivery } from './delivery-fold.ts';
 import { foldEndpoint, foldSnapshot, type HealthRow } from './endpoint-health.ts';
@@ -52,7 +52,7 @@ export const deliveries: Projection = {
       const forgottenBefore = new Date(Date.parse(stored.metadata.at) - WEBHOOK_HISTORY_MS);
       return [{ partner_id, endpoints: endpoint.data.endpoints, forgottenBefore, position }];
     });
-    if (handled.length === 0) return;
+    if (handled.length === 0) return [];
     const fold = await load(handled, db);
     for (const one of handled) {
       if ('delivery' in one) foldDelivery(fold, one.delivery, one.position);
@@ -61,6 +61,7 @@ export const deliveries: Projection = {
     }
     await write(fold, db);
     for (const one of handled) if ('endpoints' in one) await forgetEndpoints(one, db);
+    return dueIn(fold);
   },
 };
 
@@ -121,11 +122,10 @@ const load = async (handled: readonly HandledEvent[], db: pg.ClientBase): Promis
 };
 
 const write = async (fold: Fold, db: pg.ClientBase): Promise<void> => {
-  const { added, changed, changedHealth, due } = fold;
+  const { added, changed, changedHealth } = fold;
   const totals = [...fold.totals.values()].filter((total) => total.deliveries !== 0);
   if (added.size + changed.size + changedHealth.size === 0) return;
   const json = (rows: Iterable<object>): string => JSON.stringify([...rows]);
-  const named = JSON.stringify([...due.values()]);
   await db.query({
     name: 'apply_deliveries',
     text: APPLY,
@@ -134,11 +134,17 @@ const write = async (fold: Fold, db: pg.ClientBase): Promise<void> => {
       json(changed),
       json(totals),
       json(changedHealth),
-      DELIVERIES_CHANNEL,
-      due.size === 0 ? null : Buffer.byteLength(named) > MAX_NOTIFICATION_BYTES ? '' : named,
       json(fold.attempts.values()),
     ],
   });
+};
+
+/** Names the endpoints with due deliveries, or none where they are too many for a notification. */
+const dueIn = ({ due }: Fold): readonly Notice[] => {
+  if (due.size === 0) return [];
+  const named = JSON.stringify([...due.values()]);
+  const isTooLong = Buffer.byteLength(named) > MAX_NOTIFICATION_BYTES;
+  return [{ channel: DELIVERIES_CHANNEL, payload: isTooLong ? '' : named }];
 };
 
 const ADDED = `delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts, cycle_attempts, cycle_started_at,
@@ -173,10 +179,10 @@ const APPLY = `
     on conflict (webhook_id) do update set (${OF_HEALTH}) = row (${from('excluded', OF_HEALTH)})),
   attempts as (
     insert into webhook_attempt_hour as a (${OF_ATTEMPTS}, attempts, duration_ms)
-    select ${OF_ATTEMPTS}, attempts, duration_ms from json_populate_recordset(null::webhook_attempt_hour, $7)
+    select ${OF_ATTEMPTS}, attempts, duration_ms from json_populate_recordset(null::webhook_attempt_hour, $5)
     on conflict (webhook_id, day, hour, outcome, http_status) do update
     set attempts = a.attempts + excluded.attempts, duration_ms = a.duration_ms + excluded.duration_ms)
-  select ${notifyIfRoom('$5', '$6::text')} where $6 is not null`;
+  select`;
 
 const FORGOTTEN_AT_ONCE = 2_000;
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
 import { commitSteps, loadCheckpoints, type Step, savePassed } from '../../projections/checkpoints.ts';
+import { PROJECTED_CHANNEL } from '../../projections/progress.ts';
 import type { Projection } from '../../projections/projection.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -39,4 +40,31 @@ it('a save of what was passed beside a commit never ends in a deadlock, whatever
   const ended = await Promise.allSettled([committing(), ...Array.from({ length: 6 }, saving)]);
   client.release();
   expect(ended.filter(({ status }) => status === 'rejected')).toEqual([]);
+});
+
+it('a commit notifies nothing itself, because a notifying one waits for those of any database user', async () => {
+  const { pool } = stack;
+  await loadCheckpoints(pool, ['noting']);
+  const lease = { name: 'noting group', number: '1', processId: randomUUID() };
+  await pool.query('insert into work.lease (name, number, process_id) values ($1, $2, $3)', [
+    lease.name,
+    lease.number,
+    lease.processId,
+  ]);
+  const noted = { channel: 'noted', payload: 'by the projection' };
+  const projection = { name: 'noting', apply: async () => [noted] } as unknown as Projection;
+  const events = [{}] as unknown as Step['events'];
+  const client = await stack.session(`listen noted; listen ${PROJECTED_CHANNEL}`);
+  const received: string[] = [];
+  client.on('notification', ({ channel }) => received.push(channel));
+
+  const notices = await commitSteps(
+    client,
+    lease,
+    [{ projection, from: null, passed: null, events }],
+    7n as Position,
+  );
+  await client.query(`select pg_notify('noted', 'by the test')`);
+  expect(notices).toEqual([noted, { channel: PROJECTED_CHANNEL, payload: '{"noting":"7"}' }]);
+  expect(received).toEqual(['noted']);
 });

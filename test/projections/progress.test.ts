@@ -101,25 +101,3 @@ it('wakes the process that applies the awaited read model, and not one that appl
   await here.reached(['another'], 1_000n as Position, 20);
   await eventually('it is notified again', () => wanted > before);
 });
-
-it('coalesces the notifications to other processes for waits that begin while it sends one', async () => {
-  const { pool, url } = stack;
-  const answers: PromiseWithResolvers<{ rows: never[] }>[] = [];
-  const query = (text: string) => {
-    if (!text.startsWith('notify')) return Promise.resolve({ rows: [] });
-    const answer = Promise.withResolvers<{ rows: never[] }>();
-    answers.push(answer);
-    return answer.promise;
-  };
-  const progress = createProgress({ url, pool: Object.assign(Object.create(pool), { query }) });
-  onTestFinished(() => progress.close());
-  const wait = () => void progress.reached(['elsewhere'], 1_000n as Position, 10_000);
-  for (let n = 0; n < 600; n += 1) wait();
-  expect(answers).toHaveLength(1);
-  answers[0]?.resolve({ rows: [] });
-  await eventually('the later waits are notified', () => answers.length === 2);
-  answers[1]?.resolve({ rows: [] });
-  await answers[1]?.promise;
-  wait();
-  await eventually('a later wait is notified', () => answers.length === 3);
-});
