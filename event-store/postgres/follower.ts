@@ -9,7 +9,7 @@ import { COLUMNS, toRecordedEvent } from './rows.ts';
 
 const CHANNEL = 'doorplate_events';
 /** Catches lost notifications. */
-const POLL_MS = 5_000;
+const POLL_MS = 2_000;
 const RETRY_MS = 250;
 /** Poll interval without a listening connection. */
 const UNNOTIFIED_POLL_MS = 300;
@@ -153,10 +153,7 @@ class LogFollower implements Follower {
   }
 }
 
-interface ReadSize {
-  readonly events: number;
-  readonly bytes: number;
-}
+type ReadSize = { readonly events: number; readonly bytes: number };
 
 const shrunk = ({ events, bytes }: ReadSize): ReadSize => ({
   events: Math.max(1, Math.floor(events / SHRINK)),
