@@ -8,6 +8,8 @@ import pRetry from 'p-retry';
 const MAX_ANSWER_BYTES = 1_232;
 /** Longer than a resolver waits for an answer. */
 const IDLE_MS = 10_000;
+/** After an answer: a resolver asks again at once, or never. */
+const ANSWERED_MS = 500;
 const LOOPBACK = '127.0.0.1';
 /** A port that is free for TCP may be taken for UDP. */
 const PORTS = { retries: 5, minTimeout: 0 } as const;
@@ -24,6 +26,11 @@ export const startDnsRelays = async (servers: readonly string[]): Promise<string
     (servers.length > 0 ? servers : getServers()).map((server) => pRetry(() => relayTo(server), PORTS)),
   );
 
+/** A socket to the DNS server, for one socket of a resolver. */
+interface Outside {
+  readonly ask: (question: Buffer) => void;
+}
+
 const relayTo = async (server: string): Promise<string> => {
   // It takes the port for TCP as well, so that no other program gets what is asked again.
   const refusing = createServer((socket) => socket.destroy()).listen(0, LOOPBACK);
@@ -38,16 +45,25 @@ const relayTo = async (server: string): Promise<string> => {
     throw error;
   });
 
-  const outside = new Map<number, Promise<Socket>>();
-  const open = async (client: number): Promise<Socket> => {
+  const outside = new Map<number, Promise<Outside>>();
+  const open = async (client: number): Promise<Outside> => {
     const socket = await connectedTo(server);
-    const idle = setTimeout(() => socket.close(), IDLE_MS).unref();
+    let closing: NodeJS.Timeout | undefined;
+    const closeIn = (ms: number): void => {
+      clearTimeout(closing);
+      closing = setTimeout(() => socket.close(), ms).unref();
+    };
     socket.on('close', () => outside.delete(client));
     socket.on('message', (answer) => {
-      idle.refresh();
+      closeIn(ANSWERED_MS);
       if (answer.length <= MAX_ANSWER_BYTES) inside.send(answer, client, LOOPBACK);
     });
-    return socket;
+    return {
+      ask: (question) => {
+        closeIn(IDLE_MS);
+        socket.send(question);
+      },
+    };
   };
 
   inside.on('message', (question, { port: client }) => {
@@ -55,7 +71,7 @@ const relayTo = async (server: string): Promise<string> => {
     outside.set(client, socket);
     // A question that is lost is asked again.
     socket.then(
-      (opened) => opened.send(question),
+      ({ ask }) => ask(question),
       () => outside.delete(client),
     );
   });

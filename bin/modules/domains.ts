@@ -1,8 +1,10 @@
 import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
 import { plainName } from '../../domain/domains/hostname.ts';
+import { ShareUsedUp } from '../../http/failures.ts';
 import { createOwnHost } from '../../http/own-host.ts';
 import type { Route } from '../../http/route.ts';
 import type { Config } from '../../platform/config.ts';
+import { createGates } from '../../platform/gate.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { OpsHandler } from '../../platform/ops-server.ts';
 import { createResolvers } from '../../platform/resolver.ts';
@@ -27,6 +29,13 @@ const RESOLVER = { timeout: 1_500, tries: 2 } as const;
 /** Time limit of the TXT lookup in a POST of a name that is active elsewhere. */
 const PROOF_MS = 2_000;
 
+/** Each lookup has a socket, and a silent DNS server keeps it. */
+const PROOFS_OF_PARTNER = {
+  room: 4,
+  patienceMs: 4_000,
+  refusal: (why: string): Error => new ShareUsedUp(`lookups of the partner's TXT records: ${why}`),
+};
+
 const tokens =
   ({ digest }: Runtime) =>
   (hostname: string, partnerId: string): string =>
@@ -42,13 +51,16 @@ export const domainRoutes = (context: ApiContext): Route[] => {
   const tokenOf = tokens(runtime);
   const newResolver = createResolvers(RESOLVER, config.DNS_SERVERS);
   const serviceHost = serviceHostOf(publicUrl);
+  const proofs = createGates(PROOFS_OF_PARTNER);
   const commands = createDomainCommands({
     store,
     ownHosts: [serviceHost, ...config.PUBLIC_HOSTS],
     trackerRefusal: ({ partner_id, tracker_id }) => trackerCommands.absence(partner_id, tracker_id),
     isFull: (partnerId) => hasAllDomains(db, partnerId),
-    isProven: async (hostname, partnerId) =>
-      hasToken(await newResolver(), hostname, tokenOf(hostname, partnerId), AbortSignal.timeout(PROOF_MS)),
+    isProven: (hostname, partnerId) =>
+      proofs.enter(partnerId, async () =>
+        hasToken(await newResolver(), hostname, tokenOf(hostname, partnerId), AbortSignal.timeout(PROOF_MS)),
+      ),
   });
   return [
     ...domainReadRoutes({

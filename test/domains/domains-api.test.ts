@@ -320,6 +320,18 @@ describe('a host name that two partners claim', () => {
     await becomes(first.domains, first.id, 'pending', 'not_verified');
   });
 
+  it('has its TXT record asked for few claims of a partner at once, each of which holds a socket', async () => {
+    const { hostname } = await activeDomain(await api.key());
+    dns.says(`_doorplate.${hostname}`, 'silence');
+    const by = await api.key();
+    const domains = domainsOf(api, by, await makeTracker(api, by));
+    const answers = await Promise.all(Array.from({ length: 13 }, () => domains.claim(hostname)));
+    const refused = answers.filter(({ statusCode }) => statusCode === 503);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused[0]?.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect(answers.filter(({ statusCode }) => statusCode === 409).length).toBeGreaterThanOrEqual(4);
+  });
+
   it('is refused while it is active elsewhere, in words that name the record, and changes hands with it', async () => {
     const former = await activeDomain(await api.key());
     const { hostname } = former;

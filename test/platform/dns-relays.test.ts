@@ -1,9 +1,11 @@
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { startDnsRelays } from '../../platform/dns-relays.ts';
 import { type DnsAnswer, startDnsServer } from '../support/dns-server.ts';
+import { eventually } from '../support/eventually.ts';
 
 const undoing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -28,6 +30,19 @@ it('passes questions and answers on', async () => {
   const answers = await Promise.all(names.map((name) => resolver.resolve4(name)));
   expect(answers).toEqual(names.map(() => addresses(3)));
   expect(questions.toSorted()).toEqual(names.map((name) => `A ${name}`).toSorted());
+});
+
+it('keeps the socket of an answered question for a second at most', async () => {
+  const descriptors = () => readdirSync('/proc/self/fd').length;
+  const { resolver } = await relayed(addresses(3));
+  const before = descriptors();
+  const newResolver = () => {
+    const one = new Resolver({ timeout: 200, tries: 1 });
+    one.setServers(resolver.getServers());
+    return one;
+  };
+  await Promise.all(Array.from({ length: 50 }, () => newResolver().resolve4('a.example')));
+  await eventually('the sockets are closed', descriptors, (count) => count <= before + 5, 5_000);
 });
 
 it.each(['NXDOMAIN', 'SERVFAIL'] as const)('passes %s on', async (failure) => {
