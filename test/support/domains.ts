@@ -18,7 +18,7 @@ export const startTestDns = async (): Promise<TestDns> => {
   const server = await startDnsServer((type, name) => {
     const answer = answers.get(name.toLowerCase()) ?? 'NXDOMAIN';
     if (typeof answer === 'object' && 'TXT' in answer) return type === 'TXT' ? answer.TXT : [];
-    return type === 'TXT' ? [] : answer;
+    return type === 'TXT' && answer !== 'silence' ? [] : answer;
   });
   return {
     ...server,
