@@ -31,6 +31,9 @@ declare
   ms_per_start double precision := 1000 / greatest(starts_per_second - burst, starts_per_second * 0.9);
   burst_ms double precision := (burst - 1) * ms_per_start;
   poll_again interval := interval '25 milliseconds';
+  -- A read model that is behind a new delivery catches up within a second or so, of which nothing notifies.
+  behind_since interval := interval '2 seconds';
+  behind_again interval := interval '100 milliseconds';
   running integer;
   room integer;
   startable integer;
@@ -197,6 +200,16 @@ begin
     where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at > at
     order by d.next_attempt_at
     limit 1;
+    if exists (
+      select from (
+        select n.next_attempt_at from read.webhook_delivery n
+        where n.webhook_id = webhook_ids[i] and n.state = 'pending' and n.position > coalesce(applied, -1)
+        order by n.position desc
+        limit 100) d
+      where d.next_attempt_at <= at and d.next_attempt_at > at - behind_since)
+    then
+      again_at := least(again_at, at + behind_again);
+    end if;
     return next;
   end loop;
 end $$;

@@ -143,6 +143,16 @@ describe.each(['expired', 'not applied'] as const)('deliveries that are due and 
   });
 });
 
+it('polls again soon for a new delivery that a read model has not reached, and not for an old one', async () => {
+  const { add, take, applied } = await endpoint();
+  await add('not applied', 1);
+  const due = NOW - DAY + SECOND;
+  expect(await take(due + 100)).toMatchObject({ claims: [], againAt: due + 200 });
+  expect(await take(due + 2 * SECOND)).toMatchObject({ claims: [], againAt: NEVER });
+  await applied(APPLIED + 1);
+  expect((await take(due + 200)).claims).toHaveLength(1);
+});
+
 describe('a delivery that a poll has passed', () => {
   it('is claimed by the next poll, in its order, once the read model has caught up', async () => {
     const one = await endpoint();
