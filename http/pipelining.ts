@@ -71,7 +71,10 @@ const createTurns = () => {
     scheduledAt = null;
     turn += 1;
     most = took > LONG_TURN_MS ? Math.max(1, Math.floor(most / 2)) : Math.min(2 * most, MOST_IN_TURN);
-    for (const run of [...waiting].slice(0, most)) {
+    let left = Math.min(most, waiting.size);
+    for (const run of waiting) {
+      if (left === 0) break;
+      left -= 1;
       waiting.delete(run);
       run();
     }

@@ -26,10 +26,8 @@ export const startDnsRelays = async (servers: readonly string[]): Promise<string
     (servers.length > 0 ? servers : getServers()).map((server) => pRetry(() => relayTo(server), PORTS)),
   );
 
-/** A socket to the DNS server, for one socket of a resolver. */
-interface Outside {
-  readonly ask: (question: Buffer) => void;
-}
+/** Asks the DNS server by the socket that there is for one socket of a resolver. */
+type Ask = (question: Buffer) => void;
 
 const relayTo = async (server: string): Promise<string> => {
   // It takes the port for TCP as well, so that no other program gets what is asked again.
@@ -45,8 +43,8 @@ const relayTo = async (server: string): Promise<string> => {
     throw error;
   });
 
-  const outside = new Map<number, Promise<Outside>>();
-  const open = async (client: number): Promise<Outside> => {
+  const outside = new Map<number, Promise<Ask>>();
+  const open = async (client: number): Promise<Ask> => {
     const socket = await connectedTo(server);
     let closing: NodeJS.Timeout | undefined;
     const closeIn = (ms: number): void => {
@@ -58,11 +56,9 @@ const relayTo = async (server: string): Promise<string> => {
       closeIn(ANSWERED_MS);
       if (answer.length <= MAX_ANSWER_BYTES) inside.send(answer, client, LOOPBACK);
     });
-    return {
-      ask: (question) => {
-        closeIn(IDLE_MS);
-        socket.send(question);
-      },
+    return (question) => {
+      closeIn(IDLE_MS);
+      socket.send(question);
     };
   };
 
@@ -71,7 +67,7 @@ const relayTo = async (server: string): Promise<string> => {
     outside.set(client, socket);
     // A question that is lost is asked again.
     socket.then(
-      ({ ask }) => ask(question),
+      (ask) => ask(question),
       () => outside.delete(client),
     );
   });

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { endClient } from '../platform/end-postgres.ts';
 import type { Lease } from '../platform/leases.ts';
-import { IDLE_TRANSACTION, OWN_NAMES, withSettings } from '../platform/open-pool.ts';
+import { IDLE_TRANSACTION } from '../platform/open-pool.ts';
 
 /** Time that a running query gets at shutdown. */
 const ENDING_MS = 1_000;
@@ -16,7 +16,7 @@ export const withSession = async (
   work: (db: pg.ClientBase, signal: AbortSignal) => Promise<void>,
 ): Promise<void> => {
   const db = new pg.Client({
-    connectionString: withSettings(url, OWN_NAMES),
+    connectionString: url,
     application_name: `doorplate projections ${lease.name}`,
     connectionTimeoutMillis: 2_000,
     query_timeout: 60_000,

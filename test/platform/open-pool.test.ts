@@ -43,14 +43,9 @@ it.each([
 it('keeps the settings of a URL that has some, and its own beside them', async () => {
   const url = withSettings(stack.url, '-c work_mem=8MB -c search_path=public');
   const [pool, composed] = [openPool(url, pino({ level: 'silent' }), {}), await createSlonik(url)];
-  const settings = `select current_setting('work_mem') || ' ' || current_setting('search_path')`;
-  const { rows } = await pool.query(`${settings} as value`);
-  expect([
-    rows[0].value,
-    await composed.oneFirst(
-      sql.unsafe`select current_setting('work_mem') || ' ' || current_setting('search_path')`,
-    ),
-  ]).toEqual(Array(2).fill('8MB pg_catalog'));
+  const asked = sql.unsafe`select current_setting('work_mem') || ' ' || current_setting('search_path') as value`;
+  const { rows } = await pool.query(asked.sql);
+  expect([rows[0].value, await composed.oneFirst(asked)]).toEqual(Array(2).fill('8MB pg_catalog'));
   await pool.end();
   await composed.end();
 });
