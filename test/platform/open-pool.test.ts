@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import pino from 'pino';
 import { sql } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -83,15 +84,18 @@ it.each(['in', 'between'])(
       const { rows } = await client.query('select pg_backend_pid() as pid');
       const statement = when === 'in' ? client.query('select pg_sleep(60)') : null;
       void statement?.catch(() => undefined);
+      const ended = new Promise((resolve) => (client as pg.Client).once('end', resolve));
       await stack.pool.query('select pg_terminate_backend($1)', [rows[0].pid]);
       await expect
         .poll(
           async () => (await stack.rows(`select from pg_stat_activity where pid = ${rows[0].pid}`)).length,
         )
         .toBe(0);
+      // A statement before it would fail by the broken pipe on a busy machine.
+      await ended;
       await (statement ?? client.query('select 1'));
     });
-    await expect(lost).rejects.toThrow(/terminat|not queryable|EPIPE/);
+    await expect(lost).rejects.toThrow(/terminat|not queryable/);
     expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
     await pool.end();
   },
