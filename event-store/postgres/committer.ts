@@ -29,6 +29,11 @@ export interface CommitterOptions {
 /** Shorter queues are never rejected, however slow the last commit was. */
 const MIN_QUEUE_TO_REJECT = 1_000;
 const BUSY_AFTER_MS = 2_000;
+/**
+ * Time after which PostgreSQL notices that the connection of a waiting append is closed, and ends it: its caller has answered that the
+ * outcome is unknown, and a process that has ended cannot correct it later.
+ */
+const GIVEN_UP_AFTER = '250ms';
 /** Time that running appends get at close, before the connection is cut. */
 const CLOSE_MS = 2_000;
 
@@ -133,7 +138,9 @@ class GroupCommitter implements Committer {
     // Without a listener, a lost backend would end this process.
     fresh.on('error', () => this.#forget(fresh));
     await fresh.connect();
-    await fresh.query('set synchronous_commit = on');
+    await fresh.query(
+      `set synchronous_commit = on; set client_connection_check_interval = '${GIVEN_UP_AFTER}'`,
+    );
     this.#client = fresh;
     return fresh;
   }
