@@ -29,6 +29,8 @@ export interface CommitterOptions {
 /** Shorter queues are never rejected, however slow the last commit was. */
 const MIN_QUEUE_TO_REJECT = 1_000;
 const BUSY_AFTER_MS = 2_000;
+/** An append that has less than this part of its deadline left is not sent. */
+const MIN_LEFT = 1 / 8;
 /**
  * Time after which PostgreSQL notices that the connection of a waiting append is closed, and ends it: its caller has answered that the
  * outcome is unknown, and a process that has ended cannot correct it later.
@@ -80,7 +82,9 @@ class GroupCommitter implements Committer {
 
   async #run(): Promise<void> {
     while (this.#queue.length > 0) {
+      this.#refuseOld();
       const batch = takeBatch(this.#queue);
+      if (batch.length === 0) break;
       this.#queue = this.#queue.slice(batch.length);
       const before = performance.now();
       await this.#commit(batch);
@@ -90,6 +94,14 @@ class GroupCommitter implements Committer {
       if (batch.length > 1) await nextTurn();
     }
     this.#running = null;
+  }
+
+  /** The oldest append sets the limit of its batch: with little time left it would only make all outcomes unknown. */
+  #refuseOld(): void {
+    const least = performance.now() + this.#options.deadlineMs * MIN_LEFT;
+    const old = this.#queue.filter(({ deadline }) => deadline < least);
+    this.#queue = this.#queue.filter(({ deadline }) => deadline >= least);
+    fail(old, new StoreBusy('waited too long for the appends before it'));
   }
 
   async #commit(batch: readonly Pending[]): Promise<void> {

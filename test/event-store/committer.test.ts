@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { createCommitter } from '../../event-store/postgres/committer.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
@@ -35,20 +35,47 @@ it('an append that PostgreSQL refuses fails alone, and costs those beside it few
   expect(commits).toBeLessThanOrEqual(8);
 });
 
-it('an append that was given up while it waited is not written later', async () => {
-  const other = new pg.Client(database.url);
-  await other.connect();
-  await other.query('begin; select eventlog.lock_writer()');
-  const committer = createCommitter({ url: database.url, deadlineMs: 300, committed: () => undefined });
-  await expect(committer.append('test-late', 'no_stream', [anEvent(randomUUID())])).rejects.toThrow(
-    OutcomeUnknown,
-  );
-  const waiting =
-    "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-  await until('no session waits', async () => (await other.query(waiting)).rowCount === 0, 3_000);
-  await other.query('commit');
-  const { rows } = await other.query("select from eventlog.stream where name = 'test-late'");
-  expect(rows).toEqual([]);
-  await committer.close();
-  await other.end();
+describe('while another session holds the writer', () => {
+  let other: pg.Client;
+  let observer: pg.Client;
+  beforeEach(async () => {
+    [other, observer] = [new pg.Client(database.url), new pg.Client(database.url)];
+    await Promise.all([other.connect(), observer.connect()]);
+    await other.query('begin; select eventlog.lock_writer()');
+  });
+  afterEach(() => Promise.all([other.end(), observer.end()]));
+
+  const isWaiting = async (): Promise<boolean> => {
+    const { rows } = await observer.query(
+      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    return rows.length > 0;
+  };
+  const appending = (deadlineMs: number) => {
+    const committer = createCommitter({ url: database.url, deadlineMs, committed: () => undefined });
+    const append = (stream: string) => committer.append(stream, 'no_stream', [anEvent(randomUUID())]);
+    return { append, close: () => committer.close() };
+  };
+
+  it('an append that was given up is not written later', async () => {
+    const { append, close } = appending(300);
+    await expect(append('test-late')).rejects.toThrow(OutcomeUnknown);
+    await until('no session waits', async () => !(await isWaiting()), 3_000);
+    await other.query('commit');
+    const { rows } = await other.query("select from eventlog.stream where name = 'test-late'");
+    expect(rows).toEqual([]);
+    await close();
+  });
+
+  it('an append that waited too long is refused, and those after it are written', async () => {
+    const { append, close } = appending(500);
+    const first = append('test-first');
+    await until('the first append waits', isWaiting);
+    const old = append('test-old');
+    const later = first.catch(() => Promise.all([append('test-later'), other.query('commit')]));
+    await expect(old).rejects.toThrow(StoreBusy);
+    await expect(first).rejects.toThrow(OutcomeUnknown);
+    await expect(later).resolves.toMatchObject([{ revision: 0 }, {}]);
+    await close();
+  });
 });
