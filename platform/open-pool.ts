@@ -28,6 +28,12 @@ export const IDLE_TRANSACTION = '3s';
 const CANCELLED_LATER_MS = 500;
 
 /**
+ * Part of a pool's connections that are kept while nothing uses them: connections that do not log in can take all that the server
+ * has left, and a new one would be refused.
+ */
+const KEPT = 1 / 2;
+
+/**
  * Returns the setting that ends a statement which its caller no longer waits for: the server would run it to its end, beside
  * those of the next callers. `queryTimeoutMs`: the limit of the caller; undefined: none.
  */
@@ -57,7 +63,11 @@ export const openPool = (
     ...[POOLED, `-c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`],
     ...[cancelAfter(options.query_timeout), more],
   ].join(' ');
-  const pool = new pg.Pool({ ...sizes, connectionString: withSettings(url, settings) });
+  const pool = new pg.Pool({
+    ...sizes,
+    min: Math.ceil(KEPT * (sizes.max ?? 10)),
+    connectionString: withSettings(url, settings),
+  });
   surviveLosses(pool, (error) => log.warn({ error: error.message }, 'lost a database connection'));
   return pool;
 };

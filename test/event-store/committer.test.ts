@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { createCommitter } from '../../event-store/postgres/committer.ts';
+import { nextTurn } from '../../platform/pause.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
 
@@ -68,9 +69,11 @@ describe('while another session holds the writer', () => {
   });
 
   it('an append that waited too long is refused, and those after it are written', async () => {
-    const { append, close } = appending(500);
+    const { append, close } = appending(1_000);
     const first = append('test-first');
-    await until('the first append waits', isWaiting);
+    // The first one's batch is taken on the next turn, and the old one waits behind it for nearly as long as it.
+    await nextTurn();
+    await nextTurn();
     const old = append('test-old');
     const later = first.catch(() => Promise.all([append('test-later'), other.query('commit')]));
     await expect(old).rejects.toThrow(StoreBusy);

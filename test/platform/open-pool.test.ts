@@ -58,6 +58,16 @@ it('frees the locks of a process that freezes within a transaction', async () =>
   await pool.end();
 });
 
+it('keeps half of its connections while nothing uses them', async () => {
+  const pool = openPool(stack.url, pino({ level: 'silent' }), { max: 2, idleTimeoutMillis: 1 });
+  const pid = async () => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid;
+  const pids = await Promise.all([pid(), pid()]);
+  const open = () => stack.rows(`select from pg_stat_activity where pid in (${pids})`);
+  await eventually('an idle one is closed', async () => (await open()).length < 2);
+  expect(pids).toContain(await pid());
+  await pool.end();
+});
+
 it('ends a statement in the server once its caller has given it up', async () => {
   const pool = openPool(stack.url, pino({ level: 'silent' }), { max: 1, query_timeout: 100 });
   const locker = await stack.session('begin; lock table work.rate in access exclusive mode');
