@@ -1,10 +1,10 @@
 import { watchAhead } from '../platform/ahead.ts';
-import { loadConfig } from '../platform/config.ts';
+import { type Config, loadConfig } from '../platform/config.ts';
 import { enterLeases } from '../platform/leases.ts';
-import { createLogger } from '../platform/log.ts';
+import { createLogger, type Logger } from '../platform/log.ts';
 import { createMetrics } from '../platform/metrics.ts';
 import { startOpsServer } from '../platform/ops-server.ts';
-import { createShutdown } from '../platform/shutdown.ts';
+import { createShutdown, type Shutdown } from '../platform/shutdown.ts';
 import { startTracing } from '../platform/tracing.ts';
 import { eventStoreProblem } from '../platform/unreachable.ts';
 import { type Demo, ensureDemo } from '../processors/partners/demo.ts';
@@ -23,7 +23,10 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   const log = createLogger({ level: config.LOG_LEVEL, destination: 'stderr' });
   for (const name of config.unsafe) log.warn(`${name} is set: it is for development and tests alone`);
   const shutdown = createShutdown({ log });
+  await shutdown.starting(startParts(role, config, log, shutdown));
+};
 
+const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shutdown): Promise<void> => {
   shutdown.register('traces', await startTracing(config, log));
   const runtime = await openRuntime(config, log, 'own');
   shutdown.register('stores', runtime.close);

@@ -7,6 +7,11 @@ export type Closer = () => Promise<void> | void;
 export interface Shutdown {
   /** Registers a started part. Parts are ended in reverse order, each within its own limit. */
   register(name: string, close: Closer, limitMs?: number): void;
+  /**
+   * Waits for the start. So does a signal, some seconds at most: it would end the parts under the start, and those to come not at
+   * all. What fails after a signal is logged alone.
+   */
+  starting(start: Promise<unknown>): Promise<void>;
   begin(cause: string): void;
 }
 
@@ -23,6 +28,7 @@ export interface ShutdownOptions {
 const LIMIT_MS = 10_000;
 /** Limit of one part, so that time is left for the others. */
 const PART_MS = 6_000;
+const START_MS = 4_000;
 
 /**
  * Listens for SIGTERM and SIGINT. The first signal ends the registered parts in reverse order and exits with 0; with 1 if a
@@ -32,16 +38,20 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
   const { log, signals = process, exit = process.exit, limitMs = LIMIT_MS } = options;
   const parts: Part[] = [];
   let begun = false;
+  let start: Promise<unknown> = Promise.resolve();
   const begin = (cause: string) => {
     if (begun) return exitNow(`${cause} during the shutdown`);
     begun = true;
     log.info({ cause }, 'shutting down');
     const limit = setTimeout(() => exitNow(`the shutdown took over ${limitMs / 1000} s`), limitMs);
-    void closeAll(parts, log).then((clean) => {
-      clearTimeout(limit);
-      log.info('shut down');
-      exit(clean ? 0 : 1);
-    });
+    const started = endsWithin(Promise.allSettled([start]), START_MS);
+    void started
+      .then(() => closeAll(parts, log))
+      .then((clean) => {
+        clearTimeout(limit);
+        log.info('shut down');
+        exit(clean ? 0 : 1);
+      });
   };
   const exitNow = (cause: string) => {
     log.error(`${cause}: ending at once, with "${parts.at(-1)?.name ?? 'nothing'}" not ended`);
@@ -50,6 +60,13 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) signals.on(signal, () => begin(signal));
   return {
     register: (name, close, partMs = PART_MS) => void parts.push({ name, close, limitMs: partMs }),
+    starting: async (work) => {
+      start = work;
+      await work.catch((error: unknown) => {
+        if (!begun) throw error;
+        log.error(error, 'the start was ended by the shutdown');
+      });
+    },
     begin,
   };
 }

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { expect, it, vi } from 'vitest';
+import { nextTurn } from '../../platform/pause.ts';
 import { createShutdown } from '../../platform/shutdown.ts';
 
 function process_(limitMs = 10_000) {
@@ -32,6 +33,29 @@ it.each(['SIGTERM', 'SIGINT'])(
     expect(order).toEqual(['listener', 'database']);
   },
 );
+
+it('ends the parts of a start that was under way when the signal came', async () => {
+  const { shutdown, signals, ended } = process_();
+  const started = Promise.withResolvers<void>();
+  const database = vi.fn();
+  void shutdown.starting(started.promise);
+  signals.emit('SIGTERM');
+  await nextTurn();
+  shutdown.register('database', database);
+  started.resolve();
+  expect(await ended).toBe(0);
+  expect(database).toHaveBeenCalledOnce();
+});
+
+it('logs what a start fails with once it is ended, and reports it to the caller before', async () => {
+  const failing = () => Promise.reject(new Error('no pool'));
+  const { shutdown, signals, ended, log } = process_();
+  await expect(shutdown.starting(failing())).rejects.toThrow('no pool');
+  signals.emit('SIGTERM');
+  await shutdown.starting(failing());
+  expect(log.error).toHaveBeenCalledOnce();
+  expect(await ended).toBe(0);
+});
 
 it('ends the other parts when one fails, and the process with 1', async () => {
   const { shutdown, signals, ended, log } = process_();
