@@ -8,7 +8,7 @@ import pRetry from 'p-retry';
 const MAX_ANSWER_BYTES = 1_232;
 /** Longer than a resolver waits for an answer. */
 const IDLE_MS = 10_000;
-/** After an answer: a resolver asks again at once, or never. */
+/** After the answers to all questions: a resolver asks again at once, or never. */
 const ANSWERED_MS = 500;
 const LOOPBACK = '127.0.0.1';
 /** A port that is free for TCP may be taken for UDP. */
@@ -46,18 +46,21 @@ const relayTo = async (server: string): Promise<string> => {
   const outside = new Map<number, Promise<Ask>>();
   const open = async (client: number): Promise<Ask> => {
     const socket = await connectedTo(server);
+    const unanswered = new Set<number>();
     let closing: NodeJS.Timeout | undefined;
-    const closeIn = (ms: number): void => {
+    const keep = (): void => {
       clearTimeout(closing);
-      closing = setTimeout(() => socket.close(), ms).unref();
+      closing = setTimeout(() => socket.close(), unanswered.size > 0 ? IDLE_MS : ANSWERED_MS).unref();
     };
     socket.on('close', () => outside.delete(client));
     socket.on('message', (answer) => {
-      closeIn(ANSWERED_MS);
+      unanswered.delete(idOf(answer));
+      keep();
       if (answer.length <= MAX_ANSWER_BYTES) inside.send(answer, client, LOOPBACK);
     });
     return (question) => {
-      closeIn(IDLE_MS);
+      unanswered.add(idOf(question));
+      keep();
       socket.send(question);
     };
   };
@@ -73,6 +76,9 @@ const relayTo = async (server: string): Promise<string> => {
   });
   return `${LOOPBACK}:${port}`;
 };
+
+/** The number by which a resolver knows an answer to its question (RFC 1035, 4.1.1). */
+const idOf = (message: Buffer): number => (message.length < 2 ? -1 : message.readUInt16BE(0));
 
 /** Returns a socket that takes datagrams of this server only. */
 const connectedTo = async (server: string): Promise<Socket> => {

@@ -2,6 +2,7 @@ import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
 import { startDnsRelays } from '../../platform/dns-relays.ts';
 import { type DnsAnswer, startDnsServer } from '../support/dns-server.ts';
@@ -43,6 +44,17 @@ it('keeps the socket of an answered question for a second at most', async () => 
   };
   await Promise.all(Array.from({ length: 50 }, () => newResolver().resolve4('a.example')));
   await eventually('the sockets are closed', descriptors, (count) => count <= before + 5, 5_000);
+});
+
+it('waits for a slow answer after a fast one to another question', async () => {
+  const slow = () => setTimeout(800, addresses(1));
+  const server = await startDnsServer((_, name) => (name === 'slow.example' ? slow() : addresses(1)));
+  undoing.push(server.close);
+  const resolver = new Resolver({ timeout: 5_000, tries: 1 });
+  resolver.setServers(await startDnsRelays(server.resolver.getServers()));
+  const names = ['fast.example', 'slow.example'];
+  const answers = await Promise.all(names.map((name) => resolver.resolve4(name)));
+  expect(answers).toEqual([addresses(1), addresses(1)]);
 });
 
 it.each(['NXDOMAIN', 'SERVFAIL'] as const)('passes %s on', async (failure) => {

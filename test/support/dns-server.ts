@@ -23,14 +23,14 @@ const CODES = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5, truncated: 0x200 } as cons
 
 /** Starts a DNS server (RFC 1035) on the loopback address that answers with `answer`. */
 export const startDnsServer = async (
-  answer: (type: DnsType, name: string) => DnsAnswer,
+  answer: (type: DnsType, name: string) => DnsAnswer | Promise<DnsAnswer>,
 ): Promise<DnsServer> => {
   const questions: string[] = [];
   const socket = createSocket('udp4');
-  socket.on('message', (query, from) => {
+  socket.on('message', async (query, from) => {
     const { name, type, end } = questionOf(query);
     questions.push(`${type} ${name}`);
-    const found = answer(type, name);
+    const found = await answer(type, name);
     if (found !== 'silence') socket.send(reply(query.subarray(0, end), type, found), from.port, from.address);
   });
   socket.bind(0, '127.0.0.1');
