@@ -20,6 +20,8 @@ const ATTEMPTS_PER_USER = 50;
 
 /** Password checks of a wider network: a quarter of the queue of all. Others wait here, where they leave it to other networks. */
 const CHECKS_OF_NETWORK = { room: 8, waiting: 32 };
+/** The same of a user from networks that the user has logged in from, of which it may have many. */
+const CHECKS_OF_USER = { room: 2, waiting: 8 };
 
 /** Keyed digests of a visitor's network, and of the IPv4 /24 or IPv6 /48 around it. */
 export interface LoginNetworks {
@@ -39,6 +41,7 @@ export interface DashboardLoginDeps {
 export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: DashboardLoginDeps) => {
   const networks = createLoginNetworks({ pool, clock });
   const checks = createGates(CHECKS_OF_NETWORK);
+  const checksFromKnown = createGates(CHECKS_OF_USER);
   return {
     /**
      * Counts an attempt. Checks the networks first, which bounds the rate names that one network writes, and one visitor with a
@@ -69,7 +72,7 @@ export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: D
       const known = await passwordOf(pool, userId);
       const isKnown = await networks.isKnown(userId, own);
       const isRight = isKnown
-        ? await isPassword(password, known, isKnown)
+        ? await checksFromKnown.enter(userId, () => isPassword(password, known, isKnown))
         : await checks.enter(wider, () => isPassword(password, known));
       if (!isRight || known === null) return null;
       const token = await logins.begin(userId, known);

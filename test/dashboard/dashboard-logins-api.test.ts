@@ -151,6 +151,18 @@ describe('a login', () => {
     await eventually('a free turn', again, ({ statusCode }) => statusCode === 303);
   });
 
+  it('is checked beside as many wrong ones as another user makes at once from networks of its own', async () => {
+    const guesser = await makeUser(api, key.partner_id);
+    const from = (nth: number) => ({ headers: { 'x-forwarded-for': `2a00:1450:4003:${nth}::1` } });
+    const networks = Array.from({ length: 40 }, (_, nth) => from(nth));
+    expect((await logIn(api, user.name)).statusCode).toBe(303);
+    for (const network of networks) await logIn(api, guesser.name, PASSWORD, network);
+    const guesses = networks.map((network) => logIn(api, guesser.name, 'wrong', network));
+    await Promise.race(guesses);
+    expect((await logIn(api, user.name)).statusCode).toBe(303);
+    await Promise.all(guesses);
+  });
+
   it('takes the name in upper and lower case', async () => {
     expect((await logIn(api, user.name.toUpperCase())).statusCode).toBe(303);
   });
