@@ -15,6 +15,7 @@ export interface Notifier {
 
 /** Notices that wait; the oldest are dropped. */
 const MAX_WAITING = 1_000;
+const LIMIT_MS = 2_000;
 
 /**
  * Creates a notifier with a connection of its own, opened at the first notice. A commit that notifies waits for a lock of the whole
@@ -29,7 +30,9 @@ export const createNotifier = (url: string): Notifier => {
       max: 1,
       application_name: 'doorplate notify',
       options: '-c synchronous_commit=off',
-      idleTimeoutMillis: 0,
+      // A connection that is cut off without a reset never answers.
+      connectionTimeoutMillis: LIMIT_MS,
+      query_timeout: LIMIT_MS,
     },
   );
   let waiting = new Map<string, Notice>();

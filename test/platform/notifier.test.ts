@@ -42,3 +42,19 @@ it('sends later notices when PostgreSQL has refused one', async () => {
   });
   expect(received.every((text) => text === 'other later')).toBe(true);
 });
+
+it('sends later notices when its connection no longer answers', async () => {
+  const { notifier, received } = await started();
+  notifier.notify([{ channel: 'one', payload: 'first' }]);
+  await eventually('the first is received', () => received.includes('one first'));
+  const [session] = await stack.rows(
+    `select pid from pg_stat_activity where datname = current_database() and application_name = 'doorplate notify'`,
+  );
+  const pid = Number(session?.pid);
+  process.kill(pid, 'SIGSTOP');
+  onTestFinished(() => void process.kill(pid, 'SIGCONT'));
+  await eventually('a later one is received', () => {
+    notifier.notify([{ channel: 'other', payload: 'later' }]);
+    return received.includes('other later');
+  });
+});
