@@ -107,12 +107,11 @@ class GroupCommitter implements Committer {
   async #commit(batch: readonly Pending[]): Promise<void> {
     const deadline = Math.min(...batch.map((append) => append.deadline));
     if (this.#isClosed) return fail(batch, new StoreUnavailable('the event store is closed'));
-    let sent = false;
+    let mayBeWritten = false;
     for (let attempt = 0; ; attempt += 1) {
       let connection: pg.Client | null = null;
       try {
         connection = this.#client ?? (await this.#connect(deadline - performance.now()));
-        sent = true;
         const { rows } = await within(
           connection.query<Outcome>(statement(batch)),
           deadline - performance.now(),
@@ -122,10 +121,14 @@ class GroupCommitter implements Committer {
         if (top !== null) this.#options.committed(top);
         return;
       } catch (error) {
-        if (isRefusal(error)) return this.#commitHalves(batch, error as Error);
-        if (connection) this.#forget(connection);
+        // A server that refuses all writes says nothing about an earlier attempt, which another may have committed.
+        if (connection && isRefusal(error) && !mayBeWritten) return this.#commitHalves(batch, error as Error);
+        if (connection) {
+          mayBeWritten = true;
+          this.#forget(connection);
+        }
         if (this.#isClosed || performance.now() >= deadline) {
-          return fail(batch, sent ? new OutcomeUnknown(String(error)) : new StoreUnavailable(String(error)));
+          return fail(batch, new (mayBeWritten ? OutcomeUnknown : StoreUnavailable)(String(error)));
         }
         await pause(Math.min(20 * 2 ** attempt, 250));
       }

@@ -5,6 +5,7 @@ import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/p
 import { createCommitter } from '../../event-store/postgres/committer.ts';
 import { nextTurn } from '../../platform/pause.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { until } from '../support/until.ts';
 
 let database: TestDatabase;
@@ -34,6 +35,31 @@ it('an append that PostgreSQL refuses fails alone, and costs those beside it few
   );
   expect(failed).toEqual([[100, expect.any(StoreUnavailable)]]);
   expect(commits).toBeLessThanOrEqual(8);
+});
+
+it('an append is unknown whose answer was lost, also where the server has become read-only', async () => {
+  const { proxy, url } = await startDatabaseProxy(database.url);
+  const other = new pg.Client(database.url);
+  await other.connect();
+  const setReadOnly = (value: string) =>
+    other.query(
+      `alter database ${new URL(database.url).pathname.slice(1)} set default_transaction_read_only = ${value}`,
+    );
+  const committer = createCommitter({ url, deadlineMs: 1_000, committed: () => undefined });
+  const append = (stream: string) => committer.append(stream, 'no_stream', [anEvent(randomUUID())]);
+  await append('test-before');
+  await setReadOnly('on');
+  proxy.freeze('answers');
+  const lost = append('test-lost');
+  const isWritten = "select from eventlog.stream where name = 'test-lost'";
+  await until('it is written', async () => (await other.query(isWritten)).rowCount === 1);
+  proxy.cut();
+  proxy.thaw();
+  await expect(lost).rejects.toThrow(OutcomeUnknown);
+  await expect(append('test-refused')).rejects.toThrow(StoreUnavailable);
+  await committer.close();
+  await setReadOnly('off');
+  await Promise.all([other.end(), proxy.close()]);
 });
 
 describe('while another session holds the writer', () => {
