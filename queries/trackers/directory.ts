@@ -44,20 +44,6 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
     return new Map(rows.map((row) => [row.tracker_id, row]));
   };
 
-  /** Reads all ids of a time together: any visitor may ask for ids that do not exist. */
-  const together = (read: typeof readTrackers) => {
-    let ids: string[] = [];
-    const readAll = shareNext(() => {
-      const these = ids;
-      ids = [];
-      return read(these);
-    });
-    return async (id: string): Promise<ListedTracker | undefined> => {
-      ids.push(id);
-      return (await readAll()).get(id);
-    };
-  };
-
   const find = together(readTrackers);
   const findAgain = together(async (ids) => {
     if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
@@ -66,19 +52,20 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
 
   const trackers = createBriefCache(async (id) => (await find(id)) ?? (await findAgain(id)) ?? null);
 
-  const pages = createBriefCache(async (origin) => {
-    const { rows } = await pool.query<{ known: boolean }>({
-      name: 'known_origin',
+  const findOrigin = together(async (pages) => {
+    const { rows } = await pool.query<{ origin: string }>({
+      name: 'known_origins',
       // Each origin by itself and not `&&`: of a hundred, PostgreSQL expects so many matches that it reads all trackers.
-      text: `select exists (
-               select from unnest($1::text[]) as page (origin)
-               cross join lateral (
-                 select from read.tracker
-                 where origins @> array[page.origin] and disabled_at is null and deleted_at is null offset 0) t) as known`,
-      values: [originsMatching(origin)],
+      text: `select page.origin from unnest($1::text[]) as page (origin)
+             cross join lateral (
+               select from read.tracker
+               where origins @> array[page.origin] and coalesce(disabled_at, deleted_at) is null limit 1) t`,
+      values: [pages.flatMap(originsMatching)],
     });
-    return rows[0]?.known ?? false;
+    const known = new Set(rows.map(({ origin }) => origin));
+    return new Map(pages.map((page) => [page, originsMatching(page).some((origin) => known.has(origin))]));
   });
+  const pages = createBriefCache(async (origin) => (await findOrigin(origin)) ?? false);
 
   return {
     find: trackers.find,
@@ -86,5 +73,19 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
     // Anything else would fill the cache: a header has up to 16 KiB.
     anyAllows: (origin) => isOrigin(origin) && pages.find(origin),
     forget: trackers.forget,
+  };
+};
+
+/** Reads all keys of a time together: any visitor may ask for ids that do not exist, and for origins. */
+const together = <T>(read: (keys: readonly string[]) => Promise<Map<string, T>>) => {
+  let keys: string[] = [];
+  const readAll = shareNext(() => {
+    const these = keys;
+    keys = [];
+    return read(these);
+  });
+  return async (key: string): Promise<T | undefined> => {
+    keys.push(key);
+    return (await readAll()).get(key);
   };
 };
