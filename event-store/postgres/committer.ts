@@ -124,10 +124,10 @@ class GroupCommitter implements Committer {
         // A server that refuses all writes says nothing about an earlier attempt, which another may have committed.
         if (connection && isRefusal(error) && !mayBeWritten) return this.#commitHalves(batch, error as Error);
         if (connection) {
-          mayBeWritten = true;
           this.#forget(connection);
+          mayBeWritten ||= !isReadOnly(error);
         }
-        if (this.#isClosed || performance.now() >= deadline) {
+        if (this.#isClosed || performance.now() >= deadline || (isReadOnly(error) && !mayBeWritten)) {
           return fail(batch, new (mayBeWritten ? OutcomeUnknown : StoreUnavailable)(String(error)));
         }
         await pause(Math.min(20 * 2 ** attempt, 250));
@@ -168,6 +168,15 @@ class GroupCommitter implements Committer {
 
 /** Returns whether the server rejected the statement itself, so that nothing was or will be written. */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof pg.DatabaseError && !/^(08|53|57P)/.test(error.code ?? '');
+  error instanceof pg.DatabaseError && !/^(08|53|57P)/.test(error.code ?? '') && !isReadOnly(error);
+
+/**
+ * Returns whether the session accepts no writes at all, so that nothing was written. It stays so where a name led to a standby for a
+ * moment, while new sessions reach the primary.
+ */
+const isReadOnly = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === READ_ONLY_TRANSACTION;
+
+const READ_ONLY_TRANSACTION = '25006';
 
 const noAnswer = (): Error => new Error('no answer in time');

@@ -16,6 +16,12 @@ afterAll(() => database.drop());
 
 const anEvent = (id: string) => ({ id, type: 'test.Happened.v1', data: '{}', metadata: '{}' });
 
+const appending = (url: string, deadlineMs: number) => {
+  const committer = createCommitter({ url, deadlineMs, committed: () => undefined });
+  const append = (stream: string) => committer.append(stream, 'no_stream', [anEvent(randomUUID())]);
+  return { append, close: () => committer.close() };
+};
+
 it('an append that PostgreSQL refuses fails alone, and costs those beside it few commits', async () => {
   let commits = 0;
   const committer = createCommitter({
@@ -37,29 +43,43 @@ it('an append that PostgreSQL refuses fails alone, and costs those beside it few
   expect(commits).toBeLessThanOrEqual(8);
 });
 
-it('an append is unknown whose answer was lost, also where the server has become read-only', async () => {
-  const { proxy, url } = await startDatabaseProxy(database.url);
-  const other = new pg.Client(database.url);
-  await other.connect();
-  const setReadOnly = (value: string) =>
+describe('when sessions become read-only', () => {
+  let other: pg.Client;
+  beforeEach(async () => {
+    other = new pg.Client(database.url);
+    await other.connect();
+  });
+  afterEach(() => other.end());
+  const setReadOnly = (value: 'on' | 'off') =>
     other.query(
       `alter database ${new URL(database.url).pathname.slice(1)} set default_transaction_read_only = ${value}`,
     );
-  const committer = createCommitter({ url, deadlineMs: 1_000, committed: () => undefined });
-  const append = (stream: string) => committer.append(stream, 'no_stream', [anEvent(randomUUID())]);
-  await append('test-before');
-  await setReadOnly('on');
-  proxy.freeze('answers');
-  const lost = append('test-lost');
-  const isWritten = "select from eventlog.stream where name = 'test-lost'";
-  await until('it is written', async () => (await other.query(isWritten)).rowCount === 1);
-  proxy.cut();
-  proxy.thaw();
-  await expect(lost).rejects.toThrow(OutcomeUnknown);
-  await expect(append('test-refused')).rejects.toThrow(StoreUnavailable);
-  await committer.close();
-  await setReadOnly('off');
-  await Promise.all([other.end(), proxy.close()]);
+
+  it('an append is unknown whose answer was lost before', async () => {
+    const { proxy, url } = await startDatabaseProxy(database.url);
+    const { append, close } = appending(url, 1_000);
+    await append('test-before');
+    await setReadOnly('on');
+    proxy.freeze('answers');
+    const lost = append('test-lost');
+    const isWritten = "select from eventlog.stream where name = 'test-lost'";
+    await until('it is written', async () => (await other.query(isWritten)).rowCount === 1);
+    proxy.cut();
+    proxy.thaw();
+    await expect(lost).rejects.toThrow(OutcomeUnknown);
+    await setReadOnly('off');
+    await close();
+    await proxy.close();
+  });
+
+  it('an append is refused, and the next one has a session of its own', async () => {
+    await setReadOnly('on');
+    const { append, close } = appending(database.url, 4_000);
+    await expect(append('test-refused')).rejects.toThrow(StoreUnavailable);
+    await setReadOnly('off');
+    await expect(append('test-refused')).resolves.toMatchObject({ revision: 0 });
+    await close();
+  });
 });
 
 describe('while another session holds the writer', () => {
@@ -78,14 +98,9 @@ describe('while another session holds the writer', () => {
     );
     return rows.length > 0;
   };
-  const appending = (deadlineMs: number) => {
-    const committer = createCommitter({ url: database.url, deadlineMs, committed: () => undefined });
-    const append = (stream: string) => committer.append(stream, 'no_stream', [anEvent(randomUUID())]);
-    return { append, close: () => committer.close() };
-  };
 
   it('an append that was given up is not written later', async () => {
-    const { append, close } = appending(300);
+    const { append, close } = appending(database.url, 300);
     await expect(append('test-late')).rejects.toThrow(OutcomeUnknown);
     await until('no session waits', async () => !(await isWaiting()), 3_000);
     await other.query('commit');
@@ -95,7 +110,7 @@ describe('while another session holds the writer', () => {
   });
 
   it('an append that waited too long is refused, and those after it are written', async () => {
-    const { append, close } = appending(1_000);
+    const { append, close } = appending(database.url, 1_000);
     const first = append('test-first');
     // The first one's batch is taken on the next turn, and the old one waits behind it for nearly as long as it.
     await nextTurn();
