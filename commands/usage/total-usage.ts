@@ -1,8 +1,17 @@
 import { type UsageEvent, usageEvents } from '../../domain/usage/events.ts';
 import { type UsageCommand, type UsageTotals, usageTotalsDecider } from '../../domain/usage/totals.ts';
 import type { EventStore } from '../../event-store/port.ts';
+import { unhurried } from '../../platform/unhurried.ts';
 import { conflictRetries } from '../conflicts.ts';
-import { type Aggregate, appendSafely, type CommandContext, load, toNewEvents } from '../handle.ts';
+import {
+  type Aggregate,
+  appendSafely,
+  type CommandContext,
+  evolveStored,
+  type Loaded,
+  load,
+  toNewEvents,
+} from '../handle.ts';
 
 const aggregate: Aggregate<UsageTotals, UsageCommand, UsageEvent, never> = {
   schemas: usageEvents,
@@ -19,7 +28,10 @@ export const totalUsage = async (
   context: CommandContext,
 ): Promise<void> => {
   const afterConflict = conflictRetries();
-  let known = await load(store, aggregate, stream);
+  let known: Loaded<UsageTotals> = { state: usageTotalsDecider.initial, revision: null };
+  for await (const stored of unhurried(store.readStream(stream))) {
+    known = evolveStored(aggregate, known, stored);
+  }
   for (;;) {
     const decision = usageTotalsDecider.decide({ type: 'Total' }, known.state);
     if (!decision.ok || decision.value.length === 0) break;

@@ -1,3 +1,4 @@
+import { pause } from '../../platform/pause.ts';
 import { WrongExpectedRevision } from '../port.ts';
 import type { Query } from './pages.ts';
 
@@ -32,9 +33,13 @@ export const truncateStream = async (query: Query, stream: string, revision: num
   await deleteBefore(query, stream, revision);
 };
 
-/** Deletes the events of a stream before a revision; each statement begins after what the one before has deleted. */
+/**
+ * Deletes the events of a stream before a revision; each statement begins after what the one before has deleted, and after as long a
+ * pause: appends wait for the same disk, and a stream may have millions.
+ */
 export const deleteBefore = async (query: Query, stream: string, revision: number): Promise<void> => {
-  for (let [after, deleted] = [-1, DELETE_ROWS]; deleted === DELETE_ROWS; ) {
+  for (let after = -1; ; ) {
+    const begun = performance.now();
     const rows = await query(
       'delete_before',
       `with deleted as (
@@ -44,6 +49,9 @@ export const deleteBefore = async (query: Query, stream: string, revision: numbe
        select count(*)::int as deleted, max(revision) as last from deleted`,
       [stream, revision, after],
     );
-    ({ deleted, last: after } = rows[0] as { deleted: number; last: number });
+    const { deleted, last } = rows[0] as { deleted: number; last: number };
+    if (deleted < DELETE_ROWS) return;
+    after = last;
+    await pause(performance.now() - begun);
   }
 };

@@ -6,6 +6,7 @@ import { DAY } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS, intakeStream } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { unhurried } from '../../platform/unhurried.ts';
 
 export interface TruncateIntakesOptions {
   readonly store: EventStore;
@@ -21,7 +22,7 @@ export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOpt
   for (const { partner_id } of rows) {
     const stream = intakeStream(partner_id);
     let snapshot: number | null = null;
-    for await (const event of store.readStream(stream)) {
+    for await (const event of unhurried(store.readStream(stream))) {
       const at = Date.parse(event.metadata.at);
       // A timestamp from a fast clock says nothing about the event's age; the events after it do.
       if (isAhead(at, now)) continue;
