@@ -7,6 +7,7 @@ import { INTAKE_KEPT_DAYS, intakeStream } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { unhurried } from '../../platform/unhurried.ts';
+import { eachAlone } from '../each-alone.ts';
 
 export interface TruncateIntakesOptions {
   readonly store: EventStore;
@@ -18,8 +19,8 @@ export interface TruncateIntakesOptions {
 export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOptions): Promise<void> => {
   const now = clock.now();
   const before = now - INTAKE_KEPT_DAYS * DAY;
-  const { rows } = await pool.query('select partner_id from read.partner');
-  for (const { partner_id } of rows) {
+  const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
+  await eachAlone(rows, async ({ partner_id }) => {
     const stream = intakeStream(partner_id);
     let snapshot: number | null = null;
     for await (const event of unhurried(store.readStream(stream))) {
@@ -32,5 +33,5 @@ export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOpt
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
     const id = uuid();
     await snapshotIntakeOf(store, partner_id, { correlationId: id, causationId: id, at: now });
-  }
+  });
 };

@@ -5,6 +5,7 @@ import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { trackerDayStream } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { eachAlone } from '../each-alone.ts';
 
 export interface UsageUpkeepOptions {
   readonly store: EventStore;
@@ -18,16 +19,16 @@ const MAX_STREAMS_PER_RUN = 100;
 
 /** Closes the usage streams of past days, from an hour after midnight, when no process writes to them any more. */
 export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<void> => {
-  const { rows } = await pool.query(
+  const { rows } = await pool.query<{ source: string }>(
     // Days of trackers are closed by `closeTrackerDays` and hold no counts to total.
     `select source from read.usage_source
      where day < $1::date and not totalled and not source ^@ '${trackerDayStream('')}' order by day limit ${MAX_STREAMS_PER_RUN}`,
     [utcDay(clock.now() - HOUR)],
   );
-  for (const { source } of rows) {
+  await eachAlone(rows, async ({ source }) => {
     const id = uuid();
     await totalUsage(store, source, { correlationId: id, causationId: id, at: clock.now() });
-  }
+  });
 };
 
 /** Deletes usage streams past their retention. `forget` drops their rows from the read model. */

@@ -10,6 +10,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { inPages } from '../../platform/forget.ts';
 import { unhurried } from '../../platform/unhurried.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import { eachAlone } from '../each-alone.ts';
 
 export interface ForgetEndpointsOptions {
   readonly store: EventStore;
@@ -32,14 +33,15 @@ export const forgetDeletedEndpoints = async (
     'select distinct partner_id from read.webhook_endpoint where deleted_at <= $1',
     [new Date(clock.now() - WEBHOOK_HISTORY_MS)],
   );
-  for (const { partner_id } of rows) {
+  const forgotten = eachAlone(rows, async ({ partner_id }) => {
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
     await forgetEndpoints(store, partner_id, context).catch((error: unknown) => {
       // With very many endpoints, a snapshot only fits into an append after more of them are forgotten.
       if (!(error instanceof AppendTooLarge)) throw error;
     });
-  }
+  });
+  await Promise.allSettled([forgotten]);
   const progress = createConsumerProgress(pool, consumers);
   await progress.waitFor(await store.head(), new AbortController().signal);
   const passed = await progress.passed();
@@ -48,6 +50,7 @@ export const forgetDeletedEndpoints = async (
     await forgetSubscriptions(passed);
   }
   await forgetSlots(pool);
+  await forgotten;
 };
 
 const SLOTS = 2_500;
@@ -73,11 +76,11 @@ const truncateBehindSnapshots = async (
   passed: Position,
 ): Promise<void> => {
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
-  for (const { partner_id } of rows) {
+  await eachAlone(rows, async ({ partner_id }) => {
     const stream = endpointsStream(partner_id);
     const snapshot = await newestSnapshot(store, stream, passed, clock.now() - WEBHOOK_HISTORY_MS);
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
-  }
+  });
 };
 
 /**
