@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts';
 import { endClient } from './end-postgres.ts';
 import { createFloodMeter } from './flood-meter.ts';
 import type { Seen } from './liveness.ts';
-import { OWN_NAMES, withSettings } from './open-pool.ts';
+import { KEPT_ALIVE, OWN_NAMES, withSettings } from './open-pool.ts';
 import { RELEASE } from './release.ts';
 
 export interface ProcessRow extends Seen {
@@ -121,7 +121,7 @@ class SqlHeart implements Heart {
       application_name: `doorplate heartbeat ${processId}`,
       connectionTimeoutMillis: QUERY_MS,
       query_timeout: QUERY_MS,
-      keepAlive: true,
+      ...KEPT_ALIVE,
     });
     fresh.on('error', () => this.#forget(fresh));
     fresh.on('end', () => this.#forget(fresh));

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { cutClient, endClient } from './end-postgres.ts';
 import { createFloodMeter } from './flood-meter.ts';
-import { OWN_NAMES, withSettings } from './open-pool.ts';
+import { KEPT_ALIVE, OWN_NAMES, withSettings } from './open-pool.ts';
 
 export interface ListenerOptions {
   readonly url: string;
@@ -26,7 +26,9 @@ export interface Listener {
 const RECONNECT_MS = 1_000;
 /** Time without notifications after a flood of them; callers poll meanwhile. */
 const MUTED_MS = 3_000;
-/** Time limit of connecting and of LISTEN. */
+/** Nothing else is ever sent, so that a connection that was dropped without a word would look quiet. */
+const ASK_MS = 5_000;
+/** Time limit of connecting and of each statement. */
 const ANSWER_MS = 2_000;
 
 /** Creates a dedicated session for notifications. It misses those sent while disconnected, so callers must poll as well. */
@@ -50,7 +52,7 @@ class SessionListener implements Listener {
       application_name: this.#options.name,
       connectionTimeoutMillis: ANSWER_MS,
       query_timeout: ANSWER_MS,
-      keepAlive: true,
+      ...KEPT_ALIVE,
     });
     void this.#connect(this.#client);
   }
@@ -83,9 +85,17 @@ class SessionListener implements Listener {
       await fresh.query(channels.map((channel) => `listen ${channel}`).join(';'));
       this.#isListening = this.#client === fresh;
       if (this.#isListening) ready?.();
+      this.#ask(fresh);
     } catch {
       this.#lose(fresh);
     }
+  }
+
+  #ask(client: pg.Client): void {
+    const asking = setInterval(() => {
+      if (this.#client !== client) clearInterval(asking);
+      else client.query('select').catch(() => this.#lose(client));
+    }, ASK_MS).unref();
   }
 
   #mute(flooded: pg.Client): void {

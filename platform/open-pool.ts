@@ -24,6 +24,8 @@ export const POOLED = `${OWN_NAMES} -c enable_seqscan=off -c max_parallel_worker
  * others wait for theirs.
  */
 export const IDLE_TRANSACTION = '3s';
+/** Settings of sessions that are kept: one that the network has dropped without a word is noticed after some twenty seconds. */
+export const KEPT_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
 /** Later than the caller's own limit, so that the caller sees its own error. */
 const CANCELLED_LATER_MS = 500;
 

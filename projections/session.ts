@@ -1,10 +1,12 @@
 import pg from 'pg';
 import { endClient } from '../platform/end-postgres.ts';
 import type { Lease } from '../platform/leases.ts';
-import { IDLE_TRANSACTION } from '../platform/open-pool.ts';
+import { IDLE_TRANSACTION, KEPT_ALIVE } from '../platform/open-pool.ts';
 
 /** Time that a running query gets at shutdown. */
 const ENDING_MS = 1_000;
+/** Far longer than a batch takes: until then a session that the network has dropped keeps its read models from growing. */
+const ANSWER_MS = 15_000;
 const SESSION = `set search_path to read; set synchronous_commit to off; set enable_seqscan to off; set jit to off;
   set idle_in_transaction_session_timeout = '${IDLE_TRANSACTION}'`;
 
@@ -19,8 +21,8 @@ export const withSession = async (
     connectionString: url,
     application_name: `doorplate projections ${lease.name}`,
     connectionTimeoutMillis: 2_000,
-    query_timeout: 60_000,
-    keepAlive: true,
+    query_timeout: ANSWER_MS,
+    ...KEPT_ALIVE,
     pipeline: true,
   });
   const lost = new AbortController();

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { endClient } from '../../platform/end-postgres.ts';
-import { OWN_NAMES, withSettings } from '../../platform/open-pool.ts';
+import { KEPT_ALIVE, OWN_NAMES, withSettings } from '../../platform/open-pool.ts';
 import { endsWithin, nextTurn, pause, within } from '../../platform/pause.ts';
 import type { Serialised } from '../append-check.ts';
 import {
@@ -148,7 +148,7 @@ class GroupCommitter implements Committer {
       connectionString: withSettings(this.#options.url, OWN_NAMES),
       application_name: 'doorplate append',
       connectionTimeoutMillis: Math.max(1, Math.min(remainingMs, 2_000)),
-      keepAlive: true,
+      ...KEPT_ALIVE,
     });
     // Without a listener, a lost backend would end this process.
     fresh.on('error', () => this.#forget(fresh));

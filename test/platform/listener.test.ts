@@ -56,6 +56,36 @@ it('a flood of notifications silences the listener for a while, and does not sto
   await drop();
 });
 
+it('the listener reconnects when its quiet connection no longer answers', async () => {
+  const { url, drop } = await testDatabase();
+  const notifications: string[] = [];
+  const listener = createListener({
+    url,
+    name: 'a frozen session',
+    channels: ['talk'],
+    onNotification: (_channel, payload) => notifications.push(payload),
+  });
+  listener.ensure();
+  await until('it listens', () => listener.isListening());
+  const db = new pg.Client({ connectionString: url });
+  await db.connect();
+  const { rows } =
+    await db.query(`select pid from pg_stat_activity where application_name = 'a frozen session'
+    and datname = current_database()`);
+  process.kill(rows[0].pid, 'SIGSTOP');
+  try {
+    await until('the session is given up', () => !listener.isListening());
+    await until('it listens again', () => listener.isListening());
+  } finally {
+    process.kill(rows[0].pid, 'SIGCONT');
+  }
+  await db.query(`notify talk, 'later'`);
+  await until('a notification arrives', () => notifications.length > 0);
+  await db.end();
+  await listener.close();
+  await drop();
+});
+
 it('the listener reconnects when a server accepts the connection and never answers', async () => {
   let connections = 0;
   const silent = createServer(() => {
