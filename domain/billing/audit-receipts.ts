@@ -56,8 +56,9 @@ export const gatherReceipts = () => {
         differ('duplicate_reveal', `completed at revision ${known.revision} already`);
       } else {
         const { result, ...rest } = event.data;
+        const { created_at, expires_at } = rest;
         const completed = { ...rest, hasData: isNonempty(result) };
-        byId.set(reveal_id, { revision, position, requested: event.data, completed });
+        byId.set(reveal_id, { revision, position, requested: { created_at, expires_at }, completed });
       }
     },
   };
