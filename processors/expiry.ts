@@ -104,7 +104,7 @@ const inBatches = async (
     const rows = await nextDue(kind, options, { batch, passed, closed });
     const ready = rows.filter((row) => row.ready);
     if (ready.length > 0) await noteExpiring(pool, kind.name, ready);
-    const gone = await retire(ready, { store, consumerProgress, passed, signal });
+    const gone = await retire(ready, { store, consumerProgress, passed, clock: options.clock, signal });
     if (!(await recordExpired(kind, options, gone))) return;
     waiting = afterTurns(waiting, batch, rows);
     // Pauses as long as the batch took, so that the sweep uses at most half of the store's time.

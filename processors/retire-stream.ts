@@ -1,4 +1,7 @@
+import { isHidden } from '../event-store/hidden.ts';
 import { type EventStore, type Position, type Revision, WrongExpectedRevision } from '../event-store/port.ts';
+import type { Clock } from '../platform/clock.ts';
+import { unhurried } from '../platform/unhurried.ts';
 import type { ConsumerProgress } from './consumers.ts';
 
 /** A stream with expired events, as the read model knows it. */
@@ -15,6 +18,7 @@ export interface RetireDeps {
   readonly consumerProgress: ConsumerProgress;
   /** Position that all consumers have passed; it covers every expired event of the stream that the read model knows. */
   readonly passed: Position;
+  readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
@@ -24,17 +28,20 @@ export interface RetireDeps {
  * @throws the port's errors but WrongExpectedRevision
  */
 export const retireStream = async (deps: RetireDeps, known: ExpiredStream): Promise<boolean> => {
-  const { store, consumerProgress, passed, signal } = deps;
+  const { store, consumerProgress, passed, clock, signal } = deps;
   const { stream, last_revision, lives } = known;
   const further = lives ? null : await expire(store, stream, last_revision);
   if (further === 'done') return true;
 
   // The read model knows of unexpired events, or the stream has grown past what the read model knows.
   const head = await store.head();
-  for await (const first of store.readStream(stream, { limit: 1 })) {
+  // Hidden events too, which the store would pass over in one go: a browser tab may have left a million of them.
+  for await (const event of unhurried(store.readStream(stream, { includeExpired: true }))) {
+    if (signal.aborted) return false;
+    if (isHidden(event, clock.now())) continue;
     // Hidden events of the stream precede its first visible one in the log, too.
-    if (first.position > passed) return false;
-    await store.truncateBefore(stream, first.revision);
+    if (event.position > passed) return false;
+    await store.truncateBefore(stream, event.revision);
     return true;
   }
   // The last event is hidden, so its position is unknown, but it cannot be past the head.

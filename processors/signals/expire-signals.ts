@@ -45,7 +45,8 @@ export const expireSignals = async (
     const passed = await consumerProgress.passed();
     const known = { stream: signalsStream(day), last_revision, lives: false };
     const isRead = passed !== null && BigInt(last_position) <= passed;
-    if (isRead && (await retireStream({ store, consumerProgress, passed, signal }, known))) await forget(day);
+    if (isRead && (await retireStream({ store, consumerProgress, passed, clock, signal }, known)))
+      await forget(day);
     else left.push(row);
   }
   await reportBlocked(options, left);
