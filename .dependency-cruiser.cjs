@@ -9,6 +9,8 @@ const RECEIPT = '^domain/reveals/receipt\\.ts$';
 const SCHEMAS = '^read-api/[^/]+/[^/]*schemas\\.ts$';
 const PACKAGES = '^node_modules/';
 const PORT = '^event-store/port\\.ts$';
+/** Which events the port hides. */
+const HIDDEN = '^event-store/hidden\\.ts$';
 const TAIL = '^event-store/tail\\.ts$';
 
 /** `layer` may import these paths and its own files, and nothing else of the house. */
@@ -38,7 +40,7 @@ module.exports = {
     only(
       'commands-know-domain-and-port',
       'commands',
-      ['^domain/', PORT, '^platform/(ahead|backoff|clock|pause|share-next|size|spans)\\.ts$'],
+      ['^domain/', PORT, '^platform/(ahead|backoff|clock|pause|share-next|size|spans|unhurried)\\.ts$'],
       "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays, shared calls, sizes and traces.",
     ),
     only(
@@ -50,7 +52,7 @@ module.exports = {
     only(
       'processors-know-commands',
       'processors',
-      ['^domain/', '^commands/', '^queries/', PORT, TAIL, '^platform/'],
+      ['^domain/', '^commands/', '^queries/', PORT, HIDDEN, TAIL, '^platform/'],
       'A processor follows events and acts through commands; it is not part of a read model or a route.',
     ),
     only(
