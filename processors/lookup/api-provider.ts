@@ -36,8 +36,8 @@ export const createApiProvider = ({
   });
   return {
     name,
-    lookup: async (ip, signal, { onRaw } = {}) => {
-      const answer = await api.get(ip, signal);
+    lookup: async (ip, signal, { onRaw, again } = {}) => {
+      const answer = await api.get(ip, signal, again);
       onRaw?.(answer ?? null);
       if (answer === undefined) return null;
       if (request.answers_for !== undefined && !isSameAddress(ip, valueAt(answer, request.answers_for))) {

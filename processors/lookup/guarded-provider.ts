@@ -62,15 +62,19 @@ export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOp
       const { askers = NO_ASKERS } = options;
       const asker = askers.find((one) => breaker.admits(one));
       if (asker === undefined) throw new NotAsked('not asked: its circuit breaker is open');
-      await turns?.wait(askers, signal);
-      await takeFromBudgetOfDay(name, limits, guard);
+      const admit = async (): Promise<void> => {
+        await turns?.wait(askers, signal);
+        await takeFromBudgetOfDay(name, limits, guard);
+      };
+      await admit();
       try {
-        const record = await provider.lookup(ip, signal, options);
+        const record = await provider.lookup(ip, signal, { ...options, again: admit });
         breaker.succeeded(asker);
         reportBreaker();
         return record;
       } catch (error) {
-        if (error instanceof Unavailable) breaker.failed(asker);
+        // Held back before a retry: the first call had failed.
+        if (error instanceof Unavailable || error instanceof NotAsked) breaker.failed(asker);
         else breaker.succeeded(asker);
         reportBreaker(error);
         throw error;

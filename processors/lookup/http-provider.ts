@@ -30,8 +30,8 @@ export const createHttpProvider = ({
   });
   return {
     name: 'http',
-    lookup: async (ip, signal, { onRaw } = {}) => {
-      const answer = await api.get(ip, signal);
+    lookup: async (ip, signal, { onRaw, again } = {}) => {
+      const answer = await api.get(ip, signal, again);
       onRaw?.(answer ?? null);
       if (answer === undefined) return null;
       return parseProviderRecord(mapping ? applyMapping(mapping, answer) : answer);

@@ -16,9 +16,10 @@ export interface JsonApiOptions {
 export interface JsonApi {
   /**
    * Returns the JSON of a 200; undefined if the address is unknown.
-   * @throws Error whose message never contains the URL or a header
+   * @param again awaited before the retry, which a vendor may bill
+   * @throws Error whose message never contains the URL or a header; what `again` throws
    */
-  get(ip: string, stopping: AbortSignal): Promise<unknown>;
+  get(ip: string, stopping: AbortSignal, again?: () => Promise<void>): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -68,12 +69,13 @@ export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonAp
 
   return {
     // This retry covers a kept-alive connection that the server has closed; other failures wait for the next attempt.
-    get: (ip, stopping) => {
+    get: (ip, stopping, again) => {
       const signal = AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]);
-      return withDeadline(
-        pRetry(() => ask(ip, signal), { retries: 1, minTimeout: 100, factor: 1, signal }),
-        signal,
-      );
+      const attempt = async (number: number): Promise<unknown> => {
+        if (number > 1) await again?.();
+        return ask(ip, signal);
+      };
+      return withDeadline(pRetry(attempt, { retries: 1, minTimeout: 100, factor: 1, signal }), signal);
     },
     close: () => agent.destroy(),
   };

@@ -8,6 +8,8 @@ export interface LookupOptions {
   readonly onRaw?: ((raw: unknown) => void) | undefined;
   /** On whose behalf it is asked; the call takes the turn of any of them. Omitted: for a command. */
   readonly askers?: readonly string[] | undefined;
+  /** Awaited before the source is asked once more within the same lookup. @throws NotAsked */
+  readonly again?: (() => Promise<void>) | undefined;
 }
 
 /** A source of company data. */

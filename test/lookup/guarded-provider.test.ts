@@ -4,8 +4,10 @@ import { createRateLimiter } from '../../platform/rate-limit.ts';
 import { createBreaker } from '../../processors/lookup/breaker.ts';
 import { createFairBreaker } from '../../processors/lookup/fair-breaker.ts';
 import { type Guard, guardProvider } from '../../processors/lookup/guarded-provider.ts';
+import { createHttpProvider } from '../../processors/lookup/http-provider.ts';
 import { NotAsked, type Provider, Unavailable } from '../../processors/lookup/provider.ts';
 import { createProviderCounts, takeFromBudget } from '../../processors/lookup/provider-counts.ts';
+import { startAnsweringServer } from '../support/answering-server.ts';
 import { scriptedProvider } from '../support/providers.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -240,6 +242,24 @@ describe('a provider behind limits', () => {
     await expect(away.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
     expect(vendor.asked('8.8.8.8')).toBe(0);
   });
+});
+
+it('takes each call of a lookup from the budget, also one that repeats a lost one', async () => {
+  const server = await startAnsweringServer();
+  server.answers((response) => response.destroy());
+  const url = `${server.base}/{ip}`;
+  const vendor = createHttpProvider({ url, token: undefined, timeoutMs: 5_000, mapping: null });
+  let left = 3;
+  const takeFromBudget = async () => {
+    left -= 1;
+    return left >= 0;
+  };
+  const guarded = guardProvider(vendor, { ...NONE, requestsPerDay: 3 }, guard({ takeFromBudget }));
+  await expect(guarded.lookup('8.8.8.8', never)).rejects.toThrow(Unavailable);
+  await expect(guarded.lookup('8.8.4.4', never)).rejects.toThrow(NotAsked);
+  expect(server.asked).toHaveLength(3);
+  await vendor.close();
+  server.close();
 });
 
 describe('over several processes', () => {
