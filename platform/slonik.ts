@@ -1,5 +1,7 @@
-import { createPool, type DatabasePool, type DriverTypeParser } from 'slonik';
+import { createPgDriverFactory } from '@slonik/pg-driver';
+import { createPool, type DatabasePool, type DriverFactory, type DriverTypeParser } from 'slonik';
 import { POOLED, withSettings } from './open-pool.ts';
+import { within } from './pause.ts';
 
 const iso = (text: string): string =>
   new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00')).toISOString();
@@ -14,13 +16,36 @@ const typeParsers: readonly DriverTypeParser[] = [
 /** Connections of the pool. `fairPool` has no more queries under way. */
 export const POOL_SIZE = 4;
 
+/** PostgreSQL's own limit of a statement, and later ours for its answer, milliseconds. */
+const STATEMENT_MS = 4_000;
+const ANSWER_MS = 4_300;
+/** How long a connection that does not answer is waited for once more, twice. */
+const ENDING_MS = 200;
+
+/** The driver of PostgreSQL with a time limit: slonik has none, and a connection that the network has dropped never answers. */
+const limitedDriver: DriverFactory = async (configuration) => {
+  const driver = await createPgDriverFactory()(configuration);
+  return {
+    createClient: async () => {
+      const client = await driver.createClient();
+      return {
+        ...client,
+        // As pg's own limit says it. slonik closes a connection whose query has failed.
+        query: (...query) => within(client.query(...query), ANSWER_MS, () => new Error('Query read timeout')),
+      };
+    },
+  };
+};
+
 /** Creates the pool for complex, rare queries; hot paths use pg with named statements. */
 export const createSlonik = (url: string): Promise<DatabasePool> =>
   createPool(withSettings(url, POOLED), {
     maximumPoolSize: POOL_SIZE,
     typeParsers,
     connectionTimeout: 2_000,
-    statementTimeout: 4_000,
+    statementTimeout: STATEMENT_MS,
+    gracefulTerminationTimeout: ENDING_MS,
+    driverFactory: limitedDriver,
     captureStackTrace: false,
     // The default, DISCARD ALL at each release, costs more than most of the queries.
     resetConnection: () => Promise.resolve(),

@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { MAX_NOTIFICATIONS_PER_SECOND } from '../../platform/flood-meter.ts';
 import { createListener } from '../../platform/listener.ts';
 import { testDatabase } from '../support/database.ts';
+import { freezeSessions } from '../support/frozen-sessions.ts';
 import { until } from '../support/until.ts';
 
 it('an unknown notification ends neither the process nor the listener', async () => {
@@ -72,17 +73,14 @@ it('the listener reconnects when its quiet connection no longer answers', async 
   const { rows } =
     await db.query(`select pid from pg_stat_activity where application_name = 'a frozen session'
     and datname = current_database()`);
-  process.kill(rows[0].pid, 'SIGSTOP');
-  try {
-    await until('the session is given up', () => !listener.isListening());
-    await until('it listens again', () => listener.isListening());
-  } finally {
-    process.kill(rows[0].pid, 'SIGCONT');
-  }
+  const thaw = freezeSessions([rows[0].pid]);
+  await until('the session is given up', () => !listener.isListening());
+  await until('it listens again', () => listener.isListening());
   await db.query(`notify talk, 'later'`);
   await until('a notification arrives', () => notifications.length > 0);
   await db.end();
   await listener.close();
+  thaw();
   await drop();
 });
 

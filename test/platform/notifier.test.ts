@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { createNotifier } from '../../platform/notifier.ts';
 import { eventually } from '../support/eventually.ts';
+import { freezeSessions } from '../support/frozen-sessions.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -50,9 +51,7 @@ it('sends later notices when its connection no longer answers', async () => {
   const [session] = await stack.rows(
     `select pid from pg_stat_activity where datname = current_database() and application_name = 'doorplate notify'`,
   );
-  const pid = Number(session?.pid);
-  process.kill(pid, 'SIGSTOP');
-  onTestFinished(() => void process.kill(pid, 'SIGCONT'));
+  freezeSessions([Number(session?.pid)]);
   await eventually('a later one is received', () => {
     notifier.notify([{ channel: 'other', payload: 'later' }]);
     return received.includes('other later');

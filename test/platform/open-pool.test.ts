@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { inDurable } from '../../platform/durably.ts';
 import { openPool, withSettings } from '../../platform/open-pool.ts';
-import { createSlonik } from '../../platform/slonik.ts';
+import { createSlonik, POOL_SIZE } from '../../platform/slonik.ts';
 import { eventually } from '../support/eventually.ts';
+import { freezeSessions } from '../support/frozen-sessions.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -110,3 +111,14 @@ it.each(['in', 'between'])(
     await pool.end();
   },
 );
+
+it('gives up composed reads whose connections no longer answer, and has others for the next', async () => {
+  const composed = await createSlonik(stack.url);
+  const read = () => composed.oneFirst(sql.unsafe`select pg_backend_pid()`);
+  const pids = (await Promise.all(Array.from({ length: POOL_SIZE }, read))).map(Number);
+  freezeSessions(pids);
+  const lost = await Promise.allSettled(pids.map(read));
+  expect(lost.map(({ status }) => status)).toEqual(pids.map(() => 'rejected'));
+  expect(pids).not.toContain(await read());
+  await composed.end();
+});
