@@ -5,6 +5,7 @@ import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { durably, inDurable } from '../../platform/durably.ts';
+import { readTogether } from '../../platform/read-together.ts';
 
 /** The user of a dashboard session. */
 export interface LoggedIn {
@@ -28,6 +29,11 @@ export interface Logins {
   count(userId: string): Promise<number>;
 }
 
+interface LoginsDeps {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+}
+
 /** Limits of a login: time without use, and total time. */
 const IDLE = 12 * HOUR;
 const MAX_AGE = 7 * DAY;
@@ -42,62 +48,76 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 /** Stores dashboard logins by a digest of their token, so that reading the table does not allow a login. */
-export const createLogins = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }): Logins => ({
-  begin: async (userId, hash) => {
-    const token = randomBytes(32).toString('base64url');
-    const now = clock.now();
-    await correctFastClocks(pool, now);
-    await deleteEnded(pool, now);
-    // Locks the password, so that a concurrent change either waits and then ends this login, or is visible here.
-    const { rowCount } = await pool.query(
-      `with known as (select user_id from work.user_password where user_id = $2 and hash = $4 for share),
+export const createLogins = (deps: LoginsDeps): Logins => {
+  const { pool, clock } = deps;
+  const findLogin = createLoginReader(deps);
+  return {
+    begin: async (userId, hash) => {
+      const token = randomBytes(32).toString('base64url');
+      const now = clock.now();
+      await correctFastClocks(pool, now);
+      await deleteEnded(pool, now);
+      // Locks the password, so that a concurrent change either waits and then ends this login, or is visible here.
+      const { rowCount } = await pool.query(
+        `with known as (select user_id from work.user_password where user_id = $2 and hash = $4 for share),
             longest_unused as (
               delete from work.login where digest in (
                 select digest from work.login join known using (user_id) order by used_at desc offset ${MAX_LOGINS - 1}))
        insert into work.login (digest, user_id, began_at, used_at) select $1, user_id, $3, $3 from known`,
-      [digestOf(token), userId, new Date(now), hash],
-    );
-    return rowCount === 1 ? token : null;
-  },
+        [digestOf(token), userId, new Date(now), hash],
+      );
+      return rowCount === 1 ? token : null;
+    },
 
-  find: async (token) => {
-    if (!TOKEN.test(token)) return null;
-    const now = clock.now();
-    const { rows } = await pool.query<LoggedIn & { used_at: Date; began_at: Date }>(
-      `select u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first, l.used_at, l.began_at
-       from work.login l
-       join read.user_account u using (user_id)
-       join read.partner p using (partner_id)
-       join work.user_password w using (user_id)
-       where l.digest = $1 and l.used_at >= $2 and l.began_at >= $3 and u.removed_at is null`,
-      [digestOf(token), new Date(now - IDLE), new Date(now - MAX_AGE)],
-    );
-    const [found] = rows;
-    if (!found) return null;
-    const { used_at, began_at, ...user } = found;
-    if ([used_at, began_at].some((time) => isAhead(time.getTime(), now))) await correctFastClocks(pool, now);
-    else if (now - used_at.getTime() > MINUTE) await touch(pool, token, now);
-    return user;
-  },
+    find: async (token) => {
+      if (!TOKEN.test(token)) return null;
+      const now = clock.now();
+      const found = await findLogin(digestOf(token).toString('hex'));
+      if (found === null) return null;
+      const { used_at, began_at, ...user } = found;
+      if ([used_at, began_at].some((time) => isAhead(time.getTime(), now)))
+        await correctFastClocks(pool, now);
+      else if (now - used_at.getTime() > MINUTE) await touch(pool, token, now);
+      return user;
+    },
 
-  end: async (token) => {
-    await durably(pool, 'delete from work.login where digest = $1', [digestOf(token)]);
-  },
+    end: async (token) => {
+      await durably(pool, 'delete from work.login where digest = $1', [digestOf(token)]);
+    },
 
-  endAll: async (userId) => {
-    await durably(pool, 'delete from work.login where user_id = $1', [userId]);
-  },
+    endAll: async (userId) => {
+      await durably(pool, 'delete from work.login where user_id = $1', [userId]);
+    },
 
-  count: async (userId) => {
-    const now = clock.now();
-    const { rows } = await pool.query<{ logins: number }>(
-      `select count(*)::int as logins from work.login
+    count: async (userId) => {
+      const now = clock.now();
+      const { rows } = await pool.query<{ logins: number }>(
+        `select count(*)::int as logins from work.login
        where user_id = $1 and used_at >= $2 and began_at >= $3`,
-      [userId, new Date(now - IDLE), new Date(now - MAX_AGE)],
-    );
-    return rows[0]?.logins ?? 0;
-  },
-});
+        [userId, new Date(now - IDLE), new Date(now - MAX_AGE)],
+      );
+      return rows[0]?.logins ?? 0;
+    },
+  };
+};
+
+/** Logins that have not ended, by the digests of their tokens in hex: anybody may send any token. */
+const createLoginReader = ({ pool, clock }: LoginsDeps) =>
+  readTogether(async (digests) => {
+    const now = clock.now();
+    const { rows } = await pool.query<LoggedIn & { digest: string; used_at: Date; began_at: Date }>({
+      name: 'logins',
+      text: `select encode(l.digest, 'hex') as digest, u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first,
+                    l.used_at, l.began_at
+             from work.login l
+             join read.user_account u using (user_id)
+             join read.partner p using (partner_id)
+             join work.user_password w using (user_id)
+             where l.digest = any ($1::bytea[]) and l.used_at >= $2 and l.began_at >= $3 and u.removed_at is null`,
+      values: [digests.map((hex) => Buffer.from(hex, 'hex')), new Date(now - IDLE), new Date(now - MAX_AGE)],
+    });
+    return new Map(rows.map(({ digest, ...login }) => [digest, login]));
+  });
 
 const deleteEnded = (pool: pg.Pool, now: number) =>
   pool.query('delete from work.login where used_at < $1 or began_at < $2', [

@@ -1,27 +1,15 @@
 import type pg from 'pg';
 import { isHostname } from '../../domain/domains/hostname.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
+import { readTogether } from '../../platform/read-together.ts';
 
 /** Finds out whom a host name collects for. */
 export interface DomainDirectory {
-  /** As `findActiveDomain`, a moment ago. */
+  /** The tracker whose active domain a name in lower case was a moment ago; null: it was none's. */
   trackerOf(hostname: string): string | null | Promise<string | null>;
   /** To be called once a change of the name is in the read model. */
   forget(hostname: string): void;
 }
-
-/** The tracker whose active domain a name is, in lower case; null: it is none's. One indexed read, or none. */
-export const findActiveDomain = async (pool: pg.Pool, hostname: string): Promise<string | null> => {
-  if (!isHostname(hostname)) return null;
-  const { rows } = await pool.query<{ tracker_id: string }>({
-    name: 'active_domain',
-    text: `select d.tracker_id from read.domain d
-           join read.tracker t on t.tracker_id = d.tracker_id and t.deleted_at is null
-           where d.hostname = $1 and d.status = 'active'`,
-    values: [hostname],
-  });
-  return rows[0]?.tracker_id ?? null;
-};
 
 /** Returns the partner for which a host name in lower case is active; null: none. */
 export const findDomainOwner = async (pool: pg.Pool, hostname: string): Promise<string | null> => {
@@ -56,7 +44,17 @@ export const mayHaveCertificate = async (pool: pg.Pool, hostname: string): Promi
 
 /** What is not found is not waited for: a name that was activated a moment ago has been pending for longer. */
 export const createDomainDirectory = (pool: pg.Pool): DomainDirectory => {
-  const domains = createBriefCache((hostname) => findActiveDomain(pool, hostname));
+  const find = readTogether(async (hostnames) => {
+    const { rows } = await pool.query<{ hostname: string; tracker_id: string }>({
+      name: 'active_domains',
+      text: `select d.hostname, d.tracker_id from read.domain d
+             join read.tracker t on t.tracker_id = d.tracker_id and t.deleted_at is null
+             where d.hostname = any ($1) and d.status = 'active'`,
+      values: [hostnames],
+    });
+    return new Map(rows.map(({ hostname, tracker_id }) => [hostname, tracker_id]));
+  });
+  const domains = createBriefCache(find);
   return {
     // Most Hosts that are not the service's own are addresses: nothing to ask about.
     trackerOf: (hostname) => (isHostname(hostname) ? domains.find(hostname) : null),

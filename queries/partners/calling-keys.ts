@@ -3,6 +3,9 @@ import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import type { ApiKey } from '../../http/route.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { readTogether } from '../../platform/read-together.ts';
+
+type KeyRow = Omit<ApiKey, 'kind'> & { readonly expires_at: Date | null };
 
 interface Known {
   readonly key: ApiKey;
@@ -16,32 +19,36 @@ const CACHED = 10_000;
 
 /**
  * Finds the key behind a Bearer token, by its hash. Known keys are trusted for half a second; unknown tokens
- * are asked about each time. null: unknown, expired or revoked.
+ * are asked about each time, together. null: unknown, expired or revoked.
  */
 export const createAuthenticate = (pool: pg.Pool, clock: Clock) => {
   const cache = new LRUCache<string, Known>({ max: CACHED });
   const asking = new Map<string, Promise<Known | null>>();
 
+  const find = readTogether(async (hashes) => {
+    const { rows } = await pool.query<KeyRow & { hash: string }>({
+      name: 'calling_keys',
+      text: `select hash, key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
+                    company_signals, expires_at
+             from read.api_key where hash = any ($1) and revoked_at is null`,
+      values: [hashes],
+    });
+    return new Map(rows.map(({ hash, ...row }) => [hash, row]));
+  });
+
   const read = async (token: string): Promise<Known | null> => {
     const readAt = performance.now();
-    const { rows } = await pool.query({
-      name: 'calling_key',
-      text: `select key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
-                    company_signals, expires_at
-             from read.api_key where hash = $1 and revoked_at is null`,
-      values: [createHash('sha256').update(token).digest('hex')],
-    });
-    const row = rows[0];
+    const row = await find(createHash('sha256').update(token).digest('hex'));
     if (!row) {
       cache.delete(token);
       return null;
     }
     const { expires_at, ...key } = row;
     const known = {
-      key: { kind: 'key', ...key } as ApiKey,
+      key: { kind: 'key', ...key },
       expiresAt: expires_at?.getTime() ?? Number.POSITIVE_INFINITY,
       readAt,
-    };
+    } as const;
     cache.set(token, known);
     return known;
   };

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
 import { BackendTimeout } from '../../http/failures.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
-import { shareNext } from '../../platform/share-next.ts';
+import { readTogether } from '../../platform/read-together.ts';
 
 /** A tracker as a pixel meets it. */
 export interface ListedTracker {
@@ -44,15 +44,15 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
     return new Map(rows.map((row) => [row.tracker_id, row]));
   };
 
-  const find = together(readTrackers);
-  const findAgain = together(async (ids) => {
+  const find = readTogether(readTrackers);
+  const findAgain = readTogether(async (ids) => {
     if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
     return readTrackers(ids);
   });
 
-  const trackers = createBriefCache(async (id) => (await find(id)) ?? (await findAgain(id)) ?? null);
+  const trackers = createBriefCache(async (id) => (await find(id)) ?? findAgain(id));
 
-  const findOrigin = together(async (pages) => {
+  const findOrigin = readTogether(async (pages) => {
     const { rows } = await pool.query<{ origin: string }>({
       name: 'known_origins',
       // Each origin by itself and not `&&`: of a hundred, PostgreSQL expects so many matches that it reads all trackers.
@@ -73,19 +73,5 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
     // Anything else would fill the cache: a header has up to 16 KiB.
     anyAllows: (origin) => isOrigin(origin) && pages.find(origin),
     forget: trackers.forget,
-  };
-};
-
-/** Reads all keys of a time together: any visitor may ask for ids that do not exist, and for origins. */
-const together = <T>(read: (keys: readonly string[]) => Promise<Map<string, T>>) => {
-  let keys: string[] = [];
-  const readAll = shareNext(() => {
-    const these = keys;
-    keys = [];
-    return read(these);
-  });
-  return async (key: string): Promise<T | undefined> => {
-    keys.push(key);
-    return (await readAll()).get(key);
   };
 };
