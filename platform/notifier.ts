@@ -51,7 +51,12 @@ export const createNotifier = (url: string): Notifier => {
 
   return {
     notify: (notices) => {
-      for (const notice of notices) waiting.set(`${notice.channel} ${notice.payload}`, notice);
+      for (const notice of notices) {
+        const key = `${notice.channel} ${notice.payload}`;
+        // To the end, behind those that are older.
+        waiting.delete(key);
+        waiting.set(key, notice);
+      }
       for (const oldest of waiting.keys()) {
         if (waiting.size <= MAX_WAITING) break;
         waiting.delete(oldest);

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { pause } from '../../platform/pause.ts';
 import { type ForgetNamesOptions, StoreUnavailable } from '../port.ts';
 import { deleteBefore } from './delete-events.ts';
 import type { Query } from './pages.ts';
@@ -34,6 +35,7 @@ export const forgetNames = async (
   let forgotten = 0;
   try {
     for (let after = ''; ; ) {
+      const begun = performance.now();
       const { rows } = await pool.query<NameRow>({
         name: 'names_of_streams',
         text: NAMES,
@@ -48,6 +50,8 @@ export const forgetNames = async (
       const last = rows.at(-1);
       if (last === undefined || rows.length < PAGE) return forgotten;
       after = last.name;
+      // Appends wait for the lock, and there may be millions of names.
+      await pause(performance.now() - begun);
     }
   } catch (error) {
     throw new StoreUnavailable(String(error), { cause: error });

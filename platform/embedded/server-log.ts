@@ -40,8 +40,7 @@ export async function cutLog({ logFile }: DatabaseLocation): Promise<void> {
     await keepEnd(log, size, beside(logFile));
   } finally {
     // Even where the copy finds no room: the disk must not fill up.
-    await log.truncate();
-    await log.close();
+    await log.truncate().finally(() => log.close());
   }
 }
 

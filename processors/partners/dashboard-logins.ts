@@ -20,7 +20,7 @@ const ATTEMPTS_PER_USER = 50;
 
 /** Password checks of a wider network: a quarter of the queue of all. Others wait here, where they leave it to other networks. */
 const CHECKS_OF_NETWORK = { room: 8, waiting: 32 };
-/** The same of a user from networks that the user has logged in from, of which it may have many. */
+/** The same of a user who is logged in, or from networks that the user has logged in from, of which it may have many. */
 const CHECKS_OF_USER = { room: 2, waiting: 8 };
 
 /** Keyed digests of a visitor's network, and of the IPv4 /24 or IPv6 /48 around it. */
@@ -88,7 +88,8 @@ export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: D
       context: CommandContext,
     ): Promise<string | null> => {
       const known = await passwordOf(pool, userId);
-      if (!(await isPassword(current, known)) || known === null) return null;
+      const isRight = await checksFromKnown.enter(userId, () => isPassword(current, known, true));
+      if (!isRight || known === null) return null;
       const hash = await hashPassword(password);
       // If an operator has reset the password meanwhile, that one stays.
       const next = { userId, hash, isFirst: false, at: clock.now() };
