@@ -31,7 +31,7 @@ const CLOSE_MS = 500;
  * Starts a sender on a thread of its own, because receivers choose what TLS, HTTP and DNS cost and when: on the main thread
  * all calls would wait for it (docs/adr, "Webhooks leave on a thread of their own"). A thread that fails is started again, because a
  * receiver may have made it fail; then `send` throws, and whether those requests were received is unknown. An error before the
- * thread is ready is one of its settings or of the program, is thrown here and ends the process.
+ * first thread is ready is one of its settings or of the program, is thrown here and ends the process.
  */
 export const startSenderThread = ({
   isOwnDomain,
@@ -49,6 +49,7 @@ export const startSenderThread = ({
   const waiting = new Map<number, PromiseWithResolvers<SendResult>>();
   let sent = 0;
   let closing = false;
+  let hasBeenReady = false;
 
   const onMessage = (message: Exclude<FromSender, 'ready'>): void => {
     if ('cost' in message) onCost(...message.cost);
@@ -59,7 +60,8 @@ export const startSenderThread = ({
   };
   const onEnd = (error: Error, wasReady: boolean): void => {
     if (closing) return;
-    if (!wasReady) throw error;
+    hasBeenReady ||= wasReady;
+    if (!hasBeenReady) throw error;
     const interrupted = [...waiting.values()];
     waiting.clear();
     thread = startThread(settings, onMessage, onEnd);

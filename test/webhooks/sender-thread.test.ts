@@ -74,7 +74,12 @@ it('charges the partner before its attempt ends', async () => {
 
 it('is started again where it ends, and its attempts are left without an outcome', async () => {
   const threads: Worker[] = [];
-  const note = (message: unknown): void => void threads.push((message as { worker: Worker }).worker);
+  const note = (message: unknown): void => {
+    const { worker } = message as { worker: Worker };
+    threads.push(worker);
+    // The next one before it can send.
+    if (threads.length === 2) void worker.terminate();
+  };
   subscribe('worker_threads', note);
   undoing.push(() => unsubscribe('worker_threads', note));
   const failures: Error[] = [];
@@ -86,7 +91,8 @@ it('is started again where it ends, and its attempts are left without an outcome
   await expect.poll(() => target.requests.length).toBe(2);
   await threads[0]?.terminate();
   expect((await attempts).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-  expect(failures).toHaveLength(1);
+  await expect.poll(() => threads.length).toBe(3);
+  expect(failures).toHaveLength(2);
   expect(await post(sender, target)).toEqual(outcome(204, null));
 });
 
