@@ -67,6 +67,7 @@ export const openPool = (
   ].join(' ');
   const pool = new pg.Pool({
     ...sizes,
+    ...KEPT_ALIVE,
     min: Math.ceil(KEPT * (sizes.max ?? 10)),
     connectionString: withSettings(url, settings),
   });

@@ -1,12 +1,16 @@
 import { Counts } from './counts.ts';
-import { pause } from './pause.ts';
+import { endsWithin, pause } from './pause.ts';
 
 /**
  * Coalesces callers: those that arrive during a call share the next one, because the result of the running call may be older
  * than their own writes. `gapMs`: a shared call begins no sooner after the one before; otherwise callers who keep coming would
- * have one after the other without a pause.
+ * have one after the other without a pause. `patienceMs`: it waits no longer for the one before, which may never be answered.
  */
-export const shareNext = <T>(load: () => Promise<T>, gapMs = 0): (() => Promise<T>) => {
+export const shareNext = <T>(
+  load: () => Promise<T>,
+  gapMs = 0,
+  patienceMs = Number.POSITIVE_INFINITY,
+): (() => Promise<T>) => {
   let beganAt = Number.NEGATIVE_INFINITY;
   let running: Promise<T> | null = null;
   let next: Promise<T> | null = null;
@@ -31,7 +35,14 @@ export const shareNext = <T>(load: () => Promise<T>, gapMs = 0): (() => Promise<
       next = null;
       return start();
     };
-    next = running.then(startNext, startNext);
+    const ended =
+      patienceMs === Number.POSITIVE_INFINITY
+        ? running
+        : endsWithin(
+            running.catch(() => null),
+            patienceMs,
+          );
+    next = ended.then(startNext, startNext);
     return next;
   };
 };

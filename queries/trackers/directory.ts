@@ -53,6 +53,7 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
   const trackers = createBriefCache(async (id) => (await find(id)) ?? findAgain(id));
 
   const findOrigin = readTogether(async (pages) => {
+    const matching = new Map(pages.map((page) => [page, originsMatching(page)]));
     const { rows } = await pool.query<{ origin: string }>({
       name: 'known_origins',
       // Each origin by itself and not `&&`: of a hundred, PostgreSQL expects so many matches that it reads all trackers.
@@ -60,10 +61,12 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
              cross join lateral (
                select from read.tracker
                where origins @> array[page.origin] and coalesce(disabled_at, deleted_at) is null limit 1) t`,
-      values: [pages.flatMap(originsMatching)],
+      values: [[...new Set([...matching.values()].flat())]],
     });
     const known = new Set(rows.map(({ origin }) => origin));
-    return new Map(pages.map((page) => [page, originsMatching(page).some((origin) => known.has(origin))]));
+    return new Map(
+      [...matching].map(([page, origins]) => [page, origins.some((origin) => known.has(origin))]),
+    );
   });
   const pages = createBriefCache(async (origin) => (await findOrigin(origin)) ?? false);
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Answer } from '../../http/route.ts';
 import type { ServerDeps } from '../../http/server.ts';
 import { eventually } from '../support/eventually.ts';
@@ -271,6 +271,27 @@ describe('connections', () => {
       );
     },
   );
+});
+
+it('connections that have been idle for seconds are closed when there are as many as there may be', async () => {
+  await listening({ connectionLimits: { inAll: 3, perAddress: 100, perNetwork: 100, callerAt: () => ONE } });
+  const request = (socket: Socket) => socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+  const idle = Array.from({ length: 3 }, () => connect(portOf(app), '127.0.0.1'));
+  const answered = idle.map((socket) => once(socket, 'data'));
+  const closed = idle.map((socket) => once(socket, 'close'));
+  idle.forEach(request);
+  await Promise.all(answered);
+  const clock = vi.spyOn(performance, 'now');
+  const now = performance.now();
+  clock.mockReturnValue(now + 5_000);
+  onTestFinished(() => clock.mockRestore());
+  const refused = connect(portOf(app), '127.0.0.1').on('error', () => undefined);
+  await once(refused, 'close');
+  await Promise.all(closed);
+  const later = connect(portOf(app), '127.0.0.1');
+  request(later);
+  await once(later, 'data');
+  later.destroy();
 });
 
 describe('a caller who does not read', () => {

@@ -16,6 +16,17 @@ it('reads the keys that come during a read with the next one, each once a call',
   expect(reads).toEqual([['a'], ['b', 'c']]);
 });
 
+it('does not wait long for a read that is not answered', async () => {
+  const reads: (readonly string[])[] = [];
+  const find = readTogether((keys) => {
+    reads.push(keys);
+    return reads.length === 1 ? new Promise<never>(() => undefined) : Promise.resolve(new Map([['b', 2]]));
+  });
+  void find('a');
+  expect(await Promise.all([find('b'), find('c')])).toEqual([2, null]);
+  expect(reads).toEqual([['a'], ['b', 'c']]);
+});
+
 it('fails those that share a read which fails, and no later one', async () => {
   let isAway = true;
   const find = readTogether(async () => {

@@ -29,3 +29,18 @@ it('answers a capture that finds the queue of deliveries full, and throws nothin
   } as unknown as ApiRequest;
   expect(await collect?.handle(request)).toMatchObject({ status: 503, code: 'tracking_unavailable' });
 });
+
+it.each([
+  ['of a page with a usual name is not counted', 'https://www.shop.example', { status: 204 }],
+  [
+    'of a page with a hundred labels spends the rate of the visitor',
+    `https://${'a.'.repeat(98)}shop.example`,
+    { code: 'tracking_capacity' },
+  ],
+])('a preflight %s', async (_what, origin, answer) => {
+  const routes = collectRoutes({ ...deps, admitVisitor: () => ({ retryMs: 1_000 }) });
+  const preflight = routes.find(({ method }) => method === 'OPTIONS');
+  const header = (name: string) => (name === 'origin' ? origin : undefined);
+  const request = { id: 'a request', receivedAt: 0, query: '', header } as unknown as ApiRequest;
+  expect(await preflight?.handle(request)).toMatchObject(answer);
+});

@@ -42,6 +42,8 @@ export type CaptureOutcome = Exclude<Captured, 'full'> | 'prefetch' | 'crawler' 
 const PATH = '/tracking/collect';
 /** Contract, Requests 4. */
 const BODY_LIMIT = 8_192;
+/** Of the host names of pages that exist. More cost more: each ending may be that of a tracker's wildcard. */
+const MAX_PLAIN_LABELS = 10;
 /** The maximum that browsers honour. */
 const PREFLIGHT_SECONDS = 7_200;
 
@@ -174,14 +176,21 @@ const refused = async <Tracker extends CollectingTracker>(
   return { ...answer, headers: { ...answer.headers, ...corsHeaders(origin) } };
 };
 
-/** It names no tracker: any enabled one's page may go on, and is judged when it does. */
+/**
+ * It names no tracker: any enabled one's page may go on, and is judged when it does. A page that costs much to find spends the rate of
+ * the visitor.
+ */
 const preflight = async <Tracker extends CollectingTracker>(
-  { trackers }: CollectDeps<Tracker>,
+  deps: CollectDeps<Tracker>,
   request: ApiRequest,
 ): Promise<Answer> => {
   const origin = request.header('origin');
+  if (origin !== undefined && origin.split('.', MAX_PLAIN_LABELS + 1).length > MAX_PLAIN_LABELS) {
+    const over = await visitorAdmission(deps, request);
+    if (over !== null) return over;
+  }
   const vary = { vary: 'origin' };
-  if (origin === undefined || !(await trackers.anyAllows(origin))) {
+  if (origin === undefined || !(await deps.trackers.anyAllows(origin))) {
     return { status: 204, body: null, headers: vary };
   }
   const allowed = {
