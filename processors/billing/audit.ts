@@ -20,6 +20,7 @@ import {
   userLabel,
 } from '../../domain/billing/audit-read-model.ts';
 import { checkReceipts } from '../../domain/billing/audit-receipts.ts';
+import { nextTurn } from '../../platform/pause.ts';
 import {
   countUnits,
   countUnitsOfKeys,
@@ -83,6 +84,8 @@ export const auditBilling = async (
   const expiredSince = await readExpiredSince(store, partnerId, head);
   const traces = { expired: new Set([...expired, ...expiring, ...expiredSince]), rows: receiptRows };
   const against = checkReceipts(partnerId, chain, receipts);
+  // Each check goes through the whole ledger, in a process that may serve requests.
+  await nextTurn();
   const missing = checkMissing(partnerId, chain, receipts, traces, { now: clock.now(), upTo: head });
   const last = chain.entries.at(-1)?.position ?? head;
   const upTo = last > head ? last : head;
@@ -96,6 +99,9 @@ export const auditBilling = async (
   );
   if (missing.pending.length > 0) notes.push(pendingNote(missing.pending));
   const months = monthsOf(chain.entries, month);
+  await nextTurn();
+  const ofReadModel = checkReadModel(partnerId, chain.entries, rows);
+  await nextTurn();
   return {
     report: {
       partner_id: partnerId,
@@ -106,7 +112,7 @@ export const auditBilling = async (
         ...receipts.differences,
         ...against.differences,
         ...missing.differences,
-        ...checkReadModel(partnerId, chain.entries, rows),
+        ...ofReadModel,
         ...checkUsage(partnerId, chain.entries, usage),
         ...(digest === undefined ? [] : checkDigest(partnerId, chain.entries, digest)),
         ...(anchors === undefined ? [] : await differencesFrom(deps, partnerId, chain, anchors, notes)),

@@ -34,8 +34,8 @@ export interface ReadChain {
   readonly notes: string[];
 }
 
-/** Some milliseconds' work. */
-const CHECKED_AT_ONCE = 500;
+/** A millisecond or two of work. */
+const CHECKED_AT_ONCE = 100;
 
 const EMPTY_LOG = -1n as Position;
 

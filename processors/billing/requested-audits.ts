@@ -5,6 +5,7 @@ import { iso } from '../../platform/clock.ts';
 import { createGate } from '../../platform/gate.ts';
 import type { Logger } from '../../platform/log.ts';
 import { endsWithin } from '../../platform/pause.ts';
+import { unhurried } from '../../platform/unhurried.ts';
 import { type AuditDeps, type AuditOptions, auditBilling, type BillingAudit } from './audit.ts';
 
 /** An audit of a small ledger ends within this time; otherwise the page shows it as running. */
@@ -42,7 +43,8 @@ type Deps = AuditDeps & { readonly log: Logger };
  */
 export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS): RequestedAudits => {
   const { pool, log } = deps;
-  const paced = { ...deps, store: { ...deps.store, follow: inPaces(deps.store) } };
+  const readStream: EventStore['readStream'] = (...read) => unhurried(deps.store.readStream(...read));
+  const paced = { ...deps, store: { ...deps.store, readStream, follow: inPaces(deps.store) } };
   const oneAtATime = createGate({ room: 1 });
   const running = new Map<string, Promise<void>>();
 

@@ -101,7 +101,7 @@ export const createLogins = (deps: LoginsDeps): Logins => {
   };
 };
 
-/** Logins that have not ended, by the digests of their tokens in hex: anybody may send any token. */
+/** Logins that have not ended, by the digests of their tokens in hex: any browser may send any token. */
 const createLoginReader = ({ pool, clock }: LoginsDeps) =>
   readTogether(async (digests) => {
     const now = clock.now();

@@ -136,7 +136,8 @@ const unitRow = z.object({
   ledger_number: z.number().nullable(),
 });
 
-const PAGE = 10_000;
+/** Read for an audit, which must not keep the process from its requests for long. */
+const PAGE = 1_000;
 
 /** All rows of a partner's completed reveals up to a position of the log, in the log's order. */
 export const readUnitRows = async (db: DatabasePool, partnerId: string, upTo: bigint): Promise<UnitRow[]> => {

@@ -80,7 +80,8 @@ const unsweptReveal = z.object({
   cursor: z.string(),
 });
 
-const PAGE = 10_000;
+/** Read for an audit, which must not keep the process from its requests for long. */
+const PAGE = 1_000;
 
 /** Reads the ids of a partner's reveals that a sweep is deleting, or was when it was cut off. */
 export const readExpiringReveals = (db: DatabasePool, partnerId: string): Promise<readonly string[]> =>

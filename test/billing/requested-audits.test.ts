@@ -2,11 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Runtime } from '../../bin/runtime.ts';
 import { toNewEvents } from '../../commands/handle.ts';
+import { billingStream } from '../../domain/billing/events.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import { revealExpiryEvents } from '../../domain/reveals/events.ts';
 import { expiredStream } from '../../domain/sessions/events.ts';
+import type { EventStore, RecordedEvent } from '../../event-store/port.ts';
 import { createRequestedAudits } from '../../processors/billing/requested-audits.ts';
 import { manualClock, startApi, type TestApi } from '../support/api.ts';
+import { mostBetweenTurns } from '../support/between-turns.ts';
 import { until } from '../support/until.ts';
 
 const MINUTE = 60_000;
@@ -58,6 +61,24 @@ it("of two concurrent audits in two processes the later one's result is kept, wh
   gate.reject(new Error('the store is away'));
   await first;
   expect(await quick.verdict(partner_id)).toEqual(verdict);
+});
+
+it('an audit reads a long ledger with pauses', async () => {
+  const { partner_id } = await api.key();
+  let read = 0;
+  const readStream: EventStore['readStream'] = async function* (stream) {
+    if (stream !== billingStream(partner_id)) return;
+    for (let revision = 0; revision < 1_000; revision += 1) {
+      read += 1;
+      yield { revision, position: 0n, type: 'unknown', data: {} } as RecordedEvent;
+    }
+  };
+  const audits = auditsOf({ ...api.runtime, store: { ...api.runtime.store, readStream } });
+  const most = mostBetweenTurns(() => read);
+  await audits.audit(partner_id);
+  await until('it has ended', async () => (await audits.verdict(partner_id))?.ended_at);
+  expect(read).toBe(1_000);
+  expect(most()).toBeLessThanOrEqual(100);
 });
 
 it('audits of different partners run one after the other', async () => {
