@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { WorkRefused } from '../../platform/gate.ts';
 import { createRateLimiter, type RateLimiter } from '../../platform/rate-limit.ts';
 import { createDashboardLogins } from '../../processors/partners/dashboard-logins.ts';
 import { createLoginNetworks } from '../../processors/partners/login-networks.ts';
 import { createLogins } from '../../processors/partners/logins.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
+import { until } from '../support/until.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
@@ -31,6 +33,30 @@ it('a visitor with many networks within one stores few counts, and does not lock
   expect(tries.filter((wait) => wait === null)).toHaveLength(1_000);
   expect(counts.size).toBeLessThanOrEqual(3_001);
   expect(await logins.admit(user, { own: 'home', wider: 'the /48' })).toBeNull();
+});
+
+it('few attempts from networks that are new to their users spend rates at once, and others are refused before', async () => {
+  const spending: (() => void)[] = [];
+  const admit = () => new Promise<null>((resolve) => spending.push(() => resolve(null)));
+  const limiter = { admit } as unknown as RateLimiter;
+  const logins = createDashboardLogins({ ...stack, limiter, logins: createLogins(stack) });
+  const [user, known] = [randomUUID(), { own: 'home', wider: 'around home' }];
+  await createLoginNetworks(stack).remember(user, known.own);
+  const tries = Array.from({ length: 100 }, (_, nth) =>
+    logins.admit(randomUUID(), { own: `network ${nth}`, wider: `around ${nth}` }),
+  );
+  const refused = tries.map((one) => one.catch((error: unknown) => error));
+  expect(await Promise.race(refused)).toBeInstanceOf(WorkRefused);
+  expect(spending).toHaveLength(8);
+  const mine = logins.admit(user, known);
+  await until('a known one spends rates all the same', () => spending.length === 9);
+  const ending = setInterval(() => {
+    for (const end of spending.splice(0)) end();
+  });
+  expect(await mine).toBeNull();
+  const outcomes = await Promise.all(refused);
+  clearInterval(ending);
+  expect(outcomes.filter((outcome) => outcome === null)).toHaveLength(72);
 });
 
 describe('attempts to log in', () => {
