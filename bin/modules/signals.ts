@@ -48,6 +48,8 @@ export const openClues = (
     application_name: 'doorplate clues',
     options: `-c statement_timeout=${CLUES_MS}`,
     connectionTimeoutMillis: CLUES_MS,
+    // PostgreSQL's limit ends no statement that is lost on its way.
+    query_timeout: 5 * CLUES_MS,
     idleTimeoutMillis: 60_000,
   });
   const of = createClues({
