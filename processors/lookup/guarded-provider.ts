@@ -73,8 +73,7 @@ export const guardProvider = <P extends Provider>(provider: P, limits: GuardedOp
         reportBreaker();
         return record;
       } catch (error) {
-        // Held back before a retry: the first call had failed.
-        if (error instanceof Unavailable || error instanceof NotAsked) breaker.failed(asker);
+        if (error instanceof Unavailable) breaker.failed(asker);
         else breaker.succeeded(asker);
         reportBreaker(error);
         throw error;

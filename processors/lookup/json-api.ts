@@ -16,8 +16,8 @@ export interface JsonApiOptions {
 export interface JsonApi {
   /**
    * Returns the JSON of a 200; undefined if the address is unknown.
-   * @param again awaited before the retry, which a vendor may bill
-   * @throws Error whose message never contains the URL or a header; what `again` throws
+   * @param again awaited before the retry, which a vendor may bill; where it throws there is none
+   * @throws Error whose message never contains the URL or a header
    */
   get(ip: string, stopping: AbortSignal, again?: () => Promise<void>): Promise<unknown>;
   close(): Promise<void>;
@@ -71,9 +71,17 @@ export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonAp
     // This retry covers a kept-alive connection that the server has closed; other failures wait for the next attempt.
     get: (ip, stopping, again) => {
       const signal = AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]);
+      let lost: unknown;
       const attempt = async (number: number): Promise<unknown> => {
-        if (number > 1) await again?.();
-        return ask(ip, signal);
+        try {
+          if (number > 1) await again?.();
+        } catch {
+          throw lost;
+        }
+        return ask(ip, signal).catch((error: unknown) => {
+          lost = error;
+          throw error;
+        });
       };
       return withDeadline(pRetry(attempt, { retries: 1, minTimeout: 100, factor: 1, signal }), signal);
     },

@@ -256,6 +256,8 @@ it('takes each call of a lookup from the budget, also one that repeats a lost on
   };
   const guarded = guardProvider(vendor, { ...NONE, requestsPerDay: 3 }, guard({ takeFromBudget }));
   await expect(guarded.lookup('8.8.8.8', never)).rejects.toThrow(Unavailable);
+  // Without the call that would repeat it.
+  await expect(guarded.lookup('8.8.4.4', never)).rejects.toThrow(Unavailable);
   await expect(guarded.lookup('8.8.4.4', never)).rejects.toThrow(NotAsked);
   expect(server.asked).toHaveLength(3);
   await vendor.close();
