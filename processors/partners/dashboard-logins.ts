@@ -53,20 +53,11 @@ export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: D
      * @returns seconds until the next attempt is allowed; null: this one is
      * @throws WorkRefused where too many attempts are made at once
      */
-    admit: async (userId: string, { own: network, wider }: LoginNetworks): Promise<number | null> => {
-      // Attempts from other networks do not lock users out of networks that they have logged in from.
-      const isKnown = await networks.isKnown(userId, network);
-      const rates: [string, number][] = [
-        ...(isKnown
-          ? []
-          : [[`${LOGIN_RATES}around ${wider}`, ATTEMPTS_PER_WIDER_NETWORK] satisfies [string, number]]),
-        [`${LOGIN_RATES}from ${network}`, ATTEMPTS_PER_NETWORK],
-        [`${LOGIN_RATES}${userId} ${network}`, ATTEMPTS_PER_USER_AND_NETWORK],
-        ...(isKnown ? [] : [[`${LOGIN_RATES}${userId}`, ATTEMPTS_PER_USER] satisfies [string, number]]),
-      ];
+    admit: async (userId: string, { own, wider }: LoginNetworks): Promise<number | null> => {
+      const isKnown = await networks.isKnown(userId, own);
       const spend = async (): Promise<number | null> => {
-        for (const [name, ceiling] of rates) {
-          const verdict = await limiter.admit(name, ceiling, LOGIN_WINDOW);
+        for (const [name, ceiling] of ratesOf(userId, { own, wider }, isKnown)) {
+          const verdict = await limiter.admit(`${LOGIN_RATES}${name}`, ceiling, LOGIN_WINDOW);
           if (verdict !== null) return retrySeconds(verdict);
         }
         return null;
@@ -106,4 +97,14 @@ export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: D
       return logins.begin(userId, hash);
     },
   };
+};
+
+/** Rates of an attempt, in their order. Those from other networks do not lock users out of networks that they have logged in from. */
+const ratesOf = (userId: string, { own, wider }: LoginNetworks, isKnown: boolean): [string, number][] => {
+  const always: [string, number][] = [
+    [`from ${own}`, ATTEMPTS_PER_NETWORK],
+    [`${userId} ${own}`, ATTEMPTS_PER_USER_AND_NETWORK],
+  ];
+  if (isKnown) return always;
+  return [[`around ${wider}`, ATTEMPTS_PER_WIDER_NETWORK], ...always, [userId, ATTEMPTS_PER_USER]];
 };

@@ -176,10 +176,7 @@ const refused = async <Tracker extends CollectingTracker>(
   return { ...answer, headers: { ...answer.headers, ...corsHeaders(origin) } };
 };
 
-/**
- * It names no tracker: any enabled one's page may go on, and is judged when it does. A page that costs much to find spends the rate of
- * the visitor.
- */
+/** It names no tracker: any enabled one's page may go on, and is judged when it does. One that costs much spends the visitor's rate. */
 const preflight = async <Tracker extends CollectingTracker>(
   deps: CollectDeps<Tracker>,
   request: ApiRequest,
@@ -189,9 +186,8 @@ const preflight = async <Tracker extends CollectingTracker>(
     const over = await visitorAdmission(deps, request);
     if (over !== null) return over;
   }
-  const vary = { vary: 'origin' };
   if (origin === undefined || !(await deps.trackers.anyAllows(origin))) {
-    return { status: 204, body: null, headers: vary };
+    return { status: 204, body: null, headers: { vary: 'origin' } };
   }
   const allowed = {
     'access-control-allow-methods': 'POST',
