@@ -51,9 +51,9 @@ type Hook = (route: Route, deps: Deps) => onRequestHookHandler;
 
 const begin: Hook = (route, deps) => (request, reply, done) => {
   const { raw } = request;
-  deps.connections.answering(reply.raw);
   request.receivedAt = deps.clock.now();
   request.startedAt = performance.now();
+  deps.connections.answering(reply.raw, request.startedAt);
   request.query = queryOf(raw.url ?? '');
   serveInSpan(route.path, raw, reply.raw, request.id, () => checkTarget(route, request, reply, done));
 };

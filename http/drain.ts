@@ -10,8 +10,8 @@ const CLOSED_EVERY_MS = 1_000;
 
 /** What a drain need not wait for: connections on which no whole request has come. */
 export interface Connections {
-  /** Notes the answer that a connection waits for now. */
-  answering(response: ServerResponse): void;
+  /** Notes the answer that a connection waits for since `at`, monotonic milliseconds. */
+  answering(response: ServerResponse, at: number): void;
   /** Cuts, after a short time, those that still have not sent a whole request. */
   cutSilent(): void;
 }
@@ -45,7 +45,7 @@ export function watchConnections(server: Server): Connections {
     for (const socket of open) if (isIdle(socket, now - IDLE_MS)) socket.destroy();
   });
   return {
-    answering: (response) => void latest.set(response.req.socket, { response, at: performance.now() }),
+    answering: (response, at) => void latest.set(response.req.socket, { response, at }),
     cutSilent: () => {
       const cut = () => {
         for (const socket of open) if (!awaitsAnswer(socket)) socket.destroy();

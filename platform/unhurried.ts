@@ -1,20 +1,19 @@
 import { pause } from './pause.ts';
 
-const TAKEN_AT_ONCE = 100;
 /** A pause is this many times as long as the work before it. */
 const REST = 3;
 
 /**
- * Passes items on with a pause after each hundred, for work that may take minutes: requests that the same process and database answer
- * wait for no more than a hundred of them.
+ * Passes items on with a pause after each hundred, or `atOnce`, for work that may take minutes: requests that the same process and
+ * database answer wait for no more than those.
  */
-export async function* unhurried<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+export async function* unhurried<T>(items: AsyncIterable<T>, atOnce = 100): AsyncGenerator<T> {
   let begun = performance.now();
   let taken = 0;
   for await (const item of items) {
     yield item;
     taken += 1;
-    if (taken % TAKEN_AT_ONCE !== 0) continue;
+    if (taken % atOnce !== 0) continue;
     await pause(REST * (performance.now() - begun));
     begun = performance.now();
   }

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { iso } from '../../platform/clock.ts';
@@ -16,8 +15,6 @@ const REST_MS = 10 * MINUTE;
 const REST_TIMES = 10;
 /** Reveals that an audit may hold in memory, each 5 KB at most: larger ledgers are audited by the command, in its own process. */
 const MAX_REVEALS = 100_000;
-/** An audit pauses this multiple of a batch's time between batches. */
-const PAUSE_TIMES = 3;
 
 /** The last audit of a partner. */
 export interface Verdict {
@@ -43,8 +40,11 @@ type Deps = AuditDeps & { readonly log: Logger };
  */
 export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS): RequestedAudits => {
   const { pool, log } = deps;
-  const readStream: EventStore['readStream'] = (...read) => unhurried(deps.store.readStream(...read));
-  const paced = { ...deps, store: { ...deps.store, readStream, follow: inPaces(deps.store) } };
+  const { store } = deps;
+  const readStream: EventStore['readStream'] = (...read) => unhurried(store.readStream(...read));
+  // Batch by batch: one has up to thousands of events.
+  const follow: EventStore['follow'] = (options) => unhurried(store.follow(options), 1);
+  const paced = { ...deps, store: { ...store, readStream, follow } };
   const oneAtATime = createGate({ room: 1 });
   const running = new Map<string, Promise<void>>();
 
@@ -126,14 +126,3 @@ const auditAndStore = async (deps: Deps, options: AuditOptions, began: Date): Pr
     [options.partnerId, new Date(clock.now()), report && JSON.stringify(report), began],
   );
 };
-
-/** Follows the log with a pause after each batch, in which other requests run. */
-const inPaces = (store: Pick<EventStore, 'follow'>): EventStore['follow'] =>
-  async function* follow(options) {
-    let began = performance.now();
-    for await (const batch of store.follow(options)) {
-      yield batch;
-      await setTimeout(PAUSE_TIMES * (performance.now() - began));
-      began = performance.now();
-    }
-  };

@@ -71,7 +71,7 @@ export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: D
       const known = await passwordOf(pool, userId);
       const isKnown = await networks.isKnown(userId, own);
       const isRight = isKnown
-        ? await checksFromKnown.enter(userId, () => isPassword(password, known, isKnown))
+        ? await checksFromKnown.enter(userId, () => isPassword(password, known, true))
         : await checks.enter(wider, () => isPassword(password, known));
       if (!isRight || known === null) return null;
       const token = await logins.begin(userId, known);

@@ -37,11 +37,14 @@ export const expireUsageStreams = async (
   forget: (before: string) => Promise<void>,
 ): Promise<void> => {
   const before = utcDay(clock.now() - USAGE_DAYS * DAY);
-  const { rows } = await pool.query('select source from read.usage_source where day < $1::date', [before]);
-  for (const { source } of rows) {
+  const { rows } = await pool.query<{ source: string }>(
+    'select source from read.usage_source where day < $1::date',
+    [before],
+  );
+  await eachAlone(rows, async ({ source }) => {
     for await (const last of store.readStream(source, { direction: 'backwards', limit: 1 })) {
       await store.expire(source, last.revision);
     }
-  }
+  });
   await forget(before);
 };
