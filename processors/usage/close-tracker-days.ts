@@ -1,15 +1,20 @@
-import { v7 as uuid } from 'uuid';
+import type pg from 'pg';
+import { NIL, v7 as uuid } from 'uuid';
 import { closeTrackerDay, reopenTrackerDay } from '../../commands/usage/close-tracker-day.ts';
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
 import { reportAhead } from '../../platform/ahead.ts';
+import { unhurried } from '../../platform/unhurried.ts';
 import type { UsageUpkeepOptions } from './close-usage-streams.ts';
 
 export interface CloseTrackerDaysOptions extends UsageUpkeepOptions {
   /** Waits until the read model reaches the current head of the store; false after a time limit. */
   readonly caughtUp: () => Promise<boolean>;
 }
+
+/** Rows per statement: a day may have millions, more than a query may take. */
+const PAGE = 5_000;
 
 const CLOSED = `source ^@ '${trackerDayStream('')}' and totalled`;
 
@@ -39,23 +44,31 @@ export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promis
   if ((await reopenDaysClosedAhead(options)) && !(await caughtUp())) return;
   let day = (await trackerDaysClosedBefore(options)) ?? (await firstDay(options));
   while (day !== null && day < today) {
-    const { rows } = await pool.query<{ count: TrackerHour }>(
-      `select json_build_array(tracker_id, to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24'), sessions, reveals)
-              as count
-       from read.tracker_hour where hour >= $1::timestamptz and hour < $2::timestamptz order by tracker_id, hour`,
-      [day, dayAfter(day)],
-    );
+    const counts = await Array.fromAsync(unhurried(countsOf(pool, day), PAGE));
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now() };
-    await closeTrackerDay(
-      store,
-      day,
-      rows.map(({ count }) => count),
-      context,
-    );
+    await closeTrackerDay(store, day, counts, context);
     day = dayAfter(day);
   }
 };
+
+/** Yields a day's counts, in the order in which a closing that was killed has begun to write them. */
+async function* countsOf(pool: pg.Pool, day: string): AsyncGenerator<TrackerHour> {
+  for (let after: readonly [string, string] = [NIL, day]; ; ) {
+    const { rows } = await pool.query<{ count: TrackerHour }>(
+      `select json_build_array(tracker_id, to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24'), sessions, reveals)
+              as count
+       from read.tracker_hour
+       where hour >= $1::timestamptz and hour < $2::timestamptz and (tracker_id, hour) > ($3::uuid, $4::timestamptz)
+       order by tracker_id, hour limit ${PAGE}`,
+      [day, dayAfter(day), ...after],
+    );
+    for (const { count } of rows) yield count;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return;
+    after = [last.count[0], `${last.count[1]}:00:00Z`];
+  }
+}
 
 /** Reopens days that a fast clock closed before their end. @returns whether there were any */
 const reopenDaysClosedAhead = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<boolean> => {
