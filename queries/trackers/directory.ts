@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
+import { hasManyLabels, isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
 import { BackendTimeout } from '../../http/failures.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
 import { readTogether } from '../../platform/read-together.ts';
@@ -52,7 +52,7 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
 
   const trackers = createBriefCache(async (id) => (await find(id)) ?? findAgain(id));
 
-  const findOrigin = readTogether(async (pages) => {
+  const readOrigins = async (pages: readonly string[]): Promise<Map<string, boolean>> => {
     const matching = new Map(pages.map((page) => [page, originsMatching(page)]));
     const { rows } = await pool.query<{ origin: string }>({
       name: 'known_origins',
@@ -67,8 +67,13 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
     return new Map(
       [...matching].map(([page, origins]) => [page, origins.some((origin) => known.has(origin))]),
     );
-  });
-  const pages = createBriefCache(async (origin) => (await findOrigin(origin)) ?? false);
+  };
+  const findOrigin = readTogether(readOrigins);
+  // Apart, because a flood of them takes seconds.
+  const findLongOrigin = readTogether(readOrigins);
+  const pages = createBriefCache(
+    async (origin) => (await (hasManyLabels(origin) ? findLongOrigin : findOrigin)(origin)) ?? false,
+  );
 
   return {
     find: trackers.find,

@@ -1,5 +1,6 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Captured, CaptureVisit } from '../../commands/sessions/capture-visit.ts';
+import { hasManyLabels } from '../../domain/trackers/origin.ts';
 import { OutcomeUnknown, WrongExpectedRevision } from '../../event-store/port.ts';
 import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
 import { TrackingUnavailable } from '../../http/failures.ts';
@@ -42,8 +43,6 @@ export type CaptureOutcome = Exclude<Captured, 'full'> | 'prefetch' | 'crawler' 
 const PATH = '/tracking/collect';
 /** Contract, Requests 4. */
 const BODY_LIMIT = 8_192;
-/** Of the host names of pages that exist. More cost more: each ending may be that of a tracker's wildcard. */
-const MAX_PLAIN_LABELS = 10;
 /** The maximum that browsers honour. */
 const PREFLIGHT_SECONDS = 7_200;
 
@@ -182,7 +181,7 @@ const preflight = async <Tracker extends CollectingTracker>(
   request: ApiRequest,
 ): Promise<Answer> => {
   const origin = request.header('origin');
-  if (origin !== undefined && origin.split('.', MAX_PLAIN_LABELS + 1).length > MAX_PLAIN_LABELS) {
+  if (origin !== undefined && hasManyLabels(origin)) {
     const over = await visitorAdmission(deps, request);
     if (over !== null) return over;
   }
