@@ -7,7 +7,6 @@ import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify
 import type { Clock } from '../platform/clock.ts';
 import { serveInSpan } from '../platform/spans.ts';
 import { bearerToken } from './authorization.ts';
-import type { Connections } from './drain.ts';
 import type { ErrorCode } from './error-catalog.ts';
 import { refuse } from './guards.ts';
 import type { QuotaHeaders } from './replies.ts';
@@ -32,7 +31,6 @@ export interface AdmissionDeps {
 
 interface Deps extends AdmissionDeps {
   readonly clock: Clock;
-  readonly connections: Pick<Connections, 'answering'>;
   /** Limits work in time. */
   readonly inTime: <T>(request: { readonly id: string }, route: Route, work: Promise<T>) => Promise<T>;
 }
@@ -53,7 +51,6 @@ const begin: Hook = (route, deps) => (request, reply, done) => {
   const { raw } = request;
   request.receivedAt = deps.clock.now();
   request.startedAt = performance.now();
-  deps.connections.answering(reply.raw, request.startedAt);
   request.query = queryOf(raw.url ?? '');
   serveInSpan(route.path, raw, reply.raw, request.id, () => checkTarget(route, request, reply, done));
 };

@@ -3,17 +3,23 @@ import type { Socket } from 'node:net';
 
 /** So long a closing server waits for the rest of requests that have begun to arrive. */
 const ARRIVAL_MS = 2_000;
-/** Time after its last request from which a connection may be closed for another. */
+/** Time after its last request, or its beginning, from which a connection that awaits no answer may be closed for another. */
 const IDLE_MS = 5_000;
 /** Least time between two times that idle connections are closed for others. */
 const CLOSED_EVERY_MS = 1_000;
 
 /** What a drain need not wait for: connections on which no whole request has come. */
 export interface Connections {
-  /** Notes the answer that a connection waits for since `at`, monotonic milliseconds. */
-  answering(response: ServerResponse, at: number): void;
   /** Cuts, after a short time, those that still have not sent a whole request. */
   cutSilent(): void;
+}
+
+/** What a connection did last. */
+interface Latest {
+  /** Of its last request; null: none has come. */
+  readonly response: ServerResponse | null;
+  /** Monotonic milliseconds. */
+  readonly at: number;
 }
 
 /**
@@ -23,34 +29,33 @@ export interface Connections {
  * all others out by one request a minute on each.
  */
 export function watchConnections(server: Server): Connections {
-  const open = new Set<Socket>();
-  const latest = new WeakMap<Socket, { readonly response: ServerResponse; readonly at: number }>();
+  const open = new Map<Socket, Latest>();
   server.on('connection', (socket: Socket) => {
-    open.add(socket);
+    open.set(socket, { response: null, at: performance.now() });
     socket.once('close', () => open.delete(socket));
   });
-  const awaitsAnswer = (socket: Socket): boolean => {
-    const response = latest.get(socket)?.response;
-    return response !== undefined && !response.writableFinished && response.req.complete;
-  };
-  const isIdle = (socket: Socket, since: number): boolean => {
-    const last = latest.get(socket);
-    return last?.response.writableFinished === true && last.at <= since;
-  };
+  // Not a hook of the routes: not every request reaches one.
+  server.on('request', (request, response) => {
+    if (open.has(request.socket)) open.set(request.socket, { response, at: performance.now() });
+  });
   let closedAt = Number.NEGATIVE_INFINITY;
   server.on('drop', () => {
     const now = performance.now();
     if (now - closedAt < CLOSED_EVERY_MS) return;
     closedAt = now;
-    for (const socket of open) if (isIdle(socket, now - IDLE_MS)) socket.destroy();
+    for (const [socket, latest] of open) {
+      if (latest.at <= now - IDLE_MS && !awaitsAnswer(latest)) socket.destroy();
+    }
   });
   return {
-    answering: (response, at) => void latest.set(response.req.socket, { response, at }),
     cutSilent: () => {
       const cut = () => {
-        for (const socket of open) if (!awaitsAnswer(socket)) socket.destroy();
+        for (const [socket, latest] of open) if (!awaitsAnswer(latest)) socket.destroy();
       };
       setTimeout(cut, ARRIVAL_MS).unref();
     },
   };
 }
+
+const awaitsAnswer = ({ response }: Latest): boolean =>
+  response !== null && !response.writableFinished && response.req.complete;

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../platform/clock.ts';
 import { type AdmissionDeps, admissionHooks, exceedsTarget } from './admission.ts';
 import { type ConnectionLimits, limitConnections } from './connection-limits.ts';
-import { type Connections, watchConnections } from './drain.ts';
+import { watchConnections } from './drain.ts';
 import { createFastify, defaultTimeouts, type RequestTimeouts } from './fastify.ts';
 import { guardHooks, refuse } from './guards.ts';
 import { onBehalfOf } from './on-behalf-of.ts';
@@ -53,7 +53,7 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   app.setErrorHandler(createErrorHandler(failed, underWay));
   app.setReplySerializer((answer) => (answer as Answer).body as string);
   const guards = guardHooks({ underWay, isCustomDomain: deps.isCustomDomain ?? (() => false) });
-  const shared = { app, deps, replies, underWay, guards, connections, failed, inTime };
+  const shared = { app, deps, replies, underWay, guards, failed, inTime };
   addMethods(app);
   for (const [path, onPath] of Map.groupBy(deps.routes, (route) => route.path)) {
     for (const route of onPath) addRoute(shared, route);
@@ -71,13 +71,12 @@ interface Shared {
   readonly replies: Replies;
   readonly underWay: RequestsUnderWay;
   readonly guards: ReturnType<typeof guardHooks>;
-  readonly connections: Connections;
   readonly failed: ReturnType<typeof createFailed>;
   readonly inTime: ReturnType<typeof timeLimit>;
 }
 
 function addRoute(shared: Shared, route: Route): void {
-  const { app, deps, replies, underWay, guards, connections, failed, inTime } = shared;
+  const { app, deps, replies, underWay, guards, failed, inTime } = shared;
   const { path } = route;
   const head = setHead(replies, path.startsWith('/v1/'), (key) => deps.quotaOf(key, route));
   const fail = (request: { readonly id: string }, failure: unknown) => failed(request, failure, route);
@@ -86,7 +85,7 @@ function addRoute(shared: Shared, route: Route): void {
     url: path,
     ...(route.bodyLimit > 0 && { bodyLimit: route.bodyLimit }),
     config: { route },
-    onRequest: [...guards(path), ...admissionHooks(route, { ...deps, connections, inTime })],
+    onRequest: [...guards(path), ...admissionHooks(route, { ...deps, inTime })],
     ...(route.method !== 'GET' && { preParsing: dropAbandoned(underWay) }),
     preValidation: refuseBody,
     preSerialization: route.answered ? [countAnswer(answeredBy(route), fail), head] : head,

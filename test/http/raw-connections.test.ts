@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -273,26 +274,54 @@ describe('connections', () => {
   );
 });
 
-it('connections that have been idle for seconds are closed when there are as many as there may be', async () => {
-  await listening({ connectionLimits: { inAll: 3, perAddress: 100, perNetwork: 100, callerAt: () => ONE } });
-  const request = (socket: Socket) => socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
-  const idle = Array.from({ length: 3 }, () => connect(portOf(app), '127.0.0.1'));
-  const answered = idle.map((socket) => once(socket, 'data'));
-  const closed = idle.map((socket) => once(socket, 'close'));
-  idle.forEach(request);
-  await Promise.all(answered);
-  const clock = vi.spyOn(performance, 'now');
-  const now = performance.now();
-  clock.mockReturnValue(now + 5_000);
-  onTestFinished(() => clock.mockRestore());
-  const refused = connect(portOf(app), '127.0.0.1').on('error', () => undefined);
-  await once(refused, 'close');
-  await Promise.all(closed);
-  const later = connect(portOf(app), '127.0.0.1');
-  request(later);
-  await once(later, 'data');
-  later.destroy();
-});
+/** Resolves once a server has emitted an event so many times. */
+const times = (server: Server, event: 'connection' | 'request', count: number): Promise<void> =>
+  new Promise((resolve) => {
+    let left = count;
+    server.on(event, () => {
+      left -= 1;
+      if (left === 0) resolve();
+    });
+  });
+
+it.each([
+  ['a page', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n', 'answer'],
+  ['a page that does not exist', 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n', 'answer'],
+  ['a method that a page does not have', 'DELETE /healthz HTTP/1.1\r\nHost: x\r\n\r\n', 'answer'],
+  ['a path that cannot be decoded', 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', 'answer'],
+  ['nothing', '', 'connection'],
+  ['half a page', 'GET /healthz HTTP/1.1\r\n', 'connection'],
+  [
+    'a call with half its body',
+    `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Length: 9\r\n\r\nhalf`,
+    'request',
+  ],
+] as const)(
+  'connections that asked for %s seconds ago are closed when there are as many as there may be',
+  async (_what, bytes, comes) => {
+    await listening({
+      connectionLimits: { inAll: 3, perAddress: 100, perNetwork: 100, callerAt: () => ONE },
+      requestTimeouts: { headersMs: 60_000, requestMs: 60_000 },
+    });
+    const reached = comes === 'answer' ? null : times(app.server, comes, 3);
+    const idle = Array.from({ length: 3 }, () => connect(portOf(app), '127.0.0.1'));
+    const answered = idle.map((socket) => new Promise((resolve) => socket.once('data', resolve)));
+    const closed = idle.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    for (const socket of idle) socket.on('error', () => undefined).write(bytes);
+    await (reached ?? Promise.all(answered));
+    const clock = vi.spyOn(performance, 'now');
+    const now = performance.now();
+    clock.mockReturnValue(now + 5_000);
+    onTestFinished(() => clock.mockRestore());
+    const refused = connect(portOf(app), '127.0.0.1').on('error', () => undefined);
+    await once(refused, 'close');
+    await Promise.all(closed);
+    const later = connect(portOf(app), '127.0.0.1');
+    later.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(later, 'data');
+    later.destroy();
+  },
+);
 
 describe('a caller who does not read', () => {
   it('is cut off in the middle of a long answer, and a reader gets it whole', async () => {

@@ -23,7 +23,7 @@ const countingRows = (pool: pg.Pool) => {
   return { pool: { query } as unknown as pg.Pool, most: () => most };
 };
 
-it('records each count of a day once, in order, and reads no more of them at once than an event holds', async () => {
+it('records each count of a day once, in order, and reads at once what an event holds', async () => {
   await stack.rows(
     `insert into read.tracker_hour (tracker_id, hour, sessions, reveals)
      select tracker, hour, n, extract(hour from hour)
