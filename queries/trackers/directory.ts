@@ -22,6 +22,8 @@ export interface TrackerDirectory {
   allows(tracker: ListedTracker, origin: string): boolean;
   /** Whether a page of this origin is one of any enabled tracker's. */
   anyAllows(origin: string): boolean | Promise<boolean>;
+  /** Whether `anyAllows` of this origin costs more than that of a page that exists. */
+  isCostly(origin: string): boolean;
   /** To be called once a change of the tracker is in the read model. */
   forget(id: string): void;
 }
@@ -80,6 +82,7 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
     allows: ({ origins }, origin) => originMatches(origins, origin),
     // Anything else would fill the cache: a header has up to 16 KiB.
     anyAllows: (origin) => isOrigin(origin) && pages.find(origin),
+    isCostly: hasManyLabels,
     forget: trackers.forget,
   };
 };

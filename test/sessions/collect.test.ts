@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
+import { hasManyLabels } from '../../domain/trackers/origin.ts';
 import type { ApiRequest } from '../../http/route.ts';
 import { type CollectDeps, collectRoutes } from '../../write-api/sessions/collect.ts';
 
@@ -7,7 +8,7 @@ const ORIGIN = 'https://shop.example';
 const TRACKER = { partner_id: randomUUID(), disabled: false, deleted: false };
 
 const deps: CollectDeps<typeof TRACKER> = {
-  trackers: { find: () => TRACKER, allows: () => true, anyAllows: () => true },
+  trackers: { find: () => TRACKER, allows: () => true, anyAllows: () => true, isCostly: hasManyLabels },
   capture: async () => 'full',
   collectsOn: () => true,
   visitorAddress: () => '8.8.8.8',

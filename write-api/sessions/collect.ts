@@ -1,6 +1,5 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Captured, CaptureVisit } from '../../commands/sessions/capture-visit.ts';
-import { hasManyLabels } from '../../domain/trackers/origin.ts';
 import { OutcomeUnknown, WrongExpectedRevision } from '../../event-store/port.ts';
 import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
 import { TrackingUnavailable } from '../../http/failures.ts';
@@ -23,6 +22,7 @@ export interface CollectDeps<Tracker extends CollectingTracker> {
     find(id: string): Tracker | null | Promise<Tracker | null>;
     allows(tracker: Tracker, origin: string): boolean;
     anyAllows(origin: string): boolean | Promise<boolean>;
+    isCostly(origin: string): boolean;
   };
   readonly capture: CaptureVisit;
   /** Whether a Host is one that collects for the tracker. */
@@ -181,7 +181,7 @@ const preflight = async <Tracker extends CollectingTracker>(
   request: ApiRequest,
 ): Promise<Answer> => {
   const origin = request.header('origin');
-  if (origin !== undefined && hasManyLabels(origin)) {
+  if (origin !== undefined && deps.trackers.isCostly(origin)) {
     const over = await visitorAdmission(deps, request);
     if (over !== null) return over;
   }
