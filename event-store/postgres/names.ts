@@ -14,12 +14,15 @@ interface NameRow {
   readonly old: boolean;
 }
 
+/** Above every revision. */
+const ALL = 2 ** 31 - 1;
+
 const NAMES = `
   select name, expired and expired_at is null as undated, expired and coalesce(expired_at < $2, false) as old,
          case when exists (select from eventlog.event e where e.stream = s.name and e.revision < deleted.before)
               then deleted.before end as left_before
   from eventlog.stream s,
-       lateral (select case when expired then revision + 1 else truncated_before end as before) deleted
+       lateral (select case when expired then ${ALL} else truncated_before end as before) deleted
   where name > $1 order by name limit ${PAGE}`;
 
 /**

@@ -4,6 +4,7 @@ import { contents } from './suite/contents.ts';
 import { suiteContext, type TestedServer } from './suite/context.ts';
 import { faults } from './suite/faults.ts';
 import { follows } from './suite/follows.ts';
+import { longStreams } from './suite/long-streams.ts';
 import { reads } from './suite/reads.ts';
 import { retention } from './suite/retention.ts';
 
@@ -19,6 +20,7 @@ export const describeEventStore = (name: string, start: () => Promise<TestedServ
     reads(context);
     follows(context);
     retention(context);
+    longStreams(context);
     contents(context);
     faults(context);
   });

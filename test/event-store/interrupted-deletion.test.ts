@@ -29,6 +29,8 @@ const left = async (): Promise<Record<string, number[]>> => {
 
 it('the upkeep of stream names completes deletions that were interrupted, and deletes nothing else', async () => {
   await interrupted('left-expired', 'expired = true');
+  // Of a stream whose row is behind its last event.
+  await interrupted('left-behind', 'expired = true, revision = 4');
   await interrupted('left-truncated', 'truncated_before = 6');
   await interrupted('left-whole', 'truncated_before = 2');
   await forgetNames(stack);
