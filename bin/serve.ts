@@ -1,3 +1,4 @@
+import { type Listeners, listenOnSeveral } from '../http/listeners.ts';
 import { watchAhead } from '../platform/ahead.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { enterLeases } from '../platform/leases.ts';
@@ -70,11 +71,11 @@ const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shu
   const publicUrl = serviceUrl(config);
   const api = await buildApi(runtime, leases, publicUrl, () => serving, metrics);
   const demo = role === 'all' ? await ensureDemo(runtime, publicUrl) : null;
-  await listen(api, config.HOST, config.PORT);
+  const listeners = await listen(api, config.HOST, config.PORT);
   serving = true;
-  shutdown.register('api', () => {
+  shutdown.register('api', async () => {
     serving = false;
-    return api.close();
+    await Promise.all([listeners.close(), api.close()]);
   });
   const without = problem === null ? '' : ', though the event store did not answer at the start';
   log.info({ role, url: publicUrl, ops_port: ops.port }, `listening${without}`);
@@ -83,9 +84,9 @@ const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shu
 
 const isEveryAddress = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
-const listen = async ({ app }: Api, host: string, port: number): Promise<void> => {
+const listen = async ({ app }: Api, host: string, port: number): Promise<Listeners> => {
   try {
-    await app.listen({ host, port });
+    return await listenOnSeveral(app, host, port);
   } catch (error) {
     const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
     throw taken ? new Error(`PORT ${port} is in use on ${host}`) : error;

@@ -9,14 +9,29 @@ export interface ConnectionLimits extends CallerLimits {
   readonly callerAt: (address: string) => CallerNetworks | null;
 }
 
-/** Closes connections beyond the limits at once, before anything is read of them. */
-export function limitConnections(server: Server, limits: ConnectionLimits): void {
-  server.maxConnections = limits.inAll;
+/**
+ * Closes connections beyond the limits at once, before anything is read of them. `makeRoom`: called when there are as many as there may
+ * be. Counted here, because the server itself counts those of one of its listeners alone.
+ */
+export function limitConnections(server: Server, limits: ConnectionLimits, makeRoom: () => void): void {
+  let inAll = 0;
   const open = createHeldByCallers(limits);
-  server.prependListener('connection', (socket: Socket) => {
+  const take = (socket: Socket): boolean => {
     const caller = limits.callerAt(socket.remoteAddress ?? '');
-    if (caller === null) return;
-    if (open.take(caller)) socket.once('close', () => open.giveBack(caller));
-    else socket.destroy();
+    if (caller === null) return true;
+    if (!open.take(caller)) return false;
+    socket.once('close', () => open.giveBack(caller));
+    return true;
+  };
+  server.prependListener('connection', (socket: Socket) => {
+    if (inAll >= limits.inAll) makeRoom();
+    else if (take(socket)) {
+      inAll += 1;
+      socket.once('close', () => {
+        inAll -= 1;
+      });
+      return;
+    }
+    socket.destroy();
   });
 }

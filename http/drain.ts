@@ -8,10 +8,15 @@ const IDLE_MS = 5_000;
 /** Least time between two times that idle connections are closed for others. */
 const CLOSED_EVERY_MS = 1_000;
 
-/** What a drain need not wait for: connections on which no whole request has come. */
+/** The connections that wait for no answer. */
 export interface Connections {
-  /** Cuts, after a short time, those that still have not sent a whole request. */
+  /** Cuts, after a short time, those that still have not sent a whole request: a drain need not wait for them. */
   cutSilent(): void;
+  /**
+   * Closes those that have been idle for some seconds, for others: callers of two networks could keep all others out by one request a
+   * minute on each.
+   */
+  makeRoom(): void;
 }
 
 /** What a connection did last. */
@@ -24,9 +29,7 @@ interface Latest {
 
 /**
  * Watches a server's connections. Node cuts only those that are idle between two requests when it closes, and
- * then enforces no time-out any more: one that never sends anything would hold the shutdown up for ever. When a connection is refused
- * because there are as many as there may be, those that have been idle for some seconds are closed: callers of two networks could keep
- * all others out by one request a minute on each.
+ * then enforces no time-out any more: one that never sends anything would hold the shutdown up for ever.
  */
 export function watchConnections(server: Server): Connections {
   const open = new Map<Socket, Latest>();
@@ -39,15 +42,15 @@ export function watchConnections(server: Server): Connections {
     if (open.has(request.socket)) open.set(request.socket, { response, at: performance.now() });
   });
   let closedAt = Number.NEGATIVE_INFINITY;
-  server.on('drop', () => {
-    const now = performance.now();
-    if (now - closedAt < CLOSED_EVERY_MS) return;
-    closedAt = now;
-    for (const [socket, latest] of open) {
-      if (latest.at <= now - IDLE_MS && !awaitsAnswer(latest)) socket.destroy();
-    }
-  });
   return {
+    makeRoom: () => {
+      const now = performance.now();
+      if (now - closedAt < CLOSED_EVERY_MS) return;
+      closedAt = now;
+      for (const [socket, latest] of open) {
+        if (latest.at <= now - IDLE_MS && !awaitsAnswer(latest)) socket.destroy();
+      }
+    },
     cutSilent: () => {
       const cut = () => {
         for (const [socket, latest] of open) if (!awaitsAnswer(latest)) socket.destroy();

@@ -1,6 +1,6 @@
 /** Fastify with the limits of this service, and with its refusals for requests that reach no route. */
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { limitChunks } from './chunks.ts';
 import { refusal } from './error-catalog.ts';
@@ -36,10 +36,16 @@ export const defaultTimeouts: RequestTimeouts = {
 };
 
 const MAX_HEAD_BYTES = 16_384;
+/** More than any browser and the proxies behind it send. Node makes an object of them, for which a thousand take a millisecond. */
+const MAX_HEADERS = 100;
 const NO_QUERY = {};
 
-/** Creates the server without routes and hooks. */
-export function createFastify(timeouts: RequestTimeouts, replies: Replies): FastifyInstance {
+/** Creates the server without routes and hooks. `ownerOf`: whose turn a request takes when many wait. */
+export function createFastify(
+  timeouts: RequestTimeouts,
+  replies: Replies,
+  ownerOf: (request: IncomingMessage) => string,
+): FastifyInstance {
   const app = Fastify({
     genReqId: () => randomUUID(),
     exposeHeadRoutes: false,
@@ -59,9 +65,10 @@ export function createFastify(timeouts: RequestTimeouts, replies: Replies): Fast
           // Node's own 400 has no X-Request-ID; the routes ask for the header themselves.
           requireHostHeader: false,
         },
-        limitChunks(limitPipelining(serve), refuseChunks(replies.headers)),
+        limitChunks(limitPipelining(serve, ownerOf), refuseChunks(replies.headers)),
       ),
   });
+  app.server.maxHeadersCount = MAX_HEADERS;
   app.server.on('connect', refuseConnect(replies.headers));
   // An expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1); Node's own 417 has no X-Request-ID.
   app.server.on('checkExpectation', (raw, response) => app.server.emit('request', raw, response));

@@ -1,9 +1,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { createTurns, type Turns } from './turns.ts';
 
 /** Requests of one connection that are unanswered; clients that wait for each response have one. */
 export const MAX_PIPELINED_REQUESTS = 128;
-/** Of these, how many are served at once: their work waits for the same stores as that of other callers. */
+/** Requests of all connections that wait, beyond which a connection has two that are unanswered: each takes some 7 KB of memory. */
+export const MAX_WAITING_IN_ALL = 4_096;
+const MOST_WHILE_MANY_WAIT = 2;
+/** Unanswered requests of a connection that are served at once: their work waits for the same stores as that of other callers. */
 const MAX_SERVED_AT_ONCE = 8;
 /** Bytes of answers that a connection has not taken, beyond which no further request of it is served. */
 const MAX_UNTAKEN_BYTES = 65_536;
@@ -53,50 +57,6 @@ const createGate = (socket: HttpSocket) => {
 };
 type Gate = ReturnType<typeof createGate>;
 
-/** A turn of the event loop that takes longer holds others back. */
-const LONG_TURN_MS = 10;
-const MOST_IN_TURN = 128;
-
-/**
- * The turns of the event loop, and what is to run once in the next ones: fewer at once after a long turn, because the requests that
- * wait of hundreds of connections would take seconds.
- */
-const createTurns = () => {
-  const waiting = new Set<() => void>();
-  let turn = 0;
-  let scheduledAt: number | null = null;
-  let most = MOST_IN_TURN;
-  const end = (): void => {
-    const took = performance.now() - (scheduledAt ?? 0);
-    scheduledAt = null;
-    turn += 1;
-    most = took > LONG_TURN_MS ? Math.max(1, Math.floor(most / 2)) : Math.min(2 * most, MOST_IN_TURN);
-    let left = Math.min(most, waiting.size);
-    for (const run of waiting) {
-      if (left === 0) break;
-      left -= 1;
-      waiting.delete(run);
-      run();
-    }
-    if (waiting.size > 0) schedule();
-  };
-  const schedule = (): void => {
-    if (scheduledAt !== null) return;
-    scheduledAt = performance.now();
-    setImmediate(end);
-  };
-  return {
-    current: (): number => {
-      schedule();
-      return turn;
-    },
-    inNext: (run: () => void): void => {
-      waiting.add(run);
-      schedule();
-    },
-  };
-};
-
 /** Runs one at a time, with a pause before each. */
 const createQueue = (pauseMs: number) => {
   const waiting = new Set<() => void>();
@@ -116,12 +76,17 @@ const createQueue = (pauseMs: number) => {
 };
 
 interface Order {
-  readonly turns: ReturnType<typeof createTurns>;
+  /** Requests of all connections that wait. */
+  waiting: number;
+  readonly turns: Turns;
+  /** Returns whose turn a request takes. */
+  readonly ownerOf: (request: IncomingMessage) => string;
   /** Of connections that are to be closed. */
   readonly closing: ReturnType<typeof createQueue>;
 }
 
-const createLine = (socket: HttpSocket, { turns, closing }: Order, serve: RequestListener): Line => {
+const createLine = (socket: HttpSocket, order: Order, serve: RequestListener): Line => {
+  const { turns, ownerOf, closing } = order;
   const waiting: Exchange[] = [];
   let gate: Gate | null = null;
   let served = 0;
@@ -130,7 +95,7 @@ const createLine = (socket: HttpSocket, { turns, closing }: Order, serve: Reques
   /** Until an answer of those before is taken. */
   const isFull = (): boolean =>
     served >= MAX_SERVED_AT_ONCE || (served > 0 && socket.writableLength > MAX_UNTAKEN_BYTES);
-  const mayServe = (): boolean => lastTurn !== turns.current() && !isFull();
+  const mayServe = (): boolean => lastTurn !== turns.current() && turns.hasTime() && !isFull();
 
   const begin = ([request, response]: Exchange): void => {
     served += 1;
@@ -143,17 +108,20 @@ const createLine = (socket: HttpSocket, { turns, closing }: Order, serve: Reques
   };
 
   const serveNext = (): void => {
+    const before = waiting.length;
     const next = mayServe() ? waiting.shift() : undefined;
     if (socket.destroyed) waiting.length = 0;
-    else if (next) begin(next);
+    order.waiting -= before - waiting.length;
+    if (next && !socket.destroyed) begin(next);
     if (waiting.length === 0 && !line.isClosing) gate?.open();
     serveLater();
   };
 
   const serveLater = (): void => {
-    if (waiting.length === 0 || isFull()) return;
+    const [next] = waiting;
+    if (next === undefined || isFull()) return;
     if (line.isClosing) closing.add(serveNext);
-    else turns.inNext(serveNext);
+    else turns.inNext(ownerOf(next[0]), serveNext);
   };
 
   const line: Line = {
@@ -162,8 +130,11 @@ const createLine = (socket: HttpSocket, { turns, closing }: Order, serve: Reques
     add: (exchange) => {
       if (waiting.length === 0 && mayServe()) return begin(exchange);
       waiting.push(exchange);
-      gate ??= createGate(socket);
-      gate.shut();
+      order.waiting += 1;
+      if (line.unanswered() > 1) {
+        gate ??= createGate(socket);
+        gate.shut();
+      }
       serveLater();
     },
     close: () => {
@@ -177,19 +148,24 @@ const createLine = (socket: HttpSocket, { turns, closing }: Order, serve: Reques
 
 /**
  * Wraps a server's request listener: a connection gets one request served in a turn of the event loop, so that one that
- * pipelines gets no more than one that does not, and is read no further while requests of it wait. Of 128 unanswered
+ * pipelines gets no more than one that does not, and is read no further while requests of it wait. In each turn, all requests together
+ * get some milliseconds, and the owners of those that are left take turns. Of 128 unanswered
  * requests the last is answered with `Connection: close`, and those behind it are not served (RFC 9112 section 9.3.2: the
  * client sends them again).
  */
-export const limitPipelining = (serve: RequestListener): RequestListener => {
-  const order = { turns: createTurns(), closing: createQueue(CLOSING_PAUSE_MS) };
+export const limitPipelining = (
+  serve: RequestListener,
+  ownerOf: (request: IncomingMessage) => string = () => '',
+): RequestListener => {
+  const order: Order = { waiting: 0, turns: createTurns(), ownerOf, closing: createQueue(CLOSING_PAUSE_MS) };
   const lines = new WeakMap<Socket, Line>();
   return (request, response) => {
     const { socket } = request;
     const line = lines.get(socket) ?? createLine(socket, order, serve);
     lines.set(socket, line);
     if (line.isClosing) return;
-    if (line.unanswered() + 1 === MAX_PIPELINED_REQUESTS) {
+    const most = order.waiting < MAX_WAITING_IN_ALL ? MAX_PIPELINED_REQUESTS : MOST_WHILE_MANY_WAIT;
+    if (line.unanswered() + 1 >= most) {
       line.close();
       response.shouldKeepAlive = false;
     }

@@ -67,7 +67,7 @@ function diagnose(error: ParserError): { status: number; code: ErrorCode; messag
     case 'HPE_HEADER_OVERFLOW':
       return overlongLine(error.rawPacket)
         ? { status: 414, code: 'uri_too_long' }
-        : { status: 431, code: 'invalid_body', message: 'The request headers are too long.' };
+        : { status: 431, code: 'invalid_body', message: 'The request headers are too long or too many.' };
     case TOO_MANY_CHUNKS:
       return { status: 400, code: 'invalid_body', message: 'The body has too many chunks.' };
     default:

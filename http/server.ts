@@ -37,9 +37,13 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
   const untaken = createUntakenAnswers({ writeMs: timeouts.writeMs, bytes: MAX_UNTAKEN_BYTES });
   const replies: Replies = { closing: false, headers, untaken };
-  const app = createFastify(timeouts, replies);
-  if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits);
+  const app = createFastify(
+    timeouts,
+    replies,
+    (request) => deps.requestLimit?.callerOf(request)?.network ?? '',
+  );
   const connections = watchConnections(app.server);
+  if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits, connections.makeRoom);
   app.addHook('preClose', (done) => {
     replies.closing = true;
     connections.cutSilent();

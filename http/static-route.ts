@@ -67,7 +67,7 @@ function unlessKnown(request: ApiRequest, answer: Answer): Answer {
   return { status: 304, body: null, headers: kept };
 }
 
-/** Weak comparison, which If-None-Match asks for (RFC 9110 section 13.1.2). */
+/** Weak comparison, which If-None-Match asks for (RFC 9110 section 13.1.2): no tag holds the quotes of another. */
 function matches(known: string, etag: string): boolean {
-  return known.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
+  return known.trim() === '*' || known.includes(etag);
 }

@@ -34,7 +34,7 @@ export const createVisitorAddress = (
     const forwarded = request.header('x-forwarded-for');
     if (forwarded === undefined || !isTrusted(peer)) return canonicalText(peer);
     let client = peer;
-    for (const entry of forwarded.split(',').slice(-MAX_PROXIES).reverse()) {
+    for (const entry of fromTheRight(forwarded)) {
       const address = parseEntry(entry.trim());
       if (address === null) break;
       client = address;
@@ -49,6 +49,15 @@ export const createVisitorAddress = (
     return address;
   };
 };
+
+/** Yields the last entries of a list, without going through the others. */
+function* fromTheRight(list: string): Generator<string> {
+  for (let end = list.length, left = MAX_PROXIES; end >= 0 && left > 0; left -= 1) {
+    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1);
+    yield list.slice(comma + 1, end);
+    end = comma;
+  }
+}
 
 const membershipIn = (cidrs: readonly string[]): ((address: ipaddr.IPv4 | ipaddr.IPv6) => boolean) => {
   const blocks = cidrs.map((block) => ipaddr.parseCIDR(block));

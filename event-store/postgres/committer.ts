@@ -36,6 +36,7 @@ const MIN_LEFT = 1 / 8;
  * outcome is unknown, and a process that has ended cannot correct it later.
  */
 const GIVEN_UP_AFTER = '250ms';
+const SETTINGS = `${OWN_NAMES} -c synchronous_commit=on -c client_connection_check_interval=${GIVEN_UP_AFTER}`;
 /** Time that running appends get at close, before the connection is cut. */
 const CLOSE_MS = 2_000;
 
@@ -145,7 +146,8 @@ class GroupCommitter implements Committer {
 
   async #connect(remainingMs: number): Promise<pg.Client> {
     const fresh = new pg.Client({
-      connectionString: withSettings(this.#options.url, OWN_NAMES),
+      // In the URL, because a statement that sets them would have to have a limit of its own.
+      connectionString: withSettings(this.#options.url, SETTINGS),
       application_name: 'doorplate append',
       connectionTimeoutMillis: Math.max(1, Math.min(remainingMs, 2_000)),
       ...KEPT_ALIVE,
@@ -153,9 +155,6 @@ class GroupCommitter implements Committer {
     // Without a listener, a lost backend would end this process.
     fresh.on('error', () => this.#forget(fresh));
     await fresh.connect();
-    await fresh.query(
-      `set synchronous_commit = on; set client_connection_check_interval = '${GIVEN_UP_AFTER}'`,
-    );
     this.#client = fresh;
     return fresh;
   }

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { createCommitter } from '../../event-store/postgres/committer.ts';
 import { nextTurn } from '../../platform/pause.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { startDatabaseProxy } from '../support/database-proxy.ts';
+import { addressOf, startDatabaseProxy, throughProxy } from '../support/database-proxy.ts';
 import { until } from '../support/until.ts';
 
 let database: TestDatabase;
@@ -80,6 +82,30 @@ describe('when sessions become read-only', () => {
     await expect(append('test-refused')).resolves.toMatchObject({ revision: 0 });
     await close();
   });
+});
+
+it('an append is unknown in time, and the next one written, when a connection is dropped right after its login', async () => {
+  const READY = Buffer.from([0x5a, 0, 0, 0, 5]);
+  let connections = 0;
+  const proxy = createServer((client) => {
+    connections += 1;
+    const isDropped = connections === 1;
+    const server = connect(addressOf(database.url));
+    client.on('error', () => undefined).on('close', () => server.destroy());
+    server.on('data', (chunk) => client.write(chunk));
+    let isReady = false;
+    server.on('data', (chunk) => {
+      isReady ||= chunk.includes(READY);
+    });
+    client.on('data', (chunk) => void (isReady && isDropped ? null : server.write(chunk)));
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  const { append, close } = appending(throughProxy(database.url, (proxy.address() as AddressInfo).port), 400);
+  await expect(append('test-dropped')).rejects.toThrow(OutcomeUnknown);
+  await expect(append('test-after-dropped')).resolves.toMatchObject({ revision: 0 });
+  await close();
+  proxy.close();
 });
 
 describe('while another session holds the writer', () => {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
-import { limitPipelining, MAX_PIPELINED_REQUESTS } from '../../http/pipelining.ts';
+import { limitPipelining, MAX_PIPELINED_REQUESTS, MAX_WAITING_IN_ALL } from '../../http/pipelining.ts';
 import { aRoute, aServer, exchangeBytes } from './shell.ts';
 
 const GET = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
@@ -112,6 +112,24 @@ it('serves connections that pipeline too many one request at a time, all togethe
   const before = begun;
   vi.advanceTimersByTime(10);
   expect(begun - before).toBe(10);
+});
+
+it('keeps two requests of a connection while those of others that wait are many', async () => {
+  let kept = 0;
+  const serve = limitPipelining(() => undefined);
+  const counted: RequestListener = (request, response) => {
+    const before = response.shouldKeepAlive;
+    serve(request, response);
+    if (before && !response.shouldKeepAlive) kept += 1;
+  };
+  const count = Math.ceil(MAX_WAITING_IN_ALL / (MAX_PIPELINED_REQUESTS - 2));
+  for (let n = 0; n < count; n += 1) aConnection(counted)(MAX_PIPELINED_REQUESTS - 1);
+  expect(kept).toBeLessThanOrEqual(1);
+  const before = kept;
+  for (let n = 0; n < 10; n += 1) aConnection(counted)(1);
+  expect(kept).toBe(before);
+  for (let n = 0; n < 10; n += 1) aConnection(counted)(3);
+  expect(kept).toBe(before + 10);
 });
 
 it('keeps no request of a connection that pipelines too many, but those that it answers', async () => {

@@ -52,6 +52,12 @@ describe('on a socket', () => {
     ['an asterisk', `OPTIONS * HTTP/1.1\r\nHost: x\r\n${CLOSE}`, 404, 'not_found'],
     ['PROPFIND', `PROPFIND /v1/%6Cookup HTTP/1.1\r\nHost: x\r\n${CLOSE}`, 405, 'method_not_allowed'],
     ['no HTTP at all', 'hello\r\n\r\n', 400, 'invalid_body'],
+    [
+      'more than a hundred headers',
+      `GET /healthz HTTP/1.1\r\nHost: x\r\n${'a: b\r\n'.repeat(99)}${CLOSE}`,
+      431,
+      'invalid_body',
+    ],
     ['a Host with a user', `GET /healthz HTTP/1.1\r\nHost: a@x\r\n${CLOSE}`, 400, 'invalid_body'],
     ['a Host with a path', `GET /healthz HTTP/1.1\r\nHost: x/a\r\n${CLOSE}`, 400, 'invalid_body'],
     ['a Host with a name as port', `GET /nowhere HTTP/1.1\r\nHost: x:a\r\n${CLOSE}`, 400, 'invalid_body'],

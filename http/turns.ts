@@ -1,0 +1,66 @@
+/** Time that requests get in a turn of the event loop. */
+const TURN_MS = 3;
+
+export interface Turns {
+  /** The number of the turn of the event loop. */
+  current(): number;
+  /** Whether requests have time left in this turn. */
+  hasTime(): boolean;
+  /** Runs something once in one of the next turns. */
+  inNext(owner: string, run: () => void): void;
+}
+
+/**
+ * Divides the turns of the event loop among requests. In a turn they get some milliseconds, because answers of the database are taken, and
+ * a new connection is accepted, once a turn: requests of hundreds of connections, or some that cost a millisecond each, would keep
+ * all others waiting for seconds. What there is no time for waits for the next turn, in which the owners come one after the other.
+ */
+export const createTurns = (): Turns => {
+  const waiting = new Map<string, Set<() => void>>();
+  /** What comes to wait while others are run, which is for the turn after. */
+  let added: (readonly [owner: string, run: () => void])[] | null = null;
+  let turn = 0;
+  let begunAt: number | null = null;
+
+  const begin = (): number => {
+    setImmediate(end);
+    begunAt = performance.now();
+    return begunAt;
+  };
+  const hasTime = (): boolean => performance.now() - (begunAt ?? begin()) < TURN_MS;
+  const add = (owner: string, run: () => void): void => {
+    const own = waiting.get(owner) ?? new Set();
+    waiting.set(owner, own.add(run));
+  };
+  const end = (): void => {
+    begunAt = null;
+    turn += 1;
+    added = [];
+    while (waiting.size > 0 && hasTime()) takeNext(waiting)?.();
+    for (const [owner, run] of added) add(owner, run);
+    added = null;
+  };
+
+  return {
+    current: () => {
+      if (begunAt === null) begin();
+      return turn;
+    },
+    hasTime,
+    inNext: (owner, run) => {
+      if (begunAt === null) begin();
+      if (added) added.push([owner, run]);
+      else add(owner, run);
+    },
+  };
+};
+
+/** Takes the first of the first owner, whose others come behind those of all owners. */
+const takeNext = (waiting: Map<string, Set<() => void>>): (() => void) | undefined => {
+  const [owner, own] = waiting.entries().next().value as [string, Set<() => void>];
+  const [run] = own;
+  own.delete(run as () => void);
+  waiting.delete(owner);
+  if (own.size > 0) waiting.set(owner, own);
+  return run;
+};

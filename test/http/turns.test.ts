@@ -1,0 +1,57 @@
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { limitPipelining } from '../../http/pipelining.ts';
+
+let now: number;
+beforeEach(() => {
+  now = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
+});
+afterEach(() => void vi.restoreAllMocks());
+
+/** A server whose requests take a millisecond each. @returns whose have been served, and a function with which new connections ask */
+const aBusyServer = () => {
+  const served: string[] = [];
+  const serve = limitPipelining(
+    (request) => {
+      served.push(request.url ?? '');
+      now += 1;
+    },
+    (request) => request.url ?? '',
+  );
+  const ask = (owner: string, connections: number): void => {
+    for (let nth = 0; nth < connections; nth += 1) {
+      const socket = { destroyed: false, writableLength: 0, pause: () => socket, resume: () => socket };
+      const request = { socket, url: owner } as unknown as IncomingMessage;
+      serve(request, new EventEmitter() as unknown as ServerResponse);
+    }
+  };
+  return { served, ask };
+};
+
+it('serves the requests of hundreds of connections a few in a turn, and all in the end', async () => {
+  const { served, ask } = aBusyServer();
+  ask('one', 300);
+  const lengths = [0, served.length];
+  while (served.length < 300) {
+    await setImmediate();
+    lengths.push(served.length);
+  }
+  const steps = lengths.slice(1).map((length, turn) => length - (lengths[turn] as number));
+  expect(Math.max(...steps)).toBeLessThanOrEqual(4);
+});
+
+it('serves a late request of one owner before the others of an owner with many', async () => {
+  const { served, ask } = aBusyServer();
+  ask('many', 300);
+  ask('few', 2);
+  const before = served.length;
+  await setImmediate();
+  await setImmediate();
+  await setImmediate();
+  const after = served.slice(before);
+  expect(after.filter((owner) => owner === 'few')).toHaveLength(2);
+  expect(after.length).toBeLessThan(12);
+});
