@@ -34,6 +34,8 @@ export interface KeptOutOptions {
   readonly now: () => number;
   /** null: rejections of other processes are ignored. */
   readonly shared: SharedNotes | null;
+  /** Returns how much of the rate an asker wants by now, at most. Default: as much as when it was rejected. */
+  readonly stillWants?: (asker: string) => number;
 }
 
 /** Minimum interval between exchanges with other processes, per asker. */
@@ -44,7 +46,12 @@ const EXCHANGE_MS = 1_000;
  * know whom it shuts out elsewhere. Data of other processes is a second old and never waited for; while PostgreSQL is
  * unavailable each process uses only its own.
  */
-export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOut => {
+export const createKeptOut = ({
+  windowMs,
+  now,
+  shared,
+  stillWants = () => Number.POSITIVE_INFINITY,
+}: KeptOutOptions): KeptOut => {
   /** In the order of their notes: those of other processes, and those that count for less than the window, may be older. */
   const noted = new Map<string, Note>();
   const sharedAt = new Map<string, number>();
@@ -99,7 +106,9 @@ export const createKeptOut = ({ windowMs, now, shared }: KeptOutOptions): KeptOu
       refresh();
       forgetOld();
       const since = now() - windowMs;
-      return [...noted].flatMap(([other, { at, wanted }]) => (other === asker || at <= since ? [] : wanted));
+      return [...noted].flatMap(([other, { at, wanted }]) =>
+        other === asker || at <= since ? [] : Math.min(wanted, stillWants(other)),
+      );
     },
   };
 };

@@ -143,6 +143,40 @@ it('keeps little for a partner whose visitors came in a moment and found no room
   expect(sum(admitted, 'busy')).toBe(150 * 30);
 });
 
+it.each([
+  ['', 0],
+  [', of which a visit comes each second afterwards', 1],
+])(
+  'admits a partner with many visitors between bursts of a few small networks to others%s',
+  async (_, perSecond) => {
+    const attacked = Array.from({ length: 40 }, (_, nth) => `attacked ${nth}`);
+    const bursts = attacked.map((of, nth) => ({
+      of,
+      network: `flood ${nth % 6}`,
+      perSecond: 10,
+      every: 55_000,
+      to: 2_500,
+    }));
+    const kept = perSecond === 0 ? [] : attacked.map((of) => ({ of, network: 'flood 0', perSecond }));
+    const busy = visitorsOf('busy', 100, 0.2);
+    // Eight rounds of all visitors, from ten seconds after the second burst on.
+    const admitted = await admittedOf([...bursts, ...kept, ...busy], 109, 42, USUAL);
+    expect(sum(admitted, 'busy')).toBe(8 * 100);
+  },
+);
+
+it('keeps room for a partner that was refused and has visitors now and then', async () => {
+  const all = Array.from({ length: 30 }, (_, nth) => ({
+    of: 'anna',
+    tracker: `${nth % 3}`,
+    network: `${nth}`,
+    perSecond: 10,
+  }));
+  const rare = { of: 'rare', perSecond: 1_000, every: 7_000, from: 6_500, to: 6_501 };
+  const admitted = await admittedOf([...all, rare], 63, 49, USUAL);
+  expect(admitted.rare).toBeGreaterThanOrEqual(6);
+});
+
 it('limits a large network for ten seconds after others were rejected, and no longer', async () => {
   const clock = { ms: 60_000, now: () => clock.ms };
   const admit = createNetworkShares(USUAL, createLocalLimiter(clock), clock, null);

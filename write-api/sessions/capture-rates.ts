@@ -5,6 +5,7 @@ import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import type { ListedTracker } from '../../queries/trackers/directory.ts';
 import { countBySecond } from './count-by-second.ts';
+import { createDemand } from './demand.ts';
 import type { NetworkShare } from './network-demand.ts';
 import { createNetworkShares, type NetworkRates, ROOM_TIMES } from './network-shares.ts';
 
@@ -15,7 +16,7 @@ const SESSIONS_OF_NETWORK = 10_000;
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
  * rejected within the last minute, each partner is limited to its part of the latter, over all of its trackers and
- * visitors. Likewise each network (a digest) while those from others are: one visitor may have all addresses of a network, and
+ * visitors: the others keep room for what they still send. Likewise each network (a digest) while those from others are: one visitor may have all addresses of a network, and
  * know the trackers of many partners.
  */
 export const createCaptureRates = (
@@ -24,9 +25,15 @@ export const createCaptureRates = (
   clock: Clock,
   shared: { readonly partners: SharedNotes; readonly networks: SharedNotes } | null,
 ): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>, network: string) => Promise<Verdict>) => {
+  const demand = createDemand(clock);
   const admitPartner = createFairRate({
     ceiling: config.CAPTURES_PER_SECOND,
-    keptOut: createKeptOut({ windowMs: MINUTE, now: clock.now, shared: shared?.partners ?? null }),
+    keptOut: createKeptOut({
+      windowMs: MINUTE,
+      now: clock.now,
+      shared: shared?.partners ?? null,
+      stillWants: (partnerId) => demand.of(partnerId),
+    }),
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
   });
   const admitNetwork = createNetworkShares(config, limiter, clock, shared?.networks ?? null);
@@ -36,6 +43,7 @@ export const createCaptureRates = (
     if (share === 'heavy') return null;
     // Of a whole second: the visits of a moment would keep their room for a minute.
     const { ownBefore } = wanted(partnerId);
+    demand.count(partnerId);
     return {
       wanted: ROOM_TIMES * ownBefore + 1,
       forMs: share === 'all' ? ALONE_MS : MINUTE,
