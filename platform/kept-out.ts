@@ -54,9 +54,6 @@ export const createKeptOut = ({
 }: KeptOutOptions): KeptOut => {
   /** In the order of their notes: those of other processes, and those that count for less than the window, may be older. */
   const noted = new Map<string, Note>();
-  const sharedAt = new Map<string, number>();
-  let refreshedAt = Number.NEGATIVE_INFINITY;
-
   const noteAt = (asker: string, note: Note): void => {
     const before = noted.get(asker);
     const at = Math.max(note.at, before?.at ?? 0);
@@ -65,21 +62,12 @@ export const createKeptOut = ({
     noted.set(asker, { at, wanted });
   };
 
-  const refresh = (): void => {
-    if (shared === null || performance.now() - refreshedAt < EXCHANGE_MS) return;
-    refreshedAt = performance.now();
-    shared.refresh(now() - windowMs).then(
-      (notes) => {
-        for (const { asker, ...note } of notes) noteAt(asker, note);
-      },
-      () => undefined,
-    );
-  };
+  const { refresh, share, forget } = createExchange(shared, () => now() - windowMs, noteAt);
 
   const forgetOld = (): void => {
     for (const asker of oldOnesOf(noted, now() - windowMs, windowMs)) {
       noted.delete(asker);
-      sharedAt.delete(asker);
+      forget(asker);
     }
   };
 
@@ -89,13 +77,7 @@ export const createKeptOut = ({
       forgetOld();
       const note = { at: now() - windowMs + forMs, wanted };
       noteAt(asker, note);
-      if (
-        shared === null ||
-        performance.now() - (sharedAt.get(asker) ?? Number.NEGATIVE_INFINITY) < EXCHANGE_MS
-      )
-        return;
-      sharedAt.set(asker, performance.now());
-      shared.share(asker, note).catch(() => undefined);
+      share(asker, note);
     },
     others: (asker) => {
       refresh();
@@ -110,6 +92,35 @@ export const createKeptOut = ({
         other === asker || at <= since ? [] : Math.min(wanted, stillWants(other)),
       );
     },
+  };
+};
+
+/** Exchanges notes with other processes, seldom enough. `noteAt`: takes those of others. */
+const createExchange = (
+  shared: SharedNotes | null,
+  since: () => number,
+  noteAt: (asker: string, note: Note) => void,
+) => {
+  const sharedAt = new Map<string, number>();
+  let refreshedAt = Number.NEGATIVE_INFINITY;
+  const isDue = (at: number): boolean => shared !== null && performance.now() - at >= EXCHANGE_MS;
+  return {
+    refresh: (): void => {
+      if (!isDue(refreshedAt)) return;
+      refreshedAt = performance.now();
+      shared?.refresh(since()).then(
+        (notes) => {
+          for (const { asker, ...note } of notes) noteAt(asker, note);
+        },
+        () => undefined,
+      );
+    },
+    share: (asker: string, note: Note): void => {
+      if (!isDue(sharedAt.get(asker) ?? Number.NEGATIVE_INFINITY)) return;
+      sharedAt.set(asker, performance.now());
+      shared?.share(asker, note).catch(() => undefined);
+    },
+    forget: (asker: string): void => void sharedAt.delete(asker),
   };
 };
 
