@@ -51,11 +51,12 @@ export const shareNext = <T>(
 export const shareNextOf = <T>(
   load: (key: string) => Promise<T>,
   gapMs = 0,
+  patienceMs = Number.POSITIVE_INFINITY,
 ): ((key: string) => Promise<T>) => {
   const shared = new Map<string, () => Promise<T>>();
   const callers = new Counts();
   return async (key) => {
-    const call = shared.get(key) ?? shareNext(() => load(key), gapMs);
+    const call = shared.get(key) ?? shareNext(() => load(key), gapMs, patienceMs);
     shared.set(key, call);
     callers.add(key, 1);
     try {

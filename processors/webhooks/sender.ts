@@ -106,6 +106,9 @@ export const createSender = ({
   };
 };
 
+/** An attempt waits no longer for the lookup before its own, which has to end within the same limit. */
+const PATIENCE_MS = 250;
+
 /**
  * Attempts that begin while a name is looked up share the next lookup, which is newer than each of them: a backlog would ask for the
  * same name hundreds of times a second. `limitMs`: of one lookup.
@@ -114,8 +117,8 @@ const shareLookups = (resolver: Resolver, limitMs: number): Resolver => {
   const limited = (answer: Promise<string[]>): Promise<string[]> =>
     pTimeout(answer, { milliseconds: limitMs });
   return {
-    resolve4: shareNextOf((name) => limited(resolver.resolve4(name))),
-    resolve6: shareNextOf((name) => limited(resolver.resolve6(name))),
+    resolve4: shareNextOf((name) => limited(resolver.resolve4(name)), 0, PATIENCE_MS),
+    resolve6: shareNextOf((name) => limited(resolver.resolve6(name)), 0, PATIENCE_MS),
   };
 };
 

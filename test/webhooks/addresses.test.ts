@@ -1,9 +1,11 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it, test } from 'vitest';
 import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
 import { createSender, type Sender } from '../../processors/webhooks/sender.ts';
 import type { Resolver } from '../../processors/webhooks/vet.ts';
 import { type DnsAnswer, startDnsServer } from '../support/dns-server.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { senderTo as senderWith } from '../support/sending.ts';
 
 const CLOCK = { now: () => 0 };
 const LIMITS = { totalMs: 3_000, dnsMs: 1_000, connectMs: 1_000 };
@@ -258,6 +260,25 @@ describe('DNS', () => {
     const outcome = await sender.send({ ...REQUEST, url: `http://hooks.example:${target.port}/` });
     return { outcome, connections: await target.connections(), questions: dns.questions };
   };
+
+  test('of a slow server answers attempts in time that begin during the lookups of others', async () => {
+    const target = await receiver();
+    const resolve = async () => {
+      await pause(1_200);
+      return ['127.0.0.1'];
+    };
+    const resolver = { resolve4: resolve, resolve6: async () => [] };
+    const sender = senderWith(target, {
+      resolver,
+      limits: { totalMs: 6_000, dnsMs: 2_000, connectMs: 1_000 },
+    });
+    undoing.push(sender.close);
+    const outcomes = [0, 100, 200].map(async (ms) => {
+      await pause(ms);
+      return sender.send({ ...REQUEST, url: `http://slow.example:${target.port}/` });
+    });
+    expect(await Promise.all(outcomes)).toEqual([DELIVERED, DELIVERED, DELIVERED]);
+  });
 
   test.each([
     ['an address of one family', ['127.0.0.1'], []],
