@@ -3,6 +3,7 @@ import { createCallRates } from '../http/call-rates.ts';
 import { collectionRoute } from '../http/collection.ts';
 import { docsRoutes } from '../http/docs-page.ts';
 import { healthRoute } from '../http/health.ts';
+import { type Listeners, listenOnSeveral } from '../http/listeners.ts';
 import { openApiDocument, openApiRoute } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
 import { createCallerAt, createCallerOf } from '../http/visitor.ts';
@@ -19,6 +20,8 @@ import type { Runtime } from './runtime.ts';
 
 export interface Api {
   readonly app: FastifyInstance;
+  /** @throws where the port is taken (`EADDRINUSE`) */
+  listen(host: string, port: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -69,10 +72,15 @@ export const buildApi = async (
     onAnswer: ({ method, path }, status, milliseconds) =>
       metrics?.answers.observe({ route: `${method} ${path}`, status }, milliseconds / 1_000),
   });
+  let listeners: Listeners | null = null;
   return {
     app,
+    listen: async (host, port) => {
+      listeners = await listenOnSeveral(app, host, port);
+    },
     close: async () => {
-      await app.close();
+      // Together: requests of the connections of either need the parts below.
+      await Promise.all([app.close(), listeners?.close()]);
       await context.counter.close();
       await context.calls.close();
       await context.clues.close();

@@ -1,4 +1,3 @@
-import { type Listeners, listenOnSeveral } from '../http/listeners.ts';
 import { watchAhead } from '../platform/ahead.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { enterLeases } from '../platform/leases.ts';
@@ -71,11 +70,11 @@ const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shu
   const publicUrl = serviceUrl(config);
   const api = await buildApi(runtime, leases, publicUrl, () => serving, metrics);
   const demo = role === 'all' ? await ensureDemo(runtime, publicUrl) : null;
-  const listeners = await listen(api, config.HOST, config.PORT);
+  await listen(api, config.HOST, config.PORT);
   serving = true;
-  shutdown.register('api', async () => {
+  shutdown.register('api', () => {
     serving = false;
-    await Promise.all([listeners.close(), api.close()]);
+    return api.close();
   });
   const without = problem === null ? '' : ', though the event store did not answer at the start';
   log.info({ role, url: publicUrl, ops_port: ops.port }, `listening${without}`);
@@ -84,9 +83,9 @@ const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shu
 
 const isEveryAddress = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
-const listen = async ({ app }: Api, host: string, port: number): Promise<Listeners> => {
+const listen = async (api: Api, host: string, port: number): Promise<void> => {
   try {
-    return await listenOnSeveral(app, host, port);
+    await api.listen(host, port);
   } catch (error) {
     const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
     throw taken ? new Error(`PORT ${port} is in use on ${host}`) : error;

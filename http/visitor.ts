@@ -84,6 +84,8 @@ export const createCallerOf = (
   const clientOf = createVisitorAddress(trustedProxies);
   const callerAt = createCallerAt(trustedProxies);
   const ofPeers = new WeakMap<Socket, { readonly caller: CallerNetworks | null }>();
+  // Asked for when a request waits for its turn, and again when it is served.
+  const ofForwarded = new WeakMap<IncomingMessage, { readonly caller: CallerNetworks | null }>();
   const ofPeer = (socket: Socket): CallerNetworks | null => {
     const known = ofPeers.get(socket);
     if (known !== undefined) return known.caller;
@@ -91,10 +93,15 @@ export const createCallerOf = (
     ofPeers.set(socket, { caller });
     return caller;
   };
-  return ({ socket, headers }) => {
+  return (request) => {
+    const { socket, headers } = request;
     const forwarded = headers['x-forwarded-for'];
     if (forwarded === undefined) return ofPeer(socket);
-    return callerAt(clientOf({ peer: socket.remoteAddress ?? '', header: () => String(forwarded) }));
+    const known = ofForwarded.get(request);
+    if (known !== undefined) return known.caller;
+    const caller = callerAt(clientOf({ peer: socket.remoteAddress ?? '', header: () => String(forwarded) }));
+    ofForwarded.set(request, { caller });
+    return caller;
   };
 };
 
