@@ -95,7 +95,9 @@ const createLine = (socket: HttpSocket, order: Order, serve: RequestListener): L
   /** Until an answer of those before is taken. */
   const isFull = (): boolean =>
     served >= MAX_SERVED_AT_ONCE || (served > 0 && socket.writableLength > MAX_UNTAKEN_BYTES);
-  const mayServe = (): boolean => lastTurn !== turns.current() && turns.hasTime() && !isFull();
+  /** Those of connections that are to be closed have a queue, whose pause is their limit: its timer runs when a turn has no time left. */
+  const hasTime = (): boolean => line.isClosing || turns.hasTime();
+  const mayServe = (): boolean => lastTurn !== turns.current() && hasTime() && !isFull();
 
   const begin = ([request, response]: Exchange): void => {
     served += 1;

@@ -35,10 +35,14 @@ export const createTurns = (): Turns => {
   const end = (): void => {
     begunAt = null;
     turn += 1;
-    added = [];
-    while (waiting.size > 0 && hasTime()) takeNext(waiting)?.();
-    for (const [owner, run] of added) add(owner, run);
-    added = null;
+    const next: (readonly [string, () => void])[] = [];
+    added = next;
+    try {
+      while (waiting.size > 0 && hasTime()) takeNext(waiting)?.();
+    } finally {
+      added = null;
+      for (const [owner, run] of next) add(owner, run);
+    }
   };
 
   return {

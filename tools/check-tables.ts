@@ -47,7 +47,7 @@ const ROOMS: readonly (readonly [path: string, access: Access])[] = [
   ['platform/keyring.ts', { write: ['work.keyring'] }],
   ['platform/heartbeat.ts', { write: ['work.lease', 'work.process'] }],
   ['platform/release.ts', { read: ['work.process'] }],
-  ['platform/kept-out.ts', { write: ['work.kept_out'] }],
+  ['platform/kept-out-exchange.ts', { write: ['work.kept_out'] }],
   ['platform/only-one.ts', { write: ['work.only_one_*'] }],
   ['platform/rate-blocks.ts', { read: ['work.rate'] }],
   ['platform/rate-limit.ts', { write: ['work.rate'] }],

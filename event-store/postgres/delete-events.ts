@@ -24,17 +24,17 @@ export const expireStream = async (query: Query, stream: string, last: number, a
   await deleteBefore(query, stream, revision + 1);
 };
 
-/** Deletes the events of a stream before a revision. */
+/** Deletes the events of a stream before a revision: of those that are there, and not of those that are appended meanwhile. */
 export const truncateStream = async (query: Query, stream: string, revision: number): Promise<void> => {
-  await query(
+  const [row] = await query(
     'truncate',
     `update eventlog.stream
      set revision = eventlog.last_revision(name, revision),
          truncated_before = greatest(truncated_before, least($2, eventlog.last_revision(name, revision) + 1))
-     where name = $1`,
+     where name = $1 returning truncated_before`,
     [stream, revision],
   );
-  await deleteBefore(query, stream, revision);
+  if (row) await deleteBefore(query, stream, row.truncated_before);
 };
 
 /**

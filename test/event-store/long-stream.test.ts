@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EventStore } from '../../event-store/port.ts';
+import { truncateStream } from '../../event-store/postgres/delete-events.ts';
+import type { Query } from '../../event-store/postgres/pages.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -86,6 +88,24 @@ describe('the row of a long stream', () => {
     const before = await versionOf(LONG);
     for (let at = 1_199; at < 1_249; at += 1) await store.append(LONG, at, events(1));
     expect(await versionOf(LONG)).toBe(before);
+  });
+
+  it('is not behind events that are appended while all before them are deleted', async () => {
+    const stream = 'long-3';
+    for (let from = 0; from < 1_200; from += 400) {
+      await store.append(stream, from === 0 ? 'no_stream' : from - 1, events(400));
+    }
+    const query: Query = async (_name, text, values) => {
+      const { rows } = await stack.pool.query(text, values);
+      // Between the two statements of a truncation.
+      if (text.includes('returning truncated_before')) await store.append(stream, 1_199, events(1));
+      return rows;
+    };
+    await truncateStream(query, stream, 5_000);
+    expect(await stack.rows('select revision from eventlog.event where stream = $1', [stream])).toEqual([
+      { revision: 1_200 },
+    ]);
+    expect(await store.append(stream, 1_200, events(1))).toMatchObject({ revision: 1_201 });
   });
 
   it('is not deleted when an append is committed while the deletion waits for it', async () => {

@@ -21,11 +21,14 @@ const aBusyServer = () => {
     },
     (request) => request.url ?? '',
   );
-  const ask = (owner: string, connections: number): void => {
+  const ask = (owner: string, connections: number, pipelined = 1): void => {
     for (let nth = 0; nth < connections; nth += 1) {
       const socket = { destroyed: false, writableLength: 0, pause: () => socket, resume: () => socket };
-      const request = { socket, url: owner } as unknown as IncomingMessage;
-      serve(request, new EventEmitter() as unknown as ServerResponse);
+      for (let request = 0; request < pipelined; request += 1) {
+        const response = Object.assign(new EventEmitter(), { shouldKeepAlive: true });
+        const asked = { socket, url: owner } as unknown as IncomingMessage;
+        serve(asked, response as unknown as ServerResponse);
+      }
     }
   };
   return { served, ask };
@@ -54,4 +57,21 @@ it('serves a late request of one owner before the others of an owner with many',
   const after = served.slice(before);
   expect(after.filter((owner) => owner === 'few')).toHaveLength(2);
   expect(after.length).toBeLessThan(12);
+});
+
+it('serves the requests of a connection that is to be closed while others fill all turns', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  const { served, ask } = aBusyServer();
+  for (let nth = 0; nth < 40; nth += 1) ask('pipelines', 1, 200);
+  for (let turn = 0; turn < 50; turn += 1) await setImmediate();
+  const before = served.length;
+  for (let round = 0; round < 20; round += 1) {
+    ask('flood', 10);
+    vi.advanceTimersByTime(1);
+    await setImmediate();
+    vi.advanceTimersByTime(1);
+  }
+  vi.useRealTimers();
+  const after = served.slice(before).filter((owner) => owner === 'pipelines');
+  expect(after.length).toBeGreaterThanOrEqual(20);
 });

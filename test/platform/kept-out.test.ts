@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createKeptOut, type SharedNotes, sharedNotes } from '../../platform/kept-out.ts';
+import { createKeptOut } from '../../platform/kept-out.ts';
+import { type SharedNotes, sharedNotes } from '../../platform/kept-out-exchange.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 

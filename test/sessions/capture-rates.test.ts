@@ -1,5 +1,5 @@
-import { expect, it, vi } from 'vitest';
-import type { SharedNotes } from '../../platform/kept-out.ts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
 import { createNetworkShares } from '../../write-api/sessions/network-shares.ts';
@@ -259,6 +259,56 @@ it('leaves room for visitors whom a balancer sends to another process than the n
   }
   monotonic.mockRestore();
   expect(admitted).toBeGreaterThan(0.95 * 59 * 60);
+});
+
+describe('partners whose visitors a balancer sends to processes of their own', () => {
+  const clock = { ms: 0, now: () => clock.ms };
+  let processes: ReturnType<typeof createCaptureRates>[];
+  beforeEach(() => {
+    clock.ms = 60_000;
+    vi.spyOn(performance, 'now').mockImplementation(clock.now);
+    const limiter = createLocalLimiter(clock);
+    const shared = { partners: sharedInMemory(), networks: sharedInMemory() };
+    processes = [1, 2].map(() => createCaptureRates(USUAL, limiter, clock, shared));
+  });
+  afterEach(() => void vi.restoreAllMocks());
+
+  /** 20 captures a second, of ever new visitors, at the second process. @returns how many of the last `seconds` are admitted */
+  const quiet = async (seconds: number, meanwhile: (ms: number) => Promise<void>): Promise<number> => {
+    let admitted = 0;
+    for (let ms = 0; ms < seconds * 1_000; ms += 1) {
+      clock.ms += 1;
+      await meanwhile(ms);
+      if (ms % 50 !== 0) continue;
+      const verdict = await processes[1]?.({ tracker_id: 'quiet', partner_id: 'quiet' }, `visitor ${ms}`);
+      if (verdict === null) admitted += 1;
+    }
+    return admitted;
+  };
+
+  it('keep their room beside a busy one at another process', async () => {
+    const busy = async (ms: number): Promise<void> => {
+      if (ms % 5 !== 0) return;
+      for (let nth = 0; nth < 2; nth += 1) {
+        const tracker = { tracker_id: `busy ${(ms / 5) % 10}`, partner_id: 'busy' };
+        await processes[0]?.(tracker, `network ${(ms / 5 + 100 * nth) % 200}`);
+      }
+    };
+    await quiet(5, busy);
+    expect(await quiet(15, busy)).toBeGreaterThan(0.95 * 20 * 15);
+  });
+
+  it('have what partners that were named in a moment at several processes no longer want', async () => {
+    const flood = async (ms: number): Promise<void> => {
+      for (const [at, one] of processes.entries()) {
+        const partner = `named ${(ms + 20 * at) % 40}`;
+        await one({ tracker_id: partner, partner_id: partner }, `flood ${ms % 6}`);
+      }
+    };
+    await quiet(3, flood);
+    await quiet(8, async () => undefined);
+    expect(await quiet(20, async () => undefined)).toBe(20 * 20);
+  });
 });
 
 it('lets a network begin 10,000 sessions of a partner in a day where room is short', async () => {

@@ -1,7 +1,8 @@
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createFairRate, type Room } from '../../platform/fair-rate.ts';
-import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
+import { createKeptOut } from '../../platform/kept-out.ts';
+import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import type { ListedTracker } from '../../queries/trackers/directory.ts';
 import { countBySecond } from './count-by-second.ts';

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createKeptOut, type SharedNotes } from '../../platform/kept-out.ts';
+import { createKeptOut } from '../../platform/kept-out.ts';
+import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { countBySecond } from './count-by-second.ts';
 
 /** Exchanges between processes what networks that are not heavy want, while their captures are rejected. */
