@@ -72,6 +72,11 @@ export const buildApi = async (
     onAnswer: ({ method, path }, status, milliseconds) =>
       metrics?.answers.observe({ route: `${method} ${path}`, status }, milliseconds / 1_000),
   });
+  return apiOf(app, [context.counter, context.calls, context.clues, keyUses, dashboard]);
+};
+
+/** `parts`: what requests need, which ends after them. */
+const apiOf = (app: FastifyInstance, parts: readonly { close(): Promise<void> }[]): Api => {
   let listeners: Listeners | null = null;
   return {
     app,
@@ -79,13 +84,8 @@ export const buildApi = async (
       listeners = await listenOnSeveral(app, host, port);
     },
     close: async () => {
-      // Together: requests of the connections of either need the parts below.
       await Promise.all([app.close(), listeners?.close()]);
-      await context.counter.close();
-      await context.calls.close();
-      await context.clues.close();
-      await keyUses.close();
-      await dashboard.close();
+      for (const part of parts) await part.close();
     },
   };
 };

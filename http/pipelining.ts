@@ -89,15 +89,16 @@ const createLine = (socket: HttpSocket, order: Order, serve: RequestListener): L
   const { turns, ownerOf, closing } = order;
   const waiting: Exchange[] = [];
   let gate: Gate | null = null;
+  const ownGate = (): Gate => (gate ??= createGate(socket));
   let served = 0;
   let lastTurn = -1;
 
   /** Until an answer of those before is taken. */
   const isFull = (): boolean =>
     served >= MAX_SERVED_AT_ONCE || (served > 0 && socket.writableLength > MAX_UNTAKEN_BYTES);
-  /** Those of connections that are to be closed have a queue, whose pause is their limit: its timer runs when a turn has no time left. */
-  const hasTime = (): boolean => line.isClosing || turns.hasTime();
-  const mayServe = (): boolean => lastTurn !== turns.current() && hasTime() && !isFull();
+  // Those of connections that are to be closed have a timer, in whose phase a full turn has no time left.
+  const mayServe = (): boolean =>
+    lastTurn !== turns.current() && (line.isClosing || turns.hasTime()) && !isFull();
 
   const begin = ([request, response]: Exchange): void => {
     served += 1;
@@ -133,16 +134,12 @@ const createLine = (socket: HttpSocket, order: Order, serve: RequestListener): L
       if (waiting.length === 0 && mayServe()) return begin(exchange);
       waiting.push(exchange);
       order.waiting += 1;
-      if (line.unanswered() > 1) {
-        gate ??= createGate(socket);
-        gate.shut();
-      }
+      if (line.unanswered() > 1) ownGate().shut();
       serveLater();
     },
     close: () => {
       line.isClosing = true;
-      gate ??= createGate(socket);
-      gate.shutForGood();
+      ownGate().shutForGood();
     },
   };
   return line;
