@@ -23,8 +23,6 @@ const MAX_PROXIES = 32;
 export const createVisitorAddress = (
   trustedProxies: readonly string[],
 ): ((request: Pick<ApiRequest, 'peer' | 'header'>) => string) => {
-  // A request's rate asks for it, and then the visit.
-  const known = new WeakMap<object, string>();
   const isTrusted = membershipIn(trustedProxies);
 
   const clientOf = (request: Pick<ApiRequest, 'peer' | 'header'>): string => {
@@ -43,10 +41,19 @@ export const createVisitorAddress = (
     return canonicalText(client);
   };
 
-  return (request) => {
-    const address = known.get(request) ?? clientOf(request);
-    known.set(request, address);
-    return address;
+  // A request's rate asks for it, and then the visit.
+  return onceFor(clientOf);
+};
+
+/** Remembers what is made of an object, for as long as the object is there. */
+const onceFor = <Key extends object, Made>(make: (key: Key) => Made): ((key: Key) => Made) => {
+  const known = new WeakMap<Key, { readonly made: Made }>();
+  return (key) => {
+    const before = known.get(key);
+    if (before !== undefined) return before.made;
+    const made = make(key);
+    known.set(key, { made });
+    return made;
   };
 };
 
@@ -83,26 +90,18 @@ export const createCallerOf = (
 ): ((request: IncomingMessage) => CallerNetworks | null) => {
   const clientOf = createVisitorAddress(trustedProxies);
   const callerAt = createCallerAt(trustedProxies);
-  const ofPeers = new WeakMap<Socket, { readonly caller: CallerNetworks | null }>();
+  const ofPeer = onceFor((socket: Socket) => callerAt(socket.remoteAddress ?? ''));
   // Asked for when a request waits for its turn, and again when it is served.
-  const ofForwarded = new WeakMap<IncomingMessage, { readonly caller: CallerNetworks | null }>();
-  const ofPeer = (socket: Socket): CallerNetworks | null => {
-    const known = ofPeers.get(socket);
-    if (known !== undefined) return known.caller;
-    const caller = callerAt(socket.remoteAddress ?? '');
-    ofPeers.set(socket, { caller });
-    return caller;
-  };
-  return (request) => {
-    const { socket, headers } = request;
-    const forwarded = headers['x-forwarded-for'];
-    if (forwarded === undefined) return ofPeer(socket);
-    const known = ofForwarded.get(request);
-    if (known !== undefined) return known.caller;
-    const caller = callerAt(clientOf({ peer: socket.remoteAddress ?? '', header: () => String(forwarded) }));
-    ofForwarded.set(request, { caller });
-    return caller;
-  };
+  const ofForwarded = onceFor(({ socket, headers }: IncomingMessage) =>
+    callerAt(
+      clientOf({
+        peer: socket.remoteAddress ?? '',
+        header: () => String(headers['x-forwarded-for']),
+      }),
+    ),
+  );
+  return (request) =>
+    request.headers['x-forwarded-for'] === undefined ? ofPeer(request.socket) : ofForwarded(request);
 };
 
 /** Some proxies add a port, and then IPv6 stands in brackets: `1.2.3.4:5678`, `[2001:db8::1]:5678`. */

@@ -29,7 +29,8 @@ export interface KeptOutOptions {
 
 /** Time for which what an asker wanted of another process counts unless it is shared again, and afterwards little. */
 const SHARED_MS = 5_000;
-const LITTLE = 0.1;
+/** What is kept for an asker that sends nothing: it finds room if it comes back, and a hundred such cost the others little. */
+export const LITTLE = 0.1;
 
 /**
  * Tracks rejected askers of this and other processes: if all requests of a partner reach one process, it would otherwise not

@@ -17,8 +17,8 @@ const SESSIONS_OF_NETWORK = 10_000;
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
  * rejected within the last minute, each partner is limited to its part of the latter, over all of its trackers and
- * visitors: the others keep room for what they still send. Likewise each network (a digest) while those from others are: one visitor may have all addresses of a network, and
- * know the trackers of many partners.
+ * visitors: the others keep room for what they still send. Likewise each network (a digest) while those from others are:
+ * one visitor may have all addresses of a network, and know the trackers of many partners.
  */
 export const createCaptureRates = (
   config: NetworkRates,

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../platform/clock.ts';
+import { LITTLE } from '../../platform/kept-out.ts';
 import { SECOND } from './count-by-second.ts';
 import { ROOM_TIMES } from './network-shares.ts';
 
 /** Time without visits after which a partner has little room: it would have no use of more. */
 const SILENT_MS = 5_000;
-const LITTLE = 0.1;
 const PARTNERS = 10_000;
 
 interface Sent {
