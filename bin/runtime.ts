@@ -23,6 +23,7 @@ import { endsWithin } from '../platform/pause.ts';
 import { createSlonik } from '../platform/slonik.ts';
 import { Unreachable } from '../platform/unreachable.ts';
 import { createLookupUses, type LookupUses } from '../processors/lookup/lookup-uses.ts';
+import { createProviderCounts, type ProviderCounts } from '../processors/lookup/provider-counts.ts';
 import { createWebhookQueue, type WebhookQueue } from '../processors/webhooks/queue-admission.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { fairPool } from '../queries/fair-pool.ts';
@@ -69,6 +70,8 @@ export interface Runtime {
   readonly dayKeys: DayKeys;
   /** Records when saved results were last asked for. */
   readonly lookupUses: LookupUses;
+  /** Counts what the providers answer. */
+  readonly providerCounts: ProviderCounts;
   /** Reserves slots in the partners' delivery queues. */
   readonly queue: WebhookQueue;
   close(): Promise<void>;
@@ -142,6 +145,7 @@ const openParts = async (
     log,
   });
   const lookupUses = createLookupUses({ pool, clock });
+  const providerCounts = createProviderCounts({ pool, clock, log });
   const progress = createProgress({ url: databaseUrl, pool });
   const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
   return {
@@ -166,6 +170,7 @@ const openParts = async (
     cursors: createCursors(await serviceKey(pool, master, 'cursor'), createKnownEpochs(store)),
     master,
     lookupUses,
+    providerCounts,
     dayKeys: createDayKeys({ pool, master, clock }),
     queue: openQueue(config, pool, clock, progress),
     close: async () => {
@@ -174,6 +179,7 @@ const openParts = async (
       await progress.close();
       await processed.close();
       await lookupUses.close();
+      await providerCounts.close();
       await Promise.all([endPool(pool), endPool(db)]);
       await postgres?.stop();
     },

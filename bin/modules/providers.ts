@@ -3,7 +3,7 @@ import type { Metrics } from '../../platform/metrics.ts';
 import type { RateLimiter } from '../../platform/rate-limit.ts';
 import type { ProviderNotes } from '../../processors/lookup/attempt-enrichments.ts';
 import { buildChain, type Chain } from '../../processors/lookup/chain.ts';
-import { createProviderCounts, takeFromBudget } from '../../processors/lookup/provider-counts.ts';
+import { takeFromBudget } from '../../processors/lookup/provider-counts.ts';
 import type { Runtime } from '../runtime.ts';
 
 export interface Providers {
@@ -42,7 +42,7 @@ export const openProviders = async (
 ): Promise<Providers> => {
   const chain = await makeChain(runtime, limiter, metrics);
   metrics.providers.start(chain.providers.map(({ name }) => name));
-  const counts = createProviderCounts(runtime);
+  const counts = runtime.providerCounts;
   return {
     chain,
     notes: {
@@ -55,9 +55,6 @@ export const openProviders = async (
         counts.taken(provider);
       },
     },
-    close: async () => {
-      await chain.close();
-      await counts.close();
-    },
+    close: () => chain.close(),
   };
 };

@@ -10,6 +10,8 @@ export interface ProviderCounts {
   asked(provider: string, outcome: ProviderOutcome, ms: number): void;
   /** Counts a result whose company is the provider's. */
   taken(provider: string): void;
+  /** Saves at once what was counted since the last save. */
+  flush(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -71,6 +73,7 @@ export const createProviderCounts = ({
     taken: (provider) => {
       entry(provider).taken += 1;
     },
+    flush,
     close: async () => {
       clearInterval(timer);
       await flush();

@@ -97,6 +97,7 @@ export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = 
       await send('POST', `/v1/sessions/${session}/reveal`, { headers });
     }
     await send('DELETE', `/v1/webhooks/${id}`);
+    await api.runtime.providerCounts.flush();
     // The first flush may find one on its way.
     await until('the uses of this day are written', async () => {
       await api.runtime.lookupUses.flush();
