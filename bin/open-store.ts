@@ -1,6 +1,7 @@
 import type { EventStore, Position } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
 import { withSharedHead } from '../event-store/shared-head.ts';
+import { createTail, type Tail } from '../event-store/tail.ts';
 import { tracedStore } from '../event-store/traced-store.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
@@ -20,24 +21,29 @@ interface StoreOptions {
   readonly aroundStore: (store: EventStore) => EventStore;
 }
 
-/** Opens the configured event store, or the one in PostgreSQL. */
+interface OpenedStore {
+  readonly store: EventStore;
+  readonly tail: Tail;
+  readonly logStalls: () => number;
+}
+
+/** Opens the configured event store, or the one in PostgreSQL, and its tail. */
 export const openStore = async (
   config: Config,
   url: string,
   { clock, log, hasOtherListeners, isEventLoopBusy, aroundStore }: StoreOptions,
-): Promise<{ readonly store: EventStore; readonly logStalls: () => number }> => {
+): Promise<OpenedStore> => {
   const { now } = clock;
   let stalls = 0;
   const onStall = (error: Error, after: Position | null): void => {
     stalls += 1;
     log.warn({ error: error.message, after: String(after) }, 'the log could not be read; retry scheduled');
   };
-  const store = config.EVENTSTORE_URL
+  const opened = config.EVENTSTORE_URL
     ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now, onStall })
     : createPostgresEventStore({ url, now, hasOtherListeners, onStall });
-  const traced = tracedStore(aroundStore(store), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
-  return {
-    store: withSharedHead(traced, isEventLoopBusy, config.EVENTSTORE_URL ? HEAD_GAP_MS : 0),
-    logStalls: () => stalls,
-  };
+  const traced = tracedStore(aroundStore(opened), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
+  const store = withSharedHead(traced, isEventLoopBusy, config.EVENTSTORE_URL ? HEAD_GAP_MS : 0);
+  const tail = createTail({ store, selectsStreams: !config.EVENTSTORE_URL, now, isEventLoopBusy, log });
+  return { store, tail, logStalls: () => stalls };
 };

@@ -6,7 +6,7 @@ import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggr
 import { createEndpointBatcher, type EndpointBatcher } from '../commands/webhooks/manage-endpoints.ts';
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
 import type { EventStore } from '../event-store/port.ts';
-import { createTail, type Tail } from '../event-store/tail.ts';
+import type { Tail } from '../event-store/tail.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import { openDataFolder } from '../platform/data-folder.ts';
@@ -136,14 +136,7 @@ const openParts = async (
   const peers = { present: () => true };
   const isEventLoopBusy = createBusyness();
   const options = { clock, log, hasOtherListeners: () => peers.present(), isEventLoopBusy, aroundStore };
-  const { store, logStalls } = await openStore(config, databaseUrl, options);
-  const tail = createTail({
-    store,
-    selectsStreams: !config.EVENTSTORE_URL,
-    now: clock.now,
-    isEventLoopBusy,
-    log,
-  });
+  const { store, tail, logStalls } = await openStore(config, databaseUrl, options);
   const lookupUses = createLookupUses({ pool, clock });
   const providerCounts = createProviderCounts({ pool, clock, log });
   const progress = createProgress({ url: databaseUrl, pool });
