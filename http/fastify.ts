@@ -1,6 +1,6 @@
 /** Fastify with the limits of this service, and with its refusals for requests that reach no route. */
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { limitChunks } from './chunks.ts';
 import { refusal } from './error-catalog.ts';
@@ -9,6 +9,7 @@ import { limitPipelining } from './pipelining.ts';
 import { refuseChunks, refuseConnect, refuseRaw } from './raw-refusals.ts';
 import { type Replies, transmit, writeHead } from './replies.ts';
 import type { Answer } from './route.ts';
+import type { RequestTurns } from './turns.ts';
 
 /** How long the server waits, in milliseconds. */
 export interface RequestTimeouts {
@@ -40,11 +41,11 @@ const MAX_HEAD_BYTES = 16_384;
 const MAX_HEADERS = 100;
 const NO_QUERY = {};
 
-/** Creates the server without routes and hooks. `ownerOf`: whose turn a request takes when many wait. */
+/** Creates the server without routes and hooks. */
 export function createFastify(
   timeouts: RequestTimeouts,
   replies: Replies,
-  ownerOf: (request: IncomingMessage) => string,
+  requestTurns: RequestTurns,
 ): FastifyInstance {
   const app = Fastify({
     genReqId: () => randomUUID(),
@@ -65,7 +66,7 @@ export function createFastify(
           // Node's own 400 has no X-Request-ID; the routes ask for the header themselves.
           requireHostHeader: false,
         },
-        limitChunks(limitPipelining(serve, ownerOf), refuseChunks(replies.headers)),
+        limitChunks(limitPipelining(serve, requestTurns), refuseChunks(replies.headers)),
       ),
   });
   app.server.maxHeadersCount = MAX_HEADERS;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { createTurns, type Turns } from './turns.ts';
+import { createTurns, type RequestTurns } from './turns.ts';
 
 /** Requests of one connection that are unanswered; clients that wait for each response have one. */
 export const MAX_PIPELINED_REQUESTS = 128;
@@ -75,12 +75,9 @@ const createQueue = (pauseMs: number) => {
   };
 };
 
-interface Order {
+interface Order extends RequestTurns {
   /** Requests of all connections that wait. */
   waiting: number;
-  readonly turns: Turns;
-  /** Returns whose turn a request takes. */
-  readonly ownerOf: (request: IncomingMessage) => string;
   /** Of connections that are to be closed. */
   readonly closing: ReturnType<typeof createQueue>;
 }
@@ -154,9 +151,9 @@ const createLine = (socket: HttpSocket, order: Order, serve: RequestListener): L
  */
 export const limitPipelining = (
   serve: RequestListener,
-  ownerOf: (request: IncomingMessage) => string = () => '',
+  { turns, ownerOf }: RequestTurns = { turns: createTurns(), ownerOf: () => '' },
 ): RequestListener => {
-  const order: Order = { waiting: 0, turns: createTurns(), ownerOf, closing: createQueue(CLOSING_PAUSE_MS) };
+  const order: Order = { waiting: 0, turns, ownerOf, closing: createQueue(CLOSING_PAUSE_MS) };
   const lines = new WeakMap<Socket, Line>();
   return (request, response) => {
     const { socket } = request;

@@ -14,6 +14,7 @@ import { createErrorHandler, createFailed, dropAbandoned, type Log, timeLimit } 
 import { countRequests, type RequestLimit, type RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
 import { decorateRequests, hasKey, type ServedRequest } from './served-request.ts';
+import { createTurns, type RequestTurns } from './turns.ts';
 import { createUntakenAnswers } from './untaken-answers.ts';
 
 export interface ServerDeps extends AdmissionDeps {
@@ -37,11 +38,11 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
   const untaken = createUntakenAnswers({ writeMs: timeouts.writeMs, bytes: MAX_UNTAKEN_BYTES });
   const replies: Replies = { closing: false, headers, untaken };
-  const app = createFastify(
-    timeouts,
-    replies,
-    (request) => deps.requestLimit?.callerOf(request)?.network ?? '',
-  );
+  const requestTurns: RequestTurns = {
+    turns: createTurns(),
+    ownerOf: (request) => deps.requestLimit?.callerOf(request)?.network ?? '',
+  };
+  const app = createFastify(timeouts, replies, requestTurns);
   const connections = watchConnections(app.server);
   if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits, connections.makeRoom);
   app.addHook('preClose', (done) => {
@@ -53,7 +54,7 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const failed = createFailed(deps.log);
   const inTime = timeLimit(timeouts.handlerMs, failed);
   decorateRequests(app);
-  addBodyParser(app);
+  addBodyParser(app, requestTurns);
   app.setErrorHandler(createErrorHandler(failed, underWay));
   app.setReplySerializer((answer) => (answer as Answer).body as string);
   const guards = guardHooks({ underWay, isCustomDomain: deps.isCustomDomain ?? (() => false) });

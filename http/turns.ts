@@ -1,5 +1,15 @@
+import type { IncomingMessage } from 'node:http';
+
 /** Time that requests get in a turn of the event loop. */
 const TURN_MS = 3;
+/** Requests that waited and are run in a turn at most, each as an immediate of its own: what one leaves to promises counts before the next. */
+const MOST_THAT_WAITED = 128;
+
+/** Whose turn a request takes, and the turns. */
+export interface RequestTurns {
+  readonly turns: Turns;
+  readonly ownerOf: (request: IncomingMessage) => string;
+}
 
 export interface Turns {
   /** The number of the turn of the event loop. */
@@ -21,28 +31,40 @@ export const createTurns = (): Turns => {
   let added: (readonly [owner: string, run: () => void])[] | null = null;
   let turn = 0;
   let begunAt: number | null = null;
+  let willRun = false;
 
   const begin = (): number => {
     setImmediate(end);
+    if (waiting.size > 0) runSoon();
     begunAt = performance.now();
     return begunAt;
   };
-  const hasTime = (): boolean => performance.now() - (begunAt ?? begin()) < TURN_MS;
-  const add = (owner: string, run: () => void): void => {
-    const own = waiting.get(owner) ?? new Set();
-    waiting.set(owner, own.add(run));
+  const runSoon = (): void => {
+    if (willRun) return;
+    willRun = true;
+    for (let nth = 0; nth < MOST_THAT_WAITED; nth += 1) setImmediate(runNext);
+    setImmediate(takeAdded);
   };
+  const hasTime = (): boolean => performance.now() - (begunAt ?? begin()) < TURN_MS;
   const end = (): void => {
     begunAt = null;
     turn += 1;
-    const next: (readonly [string, () => void])[] = [];
-    added = next;
-    try {
-      while (waiting.size > 0 && hasTime()) takeNext(waiting)?.();
-    } finally {
-      added = null;
-      for (const [owner, run] of next) add(owner, run);
-    }
+    if (willRun) added = [];
+    willRun = false;
+  };
+  const runNext = (): void => {
+    if (waiting.size > 0 && hasTime()) takeNext(waiting)?.();
+  };
+  const add = (owner: string, run: () => void): void => {
+    if (begunAt === null) begin();
+    const own = waiting.get(owner) ?? new Set();
+    waiting.set(owner, own.add(run));
+    runSoon();
+  };
+  const takeAdded = (): void => {
+    const next = added ?? [];
+    added = null;
+    for (const [owner, run] of next) add(owner, run);
   };
 
   return {
@@ -52,7 +74,6 @@ export const createTurns = (): Turns => {
     },
     hasTime,
     inNext: (owner, run) => {
-      if (begunAt === null) begin();
       if (added) added.push([owner, run]);
       else add(owner, run);
     },

@@ -63,9 +63,13 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
     retryAfter,
   );
 
+/** A longer name is no user's, however it is composed: it is cut, because a form's whole takes milliseconds to hash and to show. */
+const LONGEST_NAME = 801;
+const LONGEST_PATH = 2_048;
+
 const logIn = async ({ tooMany, logIn }: LoginDeps, request: ApiRequest): Promise<Answer> => {
   const form = formOf(request);
-  const name = form.get('name') ?? '';
+  const name = (form.get('name') ?? '').slice(0, LONGEST_NAME).toWellFormed();
   const next = ownPath(form.get('next'));
   const wait = await tooMany(name, request);
   if (wait !== null) {
@@ -82,7 +86,7 @@ const logIn = async ({ tooMany, logIn }: LoginDeps, request: ApiRequest): Promis
 
 /** Returns the path of a dashboard page, and the start page for any other target of a link. */
 const ownPath = (wanted: string | null): string =>
-  wanted !== null && OWN_PATH.test(wanted) ? wanted : '/dashboard';
+  wanted !== null && wanted.length <= LONGEST_PATH && OWN_PATH.test(wanted) ? wanted : '/dashboard';
 
 /** Encodes the query by RFC 3986, because it becomes a header, which allows only ASCII. */
 const OWN_PATH = /^\/dashboard(\/[\w/-]*)?(\?[\w.~!$&'()*+,;=:@/?%-]*)?$/;

@@ -171,6 +171,12 @@ describe('a login', () => {
     expect((await logIn(api, user.name.toUpperCase())).statusCode).toBe(303);
   });
 
+  it('is refused for a name as long as a form may be without being hashed or shown whole', async () => {
+    const refused = await logIn(api, `${'\u{1f600}'.repeat(1_900)}`);
+    expect(refused.statusCode).toBe(401);
+    expect(refused.body).toContain('\u{1f600}'.repeat(400));
+    expect(refused.body).not.toContain('\u{1f600}'.repeat(402));
+  });
   it('is refused in the same words for a wrong password and for an unknown user', async () => {
     const wrong = await logIn(api, user.name, 'not the password');
     const unknown = await logIn(api, 'no such user', PASSWORD);

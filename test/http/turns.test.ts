@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { limitPipelining } from '../../http/pipelining.ts';
+import { createTurns } from '../../http/turns.ts';
 
 let now: number;
 beforeEach(() => {
@@ -19,7 +20,7 @@ const aBusyServer = () => {
       served.push(request.url ?? '');
       now += 1;
     },
-    (request) => request.url ?? '',
+    { turns: createTurns(), ownerOf: (request) => request.url ?? '' },
   );
   const ask = (owner: string, connections: number, pipelined = 1): void => {
     for (let nth = 0; nth < connections; nth += 1) {
@@ -74,4 +75,23 @@ it('serves the requests of a connection that is to be closed while others fill a
   vi.useRealTimers();
   const after = served.slice(before).filter((owner) => owner === 'pipelines');
   expect(after.length).toBeGreaterThanOrEqual(20);
+});
+
+it('counts what a request that waited leaves to promises before it serves the next', async () => {
+  let served = 0;
+  const serve = limitPipelining(() => {
+    void Promise.resolve().then(() => {
+      served += 1;
+      now += 1;
+    });
+  });
+  for (let nth = 0; nth < 100; nth += 1) {
+    const socket = { destroyed: false, writableLength: 0, pause: () => socket, resume: () => socket };
+    const response = Object.assign(new EventEmitter(), { shouldKeepAlive: true });
+    serve({ socket } as unknown as IncomingMessage, response as unknown as ServerResponse);
+    if (nth === 0) now += 3;
+  }
+  await setImmediate();
+  expect(served).toBeLessThanOrEqual(4);
+  while (served < 100) await setImmediate();
 });
