@@ -174,11 +174,15 @@ const tooManyPages = (wait: number): Answer =>
     wait,
   );
 
+/** Longer than the path of any page, with what its lists ask for. */
+export const LONGEST_NEXT = 2_048;
+
 /** A login leads to the page that its user requested. */
 const nextOf = ({ params, query }: ApiRequest, path: string): string => {
   const wanted = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
   if (wanted === '/dashboard') return '';
-  return `?${new URLSearchParams({ next: query === '' ? wanted : `${wanted}?${query}` })}`;
+  const next = query === '' ? wanted : `${wanted}?${query}`;
+  return next.length > LONGEST_NEXT ? '' : `?next=${encodeURIComponent(next)}`;
 };
 
 const assets = (): Route[] => [

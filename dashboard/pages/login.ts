@@ -5,7 +5,7 @@ import { alert, field } from '../components.ts';
 import { flashMessage } from '../flash-message.ts';
 import { html } from '../html.ts';
 import { showBare } from '../layout.ts';
-import { formOf, type OpenRoute, type PageRoute } from '../routes.ts';
+import { formOf, LONGEST_NEXT, type OpenRoute, type PageRoute } from '../routes.ts';
 
 export interface LoginDeps {
   /** Seconds until this name or this visitor may try again; null: now. */
@@ -65,7 +65,6 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
 
 /** A longer name is no user's, however it is composed: it is cut, because a form's whole takes milliseconds to hash and to show. */
 const LONGEST_NAME = 801;
-const LONGEST_PATH = 2_048;
 
 const logIn = async ({ tooMany, logIn }: LoginDeps, request: ApiRequest): Promise<Answer> => {
   const form = formOf(request);
@@ -86,7 +85,7 @@ const logIn = async ({ tooMany, logIn }: LoginDeps, request: ApiRequest): Promis
 
 /** Returns the path of a dashboard page, and the start page for any other target of a link. */
 const ownPath = (wanted: string | null): string =>
-  wanted !== null && wanted.length <= LONGEST_PATH && OWN_PATH.test(wanted) ? wanted : '/dashboard';
+  wanted !== null && wanted.length <= LONGEST_NEXT && OWN_PATH.test(wanted) ? wanted : '/dashboard';
 
 /** Encodes the query by RFC 3986, because it becomes a header, which allows only ASCII. */
 const OWN_PATH = /^\/dashboard(\/[\w/-]*)?(\?[\w.~!$&'()*+,;=:@/?%-]*)?$/;

@@ -190,6 +190,8 @@ describe('a login', () => {
     const wanted = await browse(api, 'GET', '/dashboard/keys?said=x');
     expect(wanted.statusCode).toBe(303);
     expect(wanted.headers.location).toBe('/dashboard/login?next=%2Fdashboard%2Fkeys%3Fsaid%3Dx');
+    const long = await browse(api, 'GET', `/dashboard/keys?said=${'~'.repeat(8_000)}`);
+    expect(long.headers.location).toBe('/dashboard/login');
     const to = async (next: string) => {
       const form = { name: user.name, password: PASSWORD, next };
       return (await browse(api, 'POST', '/dashboard/login', { form })).headers.location;
