@@ -6,7 +6,7 @@ import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { z } from 'zod';
 import { migrate, ranMigrations } from './migrate.ts';
-import { OWN_NAMES, withSettings } from './open-pool.ts';
+import { OWN_SETTINGS, withSettings } from './open-pool.ts';
 
 /** Tables that cannot be derived from others. */
 export const KEPT_TABLES = [
@@ -37,7 +37,7 @@ const fileOf = (folder: string, table: string) => join(folder, `${table.split('.
 
 const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> => {
   const client = new pg.Client({
-    connectionString: withSettings(url, OWN_NAMES),
+    connectionString: withSettings(url, OWN_SETTINGS),
     application_name: 'doorplate dump',
   });
   client.on('error', () => {});

@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts';
 import { endClient } from './end-postgres.ts';
 import { createFloodMeter } from './flood-meter.ts';
 import type { Seen } from './liveness.ts';
-import { KEPT_ALIVE, OWN_NAMES, withSettings } from './open-pool.ts';
+import { KEPT_ALIVE, OWN_SETTINGS, withSettings } from './open-pool.ts';
 import { RELEASE } from './release.ts';
 
 export interface ProcessRow extends Seen {
@@ -117,7 +117,7 @@ class SqlHeart implements Heart {
   async #connect(): Promise<pg.Client> {
     const { url, processId, onReleased } = this.#options;
     const fresh = new pg.Client({
-      connectionString: withSettings(url, `${OWN_NAMES} -c synchronous_commit=off`),
+      connectionString: withSettings(url, `${OWN_SETTINGS} -c synchronous_commit=off`),
       application_name: `doorplate heartbeat ${processId}`,
       connectionTimeoutMillis: QUERY_MS,
       query_timeout: QUERY_MS,

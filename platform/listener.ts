@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { cutClient, endClient } from './end-postgres.ts';
 import { createFloodMeter } from './flood-meter.ts';
-import { KEPT_ALIVE, OWN_NAMES, withSettings } from './open-pool.ts';
+import { KEPT_ALIVE, OWN_SETTINGS, withSettings } from './open-pool.ts';
 
 export interface ListenerOptions {
   readonly url: string;
@@ -48,7 +48,7 @@ class SessionListener implements Listener {
   ensure(): void {
     if (this.#client || this.#isClosed || this.#isMuted) return;
     this.#client = new pg.Client({
-      connectionString: withSettings(this.#options.url, OWN_NAMES),
+      connectionString: withSettings(this.#options.url, OWN_SETTINGS),
       application_name: this.#options.name,
       connectionTimeoutMillis: ANSWER_MS,
       query_timeout: ANSWER_MS,

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { migrationNames, sqlFiles } from './migration-files.ts';
-import { IDLE_TRANSACTION, OWN_NAMES, withSettings } from './open-pool.ts';
+import { IDLE_TRANSACTION, OWN_SETTINGS, withSettings } from './open-pool.ts';
 import { RELEASE, whyNotBeside, whyTooOld } from './release.ts';
 import { RepeatableFailure, runRepeatables } from './repeatable-sql.ts';
 
@@ -80,7 +80,7 @@ export async function migrate(
   const client = new pg.Client({
     connectionString: withSettings(
       databaseUrl,
-      `${OWN_NAMES} -c lock_timeout=${LOCK_MS} -c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`,
+      `${OWN_SETTINGS} -c lock_timeout=${LOCK_MS} -c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`,
     ),
     connectionTimeoutMillis: CONNECT_MS,
   });
@@ -88,7 +88,7 @@ export async function migrate(
   client.on('error', () => {});
   await client.connect();
   const guard = new pg.Client({
-    connectionString: withSettings(databaseUrl, OWN_NAMES),
+    connectionString: withSettings(databaseUrl, OWN_SETTINGS),
     application_name: 'doorplate migrate',
   });
   guard.on('error', () => {});

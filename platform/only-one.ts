@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { OWN_NAMES, withSettings } from './open-pool.ts';
+import { OWN_SETTINGS, withSettings } from './open-pool.ts';
 
 /** Another process holds the lock. */
 export class AnotherRuns extends Error {}
@@ -15,7 +15,7 @@ export const onlyOne = async <T>(
   work: () => Promise<T>,
 ): Promise<T> => {
   const db = new pg.Client({
-    connectionString: withSettings(url, OWN_NAMES),
+    connectionString: withSettings(url, OWN_SETTINGS),
     application_name: `doorplate only one ${name}`,
   });
   db.on('error', () => undefined);

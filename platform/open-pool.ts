@@ -2,10 +2,11 @@ import pg from 'pg';
 import type { Logger } from './log.ts';
 
 /**
- * Setting of every session of the service: a name without a schema is PostgreSQL's own. Where others may create in `public`, as in
- * each database that is older than PostgreSQL 15, a function of theirs would run with the service's rights.
+ * Settings of every session of the service. A name without a schema is PostgreSQL's own: where others may create in `public`, as in
+ * each database that is older than PostgreSQL 15, a function of theirs would run with the service's rights. A day is one of UTC,
+ * whatever the server's time zone.
  */
-export const OWN_NAMES = '-c search_path=pg_catalog';
+export const OWN_SETTINGS = '-c search_path=pg_catalog -c TimeZone=UTC';
 /** Adds settings of a session to a URL, behind those that it has. pg would take the URL's alone, and not the client's. */
 export const withSettings = (url: string, settings: string): string => {
   const dsn = new URL(url);
@@ -18,7 +19,7 @@ export const withSettings = (url: string, settings: string): string => {
  * server, so that a limit of queries is one of processes. Before PostgreSQL 18 a scan that cannot be avoided has a cost for which it
  * would compile the query each time.
  */
-export const POOLED = `${OWN_NAMES} -c enable_seqscan=off -c max_parallel_workers_per_gather=0 -c jit=off`;
+export const POOLED = `${OWN_SETTINGS} -c enable_seqscan=off -c max_parallel_workers_per_gather=0 -c jit=off`;
 /**
  * Time that a transaction may wait for its client's next statement: a frozen process must not keep its locks for longer than
  * others wait for theirs.

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
 import { onlyOne } from '../platform/only-one.ts';
-import { OWN_NAMES, withSettings } from '../platform/open-pool.ts';
+import { OWN_SETTINGS, withSettings } from '../platform/open-pool.ts';
 import type { Projection } from './projection.ts';
 import { storableEvents } from './storable.ts';
 import { NEXT, switchOver, tablesOf } from './switch-over.ts';
@@ -28,7 +28,7 @@ export const rebuild = (options: RebuildOptions): Promise<Rebuilt> =>
 const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
   const { store, url, projections, onWaiting } = options;
   const db = new pg.Client({
-    connectionString: withSettings(url, OWN_NAMES),
+    connectionString: withSettings(url, OWN_SETTINGS),
     application_name: 'doorplate rebuild',
   });
   db.on('error', () => undefined);

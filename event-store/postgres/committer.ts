@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { endClient } from '../../platform/end-postgres.ts';
-import { KEPT_ALIVE, OWN_NAMES, withSettings } from '../../platform/open-pool.ts';
+import { KEPT_ALIVE, OWN_SETTINGS, withSettings } from '../../platform/open-pool.ts';
 import { endsWithin, nextTurn, pause, within } from '../../platform/pause.ts';
 import type { Serialised } from '../append-check.ts';
 import {
@@ -36,7 +36,7 @@ const MIN_LEFT = 1 / 8;
  * outcome is unknown, and a process that has ended cannot correct it later.
  */
 const GIVEN_UP_AFTER = '250ms';
-const SETTINGS = `${OWN_NAMES} -c synchronous_commit=on -c client_connection_check_interval=${GIVEN_UP_AFTER}`;
+const SETTINGS = `${OWN_SETTINGS} -c synchronous_commit=on -c client_connection_check_interval=${GIVEN_UP_AFTER}`;
 /** Time that running appends get at close, before the connection is cut. */
 const CLOSE_MS = 2_000;
 

@@ -28,11 +28,10 @@ it.each([
   ['plans no scan of a whole table where there is an index', 'enable_seqscan', 'off'],
   ['calls no function that another user has put into public', 'search_path', 'pg_catalog'],
   ['plans one process for a query', 'max_parallel_workers_per_gather', '0'],
+  ['counts days of UTC where the server has another time zone', 'TimeZone', 'UTC'],
 ])('%s, also for composed reads', async (_, setting, value) => {
-  const [pool, composed] = [
-    openPool(stack.url, pino({ level: 'silent' }), {}),
-    await createSlonik(stack.url),
-  ];
+  const url = withSettings(stack.url, '-c TimeZone=America/New_York');
+  const [pool, composed] = [openPool(url, pino({ level: 'silent' }), {}), await createSlonik(url)];
   const { rows } = await pool.query('select current_setting($1) as value', [setting]);
   expect([
     rows[0].value,
