@@ -6,6 +6,10 @@ export class Counts {
     return this.#counts.get(name) ?? 0;
   }
 
+  all(): number[] {
+    return [...this.#counts.values()];
+  }
+
   add(name: string, more: number): void {
     const count = this.of(name) + more;
     if (count === 0) this.#counts.delete(name);

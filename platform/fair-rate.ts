@@ -27,15 +27,19 @@ export type FairRate = (asker: string, room?: Room | null) => Promise<Verdict>;
  * Returns an asker's part of a rate: the others have what they want, but no more than an equal part (max-min fairness).
  * @param wanted what each of the others wants
  */
-export const fairPart = (ceiling: number, wanted: readonly number[]): number => {
+export const fairPart = (ceiling: number, wanted: readonly number[]): number =>
+  Math.max(1, Math.floor(fairLevel(ceiling, [...wanted, Number.POSITIVE_INFINITY])));
+
+/** Returns up to how much each has what it wants of a rate (max-min fairness); infinity: all of them have it. */
+export const fairLevel = (ceiling: number, wanted: readonly number[]): number => {
   let left = ceiling;
-  let sharing = wanted.length + 1;
+  let sharing = wanted.length;
   for (const one of wanted.toSorted((a, b) => a - b)) {
-    if (one >= left / sharing) break;
+    if (one >= left / sharing) return left / sharing;
     left -= one;
     sharing -= 1;
   }
-  return Math.max(1, Math.floor(left / sharing));
+  return Number.POSITIVE_INFINITY;
 };
 
 /**

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createExchange, type Note, type SharedNotes } from './kept-out-exchange.ts';
 
 /** Askers that were recently rejected by a full rate. */
@@ -7,9 +8,7 @@ export interface KeptOut {
    * @param forMs how long this rejection counts, at most the window, which is the default
    */
   note(asker: string, wanted?: number, forMs?: number): void;
-  /** Returns the number of other askers that were rejected within the window. */
-  others(asker: string): number;
-  /** Returns how much of the rate each of these wants; infinity: it is not known. */
+  /** Returns how much of the rate each other asker wants that was rejected within the window; infinity: it is not known. */
   wantedByOthers(asker: string): readonly number[];
 }
 
@@ -39,21 +38,25 @@ export const LITTLE = 0.1;
  */
 export const createKeptOut = ({ windowMs, now, shared, stillWants }: KeptOutOptions): KeptOut => {
   const own = new Map<string, Note>();
-  const ofOthers = new Map<string, Note>();
+  /** By asker and process, whose wants add up. */
+  const elsewhere = new Map<string, Note>();
+  const process = randomUUID();
+  const keyOf = (asker: string): string => `${asker} ${process}`;
   const { refresh, share, forget } = createExchange(
     shared,
     () => now() - windowMs,
-    (asker, note) => {
-      if (stillWants !== undefined) ofOthers.delete(asker);
-      put(ofOthers, asker, note);
+    (key, note) => {
+      if (key.endsWith(process)) return;
+      elsewhere.delete(key);
+      elsewhere.set(key, note);
     },
   );
 
   const forgetOld = (): void => {
-    for (const notes of [own, ofOthers]) {
+    for (const notes of [own, elsewhere]) {
       for (const asker of oldOnesOf(notes, now() - windowMs, windowMs)) {
         notes.delete(asker);
-        if (notes === own) forget(asker);
+        if (notes === own) forget(keyOf(asker));
       }
     }
   };
@@ -61,11 +64,23 @@ export const createKeptOut = ({ windowMs, now, shared, stillWants }: KeptOutOpti
   const wantedHere = (asker: string, { wanted }: Note): number => {
     if (stillWants === undefined) return wanted;
     const still = Math.min(wanted, stillWants(asker));
-    if (still >= 1) share(asker, { at: now(), wanted: still });
+    if (still >= 1) share(keyOf(asker), { at: now(), wanted: still });
     return still;
   };
   const wantedThere = ({ at, wanted }: Note): number =>
     stillWants === undefined || at > now() - SHARED_MS ? wanted : LITTLE;
+
+  /** What each asker wants of all processes. */
+  const wantedByAll = (): Map<string, number> => {
+    refresh();
+    forgetOld();
+    const since = now() - windowMs;
+    const wanted = new Map<string, number>();
+    const add = (asker: string, more: number) => wanted.set(asker, more + (wanted.get(asker) ?? 0));
+    for (const [key, note] of elsewhere) if (note.at > since) add(askerOf(key), wantedThere(note));
+    for (const [asker, note] of own) if (note.at > since) add(asker, wantedHere(asker, note));
+    return wanted;
+  };
 
   return {
     note: (asker, wanted = Number.POSITIVE_INFINITY, forMs = windowMs) => {
@@ -73,28 +88,18 @@ export const createKeptOut = ({ windowMs, now, shared, stillWants }: KeptOutOpti
       forgetOld();
       const note = { at: now() - windowMs + forMs, wanted };
       put(own, asker, note);
-      share(asker, note);
-    },
-    others: (asker) => {
-      refresh();
-      forgetOld();
-      const there = [...ofOthers.keys()].filter((other) => other !== asker && !own.has(other));
-      return own.size - (own.has(asker) ? 1 : 0) + there.length;
+      share(keyOf(asker), note);
     },
     wantedByOthers: (asker) => {
-      refresh();
-      forgetOld();
-      const since = now() - windowMs;
-      const wanted = new Map<string, number>();
-      for (const [other, note] of ofOthers) if (note.at > since) wanted.set(other, wantedThere(note));
-      for (const [other, note] of own) {
-        if (note.at > since) wanted.set(other, Math.max(wantedHere(other, note), wanted.get(other) ?? 0));
-      }
-      wanted.delete(asker);
-      return [...wanted.values()];
+      const all = wantedByAll();
+      all.delete(asker);
+      return [...all.values()];
     },
   };
 };
+
+/** Askers are ids. One that a process of the release before has shared stands for itself. */
+const askerOf = (key: string): string => key.split(' ', 1)[0] as string;
 
 /** Puts a note last: the order is that of the notes, but those that count for less than the window, and of others, may be older. */
 const put = (notes: Map<string, Note>, asker: string, note: Note): void => {

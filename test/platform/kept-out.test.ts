@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createKeptOut } from '../../platform/kept-out.ts';
@@ -30,10 +31,10 @@ describe('the list of refused partners', () => {
       ReturnType<typeof aProcess>,
     ];
     second.note('ben');
-    await eventually('the other process knows of Ben', () => first.others('anna') === 1);
-    expect(first.others('ben')).toBe(0);
+    await eventually('the other process knows of Ben', () => first.wantedByOthers('anna').length === 1);
+    expect(first.wantedByOthers('ben')).toHaveLength(0);
     expect(first.wantedByOthers('anna')).toEqual([Number.POSITIVE_INFINITY]);
-    expect(second.others('anna')).toBe(1);
+    expect(second.wantedByOthers('anna')).toHaveLength(1);
   });
 
   it("is the process's own list, for one window, when PostgreSQL does not answer", () => {
@@ -41,11 +42,29 @@ describe('the list of refused partners', () => {
     const clock = { ms: NOW };
     const keptOut = aProcess({ share: away, refresh: away }, clock);
     keptOut.note('ben');
-    expect(keptOut.others('anna')).toBe(1);
-    expect(keptOut.others('ben')).toBe(0);
+    expect(keptOut.wantedByOthers('anna')).toHaveLength(1);
+    expect(keptOut.wantedByOthers('ben')).toHaveLength(0);
     clock.ms += MINUTE;
-    expect(keptOut.others('anna')).toBe(0);
+    expect(keptOut.wantedByOthers('anna')).toHaveLength(0);
   });
+});
+
+it('adds up what an asker still wants of several processes', async () => {
+  const wants = [6, 100, 20];
+  const processes = wants.map((of) =>
+    createKeptOut({
+      windowMs: MINUTE,
+      now: () => NOW,
+      shared: sharedNotes(pool, 'summed', MINUTE),
+      stillWants: () => of,
+    }),
+  );
+  for (const keptOut of processes) keptOut.note('ben');
+  const wantedBeside = (asker: string) => processes.map((keptOut) => keptOut.wantedByOthers(asker));
+  await eventually('all have what the others share', () =>
+    isDeepStrictEqual(wantedBeside('anna'), [[126], [126], [126]]),
+  );
+  expect(wantedBeside('ben')).toEqual([[], [], []]);
 });
 
 it('forgets a refusal that counts for less than the window, also behind one that counts for all of it', () => {

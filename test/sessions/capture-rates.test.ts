@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
-import { createNetworkShares } from '../../write-api/sessions/network-shares.ts';
 
 const RATES = {
   CAPTURES_PER_SECOND: 20,
@@ -149,7 +148,6 @@ it.each([
 ])(
   'admits a partner with many visitors between bursts of a few small networks to others%s',
   async (_, perSecond) => {
-    const attacked = Array.from({ length: 40 }, (_, nth) => `attacked ${nth}`);
     const bursts = attacked.map((of, nth) => ({
       of,
       network: `flood ${nth % 6}`,
@@ -177,29 +175,47 @@ it('keeps room for a partner that was refused and has visitors now and then', as
   expect(admitted.rare).toBeGreaterThanOrEqual(6);
 });
 
-it('limits a large network for ten seconds after others were rejected, and no longer', async () => {
-  const clock = { ms: 60_000, now: () => clock.ms };
-  const admit = createNetworkShares(USUAL, createLocalLimiter(clock), clock, null);
-  /** 60 captures of the large network in a second and 120 of others, with or without room. */
-  const second = async (hasRoom: boolean): Promise<number> => {
-    let admitted = 0;
-    for (let nth = 0; nth < 180; nth += 1) {
-      clock.ms += 5;
-      const isLarge = nth % 3 === 0;
-      const network = isLarge ? 'large' : `small ${nth}`;
-      const verdict = await admit(network, `tracker ${nth % 6}`, async () =>
-        hasRoom || isLarge ? null : { retryMs: 1_000 },
-      );
-      if (isLarge && verdict === null) admitted += 1;
-    }
-    clock.ms += 100;
-    return admitted;
-  };
-  await second(true);
-  await second(false);
-  expect(await second(true)).toBeLessThan(60);
-  for (let nth = 0; nth < 10; nth += 1) await second(true);
-  expect(await second(true)).toBe(60);
+const attacked = Array.from({ length: 40 }, (_, nth) => `attacked ${nth}`);
+const busyVisits = visitorsOf('busy', 20, 1);
+
+it('admits all visits of a partner while six networks send twice the rate to the trackers of others', async () => {
+  const flood = attacked.map((of, nth) => ({ of, network: `flood ${nth % 6}`, perSecond: 10 }));
+  const admitted = await admittedOf([...flood, ...busyVisits], 40, 30, USUAL);
+  expect(sum(admitted, 'busy')).toBe(20 * 30);
+});
+
+it('admits all visits to a tracker while six networks send more than its rate', async () => {
+  const flood = Array.from({ length: 6 }, (_, nth) => ({
+    of: 'busy',
+    network: `flood ${nth}`,
+    perSecond: 50,
+  }));
+  const admitted = await admittedOf([...flood, ...busyVisits], 40, 30, USUAL);
+  expect(sum(admitted, 'busy from busy')).toBe(20 * 30);
+});
+
+it('admits a partner with many visitors beside others to which few networks keep coming after a burst', async () => {
+  const named = Array.from({ length: 100 }, (_, nth) => ({
+    of: `named ${nth}`,
+    network: `flood ${nth % 6}`,
+  }));
+  const bursts = named.map((one) => ({ ...one, perSecond: 5, every: 60_000, to: 2_000 }));
+  const kept = named.map((one, nth) => {
+    const from = nth * 20;
+    return { ...one, perSecond: 1_000, every: 2_000, from, to: from + 1 };
+  });
+  const admitted = await admittedOf([...bursts, ...kept, ...busyVisits], 110, 45, USUAL);
+  expect(sum(admitted, 'busy')).toBe(20 * 45);
+});
+
+it('admits what a large network has, also beside one that has more than there is', async () => {
+  const large = { of: 'large', perSecond: 50 };
+  const others = visitorsOf('others', 60, 1);
+  expect(await admittedOf([large, ...others], 20, 10, USUAL)).toMatchObject({ large: 500 });
+  const flood = attacked.slice(0, 10).map((of) => ({ of, network: 'flood', perSecond: 50 }));
+  const admitted = await admittedOf([large, ...others, ...flood], 20, 10, USUAL);
+  expect(admitted.large).toBeGreaterThan(0.95 * 500);
+  expect(sum(admitted, 'others')).toBe(600);
 });
 
 it('leaves room for other networks before a burst of one has them rejected', async () => {
@@ -286,14 +302,15 @@ describe('partners whose visitors a balancer sends to processes of their own', (
     return admitted;
   };
 
+  const busy = async (ms: number): Promise<void> => {
+    if (ms % 5 !== 0) return;
+    for (let nth = 0; nth < 2; nth += 1) {
+      const tracker = { tracker_id: `busy ${(ms / 5) % 10}`, partner_id: 'busy' };
+      await processes[0]?.(tracker, `network ${(ms / 5 + 100 * nth) % 200}`);
+    }
+  };
+
   it('keep their room beside a busy one at another process', async () => {
-    const busy = async (ms: number): Promise<void> => {
-      if (ms % 5 !== 0) return;
-      for (let nth = 0; nth < 2; nth += 1) {
-        const tracker = { tracker_id: `busy ${(ms / 5) % 10}`, partner_id: 'busy' };
-        await processes[0]?.(tracker, `network ${(ms / 5 + 100 * nth) % 200}`);
-      }
-    };
     await quiet(5, busy);
     expect(await quiet(15, busy)).toBeGreaterThan(0.95 * 20 * 15);
   });

@@ -6,9 +6,9 @@ import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import type { ListedTracker } from '../../queries/trackers/directory.ts';
 import { countBySecond } from './count-by-second.ts';
-import { createDemand } from './demand.ts';
-import type { NetworkShare } from './network-demand.ts';
-import { createNetworkShares, type NetworkRates, ROOM_TIMES } from './network-shares.ts';
+import { createDemand, ROOM_TIMES } from './demand.ts';
+import type { NetworkDemand, NetworkRates } from './network-demand.ts';
+import { createNetworkShares } from './network-shares.ts';
 
 const ALONE_MS = 5_000;
 /** With the largest bodies, kept for 30 days, they take a fourteenth of a partner's default room. */
@@ -17,8 +17,8 @@ const SESSIONS_OF_NETWORK = 10_000;
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
  * rejected within the last minute, each partner is limited to its part of the latter, over all of its trackers and
- * visitors: the others keep room for what they still send. Likewise each network (a digest) while those from others are:
- * one visitor may have all addresses of a network, and know the trackers of many partners.
+ * visitors: the others keep room for what they still send. The first captures of each network (a digest) in a second come
+ * before its others: one visitor may have all addresses of a network, and know the trackers of many partners.
  */
 export const createCaptureRates = (
   config: NetworkRates,
@@ -26,37 +26,37 @@ export const createCaptureRates = (
   clock: Clock,
   shared: { readonly partners: SharedNotes; readonly networks: SharedNotes } | null,
 ): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>, network: string) => Promise<Verdict>) => {
-  const demand = createDemand(clock);
+  const demandOf = createDemand(clock);
   const admitPartner = createFairRate({
     ceiling: config.CAPTURES_PER_SECOND,
     keptOut: createKeptOut({
       windowMs: MINUTE,
       now: clock.now,
       shared: shared?.partners ?? null,
-      stillWants: (partnerId) => demand.of(partnerId),
+      stillWants: demandOf.of,
     }),
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
   });
   const admitNetwork = createNetworkShares(config, limiter, clock, shared?.networks ?? null);
   const wanted = countBySecond(clock);
-  /** What a heavy network lacks is for want of its own part. One that is alone may name many partners in a moment, and leave. */
-  const roomFor = (partnerId: string, share: NetworkShare): Room | null => {
-    if (share === 'heavy') return null;
+  /** What a network lacks beyond its first captures keeps no room. One that is alone may name many partners in a moment, and leave. */
+  const roomFor = (partnerId: string, { isFirst, isAlone }: NetworkDemand): Room | null => {
+    if (!isFirst && !isAlone) return null;
     // Of a whole second: the visits of a moment would keep their room for a minute.
     const { ownBefore } = wanted(partnerId);
-    demand.count(partnerId);
+    demandOf.count(partnerId);
     return {
       wanted: ROOM_TIMES * ownBefore + 1,
-      forMs: share === 'all' ? ALONE_MS : MINUTE,
+      forMs: isAlone ? ALONE_MS : MINUTE,
     };
   };
   return (tracker, network) =>
     admitNetwork(
       network,
       tracker.tracker_id,
-      async (share) =>
+      async (demand) =>
         (await limiter.admit(`captures of ${tracker.tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER)) ??
-        admitPartner(tracker.partner_id, roomFor(tracker.partner_id, share)),
+        admitPartner(tracker.partner_id, roomFor(tracker.partner_id, demand)),
     );
 };
 

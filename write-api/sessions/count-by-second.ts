@@ -11,14 +11,20 @@ export interface Counted {
 
 export const SECOND = 1_000;
 
-/** Counts one more of a name each time it is called. */
-export const countBySecond = (clock: Clock): ((name: string) => Counted) => {
+/**
+ * Counts some more of a name each time it is called; default: one. `onSecond`: called with what each name had in the second before
+ * the one that begins.
+ */
+export const countBySecond = (
+  clock: Clock,
+  onSecond: (counts: readonly number[]) => void = () => undefined,
+): ((name: string, more?: number) => Counted) => {
   let since = Number.NEGATIVE_INFINITY;
   let all = 0;
   let allBefore = 0;
   let now = new Counts();
   let before = new Counts();
-  return (name) => {
+  return (name, more = 1) => {
     const age = clock.now() - since;
     if (age < 0 || age >= SECOND) {
       const isNext = age >= SECOND && age < 2 * SECOND;
@@ -27,9 +33,10 @@ export const countBySecond = (clock: Clock): ((name: string) => Counted) => {
       now = new Counts();
       since = clock.now();
       all = 0;
+      onSecond(before.all());
     }
-    now.add(name, 1);
-    all += 1;
+    now.add(name, more);
+    all += more;
     return { own: now.of(name), ownBefore: before.of(name), all, allBefore };
   };
 };

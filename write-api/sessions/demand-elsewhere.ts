@@ -5,7 +5,7 @@ import { createKeptOut } from '../../platform/kept-out.ts';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { countBySecond } from './count-by-second.ts';
 
-/** Exchanges between processes what networks that are not heavy want, while their captures are rejected. */
+/** Exchanges between processes what the first captures of networks want, while some of them are rejected. */
 export interface DemandElsewhere {
   /** Returns how many such captures a second the other processes had that rejected some within the last minute. */
   wanted(): number;

@@ -1,48 +1,31 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../platform/clock.ts';
 import { LITTLE } from '../../platform/kept-out.ts';
-import { SECOND } from './count-by-second.ts';
-import { ROOM_TIMES } from './network-shares.ts';
 
-/** Time without visits after which a partner has little room: it would have no use of more. */
-const SILENT_MS = 5_000;
+/** Time over which visits are averaged: a partner with one now and then would otherwise have the room of one each second. */
+const AVERAGED_MS = 5_000;
 const PARTNERS = 10_000;
-
-interface Sent {
-  /** Begin of the second that is counted. */
-  readonly since: number;
-  readonly count: number;
-  /** Of the seconds before, each of which counts for half of the one after it. */
-  readonly peak: number;
-}
+/** A rate that fluctuates, as visits do, needs more room than it had on average. */
+export const ROOM_TIMES = 2;
 
 /**
- * What partners want of a rate by now: room for twice what they have sent in a second lately. One who names many partners in a moment
- * would otherwise keep the room of all of them, unused, for as long as their rejections count.
+ * What partners want of a rate by now: room for twice what they have sent lately. One who names many partners in a moment would
+ * otherwise keep the room of all of them, unused, for as long as their rejections count.
  */
 export const createDemand = (clock: Clock) => {
-  const sent = new LRUCache<string, Sent>({ max: PARTNERS });
+  const sent = new LRUCache<string, { readonly at: number; readonly perSecond: number }>({ max: PARTNERS });
 
-  const peakOf = ({ since, count, peak }: Sent, at: number): number => {
-    const seconds = Math.floor((at - since) / SECOND);
-    return seconds <= 0 ? Math.max(count, peak) : Math.max(count, peak / 2) / 2 ** (seconds - 1);
+  const perSecondOf = (partnerId: string): number => {
+    const before = sent.get(partnerId);
+    if (before === undefined) return 0;
+    return before.perSecond * Math.exp(-Math.abs(clock.now() - before.at) / AVERAGED_MS);
   };
 
   return {
     count: (partnerId: string): void => {
-      const at = clock.now();
-      const before = sent.get(partnerId) ?? { since: at, count: 0, peak: 0 };
-      const isSame = at - before.since < SECOND;
-      const next = isSame
-        ? { ...before, count: before.count + 1 }
-        : { since: at, count: 1, peak: peakOf(before, at) };
-      sent.set(partnerId, next);
+      const perSecond = perSecondOf(partnerId) + 1_000 / AVERAGED_MS;
+      sent.set(partnerId, { at: clock.now(), perSecond });
     },
-    of: (partnerId: string): number => {
-      const before = sent.get(partnerId);
-      const at = clock.now();
-      if (before === undefined || at - before.since >= SILENT_MS) return LITTLE;
-      return ROOM_TIMES * peakOf(before, at) + 1;
-    },
+    of: (partnerId: string): number => ROOM_TIMES * perSecondOf(partnerId) + LITTLE,
   };
 };

@@ -1,57 +1,80 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
-import { type Counted, countBySecond } from './count-by-second.ts';
+import { fairLevel } from '../../platform/fair-rate.ts';
+import { countBySecond } from './count-by-second.ts';
 
-/** What a network has of all captures: all of them, much beside others, or little. */
-export type NetworkShare = 'all' | 'heavy' | 'light';
+export type NetworkRates = Pick<
+  Config,
+  'CAPTURES_PER_SECOND' | 'CAPTURES_PER_SECOND_PER_TRACKER' | 'CAPTURES_PER_SECOND_PER_VISITOR'
+>;
 
-/** Captures that were sent in the current second or the one before, whichever are more, admitted or not. */
 export interface NetworkDemand {
-  readonly share: NetworkShare;
-  readonly own: number;
-  readonly ofOthers: number;
-  /** Of other networks, to the same tracker; those at other processes may all be to it. */
-  readonly ofOthersThere: number;
-  /** Of others at other processes, which rejected some lately; part of both. */
-  readonly elsewhere: number;
+  /** Whether it is one of as many as a network has first in a second. */
+  readonly isFirst: boolean;
+  /** Whether no other network had any in this second and the one before. */
+  readonly isAlone: boolean;
+  /** What is left in a second for captures beyond the first of all networks: of the service's rate, of the tracker's, and for this network. */
+  readonly left: number;
+  readonly leftThere: number;
+  readonly leftForNetwork: number;
 }
 
-/** The part of all captures from which on a network is heavy, if it has more than a visitor's. */
-const HEAVY = 1 / 4;
+/** Room for first captures where there are few: visits come at any moment. */
+const LEAST_ROOM = 10;
+
+/** Returns the room that first captures have beside those that there are: twice as many as their number deviates, if they are independent. */
+const roomBeside = (first: number, rate: number): number =>
+  Math.max(Math.min(LEAST_ROOM, rate / 4), 2 * Math.sqrt(first));
+
+/** Counts first captures by a group. */
+const createFirst = (clock: Clock) => {
+  const countIn = countBySecond(clock);
+  const countFrom = countBySecond(clock);
+
+  /** Counts a capture if it is a first one. @returns how many there are in a second, and those of others */
+  return (group: string, network: string, isFirst: boolean) => {
+    const all = countIn(group, isFirst ? 1 : 0);
+    const own = countFrom(`${network} ${group}`, isFirst ? 1 : 0);
+    return {
+      wanted: Math.max(all.own, all.ownBefore),
+      ofOthers: Math.max(all.own - own.own, all.ownBefore - own.ownBefore),
+    };
+  };
+};
 
 /**
- * Counts a capture from a network (a digest) to a tracker, and returns what the network and the others want. `elsewhere`: what
- * others want in a second at other processes.
+ * Counts a capture from a network (a digest) to a tracker, and returns what is left for it. The first captures of a network in a
+ * second, as many as one visitor may have, come before those beyond: visits come from many networks, a few from each. `isShort`:
+ * whether some of others were rejected lately, which is why there is room for them. `elsewhere`: how many first captures a second
+ * other processes have that rejected some.
  */
 export const createNetworkDemand = (
-  { CAPTURES_PER_SECOND_PER_VISITOR }: Pick<Config, 'CAPTURES_PER_SECOND_PER_VISITOR'>,
+  rates: NetworkRates,
   clock: Clock,
-  elsewhere: () => number,
-): ((network: string, trackerId: string) => NetworkDemand) => {
-  const countFrom = countBySecond(clock);
-  const countTo = countBySecond(clock);
-  const countFromTo = countBySecond(clock);
+): ((network: string, trackerId: string, isShort: boolean, elsewhere: number) => NetworkDemand) => {
+  const ofAll = rates.CAPTURES_PER_SECOND;
+  const ofTracker = rates.CAPTURES_PER_SECOND_PER_TRACKER;
+  const ofVisitor = rates.CAPTURES_PER_SECOND_PER_VISITOR;
+  let level = Number.POSITIVE_INFINITY;
+  const countFrom = countBySecond(clock, (wanted) => {
+    const first = wanted.reduce((sum, one) => sum + Math.min(one, ofVisitor), 0);
+    level =
+      wanted.length > 1 ? fairLevel(ofAll - roomBeside(first, ofAll), wanted) : Number.POSITIVE_INFINITY;
+  });
+  const firstOfAll = createFirst(clock);
+  const firstOfTracker = createFirst(clock);
 
-  const isHeavyIn = (own: number, all: number): boolean =>
-    own > Math.max(CAPTURES_PER_SECOND_PER_VISITOR, HEAVY * all);
-
-  const shareOf = ({ own, ownBefore, all, allBefore }: Counted, more: number): NetworkShare => {
-    if (more === 0 && own === all && ownBefore === allBefore) return 'all';
-    // Of its own seconds: networks in turn would each be light in what the one before has sent.
-    return isHeavyIn(own, all + more) || isHeavyIn(ownBefore, allBefore + more) ? 'heavy' : 'light';
-  };
-
-  return (network, trackerId) => {
-    const from = countFrom(network);
-    const to = countTo(trackerId);
-    const fromTo = countFromTo(`${network} ${trackerId}`);
-    const more = elsewhere();
+  return (network, trackerId, isShort, elsewhere) => {
+    const { own, ownBefore, all, allBefore } = countFrom(network);
+    const isFirst = own <= ofVisitor;
+    const leftOf = (rate: number, { wanted, ofOthers }: ReturnType<typeof firstOfAll>): number =>
+      Math.floor(rate - wanted - elsewhere - (isShort ? roomBeside(ofOthers + elsewhere, rate) : 0));
     return {
-      share: shareOf(from, more),
-      own: Math.max(from.own, from.ownBefore),
-      ofOthers: Math.max(from.all - from.own, from.allBefore - from.ownBefore) + more,
-      ofOthersThere: Math.max(to.own - fromTo.own, to.ownBefore - fromTo.ownBefore) + more,
-      elsewhere: more,
+      isFirst,
+      isAlone: elsewhere === 0 && own === all && ownBefore === allBefore,
+      left: leftOf(ofAll, firstOfAll('', network, isFirst)),
+      leftThere: leftOf(ofTracker, firstOfTracker(trackerId, network, isFirst)),
+      leftForNetwork: Math.floor(Math.min(level - ofVisitor, ofAll)),
     };
   };
 };

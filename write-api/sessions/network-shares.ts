@@ -1,101 +1,61 @@
-import { LRUCache } from 'lru-cache';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Config } from '../../platform/config.ts';
-import { createKeptOut } from '../../platform/kept-out.ts';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import { SECOND } from './count-by-second.ts';
 import { createDemandElsewhere } from './demand-elsewhere.ts';
-import { createNetworkDemand, type NetworkDemand, type NetworkShare } from './network-demand.ts';
+import { createNetworkDemand, type NetworkDemand, type NetworkRates } from './network-demand.ts';
 
-export type NetworkRates = Pick<
-  Config,
-  'CAPTURES_PER_SECOND' | 'CAPTURES_PER_SECOND_PER_TRACKER' | 'CAPTURES_PER_SECOND_PER_VISITOR'
->;
-
-const HELD_MS = 10_000;
-const NETWORKS = 10_000;
-/** Stands among the rejected for as long as a network wants more than it may have after rejections. */
-const PRESSED = '';
-/** Fewer captures of others in a second are no reason to leave room for them before they are rejected, and are left it afterwards. */
-const FEW = 5;
-/** A rate that fluctuates, as visits do, needs more room than it had in a second. */
-export const ROOM_TIMES = 2;
+/** Remembers when first captures were rejected last. */
+const createRejections = (clock: Clock) => {
+  let last = { network: '', at: Number.NEGATIVE_INFINITY, otherAt: Number.NEGATIVE_INFINITY };
+  const othersAt = (network: string): number => (last.network === network ? last.otherAt : last.at);
+  return {
+    note: (network: string): void => {
+      last = { network, at: clock.now(), otherAt: othersAt(network) };
+    },
+    /** Whether some of other networks were within a minute. */
+    ofOthers: (network: string): boolean => Math.abs(clock.now() - othersAt(network)) < MINUTE,
+  };
+};
 
 /** Spends the shared rates. */
-type Admit = (share: NetworkShare) => Promise<Verdict>;
-
-/** Returns what others leave of a rate. */
-const leftBeside = (ofOthers: number, rate: number): number =>
-  Math.max(rate / 2, rate - ROOM_TIMES * Math.max(FEW, ofOthers));
+type Admit = (demand: NetworkDemand) => Promise<Verdict>;
 
 /**
- * Shares the rates that captures of all visitors use. A network may use all of them while it is alone.
- * - Beside others, a heavy one leaves them twice what they want, at most half of the rate.
- * - While captures from others are rejected, a heavy one has an equal part of a tracker's rate, at least the rate of a visitor. One
- *   that wants more than its part, where all want more than there is, keeps to it until it has wanted no more for ten seconds:
- *   otherwise it would shut out the others in every other second.
- * - For a minute after rejections, and for as long as one wants more, every network leaves room for others, at each tracker too:
- *   bursts with pauses would shut out others in every other burst.
+ * Shares the rates that captures of all visitors use among networks. The first captures of each in a second, as many as one visitor
+ * may have, come before all others: those have what the first ones leave of the service's rate and of the tracker's, less some
+ * room for a minute after first ones were rejected. Where networks want more than there is, those with many have equal parts.
  *
  * Each process counts for itself, because a balancer sends some of every network's visitors to each. Where one process rejects
- * others, it tells the rest what they want there, because a balancer may also tell visitors apart.
+ * first captures, it tells the rest how many it has, because a balancer may also tell visitors apart (docs/adr/0034).
  */
 export const createNetworkShares = (
-  config: NetworkRates,
+  rates: NetworkRates,
   limiter: RateLimiter,
   clock: Clock,
   shared: SharedNotes | null,
 ) => {
-  const { CAPTURES_PER_SECOND: ofAll, CAPTURES_PER_SECOND_PER_TRACKER: ofTracker } = config;
-  // A network has had it before it is limited.
-  const ofVisitor = config.CAPTURES_PER_SECOND_PER_VISITOR;
-  const keptOut = createKeptOut({ windowMs: SECOND, now: clock.now, shared: null });
-  const keptOutLately = createKeptOut({ windowMs: MINUTE, now: clock.now, shared: null });
-  const held = new LRUCache<string, { readonly part: number; readonly until: number }>({ max: NETWORKS });
   const elsewhere = createDemandElsewhere(clock, shared);
-  const demandOf = createNetworkDemand(config, clock, elsewhere.wanted);
+  const demandOf = createNetworkDemand(rates, clock);
+  const rejections = createRejections(clock);
 
-  const admitUpTo = (name: string, part: number): Verdict | Promise<Verdict> =>
-    limiter.admit(name, Math.max(ofVisitor, Math.floor(part)));
-
-  const partOf = (network: string, { share, ofOthers }: NetworkDemand, isLately: boolean): number => {
-    const leavesRoom = isLately || (share === 'heavy' && ofOthers >= FEW);
-    const rejected = share === 'heavy' ? keptOut.others(network) : 0;
-    const before = held.get(network);
-    return Math.min(
-      leavesRoom ? leftBeside(ofOthers, ofAll) - ofVisitor : ofAll,
-      rejected > 0 ? ofTracker / (1 + rejected) : ofAll,
-      before && before.until > clock.now() ? before.part : ofAll,
-    );
-  };
-
-  const admitPart = async (network: string, trackerId: string, demand: NetworkDemand): Promise<Verdict> => {
-    const isLately = keptOutLately.others(network) > 0 || demand.elsewhere > 0;
-    const part = partOf(network, demand, isLately);
-    let beyond = part < ofAll ? await admitUpTo(`captures from ${network}`, part) : null;
-    if (beyond !== null && demand.own + demand.ofOthers > ofAll) {
-      held.set(network, { part, until: clock.now() + HELD_MS });
-    }
-    if (!isLately) return beyond;
-    const partThere = leftBeside(demand.ofOthersThere, ofTracker) - ofVisitor;
-    beyond ??= await admitUpTo(`captures of ${trackerId} from ${network}`, partThere);
-    if (beyond !== null) keptOutLately.note(PRESSED);
-    return beyond;
-  };
+  const admitUpTo = (name: string, ceiling: number): Verdict | Promise<Verdict> =>
+    ceiling < 1 ? { retryMs: SECOND } : limiter.admit(name, ceiling);
+  const admitBeyond = async (network: string, trackerId: string, demand: NetworkDemand): Promise<Verdict> =>
+    (await admitUpTo(`captures from ${network}`, demand.leftForNetwork)) ??
+    (await admitUpTo(`captures beyond, of ${trackerId}`, demand.leftThere)) ??
+    admitUpTo('captures beyond', demand.left);
 
   return async (network: string, trackerId: string, admit: Admit): Promise<Verdict> => {
-    const demand = demandOf(network, trackerId);
-    const beyond = demand.own > ofVisitor ? await admitPart(network, trackerId, demand) : null;
+    const more = elsewhere.wanted();
+    const demand = demandOf(network, trackerId, more > 0 || rejections.ofOthers(network), more);
+    const beyond = demand.isFirst ? null : await admitBeyond(network, trackerId, demand);
     if (beyond !== null) return beyond;
-    const verdict = await admit(demand.share);
-    if (demand.share === 'heavy') return verdict;
+    const verdict = await admit(demand);
+    if (!demand.isFirst) return verdict;
     elsewhere.count(verdict !== null);
-    if (verdict !== null) {
-      keptOut.note(network);
-      keptOutLately.note(network);
-    }
+    if (verdict !== null) rejections.note(network);
     return verdict;
   };
 };
