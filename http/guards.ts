@@ -4,9 +4,11 @@ import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts
 import { refuseAmbiguous } from './fastify.ts';
 import { isHost } from './own-host.ts';
 import type { RequestsUnderWay } from './requests-under-way.ts';
+import type { GoOn } from './turns.ts';
 
 interface Deps {
   readonly underWay: Pick<RequestsUnderWay, 'enter'>;
+  readonly goOn: GoOn;
   readonly isCustomDomain: (host: string) => boolean | Promise<boolean>;
 }
 
@@ -44,7 +46,7 @@ const guard =
  * (RFC 9112 section 3.2: 400) could be read as such a domain by a proxy or a browser.
  */
 const refuseOnCustomDomains =
-  ({ isCustomDomain }: Deps): onRequestHookHandler =>
+  ({ isCustomDomain, goOn }: Deps): onRequestHookHandler =>
   (request, reply, done) => {
     const judge = (isCustom: boolean): void => {
       if (isCustom) refuse(request, reply, 'not_found');
@@ -56,5 +58,5 @@ const refuseOnCustomDomains =
     const isCustom = isCustomDomain(host);
     if (typeof isCustom === 'boolean') judge(isCustom);
     // The path's own rules are enough where the lookup of the domain fails.
-    else void isCustom.then(judge, () => judge(false));
+    else void isCustom.catch(() => false).then((is) => goOn(request.raw, () => judge(is)));
   };

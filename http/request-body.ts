@@ -5,7 +5,7 @@ import { soleHeader } from './authorization.ts';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import { parametersOf } from './parameters.ts';
 import type { Route } from './route.ts';
-import type { RequestTurns } from './turns.ts';
+import type { GoOn } from './turns.ts';
 
 /** Bytes of a refused body that are read and dropped before the connection is cut: fewer resets on honest callers. */
 const DISCARDED_BYTES = 262_144;
@@ -28,17 +28,15 @@ class RefusedBody {
 /**
  * Parses every body by its route's policy. One parser for all content types: `refuseByHeaders` checks the type first,
  * because Fastify's own check ignores charsets and repeated headers. The parser does not fail: that would close the
- * connection, although the body has been read. The request takes another turn if there is no time left: what is behind its
- * head may have arrived much later, together with that of hundreds of others.
+ * connection, although the body has been read.
  */
-export function addBodyParser(app: FastifyInstance, { turns, ownerOf }: RequestTurns): void {
+export function addBodyParser(app: FastifyInstance, goOn: GoOn): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes, done) => {
     const policy = request.routeOptions.config.route?.body ?? 'none';
-    const parse = (): void =>
-      done(null, parseBody(policy, bytes as Buffer, request.headers['content-type'] !== undefined));
-    if (turns.hasTime()) parse();
-    else turns.inNext(ownerOf(request.raw), parse);
+    goOn(request.raw, () =>
+      done(null, parseBody(policy, bytes as Buffer, request.headers['content-type'] !== undefined)),
+    );
   });
 }
 

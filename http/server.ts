@@ -14,7 +14,7 @@ import { createErrorHandler, createFailed, dropAbandoned, type Log, timeLimit } 
 import { countRequests, type RequestLimit, type RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
 import { decorateRequests, hasKey, type ServedRequest } from './served-request.ts';
-import { createTurns, type RequestTurns } from './turns.ts';
+import { createTurns, type GoOn, goOnIn, type RequestTurns } from './turns.ts';
 import { createUntakenAnswers } from './untaken-answers.ts';
 
 export interface ServerDeps extends AdmissionDeps {
@@ -42,6 +42,7 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
     turns: createTurns(),
     ownerOf: (request) => deps.requestLimit?.callerOf(request)?.network ?? '',
   };
+  const goOn = goOnIn(requestTurns);
   const app = createFastify(timeouts, replies, requestTurns);
   const connections = watchConnections(app.server);
   if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits, connections.makeRoom);
@@ -54,11 +55,11 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const failed = createFailed(deps.log);
   const inTime = timeLimit(timeouts.handlerMs, failed);
   decorateRequests(app);
-  addBodyParser(app, requestTurns);
+  addBodyParser(app, goOn);
   app.setErrorHandler(createErrorHandler(failed, underWay));
   app.setReplySerializer((answer) => (answer as Answer).body as string);
-  const guards = guardHooks({ underWay, isCustomDomain: deps.isCustomDomain ?? (() => false) });
-  const shared = { app, deps, replies, underWay, guards, failed, inTime };
+  const guards = guardHooks({ underWay, goOn, isCustomDomain: deps.isCustomDomain ?? (() => false) });
+  const shared = { app, deps, replies, underWay, guards, goOn, failed, inTime };
   addMethods(app);
   for (const [path, onPath] of Map.groupBy(deps.routes, (route) => route.path)) {
     for (const route of onPath) addRoute(shared, route);
@@ -76,12 +77,13 @@ interface Shared {
   readonly replies: Replies;
   readonly underWay: RequestsUnderWay;
   readonly guards: ReturnType<typeof guardHooks>;
+  readonly goOn: GoOn;
   readonly failed: ReturnType<typeof createFailed>;
   readonly inTime: ReturnType<typeof timeLimit>;
 }
 
 function addRoute(shared: Shared, route: Route): void {
-  const { app, deps, replies, underWay, guards, failed, inTime } = shared;
+  const { app, deps, replies, underWay, guards, goOn, failed, inTime } = shared;
   const { path } = route;
   const head = setHead(replies, path.startsWith('/v1/'), (key) => deps.quotaOf(key, route));
   const fail = (request: { readonly id: string }, failure: unknown) => failed(request, failure, route);
@@ -90,7 +92,7 @@ function addRoute(shared: Shared, route: Route): void {
     url: path,
     ...(route.bodyLimit > 0 && { bodyLimit: route.bodyLimit }),
     config: { route },
-    onRequest: [...guards(path), ...admissionHooks(route, { ...deps, inTime })],
+    onRequest: [...guards(path), ...admissionHooks(route, { ...deps, goOn, inTime })],
     ...(route.method !== 'GET' && { preParsing: dropAbandoned(underWay) }),
     preValidation: refuseBody,
     preSerialization: route.answered ? [countAnswer(answeredBy(route), fail), head] : head,

@@ -11,6 +11,20 @@ export interface RequestTurns {
   readonly ownerOf: (request: IncomingMessage) => string;
 }
 
+/** Continues a request, in one of the next turns where there is no time left in this one. */
+export type GoOn = (request: IncomingMessage, run: () => void) => void;
+
+/**
+ * Returns a function for what follows a wait. Hundreds of requests may have waited for one answer of the database, or have the rest of
+ * their bodies arrive together.
+ */
+export const goOnIn =
+  ({ turns, ownerOf }: RequestTurns): GoOn =>
+  (request, run) => {
+    if (turns.hasTime()) run();
+    else turns.inNext(ownerOf(request), run);
+  };
+
 export interface Turns {
   /** The number of the turn of the event loop. */
   current(): number;

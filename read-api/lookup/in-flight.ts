@@ -23,7 +23,8 @@ export const createInFlight = (ceiling: number, keptOut: KeptOut): InFlight => {
   const addressesOf = new Counts();
 
   const begin = (ip: string, asker: string): Lookups | null => {
-    if (addressesOf.of(asker) >= Math.max(1, Math.floor(ceiling / (1 + keptOut.wantedByOthers(asker).length)))) return null;
+    const part = Math.floor(ceiling / (1 + keptOut.wantedByOthers(asker).length));
+    if (addressesOf.of(asker) >= Math.max(1, part)) return null;
     if (running.size >= ceiling) {
       keptOut.note(asker);
       return null;
