@@ -40,13 +40,12 @@ export const createKeptOut = ({ windowMs, now, shared, stillWants }: KeptOutOpti
   const own = new Map<string, Note>();
   /** By asker and process, whose wants add up. */
   const elsewhere = new Map<string, Note>();
-  const process = randomUUID();
-  const keyOf = (asker: string): string => `${asker} ${process}`;
+  const suffix = ` ${randomUUID()}`;
   const { refresh, share, forget } = createExchange(
     shared,
     () => now() - windowMs,
     (key, note) => {
-      if (key.endsWith(process)) return;
+      if (key.endsWith(suffix)) return;
       elsewhere.delete(key);
       elsewhere.set(key, note);
     },
@@ -56,7 +55,7 @@ export const createKeptOut = ({ windowMs, now, shared, stillWants }: KeptOutOpti
     for (const notes of [own, elsewhere]) {
       for (const asker of oldOnesOf(notes, now() - windowMs, windowMs)) {
         notes.delete(asker);
-        if (notes === own) forget(keyOf(asker));
+        if (notes === own) forget(asker + suffix);
       }
     }
   };
@@ -64,7 +63,7 @@ export const createKeptOut = ({ windowMs, now, shared, stillWants }: KeptOutOpti
   const wantedHere = (asker: string, { wanted }: Note): number => {
     if (stillWants === undefined) return wanted;
     const still = Math.min(wanted, stillWants(asker));
-    if (still >= 1) share(keyOf(asker), { at: now(), wanted: still });
+    if (still >= 1) share(asker + suffix, { at: now(), wanted: still });
     return still;
   };
   const wantedThere = ({ at, wanted }: Note): number =>
@@ -88,7 +87,7 @@ export const createKeptOut = ({ windowMs, now, shared, stillWants }: KeptOutOpti
       forgetOld();
       const note = { at: now() - windowMs + forMs, wanted };
       put(own, asker, note);
-      share(keyOf(asker), note);
+      share(asker + suffix, note);
     },
     wantedByOthers: (asker) => {
       const all = wantedByAll();
