@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Connections } from './drain.ts';
 import { type CallerLimits, type CallerNetworks, createHeldByCallers } from './held-by-callers.ts';
 
 export interface ConnectionLimits extends CallerLimits {
@@ -9,29 +10,91 @@ export interface ConnectionLimits extends CallerLimits {
   readonly callerAt: (address: string) => CallerNetworks | null;
 }
 
+/** Connections of a network that are looked through for one to close. */
+const LOOKED_THROUGH = 64;
+
+/** Connections by network. */
+const createByNetwork = () => {
+  const sockets = new Map<string, Set<Socket>>();
+  return {
+    countOf: (network: string): number => sockets.get(network)?.size ?? 0,
+    add: (network: string, socket: Socket): void => {
+      sockets.set(network, (sockets.get(network) ?? new Set()).add(socket));
+    },
+    delete: (network: string, socket: Socket): void => {
+      const own = sockets.get(network);
+      own?.delete(socket);
+      if (own?.size === 0) sockets.delete(network);
+    },
+    /** Of the network that has most. */
+    most: (): Set<Socket> => {
+      let most = new Set<Socket>();
+      for (const own of sockets.values()) if (own.size > most.size) most = own;
+      return most;
+    },
+  };
+};
+
 /**
- * Closes connections beyond the limits at once, before anything is read of them. `makeRoom`: called when there are as many as there may
- * be. Counted here, because the server itself counts those of one of its listeners alone.
+ * Closes connections beyond the limits at once, before anything is read of them. When there are as many as there may be, a caller
+ * whose network has fewer than another gets the place of one of that other, which awaits no answer; otherwise those are closed that
+ * have been idle, of networks that have no fewer. Counted here, because the server itself counts those of one of its listeners alone.
  */
-export function limitConnections(server: Server, limits: ConnectionLimits, makeRoom: () => void): void {
+export function limitConnections(
+  server: Server,
+  limits: ConnectionLimits,
+  connections: Pick<Connections, 'awaitsAnswer' | 'closeIdle'>,
+): void {
   let inAll = 0;
   const open = createHeldByCallers(limits);
-  const take = (socket: Socket): boolean => {
-    const caller = limits.callerAt(socket.remoteAddress ?? '');
-    if (caller === null) return true;
-    if (!open.take(caller)) return false;
-    socket.once('close', () => open.giveBack(caller));
-    return true;
-  };
-  server.prependListener('connection', (socket: Socket) => {
-    if (inAll >= limits.inAll) makeRoom();
-    else if (take(socket)) {
-      inAll += 1;
-      socket.once('close', () => {
-        inAll -= 1;
-      });
-      return;
+  const byNetwork = createByNetwork();
+  const networkOf = new WeakMap<Socket, string>();
+
+  const takeFromMost = (fewer: number): boolean => {
+    const most = byNetwork.most();
+    if (most.size <= fewer + 1) return false;
+    let left = LOOKED_THROUGH;
+    for (const socket of most) {
+      most.delete(socket);
+      if (!connections.awaitsAnswer(socket)) {
+        socket.destroy();
+        return true;
+      }
+      most.add(socket);
+      left -= 1;
+      if (left === 0) return false;
     }
-    socket.destroy();
+    return false;
+  };
+
+  const hasRoom = (caller: CallerNetworks | null): boolean => {
+    if (inAll < limits.inAll) return true;
+    const own = caller === null ? 0 : byNetwork.countOf(caller.network);
+    if (takeFromMost(own)) return true;
+    connections.closeIdle((socket) => {
+      const network = networkOf.get(socket);
+      return network === undefined || byNetwork.countOf(network) >= own;
+    });
+    return false;
+  };
+
+  server.prependListener('connection', (socket: Socket) => {
+    const caller = limits.callerAt(socket.remoteAddress ?? '');
+    if (caller !== null && !open.take(caller)) return void socket.destroy();
+    if (!hasRoom(caller)) {
+      if (caller !== null) open.giveBack(caller);
+      return void socket.destroy();
+    }
+    inAll += 1;
+    if (caller !== null) {
+      byNetwork.add(caller.network, socket);
+      networkOf.set(socket, caller.network);
+    }
+    socket.once('close', () => {
+      inAll -= 1;
+      if (caller === null) return;
+      open.giveBack(caller);
+      byNetwork.delete(caller.network, socket);
+    });
   });
 }

@@ -12,11 +12,13 @@ const CLOSED_EVERY_MS = 1_000;
 export interface Connections {
   /** Cuts, after a short time, those that still have not sent a whole request: a drain need not wait for them. */
   cutSilent(): void;
+  /** Whether a request of it has arrived whole, whose answer it has not taken. */
+  awaitsAnswer(socket: Socket): boolean;
   /**
-   * Closes those that have been idle for some seconds, for others: callers of two networks could keep all others out by one request a
-   * minute on each.
+   * Closes those of `which` that have been idle for some seconds, for others: callers of two networks could keep all others out by one
+   * request a minute on each.
    */
-  makeRoom(): void;
+  closeIdle(which: (socket: Socket) => boolean): void;
 }
 
 /** What a connection did last. */
@@ -43,12 +45,16 @@ export function watchConnections(server: Server): Connections {
   });
   let closedAt = Number.NEGATIVE_INFINITY;
   return {
-    makeRoom: () => {
+    awaitsAnswer: (socket) => {
+      const latest = open.get(socket);
+      return latest !== undefined && awaitsAnswer(latest);
+    },
+    closeIdle: (which) => {
       const now = performance.now();
       if (now - closedAt < CLOSED_EVERY_MS) return;
       closedAt = now;
       for (const [socket, latest] of open) {
-        if (latest.at <= now - IDLE_MS && !awaitsAnswer(latest)) socket.destroy();
+        if (latest.at <= now - IDLE_MS && !awaitsAnswer(latest) && which(socket)) socket.destroy();
       }
     },
     cutSilent: () => {

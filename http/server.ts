@@ -45,7 +45,7 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const goOn = goOnIn(requestTurns);
   const app = createFastify(timeouts, replies, requestTurns);
   const connections = watchConnections(app.server);
-  if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits, connections.makeRoom);
+  if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits, connections);
   app.addHook('preClose', (done) => {
     replies.closing = true;
     connections.cutSilent();

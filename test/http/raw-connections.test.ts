@@ -280,6 +280,39 @@ describe('connections', () => {
   );
 });
 
+it('connections of a network that has more than others leave room for those, but not while they await an answer', async () => {
+  const long = Promise.withResolvers<Answer>();
+  const handle = () => long.promise;
+  const slow = aRoute({ method: 'GET', path: '/slow', access: 'public', handle });
+  await listening({
+    routes: [slow, aRoute({ method: 'GET', path: '/healthz', access: 'public' })],
+    connectionLimits: {
+      inAll: 4,
+      perAddress: 100,
+      perNetwork: 100,
+      callerAt: (address) => ({ address, network: address }),
+    },
+  });
+  const begun = times(app.server, 'request', 4);
+  const open = (localAddress: string, path: string) => {
+    const socket = connect({ port: portOf(app), host: '127.0.0.1', localAddress });
+    socket.on('error', () => undefined).write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    return socket;
+  };
+  const many = ['/slow', '/slow', '/healthz', '/healthz'].map((path) => open('127.0.0.1', path));
+  await Promise.all(many.slice(2).map((socket) => once(socket, 'data')));
+  await begun;
+  const closed = Promise.all(many.slice(2).map((socket) => once(socket, 'close')));
+  const few = ['127.0.0.2', '127.0.0.3'].map((address) => open(address, '/healthz'));
+  await Promise.all(few.map((socket) => once(socket, 'data')));
+  await closed;
+  // All others of the network await an answer, and it has no more than one more than others.
+  await once(open('127.0.0.4', '/healthz'), 'close');
+  long.resolve({ status: 204, body: null });
+  await Promise.all(many.slice(0, 2).map((socket) => once(socket, 'data')));
+  for (const socket of [...many, ...few]) socket.destroy();
+});
+
 /** Resolves once a server has emitted an event so many times. */
 const times = (server: Server, event: 'connection' | 'request', count: number): Promise<void> =>
   new Promise((resolve) => {
