@@ -95,3 +95,37 @@ it('counts what a request that waited leaves to promises before it serves the ne
   expect(served).toBeLessThanOrEqual(4);
   while (served < 100) await setImmediate();
 });
+
+it('runs what comes to wait in a turn in the next one', async () => {
+  const { inNext } = createTurns();
+  let runs = 0;
+  const again = () => {
+    runs += 1;
+    inNext('one', again);
+  };
+  again();
+  for (let turn = 1; turn < 5; turn += 1) {
+    await setImmediate();
+    expect(runs).toBe(1 + turn);
+  }
+});
+
+it('forgets the requests that wait of a connection that has ended', async () => {
+  let closed = 0;
+  const serve = limitPipelining(() => undefined);
+  const connection = (count: number) => {
+    const socket = { destroyed: false, writableLength: 0, pause: () => socket, resume: () => socket };
+    for (let nth = 0; nth < count; nth += 1) {
+      const response = Object.assign(new EventEmitter(), { shouldKeepAlive: true });
+      serve({ socket } as unknown as IncomingMessage, response as unknown as ServerResponse);
+      if (!response.shouldKeepAlive) closed += 1;
+    }
+    return socket;
+  };
+  for (let round = 0; round < 5; round += 1) {
+    const ended = Array.from({ length: 20 }, () => connection(100));
+    for (const socket of ended) socket.destroyed = true;
+    for (let turn = 0; turn < 12; turn += 1) await setImmediate();
+  }
+  expect(closed).toBe(0);
+});
