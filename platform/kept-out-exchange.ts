@@ -8,62 +8,68 @@ export interface Note {
   readonly wanted: number;
 }
 
-/** Exchange of rejections between processes. */
-export interface SharedNotes {
-  share(asker: string, note: Note): Promise<unknown>;
-  /** Loads rejections after `since`, milliseconds. */
-  refresh(since: number): Promise<readonly (Note & { readonly asker: string })[]>;
+export interface NoteOf extends Note {
+  readonly asker: string;
 }
 
-/** Minimum interval between exchanges with other processes, per asker. */
+/** Exchange of rejections between processes. */
+export interface SharedNotes {
+  share(notes: readonly NoteOf[]): Promise<unknown>;
+  /** Loads rejections after `since`, milliseconds. */
+  refresh(since: number): Promise<readonly NoteOf[]>;
+}
+
+/** Minimum interval between exchanges with other processes. */
 const EXCHANGE_MS = 1_000;
 
-/** Exchanges notes with other processes, seldom enough. `noteAt`: takes those of others. */
+/**
+ * Returns a function that exchanges notes with other processes, seldom enough. `own`: returns those of this process; `noteAt`: takes
+ * those of all. One statement shares all, because a flood may name a thousand partners.
+ */
 export const createExchange = (
   shared: SharedNotes | null,
+  own: () => readonly NoteOf[],
   since: () => number,
-  noteAt: (asker: string, note: Note) => void,
-) => {
-  const sharedAt = new Map<string, number>();
-  let refreshedAt = Number.NEGATIVE_INFINITY;
-  const isDue = (at: number): boolean => shared !== null && performance.now() - at >= EXCHANGE_MS;
-  return {
-    refresh: (): void => {
-      if (!isDue(refreshedAt)) return;
-      refreshedAt = performance.now();
-      shared?.refresh(since()).then(
-        (notes) => {
-          for (const { asker, ...note } of notes) noteAt(asker, note);
-        },
-        () => undefined,
-      );
-    },
-    share: (asker: string, note: Note): void => {
-      if (!isDue(sharedAt.get(asker) ?? Number.NEGATIVE_INFINITY)) return;
-      sharedAt.set(asker, performance.now());
-      shared?.share(asker, note).catch(() => undefined);
-    },
-    forget: (asker: string): void => void sharedAt.delete(asker),
+  noteAt: (note: NoteOf) => void,
+): (() => void) => {
+  let exchangedAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (shared === null || performance.now() - exchangedAt < EXCHANGE_MS) return;
+    exchangedAt = performance.now();
+    const notes = own();
+    if (notes.length > 0) shared.share(notes).catch(() => undefined);
+    shared.refresh(since()).then(
+      (all) => all.forEach(noteAt),
+      () => undefined,
+    );
   };
 };
 
 /** Exchanges the rejections of one rate through PostgreSQL. */
 export const sharedNotes = (pool: pg.Pool, rate: string, windowMs: number): SharedNotes => ({
-  share: (asker, { at, wanted }) =>
-    pool.query({
+  share: (notes) => {
+    const latest = Math.max(...notes.map(({ at }) => at));
+    return pool.query({
       name: 'share_kept_out',
-      text: `with old as (delete from work.kept_out where rate = $1 and (kept_out_at <= $4 or kept_out_at > $5))
-             insert into work.kept_out (rate, asker, kept_out_at, wanted) values ($1, $2, $3, $6)
+      text: `with old as (
+               delete from work.kept_out as known using (
+                 select rate, asker from work.kept_out
+                 where rate = $1 and (kept_out_at <= $5 or kept_out_at > $6) for update skip locked) as o
+               where known.rate = o.rate and known.asker = o.asker)
+             insert into work.kept_out (rate, asker, kept_out_at, wanted)
+             select $1, asker, kept_out_at, wanted
+             from unnest($2::text[], $3::timestamptz[], $4::real[]) as n (asker, kept_out_at, wanted) order by asker
              on conflict (rate, asker) do update set (kept_out_at, wanted) = (excluded.kept_out_at, excluded.wanted)`,
       values: [
         rate,
-        asker,
-        new Date(at),
-        new Date(at - 2 * windowMs),
-        new Date(aheadAfter(at)),
-        Number.isFinite(wanted) ? wanted : null,
+        notes.map(({ asker }) => asker),
+        notes.map(({ at }) => new Date(at)),
+        notes.map(({ wanted }) => (Number.isFinite(wanted) ? wanted : null)),
+        new Date(latest - 2 * windowMs),
+        new Date(aheadAfter(latest)),
       ],
-    }),
+    });
+  },
   refresh: async (since) => {
     const { rows } = await pool.query<{ asker: string; kept_out_at: Date; wanted: number | null }>({
       name: 'load_kept_out',

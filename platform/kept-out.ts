@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createExchange, type Note, type SharedNotes } from './kept-out-exchange.ts';
+import { createExchange, type Note, type NoteOf, type SharedNotes } from './kept-out-exchange.ts';
 
 /** Askers that were recently rejected by a full rate. */
 export interface KeptOut {
@@ -31,68 +31,79 @@ const SHARED_MS = 5_000;
 /** What is kept for an asker that sends nothing: it finds room if it comes back, and a hundred such cost the others little. */
 export const LITTLE = 0.1;
 
+/** Those that this process rejected. */
+const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string) => {
+  const notes = new Map<string, Note>();
+  /** Noted since the last exchange. */
+  const fresh = new Set<string>();
+  const wantedOf = (asker: string, { wanted }: Note): number =>
+    stillWants === undefined ? wanted : Math.min(wanted, stillWants(asker));
+  return {
+    notes,
+    wantedOf,
+    note: (asker: string, wanted: number, forMs: number): void => {
+      put(notes, asker, { at: now() - windowMs + forMs, wanted });
+      fresh.add(asker);
+    },
+    /** What is new to the other processes, or is wanted still. */
+    toShare: (): NoteOf[] => {
+      const shared: NoteOf[] = [];
+      for (const [asker, note] of notes) {
+        const wanted = wantedOf(asker, note);
+        const isStill = stillWants !== undefined && wanted >= 1;
+        if (!isStill && !fresh.has(asker)) continue;
+        shared.push({ asker: asker + suffix, at: isStill ? now() : note.at, wanted });
+      }
+      fresh.clear();
+      return shared;
+    },
+  };
+};
+
 /**
  * Tracks rejected askers of this and other processes: if all requests of a partner reach one process, it would otherwise not
  * know whom it shuts out elsewhere. Data of other processes is a second old and never waited for; while PostgreSQL is
  * unavailable each process uses only its own.
  */
-export const createKeptOut = ({ windowMs, now, shared, stillWants }: KeptOutOptions): KeptOut => {
-  const own = new Map<string, Note>();
+export const createKeptOut = (options: KeptOutOptions): KeptOut => {
+  const { windowMs, now, shared, stillWants } = options;
+  const suffix = ` ${randomUUID()}`;
+  const own = createOwn(options, suffix);
   /** By asker and process, whose wants add up. */
   const elsewhere = new Map<string, Note>();
-  const suffix = ` ${randomUUID()}`;
-  const { refresh, share, forget } = createExchange(
-    shared,
-    () => now() - windowMs,
-    (key, note) => {
-      if (key.endsWith(suffix)) return;
-      elsewhere.delete(key);
-      elsewhere.set(key, note);
-    },
-  );
+  const since = (): number => now() - windowMs;
+  const exchange = createExchange(shared, own.toShare, since, ({ asker, ...note }) => {
+    if (asker.endsWith(suffix)) return;
+    elsewhere.delete(asker);
+    elsewhere.set(asker, note);
+  });
 
   const forgetOld = (): void => {
-    for (const notes of [own, elsewhere]) {
-      for (const asker of oldOnesOf(notes, now() - windowMs, windowMs)) {
-        notes.delete(asker);
-        if (notes === own) forget(asker + suffix);
-      }
+    for (const notes of [own.notes, elsewhere]) {
+      for (const asker of oldOnesOf(notes, since(), windowMs)) notes.delete(asker);
     }
   };
 
-  const wantedHere = (asker: string, { wanted }: Note): number => {
-    if (stillWants === undefined) return wanted;
-    const still = Math.min(wanted, stillWants(asker));
-    if (still >= 1) share(asker + suffix, { at: now(), wanted: still });
-    return still;
-  };
   const wantedThere = ({ at, wanted }: Note): number =>
     stillWants === undefined || at > now() - SHARED_MS ? wanted : LITTLE;
-
-  /** What each asker wants of all processes. */
-  const wantedByAll = (): Map<string, number> => {
-    refresh();
-    forgetOld();
-    const since = now() - windowMs;
-    const wanted = new Map<string, number>();
-    const add = (asker: string, more: number) => wanted.set(asker, more + (wanted.get(asker) ?? 0));
-    for (const [key, note] of elsewhere) if (note.at > since) add(askerOf(key), wantedThere(note));
-    for (const [asker, note] of own) if (note.at > since) add(asker, wantedHere(asker, note));
-    return wanted;
-  };
 
   return {
     note: (asker, wanted = Number.POSITIVE_INFINITY, forMs = windowMs) => {
       // Here too, because many may be noted before the list is read.
       forgetOld();
-      const note = { at: now() - windowMs + forMs, wanted };
-      put(own, asker, note);
-      share(asker + suffix, note);
+      own.note(asker, wanted, forMs);
+      exchange();
     },
     wantedByOthers: (asker) => {
-      const all = wantedByAll();
-      all.delete(asker);
-      return [...all.values()];
+      exchange();
+      forgetOld();
+      const from = since();
+      const wanted = new Map<string, number>();
+      const add = (other: string, more: number) => wanted.set(other, more + (wanted.get(other) ?? 0));
+      for (const [key, note] of elsewhere) if (note.at > from) add(askerOf(key), wantedThere(note));
+      for (const [other, note] of own.notes) if (note.at > from) add(other, own.wantedOf(other, note));
+      wanted.delete(asker);
+      return [...wanted.values()];
     },
   };
 };

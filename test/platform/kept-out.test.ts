@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createKeptOut } from '../../platform/kept-out.ts';
 import { type SharedNotes, sharedNotes } from '../../platform/kept-out-exchange.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -67,6 +67,21 @@ it('adds up what an asker still wants of several processes', async () => {
   expect(wantedBeside('ben')).toEqual([[], [], []]);
 });
 
+it('shares what is noted and still wanted in one statement a second', async () => {
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
+  onTestFinished(() => clock.mockRestore());
+  const shared: number[] = [];
+  const share = async (notes: readonly unknown[]) => shared.push(notes.length);
+  const notes = { share, refresh: async () => [] };
+  const keptOut = createKeptOut({ windowMs: MINUTE, now: () => NOW, shared: notes, stillWants: () => 2 });
+  for (let second = 1; second <= 3; second += 1) {
+    clock.mockReturnValue(second * 1_000);
+    for (let nth = 0; nth < 500; nth += 1) keptOut.note(`partner ${nth}`);
+    for (let nth = 0; nth < 500; nth += 1) keptOut.wantedByOthers(`partner ${nth}`);
+  }
+  expect(shared).toEqual([1, 500, 500]);
+});
+
 it('forgets a refusal that counts for less than the window, also behind one that counts for all of it', () => {
   const clock = { ms: NOW };
   const none = { share: async () => undefined, refresh: async () => [] };
@@ -95,13 +110,13 @@ describe('the rows in PostgreSQL', () => {
   it('are used for one rate, and only while they are neither old nor from a clock that was ahead', async () => {
     const notes = sharedNotes(pool, 'one', MINUTE);
     const wanted = Number.POSITIVE_INFINITY;
-    await sharedNotes(pool, 'another', MINUTE).share('anna', { at: NOW, wanted });
-    await notes.share('ahead', { at: NOW + 60 * MINUTE, wanted });
-    await notes.share('ben', { at: NOW - MINUTE, wanted });
-    await notes.share('ben', { at: NOW, wanted: 5 });
+    await sharedNotes(pool, 'another', MINUTE).share([{ asker: 'anna', at: NOW, wanted }]);
+    await notes.share([{ asker: 'ahead', at: NOW + 60 * MINUTE, wanted }]);
+    await notes.share([{ asker: 'ben', at: NOW - MINUTE, wanted }]);
+    await notes.share([{ asker: 'ben', at: NOW, wanted: 5 }]);
     expect(await notes.refresh(NOW - MINUTE)).toEqual([{ asker: 'ben', at: NOW, wanted: 5 }]);
     expect(await notes.refresh(NOW)).toEqual([]);
-    await notes.share('cleo', { at: NOW + 2 * MINUTE, wanted });
+    await notes.share([{ asker: 'cleo', at: NOW + 2 * MINUTE, wanted }]);
     const { rows } = await pool.query(`select asker from work.kept_out where rate = 'one'`);
     expect(rows).toEqual([{ asker: 'cleo' }]);
   });

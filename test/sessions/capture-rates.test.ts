@@ -248,7 +248,9 @@ it("admits the visitors of other networks to a tracker whose rate one network's 
 const sharedInMemory = (): SharedNotes => {
   const notes = new Map<string, { readonly at: number; readonly wanted: number }>();
   return {
-    share: async (asker, note) => notes.set(asker, note),
+    share: async (all) => {
+      for (const { asker, ...note } of all) notes.set(asker, note);
+    },
     refresh: async (since) =>
       [...notes].flatMap(([asker, note]) => (note.at > since ? [{ asker, ...note }] : [])),
   };
