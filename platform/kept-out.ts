@@ -31,6 +31,22 @@ const SHARED_MS = 5_000;
 /** What is kept for an asker that sends nothing: it finds room if it comes back, and a hundred such cost the others little. */
 export const LITTLE = 0.1;
 
+/** Askers of which the list is made for each request: it takes half a millisecond for a thousand. */
+const FEW = 100;
+const REMEMBERED_MS = 100;
+
+/** Makes a list at most ten times a second while it is long. */
+const remembered = <T>(now: () => number, make: () => readonly T[]): (() => readonly T[]) => {
+  let made: readonly T[] = [];
+  let madeAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (made.length > FEW && Math.abs(now() - madeAt) < REMEMBERED_MS) return made;
+    made = make();
+    madeAt = now();
+    return made;
+  };
+};
+
 /** Those that this process rejected. */
 const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string) => {
   const notes = new Map<string, Note>();
@@ -87,6 +103,15 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
   const wantedThere = ({ at, wanted }: Note): number =>
     stillWants === undefined || at > now() - SHARED_MS ? wanted : LITTLE;
 
+  const wantedByAll = remembered(now, () => {
+    forgetOld();
+    const wanted = new Map<string, number>();
+    const add = (asker: string, more: number) => wanted.set(asker, more + (wanted.get(asker) ?? 0));
+    for (const [key, note] of elsewhere) if (note.at > since()) add(askerOf(key), wantedThere(note));
+    for (const [asker, note] of own.notes) if (note.at > since()) add(asker, own.wantedOf(asker, note));
+    return [...wanted].sort(([, one], [, other]) => one - other);
+  });
+
   return {
     note: (asker, wanted = Number.POSITIVE_INFINITY, forMs = windowMs) => {
       // Here too, because many may be noted before the list is read.
@@ -96,14 +121,7 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
     },
     wantedByOthers: (asker) => {
       exchange();
-      forgetOld();
-      const from = since();
-      const wanted = new Map<string, number>();
-      const add = (other: string, more: number) => wanted.set(other, more + (wanted.get(other) ?? 0));
-      for (const [key, note] of elsewhere) if (note.at > from) add(askerOf(key), wantedThere(note));
-      for (const [other, note] of own.notes) if (note.at > from) add(other, own.wantedOf(other, note));
-      wanted.delete(asker);
-      return [...wanted.values()];
+      return wantedByAll().flatMap(([other, wanted]) => (other === asker ? [] : [wanted]));
     },
   };
 };

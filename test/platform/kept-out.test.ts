@@ -82,6 +82,19 @@ it('shares what is noted and still wanted in one statement a second', async () =
   expect(shared).toEqual([1, 500, 500]);
 });
 
+it('makes a long list ten times a second at most', () => {
+  const clock = { ms: NOW };
+  const stillWants = vi.fn(() => 2);
+  const keptOut = createKeptOut({ windowMs: MINUTE, now: () => clock.ms, shared: null, stillWants });
+  for (let nth = 0; nth < 500; nth += 1) keptOut.note(`partner ${nth}`);
+  for (let nth = 0; nth < 500; nth += 1) expect(keptOut.wantedByOthers(`partner ${nth}`)).toHaveLength(499);
+  expect(stillWants).toHaveBeenCalledTimes(500);
+  keptOut.note('ben');
+  clock.ms += 100;
+  expect(keptOut.wantedByOthers('ben')).toHaveLength(500);
+  expect(keptOut.wantedByOthers('anna')).toHaveLength(501);
+});
+
 it('forgets a refusal that counts for less than the window, also behind one that counts for all of it', () => {
   const clock = { ms: NOW };
   const none = { share: async () => undefined, refresh: async () => [] };
