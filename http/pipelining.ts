@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { createTurns, type RequestTurns } from './turns.ts';
@@ -107,7 +108,8 @@ const createLine = (socket: HttpSocket, order: Order, serve: RequestListener): L
     serve(request, response);
   };
 
-  const serveNext = (): void => {
+  // Of the connection: a request begins in no context of another.
+  const serveNext = AsyncResource.bind((): void => {
     const before = waiting.length;
     const next = mayServe() ? waiting.shift() : undefined;
     if (socket.destroyed) waiting.length = 0;
@@ -115,7 +117,7 @@ const createLine = (socket: HttpSocket, order: Order, serve: RequestListener): L
     if (next && !socket.destroyed) begin(next);
     if (waiting.length === 0 && !line.isClosing) gate?.open();
     serveLater();
-  };
+  });
 
   const serveLater = (): void => {
     const [next] = waiting;

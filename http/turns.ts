@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 
 /** Time that requests get in a turn of the event loop. */
@@ -11,7 +12,7 @@ export interface RequestTurns {
   readonly ownerOf: (request: IncomingMessage) => string;
 }
 
-/** Continues a request, in one of the next turns where there is no time left in this one. */
+/** Continues a request, in one of the next turns where there is no time left in this one, and in its own asynchronous context. */
 export type GoOn = (request: IncomingMessage, run: () => void) => void;
 
 /**
@@ -22,7 +23,7 @@ export const goOnIn =
   ({ turns, ownerOf }: RequestTurns): GoOn =>
   (request, run) => {
     if (turns.hasTime()) run();
-    else turns.inNext(ownerOf(request), run);
+    else turns.inNext(ownerOf(request), AsyncResource.bind(run));
   };
 
 export interface Turns {
@@ -30,7 +31,7 @@ export interface Turns {
   current(): number;
   /** Whether requests have time left in this turn. */
   hasTime(): boolean;
-  /** Runs something once in one of the next turns. */
+  /** Runs something once in one of the next turns, in any asynchronous context. */
   inNext(owner: string, run: () => void): void;
 }
 

@@ -1,9 +1,10 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { limitPipelining } from '../../http/pipelining.ts';
-import { createTurns } from '../../http/turns.ts';
+import { createTurns, goOnIn } from '../../http/turns.ts';
 
 let now: number;
 beforeEach(() => {
@@ -108,6 +109,29 @@ it('runs what comes to wait in a turn in the next one', async () => {
     await setImmediate();
     expect(runs).toBe(1 + turn);
   }
+});
+
+it('runs what waits in its own asynchronous context', async () => {
+  const context = new AsyncLocalStorage<number>();
+  const seen: [number, number | undefined][] = [];
+  const turns = createTurns();
+  const goOn = goOnIn({ turns, ownerOf: () => '' });
+  const serve = limitPipelining((request) => seen.push([Number(request.url), context.getStore()]), {
+    turns,
+    ownerOf: () => '',
+  });
+  turns.hasTime();
+  now += 3;
+  for (let nth = 0; nth < 20; nth += 2) {
+    context.run(nth, () => goOn({} as IncomingMessage, () => seen.push([nth, context.getStore()])));
+    const socket = { destroyed: false, writableLength: 0, pause: () => socket, resume: () => socket };
+    const response = new EventEmitter() as unknown as ServerResponse;
+    const request = { socket, url: `${nth + 1}` } as unknown as IncomingMessage;
+    context.run(nth + 1, () => serve(request, response));
+  }
+  await setImmediate();
+  expect(seen).toHaveLength(20);
+  for (const [own, found] of seen) expect(found).toBe(own);
 });
 
 it('forgets the requests that wait of a connection that has ended', async () => {
