@@ -46,8 +46,8 @@ export interface Runtime {
   readonly isEventLoopBusy: () => boolean;
   /** Shared by all projections and processors of this process. */
   readonly tail: Tail;
-  /** Whether other processes need notifications of commits; true until the process knows better. */
-  readonly peers: { present: () => boolean };
+  /** Whether other processes need notifications of commits, and how many serve the API; true and none until the process knows better. */
+  readonly peers: { present: () => boolean; otherApis: () => number };
   /** The providers that the workers ask, in any process; none until the process knows better. */
   readonly providers: { configured: () => readonly string[] };
   /** Number of failed and retried reads of the log. */
@@ -133,7 +133,7 @@ const openParts = async (
   const master = loadMasterKey(config, dataDir);
   await bindKeys(pool, master);
   const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
-  const peers = { present: () => true };
+  const peers = { present: () => true, otherApis: () => 0 };
   const isEventLoopBusy = createBusyness();
   const options = { clock, log, hasOtherListeners: () => peers.present(), isEventLoopBusy, aroundStore };
   const { store, tail, logStalls } = await openStore(config, databaseUrl, options);

@@ -36,6 +36,7 @@ const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shu
   const leases = await enterLeases({ url, role, clock, log });
   shutdown.register('leases', leases.stop);
   runtime.peers.present = leases.hasOthers;
+  runtime.peers.otherApis = leases.otherApis;
   runtime.providers.configured = leases.providers;
 
   const metrics = createMetrics();

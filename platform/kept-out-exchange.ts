@@ -32,31 +32,40 @@ export const createExchange = (
   since: () => number,
   noteAt: (note: NoteOf) => void,
 ): (() => void) => {
-  let exchangedAt = Number.NEGATIVE_INFINITY;
+  let sharedAt = Number.NEGATIVE_INFINITY;
+  let refreshedAt = Number.NEGATIVE_INFINITY;
+  const isDue = (at: number): boolean => performance.now() - at >= EXCHANGE_MS;
   return () => {
-    if (shared === null || performance.now() - exchangedAt < EXCHANGE_MS) return;
-    exchangedAt = performance.now();
-    const notes = own();
-    if (notes.length > 0) shared.share(notes).catch(() => undefined);
-    shared.refresh(since()).then(
-      (all) => all.forEach(noteAt),
-      () => undefined,
-    );
+    const notes = shared && isDue(sharedAt) ? own() : [];
+    if (shared && notes.length > 0) {
+      sharedAt = performance.now();
+      shared.share(notes).catch(() => undefined);
+    }
+    if (shared && isDue(refreshedAt)) {
+      refreshedAt = performance.now();
+      shared.refresh(since()).then(
+        (all) => all.forEach(noteAt),
+        () => undefined,
+      );
+    }
   };
 };
 
 /** Exchanges the rejections of one rate through PostgreSQL. */
 export const sharedNotes = (pool: pg.Pool, rate: string, windowMs: number): SharedNotes => ({
-  share: (notes) => {
+  share: async (notes) => {
     const latest = Math.max(...notes.map(({ at }) => at));
+    // By itself: with both in one transaction, two processes would each wait for rows that the other deletes.
+    await pool.query({
+      name: 'forget_kept_out',
+      text: `delete from work.kept_out where ctid = any (array(
+               select ctid from work.kept_out
+               where rate = $1 and (kept_out_at <= $2 or kept_out_at > $3) for update skip locked))`,
+      values: [rate, new Date(latest - 2 * windowMs), new Date(aheadAfter(latest))],
+    });
     return pool.query({
       name: 'share_kept_out',
-      text: `with old as (
-               delete from work.kept_out as known using (
-                 select rate, asker from work.kept_out
-                 where rate = $1 and (kept_out_at <= $5 or kept_out_at > $6) for update skip locked) as o
-               where known.rate = o.rate and known.asker = o.asker)
-             insert into work.kept_out (rate, asker, kept_out_at, wanted)
+      text: `insert into work.kept_out (rate, asker, kept_out_at, wanted)
              select $1, asker, kept_out_at, wanted
              from unnest($2::text[], $3::timestamptz[], $4::real[]) as n (asker, kept_out_at, wanted) order by asker
              on conflict (rate, asker) do update set (kept_out_at, wanted) = (excluded.kept_out_at, excluded.wanted)`,
@@ -65,8 +74,6 @@ export const sharedNotes = (pool: pg.Pool, rate: string, windowMs: number): Shar
         notes.map(({ asker }) => asker),
         notes.map(({ at }) => new Date(at)),
         notes.map(({ wanted }) => (Number.isFinite(wanted) ? wanted : null)),
-        new Date(latest - 2 * windowMs),
-        new Date(aheadAfter(latest)),
       ],
     });
   },

@@ -22,6 +22,8 @@ export interface Leases {
   readonly alone: () => boolean;
   /** Returns whether any other process runs, including commands. */
   readonly hasOthers: () => boolean;
+  /** The number of other processes that serve the API. */
+  readonly otherApis: () => number;
   /** Tells the other processes which providers of company data this one asks. */
   announce(providers: readonly string[]): void;
   /**
@@ -105,6 +107,9 @@ class ProcessLeases implements Leases {
   readonly alone = (): boolean => this.#peers.others().every((one) => one.role === 'command');
 
   readonly hasOthers = (): boolean => this.#peers.others().length > 0;
+
+  readonly otherApis = (): number =>
+    this.#peers.others().filter(({ role }) => role === 'all' || role === 'api').length;
 
   announce(providers: readonly string[]): void {
     this.#peers.announce(providers);

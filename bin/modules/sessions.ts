@@ -18,12 +18,13 @@ export const CAUGHT_UP_LIMIT_MS = 1_000;
 
 export const sessionRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, metrics } = context;
-  const { config, clock, pool, db, store, digest, dayKeys, cursors, queue } = runtime;
+  const { config, clock, pool, db, store, digest, dayKeys, cursors, queue, peers } = runtime;
   const { trackers, served, countries, calls, countCall, caughtUp } = context;
-  const admitCapture = createCaptureRates(config, limiter, clock, {
+  const shared = {
     partners: sharedNotes(pool, 'captures', MINUTE),
     networks: sharedNotes(pool, 'captures of networks', MINUTE),
-  });
+  };
+  const admitCapture = createCaptureRates(config, limiter, clock, shared, () => 1 + peers.otherApis());
   const mayTakeRest = createSessionsOfNetworks(limiter);
   const wideNetworkOf = (ip: string): string => digest(callerOfAddress(ip).network);
   const reserve = reserveForSession(queue, (partnerId, ip) => mayTakeRest(partnerId, wideNetworkOf(ip)));

@@ -25,6 +25,7 @@ export const createCaptureRates = (
   limiter: RateLimiter,
   clock: Clock,
   shared: { readonly partners: SharedNotes; readonly networks: SharedNotes } | null,
+  processes: () => number = () => 1,
 ): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>, network: string) => Promise<Verdict>) => {
   const demandOf = createDemand(clock);
   const admitPartner = createFairRate({
@@ -37,7 +38,7 @@ export const createCaptureRates = (
     }),
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
   });
-  const admitNetwork = createNetworkShares(config, limiter, clock, shared?.networks ?? null);
+  const admitNetwork = createNetworkShares(config, limiter, clock, shared?.networks ?? null, processes);
   const wanted = countBySecond(clock);
   /** What a network lacks beyond its first captures keeps no room. One that is alone may name many partners in a moment, and leave. */
   const roomFor = (partnerId: string, { isFirst, isAlone }: NetworkDemand): Room | null => {

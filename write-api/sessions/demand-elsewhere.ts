@@ -15,14 +15,19 @@ export interface DemandElsewhere {
 
 /** `shared`: null ignores other processes. */
 export const createDemandElsewhere = (clock: Clock, shared: SharedNotes | null): DemandElsewhere => {
-  const processes = createKeptOut({ windowMs: MINUTE, now: clock.now, shared });
   const thisProcess = randomUUID();
   const countHere = countBySecond(clock);
+  const wantedHere = (more: number): number => {
+    const { own, ownBefore } = countHere(thisProcess, more);
+    return Math.max(own, ownBefore);
+  };
+  const stillWants = () => wantedHere(0);
+  const processes = createKeptOut({ windowMs: MINUTE, now: clock.now, shared, stillWants });
   return {
     wanted: () => processes.wantedByOthers(thisProcess).reduce((sum, one) => sum + one, 0),
     count: (isRejected) => {
-      const { own, ownBefore } = countHere(thisProcess);
-      if (isRejected) processes.note(thisProcess, Math.max(own, ownBefore));
+      wantedHere(1);
+      if (isRejected) processes.note(thisProcess);
     },
   };
 };

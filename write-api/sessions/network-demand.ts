@@ -22,9 +22,9 @@ export interface NetworkDemand {
 /** Room for first captures where there are few: visits come at any moment. */
 const LEAST_ROOM = 10;
 
-/** Returns the room that first captures have beside those that there are: twice as many as their number deviates, if they are independent. */
+/** Returns the room that first captures have beside those that there are: as much as their number deviates, if they are independent. */
 const roomBeside = (first: number, rate: number): number =>
-  Math.max(Math.min(LEAST_ROOM, rate / 4), 2 * Math.sqrt(first));
+  Math.max(Math.min(LEAST_ROOM, rate / 4), Math.sqrt(first));
 
 /** Counts first captures by a group. */
 const createFirst = (clock: Clock) => {
@@ -46,35 +46,49 @@ const createFirst = (clock: Clock) => {
  * Counts a capture from a network (a digest) to a tracker, and returns what is left for it. The first captures of a network in a
  * second, as many as one visitor may have, come before those beyond: visits come from many networks, a few from each. `isShort`:
  * whether some of others were rejected lately, which is why there is room for them. `elsewhere`: how many first captures a second
- * other processes have that rejected some.
+ * other processes have that rejected some. `processes`: returns their number, over which a balancer may spread the captures of each
+ * network.
  */
 export const createNetworkDemand = (
   rates: NetworkRates,
   clock: Clock,
+  processes: () => number,
 ): ((network: string, trackerId: string, isShort: boolean, elsewhere: number) => NetworkDemand) => {
   const ofAll = rates.CAPTURES_PER_SECOND;
   const ofTracker = rates.CAPTURES_PER_SECOND_PER_TRACKER;
   const ofVisitor = rates.CAPTURES_PER_SECOND_PER_VISITOR;
+  /** Of each process. */
+  const mostFirst = (): number => Math.ceil(ofVisitor / processes());
   let level = Number.POSITIVE_INFINITY;
+  let levelIfShort = Number.POSITIVE_INFINITY;
   const countFrom = countBySecond(clock, (wanted) => {
-    const first = wanted.reduce((sum, one) => sum + Math.min(one, ofVisitor), 0);
-    level =
-      wanted.length > 1 ? fairLevel(ofAll - roomBeside(first, ofAll), wanted) : Number.POSITIVE_INFINITY;
+    const first = wanted.reduce((sum, one) => sum + Math.min(one, mostFirst()), 0);
+    const several = wanted.length > 1 ? wanted.map((one) => processes() * one) : [];
+    level = fairLevel(ofAll, several);
+    levelIfShort = fairLevel(ofAll - roomBeside(processes() * first, ofAll), several);
   });
   const firstOfAll = createFirst(clock);
   const firstOfTracker = createFirst(clock);
 
   return (network, trackerId, isShort, elsewhere) => {
     const { own, ownBefore, all, allBefore } = countFrom(network);
-    const isFirst = own <= ofVisitor;
-    const leftOf = (rate: number, { wanted, ofOthers }: ReturnType<typeof firstOfAll>): number =>
-      Math.floor(rate - wanted - elsewhere - (isShort ? roomBeside(ofOthers + elsewhere, rate) : 0));
+    const isFirst = own <= mostFirst();
+    const leftOf = (
+      rate: number,
+      { wanted, ofOthers }: ReturnType<typeof firstOfAll>,
+      more: number,
+    ): number => Math.floor(rate - wanted - more - (isShort ? roomBeside(ofOthers + more, rate) : 0));
     return {
       isFirst,
       isAlone: elsewhere === 0 && own === all && ownBefore === allBefore,
-      left: leftOf(ofAll, firstOfAll('', network, isFirst)),
-      leftThere: leftOf(ofTracker, firstOfTracker(trackerId, network, isFirst)),
-      leftForNetwork: Math.floor(Math.min(level - ofVisitor, ofAll)),
+      left: leftOf(ofAll, firstOfAll('', network, isFirst), elsewhere),
+      leftThere: leftOf(
+        ofTracker,
+        firstOfTracker(trackerId, network, isFirst),
+        // It is not known to which tracker they are.
+        Math.min(elsewhere, ofTracker / 2),
+      ),
+      leftForNetwork: Math.floor(Math.min((isShort ? levelIfShort : level) - ofVisitor, ofAll)),
     };
   };
 };

@@ -35,9 +35,10 @@ export const createNetworkShares = (
   limiter: RateLimiter,
   clock: Clock,
   shared: SharedNotes | null,
+  processes: () => number,
 ) => {
   const elsewhere = createDemandElsewhere(clock, shared);
-  const demandOf = createNetworkDemand(rates, clock);
+  const demandOf = createNetworkDemand(rates, clock, processes);
   const rejections = createRejections(clock);
 
   const admitUpTo = (name: string, ceiling: number): Verdict | Promise<Verdict> =>
