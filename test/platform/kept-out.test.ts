@@ -120,6 +120,18 @@ it('forgets old refusals with the next one, before the list is read', () => {
 });
 
 describe('the rows in PostgreSQL', () => {
+  it('are written also while another process deletes old ones', async () => {
+    const notes = sharedNotes(pool, 'locked', MINUTE);
+    const wanted = 1;
+    await notes.share([{ asker: 'old', at: NOW - 3 * MINUTE, wanted }]);
+    const client = await pool.connect();
+    await client.query(`begin; select from work.kept_out where rate = 'locked' for update`);
+    await notes.share([{ asker: 'ben', at: NOW, wanted }]);
+    expect(await notes.refresh(NOW - MINUTE)).toEqual([{ asker: 'ben', at: NOW, wanted }]);
+    await client.query('rollback');
+    client.release();
+  });
+
   it('are used for one rate, and only while they are neither old nor from a clock that was ahead', async () => {
     const notes = sharedNotes(pool, 'one', MINUTE);
     const wanted = Number.POSITIVE_INFINITY;

@@ -330,6 +330,46 @@ describe('partners whose visitors a balancer sends to processes of their own', (
   });
 });
 
+describe('where a balancer spreads captures over two processes', () => {
+  const clock = { ms: 0, now: () => clock.ms };
+  let spread: (partner: string, network: string) => Promise<boolean>;
+  beforeEach(() => {
+    clock.ms = 60_000;
+    vi.spyOn(performance, 'now').mockImplementation(clock.now);
+    const limiter = createLocalLimiter(clock);
+    const shared = { partners: sharedInMemory(), networks: sharedInMemory() };
+    const processes = [1, 2].map(() => createCaptureRates(USUAL, limiter, clock, shared, () => 2));
+    let sent = 0;
+    spread = async (partner, network) => {
+      sent += 1;
+      const admit = processes[Math.floor(sent / 7) % 2];
+      return (await admit?.({ tracker_id: partner, partner_id: partner }, network)) === null;
+    };
+  });
+  afterEach(() => void vi.restoreAllMocks());
+
+  it('twelve networks do not take the rate with first captures at each', async () => {
+    let admitted = 0;
+    for (let ms = 0; ms < 40_000; ms += 1) {
+      clock.ms += 1;
+      if (ms % 2 === 0) await spread(`attacked ${ms % 45}`, `flood ${(ms / 2) % 12}`);
+      if (ms % 50 === 0 && (await spread('quiet', `visitor ${ms}`)) && ms >= 20_000) admitted += 1;
+    }
+    expect(admitted).toBeGreaterThan(0.95 * 20 * 20);
+  });
+
+  it('a burst at one tracker does not have those of a large network refused for a minute', async () => {
+    for (let nth = 0; nth < 600; nth += 1) await spread('attacked', `flood ${nth % 20}`);
+    let admitted = 0;
+    for (let ms = 0; ms < 30_000; ms += 1) {
+      clock.ms += 1;
+      if (ms % 20 === 0) await spread(`small ${(ms / 20) % 30}`, `visitor ${ms}`);
+      if (ms % 20 === 10 && (await spread(`partner ${ms % 7}`, 'large')) && ms >= 10_000) admitted += 1;
+    }
+    expect(admitted).toBeGreaterThan(0.95 * 50 * 20);
+  });
+});
+
 it('lets a network begin 10,000 sessions of a partner in a day where room is short', async () => {
   const clock = { ms: 60_000, now: () => clock.ms };
   const mayTakeRest = createSessionsOfNetworks(createLocalLimiter(clock));
