@@ -12,7 +12,7 @@ const CLOSED_EVERY_MS = 1_000;
 export interface Connections {
   /** Cuts, after a short time, those that still have not sent a whole request: a drain need not wait for them. */
   cutSilent(): void;
-  /** Whether a request of it has arrived whole, whose answer it has not taken. */
+  /** Whether a request of it has arrived whole, whose answer it has not taken; not where it asked five seconds ago and takes none. */
   awaitsAnswer(socket: Socket): boolean;
   /**
    * Closes those of `which` that have been idle for some seconds, for others: callers of two networks could keep all others out by one
@@ -47,7 +47,8 @@ export function watchConnections(server: Server): Connections {
   return {
     awaitsAnswer: (socket) => {
       const latest = open.get(socket);
-      return latest !== undefined && awaitsAnswer(latest);
+      if (latest === undefined || !awaitsAnswer(latest)) return false;
+      return socket.writableLength === 0 || latest.at > performance.now() - IDLE_MS;
     },
     closeIdle: (which) => {
       const now = performance.now();

@@ -34,19 +34,27 @@ export const createExchange = (
 ): (() => void) => {
   let sharedAt = Number.NEGATIVE_INFINITY;
   let refreshedAt = Number.NEGATIVE_INFINITY;
-  const isDue = (at: number): boolean => performance.now() - at >= EXCHANGE_MS;
+  /** Statements under way: while PostgreSQL hangs, more would take all connections of the pool. */
+  let underWay = 0;
+  const isDue = (at: number): boolean => underWay === 0 && performance.now() - at >= EXCHANGE_MS;
+  const run = (statement: Promise<unknown>): void => {
+    underWay += 1;
+    const end = () => {
+      underWay -= 1;
+    };
+    statement.then(end, end);
+  };
   return () => {
-    const notes = shared && isDue(sharedAt) ? own() : [];
-    if (shared && notes.length > 0) {
+    if (shared === null) return;
+    const mayRefresh = isDue(refreshedAt);
+    const notes = isDue(sharedAt) ? own() : [];
+    if (notes.length > 0) {
       sharedAt = performance.now();
-      shared.share(notes).catch(() => undefined);
+      run(shared.share(notes));
     }
-    if (shared && isDue(refreshedAt)) {
+    if (mayRefresh) {
       refreshedAt = performance.now();
-      shared.refresh(since()).then(
-        (all) => all.forEach(noteAt),
-        () => undefined,
-      );
+      run(shared.refresh(since()).then((all) => all.forEach(noteAt)));
     }
   };
 };

@@ -65,6 +65,7 @@ const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string
     toShare: (): NoteOf[] => {
       const shared: NoteOf[] = [];
       for (const [asker, note] of notes) {
+        if (note.at <= now() - windowMs) continue;
         const wanted = wantedOf(asker, note);
         const isStill = stillWants !== undefined && wanted >= 1;
         if (!isStill && !fresh.has(asker)) continue;
@@ -83,7 +84,7 @@ const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string
  */
 export const createKeptOut = (options: KeptOutOptions): KeptOut => {
   const { windowMs, now, shared, stillWants } = options;
-  const suffix = ` ${randomUUID()}`;
+  const suffix = `${PROCESS}${randomUUID()}`;
   const own = createOwn(options, suffix);
   /** By asker and process, whose wants add up. */
   const elsewhere = new Map<string, Note>();
@@ -126,8 +127,9 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
   };
 };
 
-/** Askers are ids. One that a process of the release before has shared stands for itself. */
-const askerOf = (key: string): string => key.split(' ', 1)[0] as string;
+/** Between an asker and the process that has shared it; none where that is of the release before. */
+const PROCESS = ' at ';
+const askerOf = (key: string): string => key.split(PROCESS, 1)[0] as string;
 
 /** Puts a note last: the order is that of the notes, but those that count for less than the window, and of others, may be older. */
 const put = (notes: Map<string, Note>, asker: string, note: Note): void => {

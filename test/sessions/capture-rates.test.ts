@@ -208,6 +208,13 @@ it('admits a partner with many visitors beside others to which few networks keep
   expect(sum(admitted, 'busy')).toBe(20 * 45);
 });
 
+it('admits what a large network has at a tracker, also beside one that has more than there is', async () => {
+  const flood = { of: 'anna', network: 'flood', perSecond: 250 };
+  const large = { of: 'anna', network: 'large', perSecond: 40 };
+  const admitted = await admittedOf([flood, large], 20, 10, USUAL);
+  expect(sum(admitted, 'anna from large')).toBeGreaterThan(0.95 * 400);
+});
+
 it('admits what a large network has, also beside one that has more than there is', async () => {
   const large = { of: 'large', perSecond: 50 };
   const others = visitorsOf('others', 60, 1);

@@ -17,6 +17,8 @@ export interface NetworkDemand {
   readonly left: number;
   readonly leftThere: number;
   readonly leftForNetwork: number;
+  /** At the tracker: what the others do not want, at least half. */
+  readonly leftForNetworkThere: number;
 }
 
 /** Room for first captures where there are few: visits come at any moment. */
@@ -26,15 +28,15 @@ const LEAST_ROOM = 10;
 const roomBeside = (first: number, rate: number): number =>
   Math.max(Math.min(LEAST_ROOM, rate / 4), Math.sqrt(first));
 
-/** Counts first captures by a group. */
-const createFirst = (clock: Clock) => {
+/** Counts captures by a group. */
+const createCounts = (clock: Clock) => {
   const countIn = countBySecond(clock);
   const countFrom = countBySecond(clock);
 
-  /** Counts a capture if it is a first one. @returns how many there are in a second, and those of others */
-  return (group: string, network: string, isFirst: boolean) => {
-    const all = countIn(group, isFirst ? 1 : 0);
-    const own = countFrom(`${network} ${group}`, isFirst ? 1 : 0);
+  /** Counts a capture if it is of those. @returns how many there are in a second, and those of others */
+  return (group: string, network: string, isOne: boolean) => {
+    const all = countIn(group, isOne ? 1 : 0);
+    const own = countFrom(`${network} ${group}`, isOne ? 1 : 0);
     return {
       wanted: Math.max(all.own, all.ownBefore),
       ofOthers: Math.max(all.own - own.own, all.ownBefore - own.ownBefore),
@@ -67,8 +69,9 @@ export const createNetworkDemand = (
     level = fairLevel(ofAll, several);
     levelIfShort = fairLevel(ofAll - roomBeside(processes() * first, ofAll), several);
   });
-  const firstOfAll = createFirst(clock);
-  const firstOfTracker = createFirst(clock);
+  const firstOfAll = createCounts(clock);
+  const firstOfTracker = createCounts(clock);
+  const beyondOfTracker = createCounts(clock);
 
   return (network, trackerId, isShort, elsewhere) => {
     const { own, ownBefore, all, allBefore } = countFrom(network);
@@ -78,17 +81,17 @@ export const createNetworkDemand = (
       { wanted, ofOthers }: ReturnType<typeof firstOfAll>,
       more: number,
     ): number => Math.floor(rate - wanted - more - (isShort ? roomBeside(ofOthers + more, rate) : 0));
+    // It is not known to which tracker those elsewhere are.
+    const elsewhereThere = Math.min(elsewhere, ofTracker / 2);
+    const leftThere = leftOf(ofTracker, firstOfTracker(trackerId, network, isFirst), elsewhereThere);
+    const { ofOthers } = beyondOfTracker(trackerId, network, !isFirst);
     return {
       isFirst,
       isAlone: elsewhere === 0 && own === all && ownBefore === allBefore,
       left: leftOf(ofAll, firstOfAll('', network, isFirst), elsewhere),
-      leftThere: leftOf(
-        ofTracker,
-        firstOfTracker(trackerId, network, isFirst),
-        // It is not known to which tracker they are.
-        Math.min(elsewhere, ofTracker / 2),
-      ),
+      leftThere,
       leftForNetwork: Math.floor(Math.min((isShort ? levelIfShort : level) - ofVisitor, ofAll)),
+      leftForNetworkThere: Math.floor(Math.max(leftThere - ofOthers, leftThere / 2)),
     };
   };
 };
