@@ -313,6 +313,40 @@ it('connections of a network that has more than others leave room for those, but
   for (const socket of [...many, ...few]) socket.destroy();
 });
 
+it('connections that have taken nothing of an answer for seconds leave room for another network', async () => {
+  const body = 'x'.repeat(32 * 1_048_576);
+  const long = aRoute({
+    method: 'GET',
+    path: '/long',
+    access: 'public',
+    handle: () => ({ status: 200, body }),
+  });
+  await listening({
+    routes: [long, aRoute({ method: 'GET', path: '/healthz', access: 'public' })],
+    connectionLimits: {
+      inAll: 2,
+      perAddress: 100,
+      perNetwork: 100,
+      callerAt: (address) => ({ address, network: address }),
+    },
+  });
+  const begun = times(app.server, 'request', 2);
+  const open = (localAddress: string, path: string) => {
+    const socket = connect({ port: portOf(app), host: '127.0.0.1', localAddress });
+    socket.on('error', () => undefined).write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    return socket;
+  };
+  const silent = [1, 2].map(() => open('127.0.0.1', '/long').pause());
+  await begun;
+  await once(open('127.0.0.2', '/healthz'), 'close');
+  const now = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 5_000);
+  onTestFinished(() => clock.mockRestore());
+  const newcomer = open('127.0.0.2', '/healthz');
+  await once(newcomer, 'data');
+  for (const socket of [...silent, newcomer]) socket.destroy();
+});
+
 /** Resolves once a server has emitted an event so many times. */
 const times = (server: Server, event: 'connection' | 'request', count: number): Promise<void> =>
   new Promise((resolve) => {
