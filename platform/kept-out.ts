@@ -28,6 +28,8 @@ export interface KeptOutOptions {
 
 /** Time for which what an asker wanted of another process counts unless it is shared again, and afterwards little. */
 const SHARED_MS = 5_000;
+/** How often what is wanted still is shared. */
+const SHARED_EVERY_MS = 1_000;
 /** What is kept for an asker that sends nothing: it finds room if it comes back, and a hundred such cost the others little. */
 export const LITTLE = 0.1;
 
@@ -52,6 +54,7 @@ const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string
   const notes = new Map<string, Note>();
   /** Noted since the last exchange. */
   const fresh = new Set<string>();
+  let sharedAt = Number.NEGATIVE_INFINITY;
   const wantedOf = (asker: string, { wanted }: Note): number =>
     stillWants === undefined ? wanted : Math.min(wanted, stillWants(asker));
   return {
@@ -63,6 +66,9 @@ const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string
     },
     /** What is new to the other processes, or is wanted still. */
     toShare: (): NoteOf[] => {
+      const isDue = stillWants !== undefined && Math.abs(now() - sharedAt) >= SHARED_EVERY_MS;
+      if (fresh.size === 0 && !isDue) return [];
+      sharedAt = now();
       const shared: NoteOf[] = [];
       for (const [asker, note] of notes) {
         if (note.at <= now() - windowMs) continue;

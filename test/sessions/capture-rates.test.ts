@@ -208,6 +208,24 @@ it('admits a partner with many visitors beside others to which few networks keep
   expect(sum(admitted, 'busy')).toBe(20 * 45);
 });
 
+it('lets a network have the rates of two trackers, whatever one of them refuses', async () => {
+  const all = { network: 'one', perSecond: 1_000, every: 1_000, from: 0 };
+  const bursts = [
+    { ...all, of: 'anna', to: 300 },
+    { ...all, of: 'ben', from: 300, to: 400 },
+  ];
+  const other = { of: 'cleo', network: 'two', perSecond: 1 };
+  const admitted = await admittedOf([...bursts, other], 10, 1, USUAL);
+  expect(sum(admitted, 'anna') + sum(admitted, 'ben')).toBeGreaterThan(170);
+});
+
+it('counts captures that their tracker refuses for no rate of others', async () => {
+  const spot = visitorsOf('spot', 300, 1);
+  const large = { of: 'large', perSecond: 50 };
+  const admitted = await admittedOf([...spot, large], 20, 10, USUAL);
+  expect(admitted.large).toBeGreaterThan(0.95 * 500);
+});
+
 it('admits what a large network has at a tracker, also beside one that has more than there is', async () => {
   const flood = { of: 'anna', network: 'flood', perSecond: 250 };
   const large = { of: 'anna', network: 'large', perSecond: 40 };

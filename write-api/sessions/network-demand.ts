@@ -63,7 +63,9 @@ export const createNetworkDemand = (
   const mostFirst = (): number => Math.ceil(ofVisitor / processes());
   let level = Number.POSITIVE_INFINITY;
   let levelIfShort = Number.POSITIVE_INFINITY;
-  const countFrom = countBySecond(clock, (wanted) => {
+  const countFrom = countBySecond(clock);
+  const countTo = countBySecond(clock);
+  const countWithin = countBySecond(clock, (wanted) => {
     const first = wanted.reduce((sum, one) => sum + Math.min(one, mostFirst()), 0);
     const several = wanted.length > 1 ? wanted.map((one) => processes() * one) : [];
     level = fairLevel(ofAll, several);
@@ -76,6 +78,9 @@ export const createNetworkDemand = (
   return (network, trackerId, isShort, elsewhere) => {
     const { own, ownBefore, all, allBefore } = countFrom(network);
     const isFirst = own <= mostFirst();
+    // Those that its tracker refuses are none of the service's.
+    const isWithin = countTo(trackerId).own <= ofTracker;
+    countWithin(network, isWithin ? 1 : 0);
     const leftOf = (
       rate: number,
       { wanted, ofOthers }: ReturnType<typeof firstOfAll>,
@@ -88,7 +93,7 @@ export const createNetworkDemand = (
     return {
       isFirst,
       isAlone: elsewhere === 0 && own === all && ownBefore === allBefore,
-      left: leftOf(ofAll, firstOfAll('', network, isFirst), elsewhere),
+      left: leftOf(ofAll, firstOfAll('', network, isFirst && isWithin), elsewhere),
       leftThere,
       leftForNetwork: Math.floor(Math.min((isShort ? levelIfShort : level) - ofVisitor, ofAll)),
       leftForNetworkThere: Math.floor(Math.max(leftThere - ofOthers, leftThere / 2)),

@@ -44,9 +44,10 @@ export const createNetworkShares = (
   const admitUpTo = (name: string, ceiling: number): Verdict | Promise<Verdict> =>
     ceiling < 1 ? { retryMs: SECOND } : limiter.admit(name, ceiling);
   const admitBeyond = async (network: string, trackerId: string, demand: NetworkDemand): Promise<Verdict> =>
-    (await admitUpTo(`captures from ${network}`, demand.leftForNetwork)) ??
+    // What its tracker refuses is no captures of a network at others.
     (await admitUpTo(`captures of ${trackerId} from ${network}`, demand.leftForNetworkThere)) ??
     (await admitUpTo(`captures beyond, of ${trackerId}`, demand.leftThere)) ??
+    (await admitUpTo(`captures from ${network}`, demand.leftForNetwork)) ??
     admitUpTo('captures beyond', demand.left);
 
   return async (network: string, trackerId: string, admit: Admit): Promise<Verdict> => {
