@@ -36,9 +36,10 @@ const createByNetwork = () => {
 };
 
 /**
- * Closes connections beyond the limits at once, before anything is read of them. When there are as many as there may be, a caller
- * whose network has fewer than another gets the place of one of that other, which awaits no answer; otherwise those are closed that
- * have been idle, of networks that have no fewer. Counted here, because the server itself counts those of one of its listeners alone.
+ * Closes connections beyond the limits at once, before anything is read of them. While the process has as many as it may, a new
+ * connection closes one of the network that has most, if its own network has fewer: one that awaits no answer. If there is none, idle
+ * connections of networks with as many as its own are closed for the next. Counted here, because the server itself counts those of one of
+ * its listeners alone.
  */
 export function limitConnections(
   server: Server,

@@ -12,7 +12,7 @@ const CLOSED_EVERY_MS = 1_000;
 export interface Connections {
   /** Cuts, after a short time, those that still have not sent a whole request: a drain need not wait for them. */
   cutSilent(): void;
-  /** Whether a request of it has arrived whole, whose answer it has not taken; not where it asked five seconds ago and takes none. */
+  /** Whether a whole request waits for its answer. One that was sent five seconds ago, and whose answer is not read to its end, waits no more. */
   awaitsAnswer(socket: Socket): boolean;
   /**
    * Closes those of `which` that have been idle for some seconds, for others: callers of two networks could keep all others out by one

@@ -20,7 +20,7 @@ export interface SharedNotes {
 }
 
 /** Minimum interval between exchanges with other processes. */
-const EXCHANGE_MS = 1_000;
+export const EXCHANGE_MS = 1_000;
 
 /**
  * Returns a function that exchanges notes with other processes, seldom enough. `own`: returns those of this process; `noteAt`: takes

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { createExchange, type Note, type NoteOf, type SharedNotes } from './kept-out-exchange.ts';
+import {
+  createExchange,
+  EXCHANGE_MS,
+  type Note,
+  type NoteOf,
+  type SharedNotes,
+} from './kept-out-exchange.ts';
 
 /** Askers that were recently rejected by a full rate. */
 export interface KeptOut {
@@ -28,8 +34,6 @@ export interface KeptOutOptions {
 
 /** Time for which what an asker wanted of another process counts unless it is shared again, and afterwards little. */
 const SHARED_MS = 5_000;
-/** How often what is wanted still is shared. */
-const SHARED_EVERY_MS = 1_000;
 /** What is kept for an asker that sends nothing: it finds room if it comes back, and a hundred such cost the others little. */
 export const LITTLE = 0.1;
 
@@ -66,7 +70,7 @@ const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string
     },
     /** What is new to the other processes, or is wanted still. */
     toShare: (): NoteOf[] => {
-      const isDue = stillWants !== undefined && Math.abs(now() - sharedAt) >= SHARED_EVERY_MS;
+      const isDue = stillWants !== undefined && Math.abs(now() - sharedAt) >= EXCHANGE_MS;
       if (fresh.size === 0 && !isDue) return [];
       sharedAt = now();
       const shared: NoteOf[] = [];

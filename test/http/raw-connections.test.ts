@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Answer } from '../../http/route.ts';
+import type { Answer, Route } from '../../http/route.ts';
 import type { ServerDeps } from '../../http/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { aKey, aRoute, aServer, exchangeBytes, portOf, TOKEN, uuid } from './shell.ts';
@@ -280,25 +280,30 @@ describe('connections', () => {
   );
 });
 
-it('connections of a network that has more than others leave room for those, but not while they await an answer', async () => {
-  const long = Promise.withResolvers<Answer>();
-  const handle = () => long.promise;
-  const slow = aRoute({ method: 'GET', path: '/slow', access: 'public', handle });
+/** Each address is a network. @returns a function that asks for a path from an address */
+const listeningForNetworks = async (inAll: number, route: Route) => {
   await listening({
-    routes: [slow, aRoute({ method: 'GET', path: '/healthz', access: 'public' })],
+    routes: [route, aRoute({ method: 'GET', path: '/healthz', access: 'public' })],
     connectionLimits: {
-      inAll: 4,
+      inAll,
       perAddress: 100,
       perNetwork: 100,
       callerAt: (address) => ({ address, network: address }),
     },
   });
-  const begun = times(app.server, 'request', 4);
-  const open = (localAddress: string, path: string) => {
+  return (localAddress: string, path: string): Socket => {
     const socket = connect({ port: portOf(app), host: '127.0.0.1', localAddress });
     socket.on('error', () => undefined).write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
     return socket;
   };
+};
+
+it('connections of a network that has more than others leave room for those, but not while they await an answer', async () => {
+  const long = Promise.withResolvers<Answer>();
+  const handle = () => long.promise;
+  const slow = aRoute({ method: 'GET', path: '/slow', access: 'public', handle });
+  const open = await listeningForNetworks(4, slow);
+  const begun = times(app.server, 'request', 4);
   const many = ['/slow', '/slow', '/healthz', '/healthz'].map((path) => open('127.0.0.1', path));
   await Promise.all(many.slice(2).map((socket) => once(socket, 'data')));
   await begun;
@@ -321,21 +326,8 @@ it('connections that have taken nothing of an answer for seconds leave room for 
     access: 'public',
     handle: () => ({ status: 200, body }),
   });
-  await listening({
-    routes: [long, aRoute({ method: 'GET', path: '/healthz', access: 'public' })],
-    connectionLimits: {
-      inAll: 2,
-      perAddress: 100,
-      perNetwork: 100,
-      callerAt: (address) => ({ address, network: address }),
-    },
-  });
+  const open = await listeningForNetworks(2, long);
   const begun = times(app.server, 'request', 2);
-  const open = (localAddress: string, path: string) => {
-    const socket = connect({ port: portOf(app), host: '127.0.0.1', localAddress });
-    socket.on('error', () => undefined).write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
-    return socket;
-  };
   const silent = [1, 2].map(() => open('127.0.0.1', '/long').pause());
   await begun;
   await once(open('127.0.0.2', '/healthz'), 'close');

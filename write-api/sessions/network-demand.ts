@@ -60,16 +60,18 @@ export const createNetworkDemand = (
   const ofTracker = rates.CAPTURES_PER_SECOND_PER_TRACKER;
   const ofVisitor = rates.CAPTURES_PER_SECOND_PER_VISITOR;
   /** Of each process. */
-  const mostFirst = (): number => Math.ceil(ofVisitor / processes());
+  const mostFirst = (sharing: number): number => Math.ceil(ofVisitor / sharing);
   let level = Number.POSITIVE_INFINITY;
   let levelIfShort = Number.POSITIVE_INFINITY;
   const countFrom = countBySecond(clock);
   const countTo = countBySecond(clock);
   const countWithin = countBySecond(clock, (wanted) => {
-    const first = wanted.reduce((sum, one) => sum + Math.min(one, mostFirst()), 0);
-    const several = wanted.length > 1 ? wanted.map((one) => processes() * one) : [];
+    const sharing = processes();
+    const most = mostFirst(sharing);
+    const first = wanted.reduce((sum, one) => sum + Math.min(one, most), 0);
+    const several = wanted.length > 1 ? wanted.map((one) => sharing * one) : [];
     level = fairLevel(ofAll, several);
-    levelIfShort = fairLevel(ofAll - roomBeside(processes() * first, ofAll), several);
+    levelIfShort = fairLevel(ofAll - roomBeside(sharing * first, ofAll), several);
   });
   const firstOfAll = createCounts(clock);
   const firstOfTracker = createCounts(clock);
@@ -77,7 +79,7 @@ export const createNetworkDemand = (
 
   return (network, trackerId, isShort, elsewhere) => {
     const { own, ownBefore, all, allBefore } = countFrom(network);
-    const isFirst = own <= mostFirst();
+    const isFirst = own <= mostFirst(processes());
     // Those that its tracker refuses are none of the service's.
     const isWithin = countTo(trackerId).own <= ofTracker;
     countWithin(network, isWithin ? 1 : 0);

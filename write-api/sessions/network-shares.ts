@@ -28,7 +28,8 @@ type Admit = (demand: NetworkDemand) => Promise<Verdict>;
  * room for a minute after first ones were rejected. Where networks want more than there is, those with many have equal parts.
  *
  * Each process counts for itself, and has its part of what a network has first, because a balancer sends some of every network's
- * visitors to each. Where one process rejects first captures, it tells the rest how many it has, because a balancer may also tell visitors apart (docs/adr/0034).
+ * visitors to each. Where one process rejects first captures, it tells the rest how many it has, because a balancer may also tell
+ * visitors apart (docs/adr/0034).
  */
 export const createNetworkShares = (
   rates: NetworkRates,
