@@ -23,7 +23,7 @@ export interface Connections {
 
 /** What a connection did last. */
 interface Latest {
-  /** Of its last request; null: none has come. */
+  /** To its last request; null: none is awaited. */
   readonly response: ServerResponse | null;
   /** Monotonic milliseconds. */
   readonly at: number;
@@ -40,8 +40,14 @@ export function watchConnections(server: Server): Connections {
     socket.once('close', () => open.delete(socket));
   });
   // Not a hook of the routes: not every request reaches one.
-  server.on('request', (request, response) => {
-    if (open.has(request.socket)) open.set(request.socket, { response, at: performance.now() });
+  server.on('request', ({ socket }, response) => {
+    if (!open.has(socket)) return;
+    const at = performance.now();
+    open.set(socket, { response, at });
+    // Its head may have 16 KB, for as long as the connection stays.
+    response.once('finish', () => {
+      if (open.get(socket)?.response === response) open.set(socket, { response: null, at });
+    });
   });
   let closedAt = Number.NEGATIVE_INFINITY;
   return {
@@ -68,4 +74,4 @@ export function watchConnections(server: Server): Connections {
 }
 
 const awaitsAnswer = ({ response }: Latest): boolean =>
-  response !== null && !response.writableFinished && response.req.complete;
+  response !== null && response.req.complete;
