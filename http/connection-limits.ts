@@ -10,7 +10,8 @@ export interface ConnectionLimits extends CallerLimits {
   readonly callerAt: (address: string) => CallerNetworks | null;
 }
 
-/** Connections of a network that are looked through for one to close. */
+/** Networks, and connections of each, that are looked through for one to close. */
+const NETWORKS_LOOKED_THROUGH = 4;
 const LOOKED_THROUGH = 64;
 
 /** Connections by network. */
@@ -26,10 +27,10 @@ const createByNetwork = () => {
       own?.delete(socket);
       if (own?.size === 0) sockets.delete(network);
     },
-    /** Of the network that has most. */
-    most: (): Set<Socket> => {
+    /** Of the network that has most, `except` of those. */
+    most: (except: ReadonlySet<Set<Socket>>): Set<Socket> => {
       let most = new Set<Socket>();
-      for (const own of sockets.values()) if (own.size > most.size) most = own;
+      for (const own of sockets.values()) if (own.size > most.size && !except.has(own)) most = own;
       return most;
     },
   };
@@ -37,7 +38,7 @@ const createByNetwork = () => {
 
 /**
  * Closes connections beyond the limits at once, before anything is read of them. While the process has as many as it may, a new
- * connection closes one of the network that has most, if its own network has fewer: one that awaits no answer. If there is none, idle
+ * connection closes one of a network that has most, if its own network has fewer: one that awaits no answer. If there is none, idle
  * connections of networks with as many as its own are closed for the next. Counted here, because the server itself counts those of one of
  * its listeners alone.
  */
@@ -51,19 +52,29 @@ export function limitConnections(
   const byNetwork = createByNetwork();
   const networkOf = new WeakMap<Socket, string>();
 
-  const takeFromMost = (fewer: number): boolean => {
-    const most = byNetwork.most();
-    if (most.size <= fewer + 1) return false;
+  /** Closes one that awaits no answer. @returns whether there was one */
+  const closeOneOf = (sockets: Set<Socket>): boolean => {
     let left = LOOKED_THROUGH;
-    for (const socket of most) {
-      most.delete(socket);
+    for (const socket of sockets) {
+      sockets.delete(socket);
       if (!connections.awaitsAnswer(socket)) {
         socket.destroy();
         return true;
       }
-      most.add(socket);
+      sockets.add(socket);
       left -= 1;
       if (left === 0) return false;
+    }
+    return false;
+  };
+
+  const takeFromMost = (fewer: number): boolean => {
+    const passed = new Set<Set<Socket>>();
+    while (passed.size < NETWORKS_LOOKED_THROUGH) {
+      const most = byNetwork.most(passed);
+      if (most.size <= fewer + 1) return false;
+      if (closeOneOf(most)) return true;
+      passed.add(most);
     }
     return false;
   };

@@ -318,6 +318,23 @@ it('connections of a network that has more than others leave room for those, but
   for (const socket of [...many, ...few]) socket.destroy();
 });
 
+it('connections of the network with most after it leave room while all of the largest await an answer', async () => {
+  const long = Promise.withResolvers<Answer>();
+  const handle = () => long.promise;
+  const slow = aRoute({ method: 'GET', path: '/slow', access: 'public', handle });
+  const open = await listeningForNetworks(5, slow);
+  const begun = times(app.server, 'request', 3);
+  const waiting = Array.from({ length: 3 }, () => open('127.0.0.1', '/slow'));
+  await begun;
+  const idle = [1, 2].map(() => open('127.0.0.2', '/healthz'));
+  await Promise.all(idle.map((socket) => once(socket, 'data')));
+  const newcomer = open('127.0.0.3', '/healthz');
+  await once(newcomer, 'data');
+  long.resolve({ status: 204, body: null });
+  await Promise.all(waiting.map((socket) => once(socket, 'data')));
+  for (const socket of [...waiting, ...idle, newcomer]) socket.destroy();
+});
+
 it('connections that have taken nothing of an answer for seconds leave room for another network', async () => {
   const body = 'x'.repeat(32 * 1_048_576);
   const long = aRoute({
