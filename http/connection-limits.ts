@@ -15,8 +15,30 @@ const NETWORKS_LOOKED_THROUGH = 4;
 const LOOKED_THROUGH = 64;
 
 /** Connections by network. */
-const createByNetwork = () => {
+const createByNetwork = (awaitsAnswer: Connections['awaitsAnswer']) => {
   const sockets = new Map<string, Set<Socket>>();
+
+  const most = (except: ReadonlySet<Set<Socket>>): Set<Socket> => {
+    let found = new Set<Socket>();
+    for (const own of sockets.values()) if (own.size > found.size && !except.has(own)) found = own;
+    return found;
+  };
+
+  const closeOneOf = (own: Set<Socket>): boolean => {
+    let left = LOOKED_THROUGH;
+    for (const socket of own) {
+      own.delete(socket);
+      if (!awaitsAnswer(socket)) {
+        socket.destroy();
+        return true;
+      }
+      own.add(socket);
+      left -= 1;
+      if (left === 0) return false;
+    }
+    return false;
+  };
+
   return {
     countOf: (network: string): number => sockets.get(network)?.size ?? 0,
     add: (network: string, socket: Socket): void => {
@@ -27,11 +49,16 @@ const createByNetwork = () => {
       own?.delete(socket);
       if (own?.size === 0) sockets.delete(network);
     },
-    /** Of the network that has most, `except` of those. */
-    most: (except: ReadonlySet<Set<Socket>>): Set<Socket> => {
-      let most = new Set<Socket>();
-      for (const own of sockets.values()) if (own.size > most.size && !except.has(own)) most = own;
-      return most;
+    /** Closes one that awaits no answer, of the networks with most that have over one more. @returns whether there was one */
+    closeOneFor: (fewer: number): boolean => {
+      const passed = new Set<Set<Socket>>();
+      while (passed.size < NETWORKS_LOOKED_THROUGH) {
+        const own = most(passed);
+        if (own.size <= fewer + 1) return false;
+        if (closeOneOf(own)) return true;
+        passed.add(own);
+      }
+      return false;
     },
   };
 };
@@ -49,40 +76,13 @@ export function limitConnections(
 ): void {
   let inAll = 0;
   const open = createHeldByCallers(limits);
-  const byNetwork = createByNetwork();
+  const byNetwork = createByNetwork(connections.awaitsAnswer);
   const networkOf = new WeakMap<Socket, string>();
-
-  /** Closes one that awaits no answer. @returns whether there was one */
-  const closeOneOf = (sockets: Set<Socket>): boolean => {
-    let left = LOOKED_THROUGH;
-    for (const socket of sockets) {
-      sockets.delete(socket);
-      if (!connections.awaitsAnswer(socket)) {
-        socket.destroy();
-        return true;
-      }
-      sockets.add(socket);
-      left -= 1;
-      if (left === 0) return false;
-    }
-    return false;
-  };
-
-  const takeFromMost = (fewer: number): boolean => {
-    const passed = new Set<Set<Socket>>();
-    while (passed.size < NETWORKS_LOOKED_THROUGH) {
-      const most = byNetwork.most(passed);
-      if (most.size <= fewer + 1) return false;
-      if (closeOneOf(most)) return true;
-      passed.add(most);
-    }
-    return false;
-  };
 
   const hasRoom = (caller: CallerNetworks | null): boolean => {
     if (inAll < limits.inAll) return true;
     const own = caller === null ? 0 : byNetwork.countOf(caller.network);
-    if (takeFromMost(own)) return true;
+    if (byNetwork.closeOneFor(own)) return true;
     connections.closeIdle((socket) => {
       const network = networkOf.get(socket);
       return network === undefined || byNetwork.countOf(network) >= own;

@@ -1,4 +1,4 @@
-import type { Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** So long a closing server waits for the rest of requests that have begun to arrive. */
@@ -21,11 +21,11 @@ export interface Connections {
   closeIdle(which: (socket: Socket) => boolean): void;
 }
 
-/** What a connection did last. */
+/** The last request of a connection. */
 interface Latest {
-  /** To its last request; null: none is awaited. */
-  readonly response: ServerResponse | null;
-  /** Monotonic milliseconds. */
+  /** That is unanswered; null: none. */
+  readonly request: IncomingMessage | null;
+  /** Of its last request, or its beginning, monotonic milliseconds. */
   readonly at: number;
 }
 
@@ -36,17 +36,18 @@ interface Latest {
 export function watchConnections(server: Server): Connections {
   const open = new Map<Socket, Latest>();
   server.on('connection', (socket: Socket) => {
-    open.set(socket, { response: null, at: performance.now() });
+    open.set(socket, { request: null, at: performance.now() });
     socket.once('close', () => open.delete(socket));
   });
   // Not a hook of the routes: not every request reaches one.
-  server.on('request', ({ socket }, response) => {
+  server.on('request', (request, response) => {
+    const { socket } = request;
     if (!open.has(socket)) return;
     const at = performance.now();
-    open.set(socket, { response, at });
-    // Its head may have 16 KB, for as long as the connection stays.
+    open.set(socket, { request, at });
+    // Its head may have 16 KB, and the connection may stay.
     response.once('finish', () => {
-      if (open.get(socket)?.response === response) open.set(socket, { response: null, at });
+      if (open.get(socket)?.request === request) open.set(socket, { request: null, at });
     });
   });
   let closedAt = Number.NEGATIVE_INFINITY;
@@ -73,5 +74,4 @@ export function watchConnections(server: Server): Connections {
   };
 }
 
-const awaitsAnswer = ({ response }: Latest): boolean =>
-  response !== null && response.req.complete;
+const awaitsAnswer = ({ request }: Latest): boolean => request?.complete === true;
