@@ -1,8 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { describe, expect, it, test, vi } from 'vitest';
 import { createOwnHost, createServedHosts } from '../../http/own-host.ts';
-import { createCallerAt, createVisitorAddress, networkOf } from '../../http/visitor.ts';
+import { createCallerAt, createCallerOf, createVisitorAddress, networkOf } from '../../http/visitor.ts';
 import { withoutVisitor } from '../../write-api/sessions/crawlers.ts';
 
 const headers = (of: Readonly<Record<string, string>>) => ({ header: (name: string) => of[name] });
@@ -161,4 +162,23 @@ it.each([
 
 it('connections of a trusted proxy do not count', () => {
   expect(createCallerAt(['127.0.0.0/8'])('127.0.0.1')).toBeNull();
+});
+
+test.each<[string, string, string | undefined, string | null]>([
+  ['is at the peer', '9.9.9.9', undefined, '9.9.9.9'],
+  ['is at the peer, whatever it says', '9.9.9.9', '8.8.8.8', '9.9.9.9'],
+  ['is where a trusted proxy says', '10.0.0.1', '1.1.1.1, 8.8.8.8', '8.8.8.8'],
+  ['does not count if a trusted proxy says nothing', '10.0.0.1', undefined, null],
+  ['does not count if a trusted proxy names trusted ones', '10.0.0.1', '10.0.0.2', null],
+])("a request's caller %s", (_where, remoteAddress, forwarded, address) => {
+  const request = {
+    socket: { remoteAddress },
+    headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded },
+  } as unknown as IncomingMessage;
+  const callerOf = createCallerOf(['10.0.0.0/8']);
+  // Each request is asked twice.
+  expect([callerOf(request), callerOf(request)].map((caller) => caller?.address ?? null)).toEqual([
+    address,
+    address,
+  ]);
 });
