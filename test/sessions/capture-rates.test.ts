@@ -194,6 +194,12 @@ it('admits all visits to a tracker while six networks send more than its rate', 
   expect(sum(admitted, 'busy from busy')).toBe(20 * 30);
 });
 
+it('admits visits to a tracker while one network sends more than its rate, and more to others', async () => {
+  const flood = ['busy', 'anna', 'ben'].map((of) => ({ of, network: 'flood', perSecond: 250 }));
+  const admitted = await admittedOf([...flood, ...visitorsOf('busy', 60, 1)], 20, 10, USUAL);
+  expect(sum(admitted, 'busy from busy')).toBeGreaterThan(0.95 * 600);
+});
+
 it('admits a partner with many visitors beside others to which few networks keep coming after a burst', async () => {
   const named = Array.from({ length: 100 }, (_, nth) => ({
     of: `named ${nth}`,

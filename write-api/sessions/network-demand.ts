@@ -33,29 +33,38 @@ const createCounts = (clock: Clock) => {
   const countIn = countBySecond(clock);
   const countFrom = countBySecond(clock);
 
-  /** Counts a capture if it is of those. @returns how many there are in a second, and those of others */
+  /** Counts a capture if it is of those. @returns how many there are by now and in a second, and those of others */
   return (group: string, network: string, isOne: boolean) => {
     const all = countIn(group, isOne ? 1 : 0);
     const own = countFrom(`${network} ${group}`, isOne ? 1 : 0);
     return {
+      byNow: all.own,
       wanted: Math.max(all.own, all.ownBefore),
       ofOthers: Math.max(all.own - own.own, all.ownBefore - own.ownBefore),
     };
   };
 };
 
+/** What networks (digests) want of the service's rate, and of their trackers' rates. */
+export interface NetworkDemands {
+  /**
+   * Counts a capture from a network to a tracker, and returns what is left for it. `isShort`: whether some of others were rejected
+   * lately, which is why there is room for them. `elsewhere`: how many first captures a second other processes have that rejected some.
+   */
+  of(network: string, trackerId: string, isShort: boolean, elsewhere: number): NetworkDemand;
+  /** Counts one beyond the first that its tracker leaves room for: those that it refuses are none of the service's. */
+  countBeyond(network: string): void;
+}
+
 /**
- * Counts a capture from a network (a digest) to a tracker, and returns what is left for it. The first captures of a network in a
- * second, as many as one visitor may have, come before those beyond: visits come from many networks, a few from each. `isShort`:
- * whether some of others were rejected lately, which is why there is room for them. `elsewhere`: how many first captures a second
- * other processes have that rejected some. `processes`: returns their number, over which a balancer may spread the captures of each
- * network.
+ * The first captures of a network in a second, as many as one visitor may have, come before those beyond: visits come from many
+ * networks, a few from each. `processes`: returns their number, over which a balancer may spread the captures of each network.
  */
-export const createNetworkDemand = (
+export const createNetworkDemands = (
   rates: NetworkRates,
   clock: Clock,
   processes: () => number,
-): ((network: string, trackerId: string, isShort: boolean, elsewhere: number) => NetworkDemand) => {
+): NetworkDemands => {
   const ofAll = rates.CAPTURES_PER_SECOND;
   const ofTracker = rates.CAPTURES_PER_SECOND_PER_TRACKER;
   const ofVisitor = rates.CAPTURES_PER_SECOND_PER_VISITOR;
@@ -64,7 +73,6 @@ export const createNetworkDemand = (
   let level = Number.POSITIVE_INFINITY;
   let levelIfShort = Number.POSITIVE_INFINITY;
   const countFrom = countBySecond(clock);
-  const countTo = countBySecond(clock);
   const countWithin = countBySecond(clock, (wanted) => {
     const sharing = processes();
     const most = mostFirst(sharing);
@@ -77,28 +85,33 @@ export const createNetworkDemand = (
   const firstOfTracker = createCounts(clock);
   const beyondOfTracker = createCounts(clock);
 
-  return (network, trackerId, isShort, elsewhere) => {
-    const { own, ownBefore, all, allBefore } = countFrom(network);
-    const isFirst = own <= mostFirst(processes());
-    // Those that its tracker refuses are none of the service's.
-    const isWithin = countTo(trackerId).own <= ofTracker;
-    countWithin(network, isWithin ? 1 : 0);
-    const leftOf = (
-      rate: number,
-      { wanted, ofOthers }: ReturnType<typeof firstOfAll>,
-      more: number,
-    ): number => Math.floor(rate - wanted - more - (isShort ? roomBeside(ofOthers + more, rate) : 0));
-    // It is not known to which tracker those elsewhere are.
-    const elsewhereThere = Math.min(elsewhere, ofTracker / 2);
-    const leftThere = leftOf(ofTracker, firstOfTracker(trackerId, network, isFirst), elsewhereThere);
-    const { ofOthers } = beyondOfTracker(trackerId, network, !isFirst);
-    return {
-      isFirst,
-      isAlone: elsewhere === 0 && own === all && ownBefore === allBefore,
-      left: leftOf(ofAll, firstOfAll('', network, isFirst && isWithin), elsewhere),
-      leftThere,
-      leftForNetwork: Math.floor(Math.min((isShort ? levelIfShort : level) - ofVisitor, ofAll)),
-      leftForNetworkThere: Math.floor(Math.max(leftThere - ofOthers, leftThere / 2)),
-    };
+  const leftOf = (
+    rate: number,
+    { wanted, ofOthers }: ReturnType<typeof firstOfAll>,
+    more: number,
+    isShort: boolean,
+  ): number => Math.floor(rate - wanted - more - (isShort ? roomBeside(ofOthers + more, rate) : 0));
+
+  return {
+    of: (network, trackerId, isShort, elsewhere) => {
+      const { own, ownBefore, all, allBefore } = countFrom(network);
+      const isFirst = own <= mostFirst(processes());
+      const firstThere = firstOfTracker(trackerId, network, isFirst);
+      // Those that its tracker refuses are none of the service's.
+      const isFirstOfAll = isFirst && firstThere.byNow <= ofTracker;
+      countWithin(network, isFirstOfAll ? 1 : 0);
+      // It is not known to which tracker those elsewhere are.
+      const leftThere = leftOf(ofTracker, firstThere, Math.min(elsewhere, ofTracker / 2), isShort);
+      const { ofOthers } = beyondOfTracker(trackerId, network, !isFirst);
+      return {
+        isFirst,
+        isAlone: elsewhere === 0 && own === all && ownBefore === allBefore,
+        left: leftOf(ofAll, firstOfAll('', network, isFirstOfAll), elsewhere, isShort),
+        leftThere,
+        leftForNetwork: Math.floor(Math.min((isShort ? levelIfShort : level) - ofVisitor, ofAll)),
+        leftForNetworkThere: Math.floor(Math.max(leftThere - ofOthers, leftThere / 2)),
+      };
+    },
+    countBeyond: (network) => void countWithin(network),
   };
 };

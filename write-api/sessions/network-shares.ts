@@ -4,7 +4,7 @@ import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import { SECOND } from './count-by-second.ts';
 import { createDemandElsewhere } from './demand-elsewhere.ts';
-import { createNetworkDemand, type NetworkDemand, type NetworkRates } from './network-demand.ts';
+import { createNetworkDemands, type NetworkDemand, type NetworkRates } from './network-demand.ts';
 
 /** Remembers when first captures were rejected last. */
 const createRejections = (clock: Clock) => {
@@ -39,21 +39,26 @@ export const createNetworkShares = (
   processes: () => number,
 ) => {
   const elsewhere = createDemandElsewhere(clock, shared);
-  const demandOf = createNetworkDemand(rates, clock, processes);
+  const demands = createNetworkDemands(rates, clock, processes);
   const rejections = createRejections(clock);
 
   const admitUpTo = (name: string, ceiling: number): Verdict | Promise<Verdict> =>
     ceiling < 1 ? { retryMs: SECOND } : limiter.admit(name, ceiling);
-  const admitBeyond = async (network: string, trackerId: string, demand: NetworkDemand): Promise<Verdict> =>
-    // What its tracker refuses is no captures of a network at others.
-    (await admitUpTo(`captures of ${trackerId} from ${network}`, demand.leftForNetworkThere)) ??
-    (await admitUpTo(`captures beyond, of ${trackerId}`, demand.leftThere)) ??
-    (await admitUpTo(`captures from ${network}`, demand.leftForNetwork)) ??
-    admitUpTo('captures beyond', demand.left);
+  const admitBeyond = async (network: string, trackerId: string, demand: NetworkDemand): Promise<Verdict> => {
+    const refusedThere =
+      (await admitUpTo(`captures of ${trackerId} from ${network}`, demand.leftForNetworkThere)) ??
+      (await admitUpTo(`captures beyond, of ${trackerId}`, demand.leftThere));
+    if (refusedThere !== null) return refusedThere;
+    demands.countBeyond(network);
+    return (
+      (await admitUpTo(`captures from ${network}`, demand.leftForNetwork)) ??
+      admitUpTo('captures beyond', demand.left)
+    );
+  };
 
   return async (network: string, trackerId: string, admit: Admit): Promise<Verdict> => {
     const more = elsewhere.wanted();
-    const demand = demandOf(network, trackerId, more > 0 || rejections.ofOthers(network), more);
+    const demand = demands.of(network, trackerId, more > 0 || rejections.ofOthers(network), more);
     const beyond = demand.isFirst ? null : await admitBeyond(network, trackerId, demand);
     if (beyond !== null) return beyond;
     const verdict = await admit(demand);
