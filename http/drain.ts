@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 /** So long a closing server waits for the rest of requests that have begun to arrive. */
 const ARRIVAL_MS = 2_000;
-/** Time after its last request, or its beginning, from which a connection that awaits no answer may be closed for another. */
+/** Time from which a connection that awaits no answer, or takes none, may be closed for another. */
 const IDLE_MS = 5_000;
 /** Least time between two times that idle connections are closed for others. */
 const CLOSED_EVERY_MS = 1_000;
@@ -12,7 +12,7 @@ const CLOSED_EVERY_MS = 1_000;
 export interface Connections {
   /** Cuts, after a short time, those that still have not sent a whole request: a drain need not wait for them. */
   cutSilent(): void;
-  /** Whether a whole request waits for its answer. One that was sent five seconds ago, and whose answer is not read to its end, waits no more. */
+  /** Whether a whole request waits for its answer: not one that has read none to its end for five seconds, though some was sent. */
   awaitsAnswer(socket: Socket): boolean;
   /**
    * Closes those of `which` that have been idle for some seconds, for others: callers of two networks could keep all others out by one
@@ -21,11 +21,10 @@ export interface Connections {
   closeIdle(which: (socket: Socket) => boolean): void;
 }
 
-/** The last request of a connection. */
 interface Latest {
-  /** That is unanswered; null: none. */
+  /** The last request, while it is unanswered. */
   readonly request: IncomingMessage | null;
-  /** Of its last request, or its beginning, monotonic milliseconds. */
+  /** When an answer was taken last, or the first request after it came, or the connection; monotonic milliseconds. */
   readonly at: number;
 }
 
@@ -42,12 +41,16 @@ export function watchConnections(server: Server): Connections {
   // Not a hook of the routes: not every request reaches one.
   server.on('request', (request, response) => {
     const { socket } = request;
-    if (!open.has(socket)) return;
-    const at = performance.now();
-    open.set(socket, { request, at });
-    // Its head may have 16 KB, and the connection may stay.
+    const before = open.get(socket);
+    if (before === undefined) return;
+    // Not of each request: one that takes no answer may ask again and again.
+    open.set(socket, { request, at: before.request === null ? performance.now() : before.at });
     response.once('finish', () => {
-      if (open.get(socket)?.request === request) open.set(socket, { request: null, at });
+      const latest = open.get(socket);
+      if (latest === undefined) return;
+      // Its head may have 16 KB, and the connection may stay.
+      const next = latest.request === request ? null : latest.request;
+      open.set(socket, { request: next, at: performance.now() });
     });
   });
   let closedAt = Number.NEGATIVE_INFINITY;

@@ -335,26 +335,35 @@ it('connections of the network with most after it leave room while all of the la
   for (const socket of [...waiting, ...idle, newcomer]) socket.destroy();
 });
 
-it('connections that have taken nothing of an answer for seconds leave room for another network', async () => {
-  const body = 'x'.repeat(32 * 1_048_576);
-  const long = aRoute({
-    method: 'GET',
-    path: '/long',
-    access: 'public',
-    handle: () => ({ status: 200, body }),
-  });
-  const open = await listeningForNetworks(2, long);
-  const begun = times(app.server, 'request', 2);
-  const silent = [1, 2].map(() => open('127.0.0.1', '/long').pause());
-  await begun;
-  await once(open('127.0.0.2', '/healthz'), 'close');
-  const now = performance.now();
-  const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 5_000);
-  onTestFinished(() => clock.mockRestore());
-  const newcomer = open('127.0.0.2', '/healthz');
-  await once(newcomer, 'data');
-  for (const socket of [...silent, newcomer]) socket.destroy();
-});
+it.each(['and ask nothing', 'and ask again'])(
+  'connections that have taken nothing of an answer for seconds, %s, leave room for another network',
+  async (then) => {
+    const body = 'x'.repeat(32 * 1_048_576);
+    const long = aRoute({
+      method: 'GET',
+      path: '/long',
+      access: 'public',
+      handle: () => ({ status: 200, body }),
+    });
+    const open = await listeningForNetworks(2, long);
+    const begun = times(app.server, 'request', 2);
+    const silent = [1, 2].map(() => open('127.0.0.1', '/long').pause());
+    await begun;
+    await once(open('127.0.0.2', '/healthz'), 'close');
+    const now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 4_000);
+    onTestFinished(() => clock.mockRestore());
+    if (then === 'and ask again') {
+      const again = times(app.server, 'request', 2);
+      for (const socket of silent) socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+      await again;
+    }
+    clock.mockReturnValue(now + 5_000);
+    const newcomer = open('127.0.0.2', '/healthz');
+    await once(newcomer, 'data');
+    for (const socket of [...silent, newcomer]) socket.destroy();
+  },
+);
 
 /** Resolves once a server has emitted an event so many times. */
 const times = (server: Server, event: 'connection' | 'request', count: number): Promise<void> =>
