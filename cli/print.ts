@@ -1,13 +1,21 @@
 /** Prints a result as JSON with `--json`, otherwise as a table or as `name  value` lines. */
 export const print = (value: object, json: boolean): void => {
-  process.stdout.write(`${json ? JSON.stringify(value) : text(value)}\n`);
+  process.stdout.write(`${printable(json ? JSON.stringify(value) : text(value))}\n`);
 };
+
+/** Escapes, as in JSON, control characters that others may have written: a terminal obeys them. */
+export const printable = (text: string): string =>
+  text.replaceAll(
+    /[^\P{Cc}\n]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 
 const text = (value: object): string => (Array.isArray(value) ? table(value) : lines(value));
 
 const cell = (value: unknown): string => {
   if (value === null || value === undefined) return '-';
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  // A line break would begin what looks like a record of its own.
+  return typeof value === 'object' ? JSON.stringify(value) : String(value).replaceAll('\n', '\\n');
 };
 
 const lines = (record: object): string => {
@@ -36,11 +44,13 @@ export const table = (rows: readonly Record<string, unknown>[]): string => {
 
 let ended = false;
 
-/** Writes with backpressure. @returns false once the reader has closed stdout, as after `| head` */
+/** Writes printable text with backpressure. @returns false once the reader has closed stdout, as after `| head` */
 export const writeOut = async (text: string): Promise<boolean> => {
   if (ended) return false;
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined);
-  const error = await new Promise<Error | null | undefined>((resolve) => process.stdout.write(text, resolve));
+  const error = await new Promise<Error | null | undefined>((resolve) =>
+    process.stdout.write(printable(text), resolve),
+  );
   ended = error !== null && error !== undefined;
   return !ended;
 };

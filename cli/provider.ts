@@ -6,7 +6,7 @@ import { createRateLimiter } from '../platform/rate-limit.ts';
 import { readPreset } from '../processors/lookup/presets.ts';
 import { type TriedChain, tryChain } from '../processors/lookup/try-chain.ts';
 import { type ProviderDay, readProviderDay } from '../queries/lookup/provider-days.ts';
-import { print, table } from './print.ts';
+import { print, printable, table } from './print.ts';
 import { Refused, withRuntime } from './session.ts';
 
 /** Adds `doorplate provider try|list`. */
@@ -30,7 +30,7 @@ export const addProviderCommands = (program: Command): void => {
         const asked = tryChain(chain.providers, ip, { signal, at: clock.now() });
         return asked.finally(chain.close);
       });
-      process.stdout.write(`${json ? JSON.stringify(tried, jsonValue) : describe(tried)}\n`);
+      process.stdout.write(`${printable(json ? JSON.stringify(tried, jsonValue) : describe(tried))}\n`);
       const silent = tried.providers.filter(({ record }) => record === null);
       if (silent.length > 0) {
         throw new Refused(silent.map((one) => `${one.provider}: ${one.reason}`).join('; '));
