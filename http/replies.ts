@@ -1,5 +1,6 @@
 /** Hooks that turn an `Answer` into the reply: a route's count, then status and headers, then the payload. */
 
+import type { IncomingMessage } from 'node:http';
 import type {
   FastifyReply,
   onSendHookHandler,
@@ -21,6 +22,8 @@ export interface Replies {
   /** On every reply. */
   readonly headers: Readonly<Record<string, string>>;
   readonly untaken: UntakenAnswers;
+  /** Returns the network of a request's caller; empty: callers share it. */
+  readonly ownerOf: (request: IncomingMessage) => string;
 }
 
 /** Values of the headers `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */
@@ -82,7 +85,7 @@ export function writeHead(reply: FastifyReply, replies: Replies, noStore: boolea
 /** Sends the payload, with what Fastify does not do: unread bodies are drained, slow readers cut. */
 export const transmit =
   (
-    { untaken }: Replies,
+    { untaken, ownerOf }: Replies,
     underWay: Pick<RequestsUnderWay, 'leave'>,
     sent?: (status: number, milliseconds: number) => void,
   ): onSendHookHandler =>
@@ -98,6 +101,6 @@ export const transmit =
     const response = reply.raw;
     // Without a socket it waits behind the answer to an earlier request on the connection.
     const isWaiting = response.socket === null || raw.socket.writableLength > 0;
-    if (isWaiting && !response.destroyed) untaken.add(raw.socket, response, bytes);
+    if (isWaiting && !response.destroyed) untaken.add(raw.socket, response, bytes, ownerOf(raw));
     if (startedAt !== 0) sent?.(reply.statusCode, performance.now() - startedAt);
   };

@@ -37,11 +37,9 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const timeouts = { ...defaultTimeouts, ...deps.requestTimeouts };
   const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
   const untaken = createUntakenAnswers({ writeMs: timeouts.writeMs, bytes: MAX_UNTAKEN_BYTES });
-  const replies: Replies = { closing: false, headers, untaken };
-  const requestTurns: RequestTurns = {
-    turns: createTurns(),
-    ownerOf: (request) => deps.requestLimit?.callerOf(request)?.network ?? '',
-  };
+  const ownerOf: RequestTurns['ownerOf'] = (request) => deps.requestLimit?.callerOf(request)?.network ?? '';
+  const replies: Replies = { closing: false, headers, untaken, ownerOf };
+  const requestTurns: RequestTurns = { turns: createTurns(), ownerOf };
   const goOn = goOnIn(requestTurns);
   const app = createFastify(timeouts, replies, requestTurns);
   const connections = watchConnections(app.server);

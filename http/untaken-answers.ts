@@ -6,28 +6,55 @@ interface CutSocket {
 
 /** Answers that stay in memory because their callers do not read them. */
 export interface UntakenAnswers {
-  /** Cuts the connection unless the caller takes the answer, of this size, in time. */
+  /** Cuts the connection unless the caller takes the answer, of this size, in time. `owner`: the network of the caller. */
   add(
     socket: CutSocket,
     response: { once(event: 'finish' | 'close', listener: () => void): unknown },
     bytes: number,
+    owner: string,
   ): void;
 }
 
 export interface UntakenLimits {
   readonly writeMs: number;
-  /** Of all answers together: beyond it, those that have waited longest are cut. */
+  /** Of all answers together: beyond it, those of the owner with most are cut that have waited longest. */
   readonly bytes: number;
 }
 
-export const createUntakenAnswers = ({ writeMs, bytes: most }: UntakenLimits): UntakenAnswers => {
-  const waiting = new Map<object, () => void>();
+/** Of one owner. */
+interface Waiting {
+  bytes: number;
+  /** Cuts each, the oldest first. */
+  readonly cuts: Map<object, () => void>;
+}
+
+export const createUntakenAnswers = ({ writeMs, bytes: limit }: UntakenLimits): UntakenAnswers => {
+  const byOwner = new Map<string, Waiting>();
   let total = 0;
+
+  const most = (): Waiting | undefined => {
+    let found: Waiting | undefined;
+    for (const one of byOwner.values()) if (found === undefined || one.bytes > found.bytes) found = one;
+    return found;
+  };
+
+  const cutBeyond = (newest: object): void => {
+    while (total > limit) {
+      const [response, cut] = most()?.cuts.entries().next().value ?? [newest];
+      if (response === newest) return;
+      cut?.();
+    }
+  };
+
   return {
-    add: (socket, response, bytes) => {
+    add: (socket, response, bytes, owner) => {
+      const own = byOwner.get(owner) ?? { bytes: 0, cuts: new Map() };
       const forget = (): void => {
         clearTimeout(timer);
-        if (waiting.delete(response)) total -= bytes;
+        if (!own.cuts.delete(response)) return;
+        own.bytes -= bytes;
+        total -= bytes;
+        if (own.cuts.size === 0) byOwner.delete(owner);
       };
       const cut = (): void => {
         forget();
@@ -36,14 +63,13 @@ export const createUntakenAnswers = ({ writeMs, bytes: most }: UntakenLimits): U
         else socket.destroy();
       };
       const timer = setTimeout(cut, writeMs);
-      waiting.set(response, cut);
+      byOwner.set(owner, own);
+      own.cuts.set(response, cut);
+      own.bytes += bytes;
       total += bytes;
       response.once('finish', forget);
       response.once('close', forget);
-      for (const [oldest, cutOldest] of waiting) {
-        if (total <= most || oldest === response) break;
-        cutOldest();
-      }
+      cutBeyond(response);
     },
   };
 };

@@ -5,10 +5,10 @@ import { createUntakenAnswers } from '../../http/untaken-answers.ts';
 const MINUTE = 60_000;
 
 /** An answer of 60 bytes that its caller does not read. */
-const anAnswer = (untaken: ReturnType<typeof createUntakenAnswers>) => {
+const anAnswer = (untaken: ReturnType<typeof createUntakenAnswers>, owner = 'one') => {
   const destroy = vi.fn();
   const response = new EventEmitter();
-  untaken.add({ destroy }, response, 60);
+  untaken.add({ destroy }, response, 60, owner);
   return { response, isCut: () => destroy.mock.calls.length > 0 };
 };
 
@@ -39,4 +39,11 @@ it('keeps the newest answer, however long it is', () => {
   const long = anAnswer(untaken);
   expect(long.isCut()).toBe(false);
   long.response.emit('close');
+});
+
+it('cuts callers of the network whose answers take most, and no older one of others', () => {
+  const untaken = createUntakenAnswers({ writeMs: MINUTE, bytes: 250 });
+  const answers = ['one', 'two', 'two', 'three', 'two', 'two'].map((owner) => anAnswer(untaken, owner));
+  expect(answers.map(({ isCut }) => isCut())).toEqual([false, true, true, false, false, false]);
+  for (const { response } of answers) response.emit('close');
 });

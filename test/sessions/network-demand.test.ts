@@ -1,0 +1,116 @@
+import { expect, it } from 'vitest';
+import { createDemand } from '../../write-api/sessions/demand.ts';
+import { createNetworkDemands } from '../../write-api/sessions/network-demand.ts';
+
+const RATES = {
+  CAPTURES_PER_SECOND: 200,
+  CAPTURES_PER_SECOND_PER_TRACKER: 100,
+  CAPTURES_PER_SECOND_PER_VISITOR: 10,
+};
+
+const create = (processes = 1) => {
+  const clock = { ms: 60_000, now: () => clock.ms };
+  const demands = createNetworkDemands(RATES, clock, () => processes);
+  /** Counts some of a network to a tracker. @returns what is left for the last */
+  const send = (network: string, count: number, { to = 'a tracker', isShort = false, elsewhere = 0 } = {}) =>
+    Array.from({ length: count }, () => {
+      const demand = demands.of(network, to, isShort, elsewhere);
+      if (!demand.isFirst) demands.countBeyond(network);
+      return demand;
+    }).at(-1);
+  return { clock, send };
+};
+
+it('a network has as many first captures in a second as one visitor may have, in parts of the processes', () => {
+  const { clock, send } = create(2);
+  expect([send('one', 5)?.isFirst, send('one', 1)?.isFirst]).toEqual([true, false]);
+  clock.ms += 1_000;
+  expect(send('one', 5)?.isFirst).toBe(true);
+});
+
+it('first captures of this second or of the one before leave less for those beyond', () => {
+  const { clock, send } = create();
+  for (let nth = 0; nth < 30; nth += 1) send(`visitor ${nth}`, 1);
+  clock.ms += 1_000;
+  expect(send('one', 1)).toMatchObject({ left: 170, leftThere: 70, leftForNetworkThere: 70 });
+  clock.ms += 2_000;
+  expect(send('one', 1)).toMatchObject({ left: 199, leftThere: 99 });
+});
+
+it('a clock that is set back begins a second', () => {
+  const { clock, send } = create();
+  send('one', 11);
+  clock.ms -= 60_000;
+  expect(send('one', 1)).toMatchObject({ isFirst: true, left: 199 });
+});
+
+it('there is room for more first captures after some were rejected, by their number and by those elsewhere', () => {
+  const { send } = create();
+  for (let nth = 0; nth < 50; nth += 1) send(`visitor ${nth}`, 1);
+  expect(send('one', 1, { isShort: true })).toMatchObject({ left: 200 - 51 - 10, leftThere: 100 - 51 - 10 });
+  // The root of 144 deviates by 12.
+  expect(send('one', 1, { isShort: true, elsewhere: 94 })?.left).toBe(200 - 52 - 94 - 12);
+});
+
+it("first captures elsewhere may all be a tracker's, but leave half of its rate", () => {
+  const { send } = create();
+  expect(send('one', 1, { elsewhere: 20 })?.leftThere).toBe(100 - 1 - 20);
+  expect(send('one', 1, { elsewhere: 80 })?.leftThere).toBe(100 - 2 - 50);
+});
+
+it('first captures that a tracker refuses are none of the service', () => {
+  const { send } = create();
+  for (let nth = 0; nth < 150; nth += 1) send(`visitor ${nth}`, 1);
+  expect(send('one', 1, { to: 'another' })?.left).toBe(200 - 100 - 1);
+});
+
+it('a network is alone while no other has any in this second, in the one before, or elsewhere', () => {
+  const { clock, send } = create();
+  expect(send('one', 1)?.isAlone).toBe(true);
+  expect(send('one', 1, { elsewhere: 1 })?.isAlone).toBe(false);
+  expect(send('two', 1)?.isAlone).toBe(false);
+  clock.ms += 1_000;
+  expect(send('one', 1)?.isAlone).toBe(false);
+  clock.ms += 1_000;
+  expect(send('one', 1)?.isAlone).toBe(true);
+});
+
+it.each([
+  ['one process', 1, 200 - 60 - 10, 200 - 60 - 10 - 10],
+  // Each counts half of what a balancer spreads: 100 and 60 are as much as there is.
+  ['two processes', 2, 200 - 60 - 10, 200 - 60 - 10 - 10],
+])(
+  'at %s, a large network has what others leave, also of the room for first captures',
+  (_at, processes, left, leftIfShort) => {
+    const { clock, send } = create(processes);
+    for (const to of ['a', 'b', 'c']) send('large', 90 / processes, { to });
+    send('small', 60 / processes, { to: 'd' });
+    clock.ms += 1_000;
+    expect(send('large', 1)?.leftForNetwork).toBe(left);
+    expect(send('large', 1, { isShort: true })?.leftForNetwork).toBe(leftIfShort);
+  },
+);
+
+it('at a tracker, a network has what others do not want, at least half', () => {
+  const { send } = create();
+  send('large', 40);
+  expect(send('one', 11)?.leftForNetworkThere).toBe(80 - 30);
+  send('large', 40);
+  expect(send('one', 1)?.leftForNetworkThere).toBe(80 / 2);
+});
+
+it('what a partner wants follows what it has sent on average, with a quarter more, and never is nothing', () => {
+  const clock = { ms: 60_000, now: () => clock.ms };
+  const demand = createDemand(clock);
+  expect(demand.of('anna')).toBeCloseTo(0.1);
+  for (let nth = 0; nth < 20 * 60; nth += 1) {
+    clock.ms += 50;
+    demand.count('anna');
+  }
+  expect(demand.of('anna')).toBeGreaterThan(25);
+  expect(demand.of('anna')).toBeLessThan(26);
+  clock.ms += 5_000;
+  expect(demand.of('anna')).toBeCloseTo(0.1 + 25 / Math.E, 0);
+  clock.ms += 3_600_000;
+  expect(demand.of('anna')).toBeCloseTo(0.1);
+});
