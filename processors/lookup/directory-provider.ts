@@ -7,8 +7,8 @@ import { openReloadingFile } from './reloading-file.ts';
 
 const VARIABLE = 'ENRICHMENT_DIRECTORY';
 
-const parseFile = (file: string, content: Buffer): Directory => {
-  if (!file.endsWith('.mmdb')) return parseDirectory(content.toString('utf8'));
+const parseFile = (file: string, content: Buffer): Directory | Promise<Directory> => {
+  if (!file.endsWith('.mmdb')) return parseDirectory(content);
   const { type, find, sample } = openMmdb(content);
   const [first] = sample(1);
   if (first !== undefined && !fieldNames(first).includes('match_type')) {

@@ -10,7 +10,7 @@ export interface ReloadingFile<T> {
 
 export interface ReloadingFileOptions<T> {
   readonly file: string;
-  readonly parse: (content: Buffer) => T;
+  readonly parse: (content: Buffer) => T | Promise<T>;
   readonly log: Logger;
   /** Names the provider in log lines and errors. */
   readonly provider: string;
@@ -35,7 +35,7 @@ export const openReloadingFile = async <T>({
   onReload = () => undefined,
 }: ReloadingFileOptions<T>): Promise<ReloadingFile<T>> => {
   const look = (): Promise<Stats | null> => stat(file).catch(() => null);
-  const read = (): Promise<T> => readFile(file).then(parse);
+  const read = async (): Promise<T> => parse(await readFile(file));
   // Before the read, so that a change during it is noticed.
   let seen = await look();
   let content: T;

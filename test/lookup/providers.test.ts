@@ -24,7 +24,8 @@ const block = (cidr: string, name: string) =>
   JSON.stringify({ cidr, match_type: 'company', company: { name } });
 
 describe('the directory', () => {
-  const directory = parseDirectory(
+  const parse = (text: string) => parseDirectory(Buffer.from(text));
+  const parsed = parse(
     [
       block('8.0.0.0/8', 'wide'),
       block('8.8.8.0/25', 'narrow'),
@@ -40,7 +41,8 @@ describe('the directory', () => {
     ['9.0.0.1', undefined],
     ['2001:4860:7fff::1', 'six'],
     ['2001:4860:8000::1', undefined],
-  ])('answers for %s: %s', (ip, name) => {
+  ])('answers for %s: %s', async (ip, name) => {
+    const directory = await parsed;
     expect(directory.find(ip)?.company?.name).toBe(name);
   });
   test.each([
@@ -59,8 +61,21 @@ describe('the directory', () => {
       /it is too large/,
     ],
     ['{"cidr":"8.8.8.0/24","match_type":"company","fresh_for_days":0}', /fresh_for_days/],
-  ])('refuses %s', (line, message) => {
-    expect(() => parseDirectory(line)).toThrow(message);
+  ])('refuses %s', async (line, message) => {
+    await expect(parse(line)).rejects.toThrow(message);
+  });
+  it('leaves turns of the event loop to others while it is parsed', async () => {
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      counting = setImmediate(count);
+    };
+    let counting = setImmediate(count);
+    const lines = Array.from({ length: 10_000 }, (_, nth) => block(`8.8.${nth % 256}.0/24`, 'many'));
+    const { find } = await parse(lines.join('\r\n'));
+    clearImmediate(counting);
+    expect(find('8.8.8.8')?.company?.name).toBe('many');
+    expect(turns).toBeGreaterThanOrEqual(99);
   });
   it('is read again when its file changes and keeps the last valid version', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'doorplate-directory-'));
