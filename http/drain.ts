@@ -21,11 +21,11 @@ export interface Connections {
   closeIdle(which: (socket: Socket) => boolean): void;
 }
 
-interface Latest {
-  /** The last request, while it is unanswered. */
-  readonly request: IncomingMessage | null;
+interface Connection {
+  /** In the order in which they came. */
+  readonly unanswered: Set<IncomingMessage>;
   /** When an answer was taken last, or the first request after it came, or the connection; monotonic milliseconds. */
-  readonly at: number;
+  at: number;
 }
 
 /**
@@ -33,48 +33,49 @@ interface Latest {
  * then enforces no time-out any more: one that never sends anything would hold the shutdown up for ever.
  */
 export function watchConnections(server: Server): Connections {
-  const open = new Map<Socket, Latest>();
+  const open = new Map<Socket, Connection>();
   server.on('connection', (socket: Socket) => {
-    open.set(socket, { request: null, at: performance.now() });
+    open.set(socket, { unanswered: new Set(), at: performance.now() });
     socket.once('close', () => open.delete(socket));
   });
   // Not a hook of the routes: not every request reaches one.
   server.on('request', (request, response) => {
-    const { socket } = request;
-    const before = open.get(socket);
-    if (before === undefined) return;
+    const connection = open.get(request.socket);
+    if (connection === undefined) return;
     // Not of each request: one that takes no answer may ask again and again.
-    open.set(socket, { request, at: before.request === null ? performance.now() : before.at });
+    if (connection.unanswered.size === 0) connection.at = performance.now();
+    connection.unanswered.add(request);
     response.once('finish', () => {
-      const latest = open.get(socket);
-      if (latest === undefined) return;
-      // Its head may have 16 KB, and the connection may stay.
-      const next = latest.request === request ? null : latest.request;
-      open.set(socket, { request: next, at: performance.now() });
+      connection.unanswered.delete(request);
+      connection.at = performance.now();
     });
   });
   let closedAt = Number.NEGATIVE_INFINITY;
   return {
     awaitsAnswer: (socket) => {
-      const latest = open.get(socket);
-      if (latest === undefined || !awaitsAnswer(latest)) return false;
-      return socket.writableLength === 0 || latest.at > performance.now() - IDLE_MS;
+      const connection = open.get(socket);
+      if (connection === undefined || !awaitsAnswer(connection)) return false;
+      return socket.writableLength === 0 || connection.at > performance.now() - IDLE_MS;
     },
     closeIdle: (which) => {
       const now = performance.now();
       if (now - closedAt < CLOSED_EVERY_MS) return;
       closedAt = now;
-      for (const [socket, latest] of open) {
-        if (latest.at <= now - IDLE_MS && !awaitsAnswer(latest) && which(socket)) socket.destroy();
+      for (const [socket, connection] of open) {
+        if (connection.at <= now - IDLE_MS && !awaitsAnswer(connection) && which(socket)) socket.destroy();
       }
     },
     cutSilent: () => {
       const cut = () => {
-        for (const [socket, latest] of open) if (!awaitsAnswer(latest)) socket.destroy();
+        for (const [socket, connection] of open) if (!awaitsAnswer(connection)) socket.destroy();
       };
       setTimeout(cut, ARRIVAL_MS).unref();
     },
   };
 }
 
-const awaitsAnswer = ({ request }: Latest): boolean => request?.complete === true;
+/** A further request may not have come whole. */
+const awaitsAnswer = ({ unanswered }: Connection): boolean => {
+  const [first] = unanswered;
+  return first?.complete === true;
+};

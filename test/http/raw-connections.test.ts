@@ -298,25 +298,38 @@ const listeningForNetworks = async (inAll: number, route: Route) => {
   };
 };
 
-it('connections of a network that has more than others leave room for those, but not while they await an answer', async () => {
-  const long = Promise.withResolvers<Answer>();
-  const handle = () => long.promise;
-  const slow = aRoute({ method: 'GET', path: '/slow', access: 'public', handle });
-  const open = await listeningForNetworks(4, slow);
-  const begun = times(app.server, 'request', 4);
-  const many = ['/slow', '/slow', '/healthz', '/healthz'].map((path) => open('127.0.0.1', path));
-  await Promise.all(many.slice(2).map((socket) => once(socket, 'data')));
-  await begun;
-  const closed = Promise.all(many.slice(2).map((socket) => once(socket, 'close')));
-  const few = ['127.0.0.2', '127.0.0.3'].map((address) => open(address, '/healthz'));
-  await Promise.all(few.map((socket) => once(socket, 'data')));
-  await closed;
-  // All others of the network await an answer, and it has no more than one more than others.
-  await once(open('127.0.0.4', '/healthz'), 'close');
-  long.resolve({ status: 204, body: null });
-  await Promise.all(many.slice(0, 2).map((socket) => once(socket, 'data')));
-  for (const socket of [...many, ...few]) socket.destroy();
-});
+const HALF = 'POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf';
+
+it.each([
+  ['', ''],
+  [', also behind which half a request has come', HALF],
+])(
+  'connections of a network that has more than others leave room for those, but not while they await an answer%s',
+  async (_which, more) => {
+    const long = Promise.withResolvers<Answer>();
+    const handle = () => long.promise;
+    const slow = aRoute({ method: 'GET', path: '/slow', access: 'public', handle });
+    const open = await listeningForNetworks(4, slow);
+    const begun = times(app.server, 'request', 4);
+    const many = ['/slow', '/slow', '/healthz', '/healthz'].map((path) => open('127.0.0.1', path));
+    await Promise.all(many.slice(2).map((socket) => once(socket, 'data')));
+    await begun;
+    if (more !== '') {
+      const again = times(app.server, 'request', 2);
+      for (const socket of many.slice(0, 2)) socket.write(more);
+      await again;
+    }
+    const closed = Promise.all(many.slice(2).map((socket) => once(socket, 'close')));
+    const few = ['127.0.0.2', '127.0.0.3'].map((address) => open(address, '/healthz'));
+    await Promise.all(few.map((socket) => once(socket, 'data')));
+    await closed;
+    // All others of the network await an answer, and it has no more than one more than others.
+    await once(open('127.0.0.4', '/healthz'), 'close');
+    long.resolve({ status: 204, body: null });
+    await Promise.all(many.slice(0, 2).map((socket) => once(socket, 'data')));
+    for (const socket of [...many, ...few]) socket.destroy();
+  },
+);
 
 it('connections of the network with most after it leave room while all of the largest await an answer', async () => {
   const long = Promise.withResolvers<Answer>();
