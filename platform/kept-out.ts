@@ -16,6 +16,8 @@ export interface KeptOut {
   note(asker: string, wanted?: number, forMs?: number): void;
   /** Returns how much of the rate each other asker wants that was rejected within the window; infinity: it is not known. */
   wantedByOthers(asker: string): readonly number[];
+  /** Returns how much the asker itself wants of the other processes that rejected it within the window. */
+  wantedElsewhere(asker: string): number;
 }
 
 export interface KeptOutOptions {
@@ -133,6 +135,14 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
     wantedByOthers: (asker) => {
       exchange();
       return wantedByAll().flatMap(([other, wanted]) => (other === asker ? [] : [wanted]));
+    },
+    wantedElsewhere: (asker) => {
+      exchange();
+      let sum = 0;
+      for (const [key, note] of elsewhere) {
+        if (key.startsWith(asker + PROCESS) && note.at > since()) sum += wantedThere(note);
+      }
+      return sum;
     },
   };
 };

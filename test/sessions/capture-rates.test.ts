@@ -200,6 +200,18 @@ it('admits visits to a tracker while one network sends more than its rate, and m
   expect(sum(admitted, 'busy from busy')).toBeGreaterThan(0.95 * 600);
 });
 
+it('admits visits that come in bursts beside a network that floods the trackers of others', async () => {
+  const flood = ['anna', 'ben', 'cleo'].map((of) => ({ of, network: 'flood', perSecond: 200 }));
+  const every = 3_000;
+  const bursts = Array.from({ length: 72 }, (_, nth) => {
+    const from = nth * 5;
+    return { of: 'busy', network: `visitor ${nth}`, perSecond: 1_000, every, from, to: from + 1 };
+  });
+  const steady = visitorsOf('steady', 20, 1);
+  const admitted = await admittedOf([...flood, ...steady, ...bursts], 60, 48, USUAL);
+  expect(sum(admitted, 'busy')).toBeGreaterThan(0.93 * 72 * 16);
+});
+
 it('admits a partner with many visitors beside others to which few networks keep coming after a burst', async () => {
   const named = Array.from({ length: 100 }, (_, nth) => ({
     of: `named ${nth}`,
@@ -387,6 +399,16 @@ describe('where a balancer spreads captures over two processes', () => {
       if (ms % 50 === 0 && (await spread('quiet', `visitor ${ms}`)) && ms >= 20_000) admitted += 1;
     }
     expect(admitted).toBeGreaterThan(0.95 * 20 * 20);
+  });
+
+  it('visits that one tracker refuses do not have those of a large network to others refused', async () => {
+    let admitted = 0;
+    for (let ms = 0; ms < 30_000; ms += 1) {
+      clock.ms += 1;
+      if (ms % 10 < 2) await spread('busy', `visitor ${ms}`);
+      if (ms % 20 === 10 && (await spread(`partner ${ms % 7}`, 'large')) && ms >= 10_000) admitted += 1;
+    }
+    expect(admitted).toBeGreaterThan(0.95 * 50 * 20);
   });
 
   it('a burst at one tracker does not have those of a large network refused for a minute', async () => {

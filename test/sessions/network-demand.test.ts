@@ -14,8 +14,9 @@ const create = (processes = 1) => {
   /** Counts some of a network to a tracker. @returns what is left for the last */
   const send = (network: string, count: number, { to = 'a tracker', isShort = false, elsewhere = 0 } = {}) =>
     Array.from({ length: count }, () => {
-      const demand = demands.of(network, to, isShort, elsewhere);
-      if (!demand.isFirst) demands.countBeyond(network);
+      const shortage = { isShort, elsewhere };
+      const demand = demands.of(network, to, shortage, shortage);
+      if (to !== 'full') demands.countAtService(network, demand.isFirst);
       return demand;
     }).at(-1);
   return { clock, send };
@@ -34,34 +35,49 @@ it('first captures of this second or of the one before leave less for those beyo
   clock.ms += 1_000;
   expect(send('one', 1)).toMatchObject({ left: 170, leftThere: 70, leftForNetworkThere: 70 });
   clock.ms += 2_000;
-  expect(send('one', 1)).toMatchObject({ left: 199, leftThere: 99 });
+  expect(send('one', 1)).toMatchObject({ left: 200, leftThere: 99 });
 });
 
 it('a clock that is set back begins a second', () => {
   const { clock, send } = create();
   send('one', 11);
   clock.ms -= 60_000;
-  expect(send('one', 1)).toMatchObject({ isFirst: true, left: 199 });
+  expect(send('one', 1)).toMatchObject({ isFirst: true, leftThere: 99 });
 });
 
 it('there is room for more first captures after some were rejected, by their number and by those elsewhere', () => {
   const { send } = create();
   for (let nth = 0; nth < 50; nth += 1) send(`visitor ${nth}`, 1);
-  expect(send('one', 1, { isShort: true })).toMatchObject({ left: 200 - 51 - 10, leftThere: 100 - 51 - 10 });
+  expect(send('one', 1, { isShort: true })).toMatchObject({ left: 200 - 50 - 10, leftThere: 100 - 51 - 10 });
   // The root of 144 deviates by 12.
-  expect(send('one', 1, { isShort: true, elsewhere: 94 })?.left).toBe(200 - 52 - 94 - 12);
+  expect(send('one', 1, { isShort: true, elsewhere: 94 })?.left).toBe(200 - 51 - 94 - 12);
 });
 
-it("first captures elsewhere may all be a tracker's, but leave half of its rate", () => {
+it('first captures at other processes leave less too', () => {
   const { send } = create();
-  expect(send('one', 1, { elsewhere: 20 })?.leftThere).toBe(100 - 1 - 20);
-  expect(send('one', 1, { elsewhere: 80 })?.leftThere).toBe(100 - 2 - 50);
+  expect(send('one', 1, { elsewhere: 20 })).toMatchObject({ left: 200 - 20, leftThere: 100 - 1 - 20 });
+});
+
+it('after a burst, there is room for another for half a minute at least, of half of the rate', () => {
+  const { clock, send } = create(2);
+  for (let nth = 0; nth < 30; nth += 1) send(`visitor ${nth}`, 1, { to: 'a' });
+  clock.ms += 29_000;
+  // Each of the two processes had thirty.
+  expect(send('one', 1, { to: 'a', isShort: true })).toMatchObject({
+    left: 200 - 60 - 10,
+    leftThere: 50 - 10,
+  });
+  expect(send('one', 1, { to: 'a' })).toMatchObject({ left: 200 - 1, leftThere: 100 - 2 });
+  clock.ms += 30_000;
+  expect(send('one', 1, { to: 'a', isShort: true })?.left).toBe(200 - 60 - 10);
+  clock.ms += 60_000;
+  expect(send('one', 1, { to: 'a', isShort: true })?.left).toBe(200 - 10);
 });
 
 it('first captures that a tracker refuses are none of the service', () => {
   const { send } = create();
-  for (let nth = 0; nth < 150; nth += 1) send(`visitor ${nth}`, 1);
-  expect(send('one', 1, { to: 'another' })?.left).toBe(200 - 100 - 1);
+  for (let nth = 0; nth < 150; nth += 1) send(`visitor ${nth}`, 1, { to: 'full' });
+  expect(send('one', 1)).toMatchObject({ left: 200, leftThere: 99 });
 });
 
 it('a network is alone while no other has any in this second, in the one before, or elsewhere', () => {

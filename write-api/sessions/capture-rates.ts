@@ -51,14 +51,11 @@ export const createCaptureRates = (
       forMs: isAlone ? ALONE_MS : MINUTE,
     };
   };
-  return (tracker, network) =>
-    admitNetwork(
-      network,
-      tracker.tracker_id,
-      async (demand) =>
-        (await limiter.admit(`captures of ${tracker.tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER)) ??
-        admitPartner(tracker.partner_id, roomFor(tracker.partner_id, demand)),
-    );
+  return ({ tracker_id, partner_id }, network) =>
+    admitNetwork(network, tracker_id, {
+      admitThere: () => limiter.admit(`captures of ${tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER),
+      admitAtService: (demand) => admitPartner(partner_id, roomFor(partner_id, demand)),
+    });
 };
 
 /**

@@ -28,32 +28,59 @@ const LEAST_ROOM = 10;
 const roomBeside = (first: number, rate: number): number =>
   Math.max(Math.min(LEAST_ROOM, rate / 4), Math.sqrt(first));
 
+/** Remembers the largest count of each group, for half of this time at least. */
+const PEAK_MS = 60_000;
+
+const createPeaks = (clock: Clock) => {
+  let since = Number.NEGATIVE_INFINITY;
+  let now = new Map<string, number>();
+  let before = new Map<string, number>();
+  return (group: string, count: number): number => {
+    const age = clock.now() - since;
+    if (age < 0 || age >= PEAK_MS / 2) {
+      before = age >= 0 && age < PEAK_MS ? now : new Map();
+      now = new Map();
+      since = clock.now();
+    }
+    const peak = Math.max(count, now.get(group) ?? 0);
+    now.set(group, peak);
+    return Math.max(peak, before.get(group) ?? 0);
+  };
+};
+
 /** Counts captures by a group. */
 const createCounts = (clock: Clock) => {
   const countIn = countBySecond(clock);
   const countFrom = countBySecond(clock);
+  const peakOf = createPeaks(clock);
 
-  /** Counts a capture if it is of those. @returns how many there are by now and in a second, and those of others */
+  /** Counts a capture if it is of those. @returns how many there are in a second, at most in one lately, and of others */
   return (group: string, network: string, isOne: boolean) => {
     const all = countIn(group, isOne ? 1 : 0);
     const own = countFrom(`${network} ${group}`, isOne ? 1 : 0);
+    const wanted = Math.max(all.own, all.ownBefore);
     return {
-      byNow: all.own,
-      wanted: Math.max(all.own, all.ownBefore),
+      wanted,
+      peak: peakOf(group, wanted),
       ofOthers: Math.max(all.own - own.own, all.ownBefore - own.ownBefore),
     };
   };
 };
 
+/** What is known of the first captures for a rate. */
+export interface Shortage {
+  /** Whether some of other networks were rejected lately, which is why there is room for them. */
+  readonly isShort: boolean;
+  /** How many a second other processes have that rejected some. */
+  readonly elsewhere: number;
+}
+
 /** What networks (digests) want of the service's rate, and of their trackers' rates. */
 export interface NetworkDemands {
-  /**
-   * Counts a capture from a network to a tracker, and returns what is left for it. `isShort`: whether some of others were rejected
-   * lately, which is why there is room for them. `elsewhere`: how many first captures a second other processes have that rejected some.
-   */
-  of(network: string, trackerId: string, isShort: boolean, elsewhere: number): NetworkDemand;
-  /** Counts one beyond the first that its tracker leaves room for: those that it refuses are none of the service's. */
-  countBeyond(network: string): void;
+  /** Counts a capture from a network to a tracker, and returns what is left for it. */
+  of(network: string, trackerId: string, ofService: Shortage, there: Shortage): NetworkDemand;
+  /** Counts one that its tracker has admitted: those that it refuses are none of the service's. */
+  countAtService(network: string, isFirst: boolean): void;
 }
 
 /**
@@ -73,7 +100,7 @@ export const createNetworkDemands = (
   let level = Number.POSITIVE_INFINITY;
   let levelIfShort = Number.POSITIVE_INFINITY;
   const countFrom = countBySecond(clock);
-  const countWithin = countBySecond(clock, (wanted) => {
+  const countAtService = countBySecond(clock, (wanted) => {
     const sharing = processes();
     const most = mostFirst(sharing);
     const first = wanted.reduce((sum, one) => sum + Math.min(one, most), 0);
@@ -85,33 +112,38 @@ export const createNetworkDemands = (
   const firstOfTracker = createCounts(clock);
   const beyondOfTracker = createCounts(clock);
 
+  // Visits come in bursts, such as those after a newsletter: there is room for the next as for the last, of half of the rate.
   const leftOf = (
     rate: number,
-    { wanted, ofOthers }: ReturnType<typeof firstOfAll>,
-    more: number,
-    isShort: boolean,
-  ): number => Math.floor(rate - wanted - more - (isShort ? roomBeside(ofOthers + more, rate) : 0));
+    { wanted, peak, ofOthers }: ReturnType<typeof firstOfAll>,
+    { isShort, elsewhere }: Shortage,
+  ): number => {
+    const byNow = wanted + elsewhere;
+    if (!isShort) return Math.floor(rate - byNow);
+    const expected = Math.max(byNow, Math.min(processes() * peak, rate / 2));
+    return Math.floor(rate - expected - roomBeside(ofOthers + elsewhere, rate));
+  };
 
   return {
-    of: (network, trackerId, isShort, elsewhere) => {
+    of: (network, trackerId, ofService, there) => {
       const { own, ownBefore, all, allBefore } = countFrom(network);
       const isFirst = own <= mostFirst(processes());
-      const firstThere = firstOfTracker(trackerId, network, isFirst);
-      // Those that its tracker refuses are none of the service's.
-      const isFirstOfAll = isFirst && firstThere.byNow <= ofTracker;
-      countWithin(network, isFirstOfAll ? 1 : 0);
-      // It is not known to which tracker those elsewhere are.
-      const leftThere = leftOf(ofTracker, firstThere, Math.min(elsewhere, ofTracker / 2), isShort);
+      // For the parts of a second that begins.
+      countAtService(network, 0);
+      const leftThere = leftOf(ofTracker, firstOfTracker(trackerId, network, isFirst), there);
       const { ofOthers } = beyondOfTracker(trackerId, network, !isFirst);
       return {
         isFirst,
-        isAlone: elsewhere === 0 && own === all && ownBefore === allBefore,
-        left: leftOf(ofAll, firstOfAll('', network, isFirstOfAll), elsewhere, isShort),
+        isAlone: ofService.elsewhere === 0 && own === all && ownBefore === allBefore,
+        left: leftOf(ofAll, firstOfAll('', network, false), ofService),
         leftThere,
-        leftForNetwork: Math.floor(Math.min((isShort ? levelIfShort : level) - ofVisitor, ofAll)),
+        leftForNetwork: Math.floor(Math.min((ofService.isShort ? levelIfShort : level) - ofVisitor, ofAll)),
         leftForNetworkThere: Math.floor(Math.max(leftThere - ofOthers, leftThere / 2)),
       };
     },
-    countBeyond: (network) => void countWithin(network),
+    countAtService: (network, isFirst) => {
+      countAtService(network);
+      firstOfAll('', network, isFirst);
+    },
   };
 };

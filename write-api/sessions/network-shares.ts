@@ -1,26 +1,45 @@
+import { LRUCache } from 'lru-cache';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import { SECOND } from './count-by-second.ts';
 import { createDemandElsewhere } from './demand-elsewhere.ts';
-import { createNetworkDemands, type NetworkDemand, type NetworkRates } from './network-demand.ts';
+import {
+  createNetworkDemands,
+  type NetworkDemand,
+  type NetworkRates,
+  type Shortage,
+} from './network-demand.ts';
 
-/** Remembers when first captures were rejected last. */
+/** Rates whose rejections are remembered: a tracker rejects only what is beyond its own. */
+const RATES = 1_000;
+/** The name of the service's rate beside trackers' ids. */
+const SERVICE = 'service';
+
+/** Remembers when first captures were rejected last for a rate. */
 const createRejections = (clock: Clock) => {
-  let last = { network: '', at: Number.NEGATIVE_INFINITY, otherAt: Number.NEGATIVE_INFINITY };
-  const othersAt = (network: string): number => (last.network === network ? last.otherAt : last.at);
+  const lasts = new LRUCache<string, { network: string; at: number; otherAt: number }>({ max: RATES });
+  const othersAt = (rate: string, network: string): number => {
+    const last = lasts.get(rate);
+    if (last === undefined) return Number.NEGATIVE_INFINITY;
+    return last.network === network ? last.otherAt : last.at;
+  };
   return {
-    note: (network: string): void => {
-      last = { network, at: clock.now(), otherAt: othersAt(network) };
+    note: (rate: string, network: string): void => {
+      lasts.set(rate, { network, at: clock.now(), otherAt: othersAt(rate, network) });
     },
     /** Whether some of other networks were within a minute. */
-    ofOthers: (network: string): boolean => Math.abs(clock.now() - othersAt(network)) < MINUTE,
+    ofOthers: (rate: string, network: string): boolean =>
+      Math.abs(clock.now() - othersAt(rate, network)) < MINUTE,
   };
 };
 
 /** Spends the shared rates. */
-type Admit = (demand: NetworkDemand) => Promise<Verdict>;
+export interface SharedRates {
+  admitThere(): Verdict | Promise<Verdict>;
+  admitAtService(demand: NetworkDemand): Promise<Verdict>;
+}
 
 /**
  * Shares the rates that captures of all visitors use among networks. The first captures of each in a second, as many as one visitor
@@ -49,22 +68,32 @@ export const createNetworkShares = (
       (await admitUpTo(`captures of ${trackerId} from ${network}`, demand.leftForNetworkThere)) ??
       (await admitUpTo(`captures beyond, of ${trackerId}`, demand.leftThere));
     if (refusedThere !== null) return refusedThere;
-    demands.countBeyond(network);
+    demands.countAtService(network, false);
     return (
       (await admitUpTo(`captures from ${network}`, demand.leftForNetwork)) ??
       admitUpTo('captures beyond', demand.left)
     );
   };
 
-  return async (network: string, trackerId: string, admit: Admit): Promise<Verdict> => {
-    const more = elsewhere.wanted();
-    const demand = demands.of(network, trackerId, more > 0 || rejections.ofOthers(network), more);
+  const shortage = (rate: string, network: string): Shortage => {
+    const wanted = elsewhere.wanted(rate);
+    return { elsewhere: wanted, isShort: wanted > 0 || rejections.ofOthers(rate, network) };
+  };
+  const noteFirst = (rate: string, network: string, verdict: Verdict): void => {
+    elsewhere.count(rate, verdict !== null);
+    if (verdict !== null) rejections.note(rate, network);
+  };
+
+  return async (network: string, trackerId: string, spend: SharedRates): Promise<Verdict> => {
+    const demand = demands.of(network, trackerId, shortage(SERVICE, network), shortage(trackerId, network));
     const beyond = demand.isFirst ? null : await admitBeyond(network, trackerId, demand);
     if (beyond !== null) return beyond;
-    const verdict = await admit(demand);
-    if (!demand.isFirst) return verdict;
-    elsewhere.count(verdict !== null);
-    if (verdict !== null) rejections.note(network);
+    const there = await spend.admitThere();
+    if (demand.isFirst) noteFirst(trackerId, network, there);
+    if (there !== null) return there;
+    if (demand.isFirst) demands.countAtService(network, true);
+    const verdict = await spend.admitAtService(demand);
+    if (demand.isFirst) noteFirst(SERVICE, network, verdict);
     return verdict;
   };
 };
