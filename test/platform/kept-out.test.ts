@@ -84,6 +84,72 @@ it('shares what is noted and still wanted in one statement a second', async () =
   expect(shared).toEqual([1, 500, 500]);
 });
 
+/** Rows of a table that several processes share, and a clock of both kinds. */
+const inMemory = () => {
+  const clock = { ms: NOW };
+  const monotonic = vi.spyOn(performance, 'now').mockImplementation(() => clock.ms - NOW);
+  onTestFinished(() => monotonic.mockRestore());
+  const rows = new Map<string, { readonly asker: string; readonly at: number; readonly wanted: number }>();
+  const shared: SharedNotes = {
+    share: async (notes) => {
+      for (const note of notes) rows.set(note.asker, note);
+    },
+    refresh: async (since) => [...rows.values()].filter(({ at }) => at > since),
+  };
+  const process = (stillWants: () => number) =>
+    createKeptOut({ windowMs: MINUTE, now: () => clock.ms, shared, stillWants });
+  /** Later, once the processes have exchanged what they have. */
+  const after = async (ms: number, ...processes: ReturnType<typeof process>[]) => {
+    clock.ms += ms;
+    for (let nth = 0; nth < 2; nth += 1) {
+      for (const keptOut of processes) keptOut.wantedByOthers('anna');
+      await setImmediate();
+    }
+  };
+  return { rows, process, after };
+};
+
+it('shares each second what is still wanted, and other processes count it until then', async () => {
+  const { process, after } = inMemory();
+  let wanted = 7;
+  const [one, other] = [process(() => 0), process(() => wanted)];
+  await after(1_000, one, other);
+  other.note('ben');
+  for (let second = 0; second < 30; second += 1) await after(1_000, one, other);
+  expect(one.wantedByOthers('anna')).toEqual([7]);
+  expect([one.wantedElsewhere('ben'), other.wantedElsewhere('ben')]).toEqual([7, 0]);
+  expect(one.wantedElsewhere('cleo')).toBe(0);
+  wanted = 0.5;
+  for (let second = 0; second < 6; second += 1) await after(1_000, one, other);
+  expect([one.wantedByOthers('anna'), one.wantedElsewhere('ben')]).toEqual([[0.1], 0.1]);
+  await after(60_000, one, other);
+  expect([one.wantedByOthers('anna'), one.wantedElsewhere('ben')]).toEqual([[], 0]);
+});
+
+it('counts little of what a process wanted that has shared nothing for five seconds', async () => {
+  const { process, after } = inMemory();
+  const [one, gone] = [process(() => 0), process(() => 9)];
+  await after(1_000, one, gone);
+  gone.note('ben');
+  await after(1_000, one);
+  await after(2_000, one);
+  expect(one.wantedByOthers('anna')).toEqual([9]);
+  await after(5_000, one);
+  expect(one.wantedByOthers('anna')).toEqual([0.1]);
+});
+
+it('shares a note once if nothing of it is wanted any more, and no old one', async () => {
+  const { rows, process, after } = inMemory();
+  const one = process(() => 0.5);
+  await after(1_000, one);
+  one.note('ben');
+  expect([...rows.values()]).toMatchObject([{ at: NOW + 1_000, wanted: 0.5 }]);
+  rows.clear();
+  await after(2_000, one);
+  await after(2_000, one);
+  expect(rows.size).toBe(0);
+});
+
 it('makes a long list ten times a second at most', () => {
   const clock = { ms: NOW };
   const stillWants = vi.fn(() => 2);
