@@ -200,6 +200,32 @@ it('admits visits to a tracker while one network sends more than its rate, and m
   expect(sum(admitted, 'busy from busy')).toBeGreaterThan(0.95 * 600);
 });
 
+it('refuses the partner with most visitors little more than there is too little', async () => {
+  const clock = { ms: 60_000, now: () => clock.ms };
+  const admit = createCaptureRates(USUAL, createLocalLimiter(clock), clock, null);
+  // Of a linear congruential generator: visits come at any moment.
+  let seed = 1;
+  const isNow = (perSecond: number): boolean => {
+    seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32;
+    return seed / 2 ** 32 < perSecond / 1_000;
+  };
+  const tally: Record<string, { sent: number; admitted: number }> = {};
+  const visit = async (of: string, perSecond: number, network: string): Promise<void> => {
+    if (!isNow(perSecond)) return;
+    const verdict = await admit({ tracker_id: of, partner_id: of }, network);
+    const { sent, admitted } = tally[of] ?? { sent: 0, admitted: 0 };
+    tally[of] = { sent: sent + 1, admitted: admitted + (verdict === null ? 1 : 0) };
+  };
+  for (let ms = 1; ms <= 120_000; ms += 1) {
+    clock.ms += 1;
+    await visit('large', 60, `large ${ms}`);
+    for (let nth = 0; nth < 10; nth += 1) await visit(`small ${nth}`, 13.5, `small ${nth} ${ms}`);
+  }
+  const part = (of: string): number => (tally[of]?.admitted ?? 0) / (tally[of]?.sent ?? 0);
+  expect(part('large')).toBeGreaterThan(0.75);
+  expect(part('small 0')).toBeGreaterThan(0.97);
+});
+
 it('admits visits that come in bursts beside a network that floods the trackers of others', async () => {
   const flood = ['anna', 'ben', 'cleo'].map((of) => ({ of, network: 'flood', perSecond: 200 }));
   const every = 3_000;

@@ -6,13 +6,19 @@ import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
 import type { ListedTracker } from '../../queries/trackers/directory.ts';
 import { countBySecond } from './count-by-second.ts';
-import { createDemand, ROOM_TIMES } from './demand.ts';
+import { createDemand } from './demand.ts';
 import type { NetworkDemand, NetworkRates } from './network-demand.ts';
 import { createNetworkShares } from './network-shares.ts';
 
 const ALONE_MS = 5_000;
 /** With the largest bodies, kept for 30 days, they take a fourteenth of a partner's default room. */
 const SESSIONS_OF_NETWORK = 10_000;
+
+/** Adds, to what partners want on average, room for as much as all of it deviates: the root of its sum, as visits are independent. */
+const withRoom = (wanted: readonly number[]): readonly number[] => [
+  ...wanted,
+  Math.sqrt(wanted.reduce((sum, one) => sum + one, 0)),
+];
 
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
@@ -28,14 +34,15 @@ export const createCaptureRates = (
   processes: () => number = () => 1,
 ): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>, network: string) => Promise<Verdict>) => {
   const demandOf = createDemand(clock);
+  const keptOut = createKeptOut({
+    windowMs: MINUTE,
+    now: clock.now,
+    shared: shared?.partners ?? null,
+    stillWants: demandOf.of,
+  });
   const admitPartner = createFairRate({
     ceiling: config.CAPTURES_PER_SECOND,
-    keptOut: createKeptOut({
-      windowMs: MINUTE,
-      now: clock.now,
-      shared: shared?.partners ?? null,
-      stillWants: demandOf.of,
-    }),
+    keptOut: { ...keptOut, wantedByOthers: (partnerId) => withRoom(keptOut.wantedByOthers(partnerId)) },
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
   });
   const admitNetwork = createNetworkShares(config, limiter, clock, shared?.networks ?? null, processes);
@@ -47,7 +54,7 @@ export const createCaptureRates = (
     const { ownBefore } = wanted(partnerId);
     demandOf.count(partnerId);
     return {
-      wanted: ROOM_TIMES * ownBefore + 1,
+      wanted: ownBefore + 1,
       forMs: isAlone ? ALONE_MS : MINUTE,
     };
   };

@@ -5,11 +5,9 @@ import { LITTLE } from '../../platform/kept-out.ts';
 /** Time over which visits are averaged: a partner with one now and then would otherwise have the room of one each second. */
 const AVERAGED_MS = 5_000;
 const PARTNERS = 10_000;
-/** A rate that fluctuates, as visits do, needs more room than it had on average; what many do not use of it is room for each. */
-export const ROOM_TIMES = 1.25;
 
 /**
- * What partners want of a rate by now: room for a quarter more than they have sent lately. One who names many partners in a moment would
+ * What partners want of a rate by now: as much as they have sent lately. One who names many partners in a moment would
  * otherwise keep the room of all of them, unused, for as long as their rejections count.
  */
 export const createDemand = (clock: Clock) => {
@@ -26,6 +24,6 @@ export const createDemand = (clock: Clock) => {
       const perSecond = perSecondOf(partnerId) + 1_000 / AVERAGED_MS;
       sent.set(partnerId, { at: clock.now(), perSecond });
     },
-    of: (partnerId: string): number => ROOM_TIMES * perSecondOf(partnerId) + LITTLE,
+    of: (partnerId: string): number => perSecondOf(partnerId) + LITTLE,
   };
 };
