@@ -9,6 +9,7 @@ import { addKeyCommands } from './key.ts';
 import { addMasterKeyCommands } from './keys.ts';
 import { addLookupCommand } from './lookup.ts';
 import { addPartnerCommands } from './partner.ts';
+import { printable } from './print.ts';
 import { addProjectionCommands } from './projection.ts';
 import { addProviderCommands } from './provider.ts';
 import { Refused } from './session.ts';
@@ -67,7 +68,7 @@ const report = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
   const lines =
     error instanceof ConfigError ? error.lines : [error instanceof Error ? error.message : String(error)];
-  for (const line of lines) process.stderr.write(`doorplate: ${line}\n`);
+  for (const line of lines) process.stderr.write(`doorplate: ${printable(line)}\n`);
   if (!(error instanceof Refused || error instanceof ConfigError) && process.env.LOG_LEVEL === 'debug') {
     process.stderr.write(`${(error as Error).stack}\n`);
   }

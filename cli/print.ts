@@ -3,10 +3,10 @@ export const print = (value: object, json: boolean): void => {
   process.stdout.write(`${printable(json ? JSON.stringify(value) : text(value))}\n`);
 };
 
-/** Escapes, as in JSON, control characters that others may have written: a terminal obeys them. */
+/** Escapes, as in JSON, control characters that others may have written, those of direction too: a terminal obeys them. */
 export const printable = (text: string): string =>
   text.replaceAll(
-    /[^\P{Cc}\n]/gu,
+    /\p{Bidi_Control}|[^\P{Cc}\n]/gu,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
