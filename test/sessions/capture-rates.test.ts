@@ -200,6 +200,31 @@ it('admits visits to a tracker while one network sends more than its rate, and m
   expect(sum(admitted, 'busy from busy')).toBeGreaterThan(0.95 * 600);
 });
 
+it('keeps no room for what a network sends beyond its first captures', async () => {
+  const flood = { of: 'ben', network: 'flood', perSecond: 100 };
+  const busy = ['1', '2', '3', '4'].flatMap((tracker) =>
+    Array.from({ length: 50 }, (_, nth) => {
+      const from = nth * 20 + Number(tracker);
+      return { of: 'busy', tracker, network: `${nth}`, perSecond: 1_000, every: 1_000, from, to: from + 1 };
+    }),
+  );
+  const admitted = await admittedOf([flood, ...busy], 40, 20, USUAL);
+  expect(sum(admitted, 'busy')).toBeGreaterThan(0.85 * 200 * 20);
+});
+
+it('keeps room for a partner beside another where one network sends all', async () => {
+  const busy = ['1', '2', '3', '4'].map((tracker) => ({
+    of: 'busy',
+    tracker,
+    network: 'one',
+    perSecond: 100,
+  }));
+  const quiet = { of: 'quiet', network: 'one', perSecond: 10 };
+  const admitted = await admittedOf([...busy, quiet], 30, 20, USUAL);
+  expect(sum(admitted, 'quiet')).toBeGreaterThan(0.95 * 10 * 20);
+  expect(sum(admitted, 'busy')).toBeGreaterThan(0.85 * 190 * 20);
+});
+
 it('refuses the partner with most visitors little more than there is too little', async () => {
   const clock = { ms: 60_000, now: () => clock.ms };
   const admit = createCaptureRates(USUAL, createLocalLimiter(clock), clock, null);

@@ -49,7 +49,7 @@ export const createCaptureRates = (
   const wanted = countBySecond(clock);
   /** What a network lacks beyond its first captures keeps no room. One that is alone may name many partners in a moment, and leave. */
   const roomFor = (partnerId: string, { isFirst, isAlone }: NetworkDemand): Room | null => {
-    if (!isFirst && !isAlone) return null;
+    if (!isFirst) return null;
     // Of a whole second: the visits of a moment would keep their room for a minute.
     const { ownBefore } = wanted(partnerId);
     demandOf.count(partnerId);
@@ -59,7 +59,9 @@ export const createCaptureRates = (
     };
   };
   return ({ tracker_id, partner_id }, network) =>
-    admitNetwork(network, tracker_id, {
+    admitNetwork(network, {
+      partnerId: partner_id,
+      trackerId: tracker_id,
       admitThere: () => limiter.admit(`captures of ${tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER),
       admitAtService: (demand) => admitPartner(partner_id, roomFor(partner_id, demand)),
     });

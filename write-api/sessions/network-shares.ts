@@ -11,6 +11,7 @@ import {
   type NetworkRates,
   type Shortage,
 } from './network-demand.ts';
+import { createPartnerLevels } from './partner-levels.ts';
 
 /** Rates whose rejections are remembered: a tracker rejects only what is beyond its own. */
 const RATES = 1_000;
@@ -35,8 +36,10 @@ const createRejections = (clock: Clock) => {
   };
 };
 
-/** Spends the shared rates. */
+/** A capture, and what spends the rates that all share. */
 export interface SharedRates {
+  readonly partnerId: string;
+  readonly trackerId: string;
   admitThere(): Verdict | Promise<Verdict>;
   admitAtService(demand: NetworkDemand): Promise<Verdict>;
 }
@@ -59,19 +62,26 @@ export const createNetworkShares = (
 ) => {
   const elsewhere = createDemandElsewhere(clock, shared);
   const demands = createNetworkDemands(rates, clock, processes);
+  const levelOfPartner = createPartnerLevels(clock, processes);
   const rejections = createRejections(clock);
 
   const admitUpTo = (name: string, ceiling: number): Verdict | Promise<Verdict> =>
     ceiling < 1 ? { retryMs: SECOND } : limiter.admit(name, ceiling);
-  const admitBeyond = async (network: string, trackerId: string, demand: NetworkDemand): Promise<Verdict> => {
+  const admitBeyond = async (
+    network: string,
+    { partnerId, trackerId }: SharedRates,
+    { left, leftThere, leftForNetwork, leftForNetworkThere }: NetworkDemand,
+  ): Promise<Verdict> => {
     const refusedThere =
-      (await admitUpTo(`captures of ${trackerId} from ${network}`, demand.leftForNetworkThere)) ??
-      (await admitUpTo(`captures beyond, of ${trackerId}`, demand.leftThere));
+      (await admitUpTo(`captures of ${trackerId} from ${network}`, leftForNetworkThere)) ??
+      (await admitUpTo(`captures beyond, of ${trackerId}`, leftThere));
     if (refusedThere !== null) return refusedThere;
     demands.countAtService(network, false);
+    const ofPartner = levelOfPartner(network, partnerId, Math.min(left, leftForNetwork));
     return (
-      (await admitUpTo(`captures from ${network}`, demand.leftForNetwork)) ??
-      admitUpTo('captures beyond', demand.left)
+      (await admitUpTo(`captures from ${network} for ${partnerId}`, ofPartner)) ??
+      (await admitUpTo(`captures from ${network}`, leftForNetwork)) ??
+      admitUpTo('captures beyond', left)
     );
   };
 
@@ -84,15 +94,16 @@ export const createNetworkShares = (
     if (verdict !== null) rejections.note(rate, network);
   };
 
-  return async (network: string, trackerId: string, spend: SharedRates): Promise<Verdict> => {
+  return async (network: string, capture: SharedRates): Promise<Verdict> => {
+    const { trackerId } = capture;
     const demand = demands.of(network, trackerId, shortage(SERVICE, network), shortage(trackerId, network));
-    const beyond = demand.isFirst ? null : await admitBeyond(network, trackerId, demand);
+    const beyond = demand.isFirst ? null : await admitBeyond(network, capture, demand);
     if (beyond !== null) return beyond;
-    const there = await spend.admitThere();
+    const there = await capture.admitThere();
     if (demand.isFirst) noteFirst(trackerId, network, there);
     if (there !== null) return there;
     if (demand.isFirst) demands.countAtService(network, true);
-    const verdict = await spend.admitAtService(demand);
+    const verdict = await capture.admitAtService(demand);
     if (demand.isFirst) noteFirst(SERVICE, network, verdict);
     return verdict;
   };
