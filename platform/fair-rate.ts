@@ -43,6 +43,13 @@ export const fairLevel = (ceiling: number, wanted: readonly number[]): number =>
 };
 
 /**
+ * Returns room beside those that want less than an equal part, for as much as their sum deviates: its root, as visits are independent.
+ * Those that want more are limited, and need none.
+ */
+export const roomBesideSmall = (equalPart: number, wanted: readonly number[]): number =>
+  Math.sqrt(wanted.reduce((sum, one) => (one < equalPart ? sum + one : sum), 0));
+
+/**
  * Shares a rate fairly. A single asker may use all of it; while others were recently rejected, each is limited to its part, so
  * that one key at its usual rate does not shut out the others.
  */

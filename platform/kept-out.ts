@@ -16,8 +16,8 @@ export interface KeptOut {
   note(asker: string, wanted?: number, forMs?: number): void;
   /** Returns how much of the rate each other asker wants that was rejected within the window; infinity: it is not known. */
   wantedByOthers(asker: string): readonly number[];
-  /** Returns how much the asker itself wants of the other processes that rejected it within the window. */
-  wantedElsewhere(asker: string): number;
+  /** Returns how much the asker itself wants of each other process that rejected it within the window. */
+  wantedElsewhere(asker: string): readonly number[];
 }
 
 export interface KeptOutOptions {
@@ -138,11 +138,11 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
     },
     wantedElsewhere: (asker) => {
       exchange();
-      let sum = 0;
+      const wanted: number[] = [];
       for (const [key, note] of elsewhere) {
-        if (key.startsWith(asker + PROCESS) && note.at > since()) sum += wantedThere(note);
+        if (key.startsWith(asker + PROCESS) && note.at > since()) wanted.push(wantedThere(note));
       }
-      return sum;
+      return wanted;
     },
   };
 };

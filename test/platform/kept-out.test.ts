@@ -117,13 +117,13 @@ it('shares each second what is still wanted, and other processes count it until 
   other.note('ben');
   for (let second = 0; second < 30; second += 1) await after(1_000, one, other);
   expect(one.wantedByOthers('anna')).toEqual([7]);
-  expect([one.wantedElsewhere('ben'), other.wantedElsewhere('ben')]).toEqual([7, 0]);
-  expect(one.wantedElsewhere('cleo')).toBe(0);
+  expect([one.wantedElsewhere('ben'), other.wantedElsewhere('ben')]).toEqual([[7], []]);
+  expect(one.wantedElsewhere('cleo')).toEqual([]);
   wanted = 0.5;
   for (let second = 0; second < 6; second += 1) await after(1_000, one, other);
-  expect([one.wantedByOthers('anna'), one.wantedElsewhere('ben')]).toEqual([[0.1], 0.1]);
+  expect([one.wantedByOthers('anna'), one.wantedElsewhere('ben')]).toEqual([[0.1], [0.1]]);
   await after(60_000, one, other);
-  expect([one.wantedByOthers('anna'), one.wantedElsewhere('ben')]).toEqual([[], 0]);
+  expect([one.wantedByOthers('anna'), one.wantedElsewhere('ben')]).toEqual([[], []]);
 });
 
 it('counts little of what a process wanted that has shared nothing for five seconds', async () => {

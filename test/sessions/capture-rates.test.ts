@@ -355,7 +355,7 @@ it('leaves room for visitors whom a balancer sends to another process than the n
   const monotonic = vi.spyOn(performance, 'now').mockImplementation(clock.now);
   const limiter = createLocalLimiter(clock);
   const shared = { partners: sharedInMemory(), networks: sharedInMemory() };
-  const [flooded, quiet] = [1, 2].map(() => createCaptureRates(USUAL, limiter, clock, shared)) as [
+  const [flooded, quiet] = [1, 2].map(() => createCaptureRates(USUAL, limiter, clock, shared, () => 2)) as [
     ReturnType<typeof createCaptureRates>,
     ReturnType<typeof createCaptureRates>,
   ];
@@ -381,7 +381,7 @@ describe('partners whose visitors a balancer sends to processes of their own', (
     vi.spyOn(performance, 'now').mockImplementation(clock.now);
     const limiter = createLocalLimiter(clock);
     const shared = { partners: sharedInMemory(), networks: sharedInMemory() };
-    processes = [1, 2].map(() => createCaptureRates(USUAL, limiter, clock, shared));
+    processes = [1, 2].map(() => createCaptureRates(USUAL, limiter, clock, shared, () => 2));
   });
   afterEach(() => void vi.restoreAllMocks());
 
@@ -409,6 +409,35 @@ describe('partners whose visitors a balancer sends to processes of their own', (
   it('keep their room beside a busy one at another process', async () => {
     await quiet(5, busy);
     expect(await quiet(15, busy)).toBeGreaterThan(0.95 * 20 * 15);
+  });
+
+  /** 80 visits a second of 80 networks, and 50 of a large one, at the first process. @returns how many of the large one are admitted */
+  const large = async (seconds: number, meanwhile: (ms: number) => Promise<void>): Promise<number> => {
+    let admitted = 0;
+    for (let ms = 0; ms < seconds * 1_000; ms += 1) {
+      clock.ms += 1;
+      await meanwhile(ms);
+      if (ms % 25 === 0)
+        await processes[0]?.({ tracker_id: 'site', partner_id: 'site' }, `visitor ${(ms / 25) % 80}`);
+      if (ms % 20 !== 7) continue;
+      const verdict = await processes[0]?.({ tracker_id: 'of many', partner_id: 'of many' }, 'large');
+      if (verdict === null) admitted += 1;
+    }
+    return admitted;
+  };
+
+  it('a large network has its part where a balancer uses one process alone', async () => {
+    expect(await large(20, async () => undefined)).toBeGreaterThan(0.95 * 50 * 20);
+  });
+
+  it('a large network has its part beside one that floods trackers at another process', async () => {
+    const flood = async (ms: number): Promise<void> => {
+      if (ms % 10 > 2) return;
+      const tracker = `attacked ${ms % 3}`;
+      await processes[1]?.({ tracker_id: tracker, partner_id: tracker }, 'flood');
+    };
+    await large(5, flood);
+    expect(await large(20, flood)).toBeGreaterThan(0.9 * 50 * 20);
   });
 
   it('have what partners that were named in a moment at several processes no longer want', async () => {

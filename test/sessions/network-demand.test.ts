@@ -1,5 +1,6 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createDemand } from '../../write-api/sessions/demand.ts';
+import { createLevels } from '../../write-api/sessions/levels.ts';
 import { createNetworkDemands } from '../../write-api/sessions/network-demand.ts';
 
 const RATES = {
@@ -12,11 +13,15 @@ const create = (processes = 1) => {
   const clock = { ms: 60_000, now: () => clock.ms };
   const demands = createNetworkDemands(RATES, clock, () => processes);
   /** Counts some of a network to a tracker. @returns what is left for the last */
-  const send = (network: string, count: number, { to = 'a tracker', isShort = false, elsewhere = 0 } = {}) =>
+  const send = (
+    network: string,
+    count: number,
+    { to = 'a tracker', isShort = false, elsewhere = 0, beyondElsewhere = [] as number[] } = {},
+  ) =>
     Array.from({ length: count }, () => {
-      const shortage = { isShort, elsewhere };
-      const demand = demands.of(network, to, shortage, shortage);
-      if (to !== 'full') demands.countAtService(network, demand.isFirst);
+      const others = { areShort: isShort, first: elsewhere, beyond: beyondElsewhere };
+      const demand = demands.of(network, to, others, others);
+      if (to !== 'full' && demand.isFirst) demands.countFirst(network);
       return demand;
     }).at(-1);
   return { clock, send };
@@ -91,21 +96,40 @@ it('a network is alone while no other has any in this second, in the one before,
   expect(send('one', 1)?.isAlone).toBe(true);
 });
 
-it.each([
-  ['one process', 1, 200 - 60 - 10, 200 - 60 - 10 - 10],
-  // Each counts half of what a balancer spreads: 100 and 60 are as much as there is.
-  ['two processes', 2, 200 - 60 - 10, 200 - 60 - 10 - 10],
-])(
-  'at %s, a large network has what others leave, also of the room for first captures',
-  (_at, processes, left, leftIfShort) => {
-    const { clock, send } = create(processes);
-    for (const to of ['a', 'b', 'c']) send('large', 90 / processes, { to });
-    send('small', 60 / processes, { to: 'd' });
-    clock.ms += 1_000;
-    expect(send('large', 1)?.leftForNetwork).toBe(left);
-    expect(send('large', 1, { isShort: true })?.leftForNetwork).toBe(leftIfShort);
-  },
-);
+it('a process has its part of what there is beyond first captures, by what the others have', () => {
+  const { send } = create();
+  for (let nth = 0; nth < 50; nth += 1) send(`visitor ${nth}`, 1);
+  expect(send('one', 1, { beyondElsewhere: [30] })?.left).toBe(150 - 30);
+  expect(send('two', 1, { beyondElsewhere: [300] })?.left).toBe((150 - 1) / 2 - 0.5);
+  expect(send('three', 1, { beyondElsewhere: [300, 20] })?.left).toBe((150 - 2 - 20) / 2);
+});
+
+describe('levels', () => {
+  const clock = { ms: 60_000, now: () => clock.ms };
+  const levelOf = createLevels(clock);
+  const wants = (name: string, count: number): number =>
+    Array.from({ length: count }, () => levelOf('a group', name, 100)).at(-1) as number;
+
+  it('are all that there is for one alone, and where all find room', () => {
+    expect(wants('large', 500)).toBe(100);
+    clock.ms += 2_500;
+    expect(wants('large', 25)).toBe(100);
+    clock.ms += 2_500;
+    expect([wants('large', 25), wants('small', 25)]).toEqual([100, 100]);
+  });
+
+  it('are what the others leave for the largest, with room for their deviation, and are forgotten after five seconds', () => {
+    clock.ms += 10_000;
+    wants('large', 500);
+    wants('small', 40);
+    clock.ms += 2_500;
+    expect([wants('large', 1), wants('small', 1)]).toEqual([80, 80]);
+    clock.ms += 5_000;
+    expect(wants('large', 1)).toBe(100);
+    clock.ms -= 60_000;
+    expect(wants('large', 1)).toBe(100);
+  });
+});
 
 it('at a tracker, a network has what others do not want, at least half', () => {
   const { send } = create();

@@ -1,6 +1,6 @@
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createFairRate, type Room } from '../../platform/fair-rate.ts';
+import { createFairRate, type Room, roomBesideSmall } from '../../platform/fair-rate.ts';
 import { createKeptOut } from '../../platform/kept-out.ts';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
@@ -13,12 +13,6 @@ import { createNetworkShares } from './network-shares.ts';
 const ALONE_MS = 5_000;
 /** With the largest bodies, kept for 30 days, they take a fourteenth of a partner's default room. */
 const SESSIONS_OF_NETWORK = 10_000;
-
-/** Adds, to what partners want on average, room for as much as all of it deviates: the root of its sum, as visits are independent. */
-const withRoom = (wanted: readonly number[]): readonly number[] => [
-  ...wanted,
-  Math.sqrt(wanted.reduce((sum, one) => sum + one, 0)),
-];
 
 /**
  * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
@@ -40,12 +34,16 @@ export const createCaptureRates = (
     shared: shared?.partners ?? null,
     stillWants: demandOf.of,
   });
+  const wantedWithRoom = (partnerId: string): readonly number[] => {
+    const wanted = keptOut.wantedByOthers(partnerId);
+    return [...wanted, roomBesideSmall(config.CAPTURES_PER_SECOND / (wanted.length + 1), wanted)];
+  };
   const admitPartner = createFairRate({
     ceiling: config.CAPTURES_PER_SECOND,
-    keptOut: { ...keptOut, wantedByOthers: (partnerId) => withRoom(keptOut.wantedByOthers(partnerId)) },
+    keptOut: { ...keptOut, wantedByOthers: wantedWithRoom },
     admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
   });
-  const admitNetwork = createNetworkShares(config, limiter, clock, shared?.networks ?? null, processes);
+  const admitNetwork = createNetworkShares(config, clock, shared?.networks ?? null, processes);
   const wanted = countBySecond(clock);
   /** What a network lacks beyond its first captures keeps no room. One that is alone may name many partners in a moment, and leave. */
   const roomFor = (partnerId: string, { isFirst, isAlone }: NetworkDemand): Room | null => {

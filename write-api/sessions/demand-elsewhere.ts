@@ -4,28 +4,80 @@ import { createKeptOut } from '../../platform/kept-out.ts';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { countBySecond } from './count-by-second.ts';
 
-/** Exchanges between processes what the first captures of networks want of a rate, while some of them are rejected. */
-export interface DemandElsewhere {
-  /** Returns how many such captures a second the other processes had for a rate that rejected some of theirs within the last minute. */
-  wanted(rate: string): number;
-  /** Counts such a capture of this process. */
-  count(rate: string, isRejected: boolean): void;
+/** What the other processes have of a rate in a second, as far as it is known. */
+export interface Elsewhere {
+  /** Whether first captures were rejected there. */
+  readonly isShort: boolean;
+  readonly first: number;
+  /** Beyond the first, at each. */
+  readonly beyond: readonly number[];
 }
 
-/** `shared`: null ignores other processes. */
-export const createDemandElsewhere = (clock: Clock, shared: SharedNotes | null): DemandElsewhere => {
+/** Exchanges between processes how many captures each has. Trackers are named by their ids; null is the rate of all. */
+export interface DemandElsewhere {
+  of(trackerId: string | null): Elsewhere;
+  /** Over how many processes captures are spread, by how many each has. */
+  sharing(): number;
+  /** Counts a capture of this process that is one of the first of its network; `isRejected`: by that rate. */
+  countFirst(trackerId: string | null, isRejected: boolean): void;
+  countBeyond(trackerId: string | null): void;
+}
+
+/** Less counts as nothing: it is what is kept for processes that send nothing more. */
+const LEAST = 1;
+
+const FIRST = 'first';
+const BEYOND = 'beyond';
+const REJECTED = 'rejected';
+/** The name of a count beside those of other rates. */
+const named = (kind: string, trackerId: string | null): string =>
+  trackerId === null ? kind : `${kind} of ${trackerId}`;
+
+const sumOf = (counts: readonly number[]): number => counts.reduce((sum, one) => sum + one, 0);
+
+/**
+ * Of trackers alone those counts are shared that reject first captures or, of captures beyond, have `shared.from` a second: a flood may
+ * name hundreds of trackers. `notes`: null ignores other processes.
+ */
+export const createDemandElsewhere = (
+  clock: Clock,
+  shared: { readonly notes: SharedNotes | null; readonly from: number; readonly processes: () => number },
+): DemandElsewhere => {
   const countHere = countBySecond(clock);
-  const wantedHere = (rate: string, more: number): number => {
-    const { own, ownBefore } = countHere(rate, more);
+  const countMore = (name: string, more: number): number => {
+    const { own, ownBefore } = countHere(name, more);
     return Math.max(own, ownBefore);
   };
-  const stillWants = (rate: string): number => wantedHere(rate, 0);
-  const keptOut = createKeptOut({ windowMs: MINUTE, now: clock.now, shared, stillWants });
+  const here = (name: string): number => countMore(name, 0);
+  const keptOut = createKeptOut({
+    windowMs: MINUTE,
+    now: clock.now,
+    shared: shared.notes,
+    stillWants: here,
+  });
+  const others = (name: string): readonly number[] =>
+    keptOut.wantedElsewhere(name).filter((wanted) => wanted >= LEAST);
+  const count = (name: string, isShared: boolean): void => {
+    countMore(name, 1);
+    if (isShared && shared.processes() > 1) keptOut.note(name);
+  };
   return {
-    wanted: keptOut.wantedElsewhere,
-    count: (rate, isRejected) => {
-      wantedHere(rate, 1);
-      if (isRejected) keptOut.note(rate);
+    of: (trackerId) => ({
+      isShort: others(named(REJECTED, trackerId)).length > 0,
+      first: sumOf(others(named(FIRST, trackerId))),
+      beyond: others(named(BEYOND, trackerId)),
+    }),
+    sharing: () => {
+      const elsewhere = sumOf([...others(FIRST), ...others(BEYOND)]);
+      return Math.min(shared.processes(), 1 + elsewhere / Math.max(1, here(FIRST) + here(BEYOND)));
+    },
+    countFirst: (trackerId, isRejected) => {
+      count(named(FIRST, trackerId), trackerId === null || isRejected);
+      count(named(REJECTED, trackerId), isRejected);
+    },
+    countBeyond: (trackerId) => {
+      const name = named(BEYOND, trackerId);
+      count(name, trackerId === null || here(name) >= shared.from);
     },
   };
 };

@@ -1,6 +1,6 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
-import { fairLevel } from '../../platform/fair-rate.ts';
+import { fairPart } from '../../platform/fair-rate.ts';
 import { countBySecond } from './count-by-second.ts';
 
 export type NetworkRates = Pick<
@@ -13,10 +13,9 @@ export interface NetworkDemand {
   readonly isFirst: boolean;
   /** Whether no other network had any in this second and the one before. */
   readonly isAlone: boolean;
-  /** What is left in a second for captures beyond the first of all networks: of the service's rate, of the tracker's, and for this network. */
+  /** What this process has left in a second for captures beyond the first of all networks: of the service's rate, and of the tracker's. */
   readonly left: number;
   readonly leftThere: number;
-  readonly leftForNetwork: number;
   /** At the tracker: what the others do not want, at least half. */
   readonly leftForNetworkThere: number;
 }
@@ -67,47 +66,36 @@ const createCounts = (clock: Clock) => {
   };
 };
 
-/** What is known of the first captures for a rate. */
-export interface Shortage {
-  /** Whether some of other networks were rejected lately, which is why there is room for them. */
-  readonly isShort: boolean;
-  /** How many a second other processes have that rejected some. */
-  readonly elsewhere: number;
+/** What is known of the captures that others have for a rate. */
+export interface Others {
+  /** Whether first ones of other networks were rejected lately, which is why there is room for them. */
+  readonly areShort: boolean;
+  /** How many first ones a second other processes have, as far as it is known. */
+  readonly first: number;
+  /** How many beyond those each other process has, as far as it is known. */
+  readonly beyond: readonly number[];
 }
 
 /** What networks (digests) want of the service's rate, and of their trackers' rates. */
 export interface NetworkDemands {
   /** Counts a capture from a network to a tracker, and returns what is left for it. */
-  of(network: string, trackerId: string, ofService: Shortage, there: Shortage): NetworkDemand;
-  /** Counts one that its tracker has admitted: those that it refuses are none of the service's. */
-  countAtService(network: string, isFirst: boolean): void;
+  of(network: string, trackerId: string, atService: Others, there: Others): NetworkDemand;
+  /** Counts a first one that its tracker has admitted: those that it refuses are none of the service's. */
+  countFirst(network: string): void;
 }
 
 /**
  * The first captures of a network in a second, as many as one visitor may have, come before those beyond: visits come from many
- * networks, a few from each. `processes`: returns their number, over which a balancer may spread the captures of each network.
+ * networks, a few from each. `sharing`: returns over how many processes a balancer spreads the captures of each network.
  */
 export const createNetworkDemands = (
   rates: NetworkRates,
   clock: Clock,
-  processes: () => number,
+  sharing: () => number,
 ): NetworkDemands => {
   const ofAll = rates.CAPTURES_PER_SECOND;
   const ofTracker = rates.CAPTURES_PER_SECOND_PER_TRACKER;
-  const ofVisitor = rates.CAPTURES_PER_SECOND_PER_VISITOR;
-  /** Of each process. */
-  const mostFirst = (sharing: number): number => Math.ceil(ofVisitor / sharing);
-  let level = Number.POSITIVE_INFINITY;
-  let levelIfShort = Number.POSITIVE_INFINITY;
   const countFrom = countBySecond(clock);
-  const countAtService = countBySecond(clock, (wanted) => {
-    const sharing = processes();
-    const most = mostFirst(sharing);
-    const first = wanted.reduce((sum, one) => sum + Math.min(one, most), 0);
-    const several = wanted.length > 1 ? wanted.map((one) => sharing * one) : [];
-    level = fairLevel(ofAll, several);
-    levelIfShort = fairLevel(ofAll - roomBeside(sharing * first, ofAll), several);
-  });
   const firstOfAll = createCounts(clock);
   const firstOfTracker = createCounts(clock);
   const beyondOfTracker = createCounts(clock);
@@ -116,34 +104,28 @@ export const createNetworkDemands = (
   const leftOf = (
     rate: number,
     { wanted, peak, ofOthers }: ReturnType<typeof firstOfAll>,
-    { isShort, elsewhere }: Shortage,
+    { areShort, first, beyond }: Others,
   ): number => {
-    const byNow = wanted + elsewhere;
-    if (!isShort) return Math.floor(rate - byNow);
-    const expected = Math.max(byNow, Math.min(processes() * peak, rate / 2));
-    return Math.floor(rate - expected - roomBeside(ofOthers + elsewhere, rate));
+    const byNow = wanted + first;
+    const expected = areShort ? Math.max(byNow, Math.min(sharing() * peak, rate / 2)) : byNow;
+    const left = Math.floor(rate - expected - (areShort ? roomBeside(ofOthers + first, rate) : 0));
+    return left < 1 ? left : fairPart(left, beyond);
   };
 
   return {
-    of: (network, trackerId, ofService, there) => {
+    of: (network, trackerId, atService, there) => {
       const { own, ownBefore, all, allBefore } = countFrom(network);
-      const isFirst = own <= mostFirst(processes());
-      // For the parts of a second that begins.
-      countAtService(network, 0);
+      const isFirst = own <= Math.ceil(rates.CAPTURES_PER_SECOND_PER_VISITOR / sharing());
       const leftThere = leftOf(ofTracker, firstOfTracker(trackerId, network, isFirst), there);
       const { ofOthers } = beyondOfTracker(trackerId, network, !isFirst);
       return {
         isFirst,
-        isAlone: ofService.elsewhere === 0 && own === all && ownBefore === allBefore,
-        left: leftOf(ofAll, firstOfAll('', network, false), ofService),
+        isAlone: atService.first === 0 && own === all && ownBefore === allBefore,
+        left: leftOf(ofAll, firstOfAll('', network, false), atService),
         leftThere,
-        leftForNetwork: Math.floor(Math.min((ofService.isShort ? levelIfShort : level) - ofVisitor, ofAll)),
         leftForNetworkThere: Math.floor(Math.max(leftThere - ofOthers, leftThere / 2)),
       };
     },
-    countAtService: (network, isFirst) => {
-      countAtService(network);
-      firstOfAll('', network, isFirst);
-    },
+    countFirst: (network) => void firstOfAll('', network, true),
   };
 };

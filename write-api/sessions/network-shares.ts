@@ -2,21 +2,22 @@ import { LRUCache } from 'lru-cache';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
-import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
+import { createLocalLimiter } from '../../platform/local-limiter.ts';
+import type { Verdict } from '../../platform/rate-limit.ts';
 import { SECOND } from './count-by-second.ts';
 import { createDemandElsewhere } from './demand-elsewhere.ts';
+import { createLevels } from './levels.ts';
 import {
   createNetworkDemands,
   type NetworkDemand,
   type NetworkRates,
-  type Shortage,
+  type Others,
 } from './network-demand.ts';
-import { createPartnerLevels } from './partner-levels.ts';
 
 /** Rates whose rejections are remembered: a tracker rejects only what is beyond its own. */
 const RATES = 1_000;
-/** The name of the service's rate beside trackers' ids. */
-const SERVICE = 'service';
+/** The group of all networks, and the name of the service's rate beside trackers' ids. */
+const ALL = '';
 
 /** Remembers when first captures were rejected last for a rate. */
 const createRejections = (clock: Clock) => {
@@ -36,6 +37,28 @@ const createRejections = (clock: Clock) => {
   };
 };
 
+/** Spends what this process has for captures beyond the first. */
+const createBeyond = (clock: Clock) => {
+  const levelOf = createLevels(clock);
+  const own = createLocalLimiter(clock);
+  const admitUpTo = (name: string, ceiling: number): Verdict =>
+    ceiling < 1 ? { retryMs: SECOND } : own.admit(name, ceiling);
+  return {
+    admitThere: (network: string, trackerId: string, demand: NetworkDemand): Verdict =>
+      admitUpTo(`${trackerId} from ${network}`, demand.leftForNetworkThere) ??
+      admitUpTo(trackerId, demand.leftThere),
+    admitAtService: (network: string, partnerId: string, { left }: NetworkDemand): Verdict => {
+      const ofNetwork = levelOf(ALL, network, left);
+      const ofPartner = levelOf(network, partnerId, ofNetwork);
+      return (
+        admitUpTo(`${network} for ${partnerId}`, ofPartner) ??
+        admitUpTo(network, ofNetwork) ??
+        admitUpTo(ALL, left)
+      );
+    },
+  };
+};
+
 /** A capture, and what spends the rates that all share. */
 export interface SharedRates {
   readonly partnerId: string;
@@ -49,62 +72,54 @@ export interface SharedRates {
  * may have, come before all others: those have what the first ones leave of the service's rate and of the tracker's, less some
  * room for a minute after first ones were rejected. Where networks want more than there is, those with many have equal parts.
  *
- * Each process counts for itself, and has its part of what a network has first, because a balancer sends some of every network's
- * visitors to each. Where one process rejects first captures, it tells the rest how many it has, because a balancer may also tell
- * visitors apart (docs/adr/0034).
+ * Processes tell each other each second how many they have, of first ones and of those beyond, and of the former at trackers that reject
+ * some: a balancer may send some of every network's visitors to each, or tell visitors apart, or use one of them alone. Each has its
+ * part of what there is beyond, by what the others have (docs/adr/0034).
  */
 export const createNetworkShares = (
   rates: NetworkRates,
-  limiter: RateLimiter,
   clock: Clock,
-  shared: SharedNotes | null,
+  notes: SharedNotes | null,
   processes: () => number,
 ) => {
-  const elsewhere = createDemandElsewhere(clock, shared);
-  const demands = createNetworkDemands(rates, clock, processes);
-  const levelOfPartner = createPartnerLevels(clock, processes);
+  const from = rates.CAPTURES_PER_SECOND_PER_TRACKER / 4;
+  const elsewhere = createDemandElsewhere(clock, { notes, from, processes });
+  const demands = createNetworkDemands(rates, clock, elsewhere.sharing);
+  const beyond = createBeyond(clock);
   const rejections = createRejections(clock);
 
-  const admitUpTo = (name: string, ceiling: number): Verdict | Promise<Verdict> =>
-    ceiling < 1 ? { retryMs: SECOND } : limiter.admit(name, ceiling);
-  const admitBeyond = async (
+  const admitBeyond = (
     network: string,
     { partnerId, trackerId }: SharedRates,
-    { left, leftThere, leftForNetwork, leftForNetworkThere }: NetworkDemand,
-  ): Promise<Verdict> => {
-    const refusedThere =
-      (await admitUpTo(`captures of ${trackerId} from ${network}`, leftForNetworkThere)) ??
-      (await admitUpTo(`captures beyond, of ${trackerId}`, leftThere));
-    if (refusedThere !== null) return refusedThere;
-    demands.countAtService(network, false);
-    const ofPartner = levelOfPartner(network, partnerId, Math.min(left, leftForNetwork));
-    return (
-      (await admitUpTo(`captures from ${network} for ${partnerId}`, ofPartner)) ??
-      (await admitUpTo(`captures from ${network}`, leftForNetwork)) ??
-      admitUpTo('captures beyond', left)
-    );
+    demand: NetworkDemand,
+  ): Verdict => {
+    elsewhere.countBeyond(trackerId);
+    const there = beyond.admitThere(network, trackerId, demand);
+    if (there !== null) return there;
+    elsewhere.countBeyond(null);
+    return beyond.admitAtService(network, partnerId, demand);
   };
 
-  const shortage = (rate: string, network: string): Shortage => {
-    const wanted = elsewhere.wanted(rate);
-    return { elsewhere: wanted, isShort: wanted > 0 || rejections.ofOthers(rate, network) };
+  const othersOf = (trackerId: string | null, network: string): Others => {
+    const { isShort, ...counts } = elsewhere.of(trackerId);
+    return { ...counts, areShort: isShort || rejections.ofOthers(trackerId ?? ALL, network) };
   };
-  const noteFirst = (rate: string, network: string, verdict: Verdict): void => {
-    elsewhere.count(rate, verdict !== null);
-    if (verdict !== null) rejections.note(rate, network);
+  const noteFirst = (trackerId: string | null, network: string, verdict: Verdict): void => {
+    elsewhere.countFirst(trackerId, verdict !== null);
+    if (verdict !== null) rejections.note(trackerId ?? ALL, network);
   };
 
   return async (network: string, capture: SharedRates): Promise<Verdict> => {
     const { trackerId } = capture;
-    const demand = demands.of(network, trackerId, shortage(SERVICE, network), shortage(trackerId, network));
-    const beyond = demand.isFirst ? null : await admitBeyond(network, capture, demand);
-    if (beyond !== null) return beyond;
+    const demand = demands.of(network, trackerId, othersOf(null, network), othersOf(trackerId, network));
+    const refused = demand.isFirst ? null : admitBeyond(network, capture, demand);
+    if (refused !== null) return refused;
     const there = await capture.admitThere();
     if (demand.isFirst) noteFirst(trackerId, network, there);
     if (there !== null) return there;
-    if (demand.isFirst) demands.countAtService(network, true);
+    if (demand.isFirst) demands.countFirst(network);
     const verdict = await capture.admitAtService(demand);
-    if (demand.isFirst) noteFirst(SERVICE, network, verdict);
+    if (demand.isFirst) noteFirst(null, network, verdict);
     return verdict;
   };
 };
