@@ -24,6 +24,8 @@ export interface JsonApi {
 }
 
 const MAX_RESPONSE_BYTES = 262_144;
+/** Maximum of interim (1xx) responses; more are no legitimate HTTP, and endless ones would take the event loop. */
+const MAX_INTERIM_RESPONSES = 8;
 /** Maximum of bytes that undici parses at a time. */
 const PART_BYTES = 1_024;
 
@@ -43,13 +45,19 @@ export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonAp
 
   const ask = async (ip: string, signal: AbortSignal): Promise<unknown> => {
     const target = new URL(url.replaceAll('{ip}', encodeURIComponent(ip)));
+    const tooMany = new AbortController();
+    let interim = 0;
     const { statusCode, body } = await agent
       .request({
         origin: target.origin,
         path: target.pathname + target.search,
         method: 'GET',
         headers: { accept: 'application/json', ...headers },
-        signal,
+        signal: AbortSignal.any([signal, tooMany.signal]),
+        onInfo: () => {
+          interim += 1;
+          if (interim > MAX_INTERIM_RESPONSES) tooMany.abort();
+        },
       })
       .catch((error: Error & { code?: string }) => {
         throw new Unavailable(signal.aborted ? 'timed out' : `no answer: ${error.code ?? error.name}`);

@@ -154,6 +154,23 @@ describe('an HTTP provider', () => {
     await http.close();
     await flooding.close();
   });
+  it.each([
+    ['no more than eight', 9, /^no answer: /],
+    ['eight', 8, null],
+  ])('takes %s interim answers', async (_most, hints, failure) => {
+    const hint = 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n';
+    const body = JSON.stringify({ match_type: 'isp' });
+    const answer = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    const vendor = await startRawReceiver((socket) =>
+      socket.once('data', () => socket.write(hint.repeat(hints) + answer)),
+    );
+    const http = provider({ url: `http://127.0.0.1:${vendor.port}/{ip}` });
+    const found = http.lookup('8.8.8.8', never);
+    if (failure === null) expect(await found).toMatchObject({ match_type: 'isp' });
+    else await expect(found).rejects.toThrow(failure);
+    await http.close();
+    await vendor.close();
+  });
   it("reads another vendor's record through a field map", () => {
     const mapping = mappingSchema.parse({
       'company.name': '/org/0/a~1b',
