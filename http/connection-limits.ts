@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Connections } from './drain.ts';
 import { type CallerLimits, type CallerNetworks, createHeldByCallers } from './held-by-callers.ts';
@@ -8,6 +8,12 @@ export interface ConnectionLimits extends CallerLimits {
   readonly inAll: number;
   /** Returns the caller at an address; null: not counted, such as a proxy that all callers share. */
   readonly callerAt: (address: string) => CallerNetworks | null;
+}
+
+/** What is known of connections and their requests. */
+export interface OfConnections extends Pick<Connections, 'awaitsAnswer' | 'closeIdle'> {
+  /** Returns the network of a request's caller, whose connection may be that of a proxy; empty: it is not known. */
+  networkOf(request: IncomingMessage): string;
 }
 
 /** Networks, and connections of each, that are looked through for one to close. */
@@ -66,18 +72,23 @@ const createByNetwork = (awaitsAnswer: Connections['awaitsAnswer']) => {
 /**
  * Closes connections beyond the limits at once, before anything is read of them. While the process has as many as it may, a new
  * connection closes one of a network that has most, if its own network has fewer: one that awaits no answer. If there is none, idle
- * connections of networks with as many as its own are closed for the next. Counted here, because the server itself counts those of one of
- * its listeners alone.
+ * connections of networks with as many as its own are closed for the next. One of a proxy is of the network of its last request. Counted
+ * here, because the server itself counts those of one of its listeners alone.
  */
-export function limitConnections(
-  server: Server,
-  limits: ConnectionLimits,
-  connections: Pick<Connections, 'awaitsAnswer' | 'closeIdle'>,
-): void {
+export function limitConnections(server: Server, limits: ConnectionLimits, connections: OfConnections): void {
   let inAll = 0;
   const open = createHeldByCallers(limits);
   const byNetwork = createByNetwork(connections.awaitsAnswer);
   const networkOf = new WeakMap<Socket, string>();
+  const ofProxies = new WeakSet<Socket>();
+  const belongsTo = (network: string | null, socket: Socket): void => {
+    const before = networkOf.get(socket);
+    if (before === network) return;
+    if (before !== undefined) byNetwork.delete(before, socket);
+    if (!network) return void networkOf.delete(socket);
+    byNetwork.add(network, socket);
+    networkOf.set(socket, network);
+  };
 
   const hasRoom = (caller: CallerNetworks | null): boolean => {
     if (inAll < limits.inAll) return true;
@@ -98,15 +109,16 @@ export function limitConnections(
       return void socket.destroy();
     }
     inAll += 1;
-    if (caller !== null) {
-      byNetwork.add(caller.network, socket);
-      networkOf.set(socket, caller.network);
-    }
+    if (caller === null) ofProxies.add(socket);
+    else belongsTo(caller.network, socket);
     socket.once('close', () => {
       inAll -= 1;
-      if (caller === null) return;
-      open.giveBack(caller);
-      byNetwork.delete(caller.network, socket);
+      belongsTo(null, socket);
+      if (caller !== null) open.giveBack(caller);
     });
+  });
+  server.on('request', (request) => {
+    const { socket } = request;
+    if (ofProxies.has(socket) && !socket.destroyed) belongsTo(connections.networkOf(request), socket);
   });
 }

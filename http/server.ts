@@ -43,7 +43,9 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const goOn = goOnIn(requestTurns);
   const app = createFastify(timeouts, replies, requestTurns);
   const connections = watchConnections(app.server);
-  if (deps.connectionLimits) limitConnections(app.server, deps.connectionLimits, connections);
+  if (deps.connectionLimits) {
+    limitConnections(app.server, deps.connectionLimits, { ...connections, networkOf: ownerOf });
+  }
   app.addHook('preClose', (done) => {
     replies.closing = true;
     connections.cutSilent();

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -346,6 +346,32 @@ it('connections of the network with most after it leave room while all of the la
   long.resolve({ status: 204, body: null });
   await Promise.all(waiting.map((socket) => once(socket, 'data')));
   for (const socket of [...waiting, ...idle, newcomer]) socket.destroy();
+});
+
+it('connections of a proxy that wait for the bodies of one network leave room for the requests of another', async () => {
+  const address = (request: IncomingMessage): string => String(request.headers['x-forwarded-for']);
+  await listening({
+    routes: [aRoute({ method: 'GET', path: '/healthz', access: 'public' })],
+    connectionLimits: { inAll: 3, perAddress: 100, perNetwork: 100, callerAt: () => null },
+    requestLimit: {
+      perAddress: 100,
+      perNetwork: 100,
+      callerOf: (request) => ({ address: address(request), network: address(request) }),
+    },
+  });
+  const ask = (of: string, request: string): Socket => {
+    const socket = connect(portOf(app), '127.0.0.1').on('error', () => undefined);
+    socket.write(`${request} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${of}\r\n`);
+    return socket;
+  };
+  const begun = times(app.server, 'request', 3);
+  const half = Array.from({ length: 3 }, () => ask('one', 'POST /healthz'));
+  for (const socket of half) socket.write('Content-Length: 9\r\n\r\nhalf');
+  await begun;
+  const few = ['two', 'three'].map((of) => ask(of, 'GET /healthz'));
+  for (const socket of few) socket.write('\r\n');
+  await Promise.all(few.map((socket) => once(socket, 'data')));
+  for (const socket of [...half, ...few]) socket.destroy();
 });
 
 it.each(['and ask nothing', 'and ask again'])(
