@@ -2,8 +2,11 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
-/** Connections that are accepted in a turn of the event loop: libuv accepts one of each listening socket. */
-const LISTENERS = 16;
+/**
+ * Connections that are accepted in a turn of the event loop: libuv accepts one of each listening socket. Those of an address that has
+ * all that it may are accepted too, before they are closed.
+ */
+const LISTENERS = 64;
 
 /** Options of the sockets that Node's HTTP server accepts itself. */
 const LIKE_HTTP = { allowHalfOpen: true, noDelay: true };

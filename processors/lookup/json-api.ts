@@ -29,10 +29,20 @@ const MAX_INTERIM_RESPONSES = 8;
 /** Maximum of bytes that undici parses at a time. */
 const PART_BYTES = 1_024;
 
-/** Creates a client of a vendor's HTTP API. Any status other than 200 and `unknownStatus`, redirects included, fails. */
-export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions): JsonApi => {
+/** Aborts a request when too many interim responses have come. */
+const limitInterim = (): { readonly signal: AbortSignal; onInfo(): void } => {
+  const tooMany = new AbortController();
+  let count = 0;
+  const onInfo = (): void => {
+    count += 1;
+    if (count > MAX_INTERIM_RESPONSES) tooMany.abort();
+  };
+  return { signal: tooMany.signal, onInfo };
+};
+
+const createAgent = (timeoutMs: number): Agent => {
   const connector = buildConnector({ allowH2: false, timeout: timeoutMs });
-  const agent = new Agent({
+  return new Agent({
     allowH2: false,
     connect: (options, done) =>
       connector(options, (error, socket) => {
@@ -42,22 +52,23 @@ export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonAp
       }),
     maxResponseSize: MAX_RESPONSE_BYTES,
   });
+};
+
+/** Creates a client of a vendor's HTTP API. Any status other than 200 and `unknownStatus`, redirects included, fails. */
+export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions): JsonApi => {
+  const agent = createAgent(timeoutMs);
 
   const ask = async (ip: string, signal: AbortSignal): Promise<unknown> => {
     const target = new URL(url.replaceAll('{ip}', encodeURIComponent(ip)));
-    const tooMany = new AbortController();
-    let interim = 0;
+    const interim = limitInterim();
     const { statusCode, body } = await agent
       .request({
         origin: target.origin,
         path: target.pathname + target.search,
         method: 'GET',
         headers: { accept: 'application/json', ...headers },
-        signal: AbortSignal.any([signal, tooMany.signal]),
-        onInfo: () => {
-          interim += 1;
-          if (interim > MAX_INTERIM_RESPONSES) tooMany.abort();
-        },
+        signal: AbortSignal.any([signal, interim.signal]),
+        onInfo: interim.onInfo,
       })
       .catch((error: Error & { code?: string }) => {
         throw new Unavailable(signal.aborted ? 'timed out' : `no answer: ${error.code ?? error.name}`);
