@@ -12,7 +12,7 @@ import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { hasToken, proofToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
-import { mayHaveCertificate } from '../../queries/domains/directory.ts';
+import { createCertificateNames } from '../../queries/domains/directory.ts';
 import { hasAllDomains, readCheckedAt } from '../../queries/domains/domains.ts';
 import { domainReadRoutes } from '../../read-api/domains/domains.ts';
 import { tlsAllowedHandler } from '../../read-api/domains/tls-allowed.ts';
@@ -103,6 +103,4 @@ const startChecks = (runtime: Runtime, metrics: Metrics): RunningWork => {
 
 /** Handles GET /tls-allowed of the operations listener. */
 export const tlsAllowed = ({ config, pool }: Runtime): OpsHandler =>
-  tlsAllowedHandler(createOwnHost(serviceUrl(config), config.PUBLIC_HOSTS), (domain) =>
-    mayHaveCertificate(pool, domain),
-  );
+  tlsAllowedHandler(createOwnHost(serviceUrl(config), config.PUBLIC_HOSTS), createCertificateNames(pool));

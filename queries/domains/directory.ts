@@ -23,23 +23,25 @@ export const findDomainOwner = async (pool: pg.Pool, hostname: string): Promise<
 };
 
 /**
- * Whether a certificate may be fetched for a name in lower case: it is active, and among as many of its partner's, the
- * longest active first, as the partner may have.
+ * Returns whether a certificate may be fetched for a name in lower case: it is active, and among as many of its partner's, the
+ * longest active first, as the partner may have. A proxy in front may ask for each name that a TLS handshake has.
  */
-export const mayHaveCertificate = async (pool: pg.Pool, hostname: string): Promise<boolean> => {
-  if (!isHostname(hostname)) return false;
-  const { rowCount } = await pool.query({
-    name: 'certificate_domain',
-    text: `select from read.domain d
-           join read.tracker t on t.tracker_id = d.tracker_id and t.deleted_at is null
-           join read.partner p on p.partner_id = d.partner_id
-           where d.hostname = $1 and d.status = 'active' and p.domains > (
-             select count(*) from read.domain o
-             where o.partner_id = d.partner_id and o.status = 'active'
-               and (o.activated_at, o.domain_id) < (d.activated_at, d.domain_id))`,
-    values: [hostname],
+export const createCertificateNames = (pool: pg.Pool): ((hostname: string) => Promise<boolean>) => {
+  const find = readTogether(async (hostnames) => {
+    const { rows } = await pool.query<{ hostname: string }>({
+      name: 'certificate_domains',
+      text: `select d.hostname from read.domain d
+             join read.tracker t on t.tracker_id = d.tracker_id and t.deleted_at is null
+             join read.partner p on p.partner_id = d.partner_id
+             where d.hostname = any ($1) and d.status = 'active' and p.domains > (
+               select count(*) from read.domain o
+               where o.partner_id = d.partner_id and o.status = 'active'
+                 and (o.activated_at, o.domain_id) < (d.activated_at, d.domain_id))`,
+      values: [hostnames],
+    });
+    return new Map(rows.map(({ hostname }) => [hostname, true]));
   });
-  return rowCount === 1;
+  return async (hostname) => isHostname(hostname) && (await find(hostname)) !== null;
 };
 
 /** What is not found is not waited for: a name that was activated a moment ago has been pending for longer. */

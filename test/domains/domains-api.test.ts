@@ -8,7 +8,7 @@ import { setCeilings } from '../../commands/partners/manage-partner.ts';
 import { createLogger } from '../../platform/log.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import { startOpsServer } from '../../platform/ops-server.ts';
-import { mayHaveCertificate } from '../../queries/domains/directory.ts';
+import { createCertificateNames } from '../../queries/domains/directory.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
 import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
@@ -397,17 +397,17 @@ describe('the ceiling of a partner’s names', () => {
   it('that is lowered leaves certificates to the names that are active the longest', async () => {
     const mine = await withCeiling(2);
     const [older, newer] = [await activeDomain(mine), await activeDomain(mine)];
-    const { pool } = api.runtime;
+    const mayHaveCertificate = createCertificateNames(api.runtime.pool);
     await api.sql.query(
       `update read.domain set activated_at = activated_at - interval '1 minute' where domain_id = $1`,
       [older.id],
     );
-    expect(await mayHaveCertificate(pool, newer.hostname)).toBe(true);
+    expect(await mayHaveCertificate(newer.hostname)).toBe(true);
     const context = { correlationId: 'a test', causationId: 'a test', at: Date.now() };
     await setCeilings(api.runtime.store, { partner_id: mine.partner_id, ceilings: { domains: 1 } }, context);
     await api.caughtUp();
-    expect(await mayHaveCertificate(pool, newer.hostname)).toBe(false);
-    expect(await mayHaveCertificate(pool, older.hostname)).toBe(true);
+    expect(await mayHaveCertificate(newer.hostname)).toBe(false);
+    expect(await mayHaveCertificate(older.hostname)).toBe(true);
   });
 });
 

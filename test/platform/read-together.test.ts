@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { readTogether } from '../../platform/read-together.ts';
 import { createLogins } from '../../processors/partners/logins.ts';
-import { createDomainDirectory } from '../../queries/domains/directory.ts';
+import { createCertificateNames, createDomainDirectory } from '../../queries/domains/directory.ts';
 import { createAuthenticate } from '../../queries/partners/calling-keys.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
@@ -55,6 +55,14 @@ describe('of callers without a name, whatever they send,', () => {
       'cookies',
       (db: pg.Pool) => createLogins({ pool: db, clock: manualClock() }).find,
       (nth: number) => `${nth}`.padStart(43, 'a'),
+    ],
+    [
+      'names of certificates',
+      (db: pg.Pool) => {
+        const mayHave = createCertificateNames(db);
+        return async (name: string) => (await mayHave(name)) || null;
+      },
+      (nth: number) => `a${nth}.example`,
     ],
     ['hosts', (db: pg.Pool) => createDomainDirectory(db).trackerOf, (nth: number) => `a${nth}.example`],
   ])('two hundred %s at once take one connection', async (_what, create, sent) => {
