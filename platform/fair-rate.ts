@@ -42,12 +42,18 @@ export const fairLevel = (ceiling: number, wanted: readonly number[]): number =>
   return Number.POSITIVE_INFINITY;
 };
 
+/** Part of what small askers leave that is room for them at most: the others would lose more by it than those win. */
+const MOST_ROOM = 0.1;
+
 /**
  * Returns room beside those that want less than an equal part, for as much as their sum deviates: its root, as visits are independent.
  * Those that want more are limited, and need none.
+ * @param sharing how many have equal parts
  */
-export const roomBesideSmall = (equalPart: number, wanted: readonly number[]): number =>
-  Math.sqrt(wanted.reduce((sum, one) => (one < equalPart ? sum + one : sum), 0));
+export const roomBesideSmall = (ceiling: number, sharing: number, wanted: readonly number[]): number => {
+  const ofSmall = wanted.reduce((sum, one) => (one < ceiling / sharing ? sum + one : sum), 0);
+  return Math.min(Math.sqrt(ofSmall), MOST_ROOM * Math.max(0, ceiling - ofSmall));
+};
 
 /**
  * Shares a rate fairly. A single asker may use all of it; while others were recently rejected, each is limited to its part, so

@@ -36,7 +36,7 @@ export const createCaptureRates = (
   });
   const wantedWithRoom = (partnerId: string): readonly number[] => {
     const wanted = keptOut.wantedByOthers(partnerId);
-    return [...wanted, roomBesideSmall(config.CAPTURES_PER_SECOND / (wanted.length + 1), wanted)];
+    return [...wanted, roomBesideSmall(config.CAPTURES_PER_SECOND, wanted.length + 1, wanted)];
   };
   const admitPartner = createFairRate({
     ceiling: config.CAPTURES_PER_SECOND,

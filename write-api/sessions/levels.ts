@@ -30,7 +30,7 @@ export const createLevels = (clock: Clock): ((group: string, name: string, capac
   const levelOf = (group: string, capacity: number): number => {
     const counts = before.get(group)?.all() ?? [];
     const wanted = counts.map((count) => (count * SECOND) / COUNTED_MS);
-    return fairLevel(capacity, [...wanted, roomBesideSmall(capacity / wanted.length, wanted)]);
+    return fairLevel(capacity, [...wanted, roomBesideSmall(capacity, wanted.length, wanted)]);
   };
 
   return (group, name, capacity) => {
