@@ -70,7 +70,7 @@ const report = (error: unknown): number => {
     error instanceof ConfigError ? error.lines : [error instanceof Error ? error.message : String(error)];
   for (const line of lines) process.stderr.write(`doorplate: ${printable(line)}\n`);
   if (!(error instanceof Refused || error instanceof ConfigError) && process.env.LOG_LEVEL === 'debug') {
-    process.stderr.write(`${(error as Error).stack}\n`);
+    process.stderr.write(`${printable((error as Error).stack ?? '')}\n`);
   }
   return error instanceof ConfigError ? WRONG_USAGE : REFUSED;
 };

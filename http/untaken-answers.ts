@@ -32,17 +32,24 @@ export const createUntakenAnswers = ({ writeMs, bytes: limit }: UntakenLimits): 
   const byOwner = new Map<string, Waiting>();
   let total = 0;
 
-  const most = (): Waiting | undefined => {
-    let found: Waiting | undefined;
-    for (const one of byOwner.values()) if (found === undefined || one.bytes > found.bytes) found = one;
+  /** Of the owner with most that has an older one than the newest of all. @returns what cuts its oldest */
+  const oldestOfMost = (newest: object): (() => void) | undefined => {
+    let most = 0;
+    let found: (() => void) | undefined;
+    for (const { bytes, cuts } of byOwner.values()) {
+      const [response, cut] = cuts.entries().next().value ?? [newest];
+      if (response === newest || bytes <= most) continue;
+      most = bytes;
+      found = cut;
+    }
     return found;
   };
 
   const cutBeyond = (newest: object): void => {
     while (total > limit) {
-      const [response, cut] = most()?.cuts.entries().next().value ?? [newest];
-      if (response === newest) return;
-      cut?.();
+      const cut = oldestOfMost(newest);
+      if (cut === undefined) return;
+      cut();
     }
   };
 

@@ -16,7 +16,7 @@ export interface KeptOut {
   note(asker: string, wanted?: number, forMs?: number): void;
   /** Returns how much of the rate each other asker wants that was rejected within the window; infinity: it is not known. */
   wantedByOthers(asker: string): readonly number[];
-  /** Returns how much the asker itself wants of each other process that rejected it within the window. */
+  /** Returns how much each other process has noted for this asker within the window. */
   wantedElsewhere(asker: string): readonly number[];
 }
 
@@ -89,6 +89,28 @@ const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string
   };
 };
 
+/** Those that other processes have shared, by asker and process. */
+const createElsewhere = () => {
+  const notes = new Map<string, Note>();
+  const byAsker = new Map<string, Map<string, Note>>();
+  return {
+    notes,
+    set: (key: string, note: Note): void => {
+      notes.delete(key);
+      notes.set(key, note);
+      const ofAsker = byAsker.get(askerOf(key)) ?? new Map<string, Note>();
+      byAsker.set(askerOf(key), ofAsker.set(key, note));
+    },
+    delete: (key: string): void => {
+      notes.delete(key);
+      const ofAsker = byAsker.get(askerOf(key));
+      ofAsker?.delete(key);
+      if (ofAsker?.size === 0) byAsker.delete(askerOf(key));
+    },
+    of: (asker: string): Note[] => [...(byAsker.get(asker)?.values() ?? [])],
+  };
+};
+
 /**
  * Tracks rejected askers of this and other processes: if all requests of a partner reach one process, it would otherwise not
  * know whom it shuts out elsewhere. Data of other processes is a second old and never waited for; while PostgreSQL is
@@ -98,19 +120,15 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
   const { windowMs, now, shared, stillWants } = options;
   const suffix = `${PROCESS}${randomUUID()}`;
   const own = createOwn(options, suffix);
-  /** By asker and process, whose wants add up. */
-  const elsewhere = new Map<string, Note>();
+  const elsewhere = createElsewhere();
   const since = (): number => now() - windowMs;
   const exchange = createExchange(shared, own.toShare, since, ({ asker, ...note }) => {
-    if (asker.endsWith(suffix)) return;
-    elsewhere.delete(asker);
-    elsewhere.set(asker, note);
+    if (!asker.endsWith(suffix)) elsewhere.set(asker, note);
   });
 
   const forgetOld = (): void => {
-    for (const notes of [own.notes, elsewhere]) {
-      for (const asker of oldOnesOf(notes, since(), windowMs)) notes.delete(asker);
-    }
+    for (const asker of oldOnesOf(own.notes, since(), windowMs)) own.notes.delete(asker);
+    for (const key of oldOnesOf(elsewhere.notes, since(), windowMs)) elsewhere.delete(key);
   };
 
   const wantedThere = ({ at, wanted }: Note): number =>
@@ -120,7 +138,7 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
     forgetOld();
     const wanted = new Map<string, number>();
     const add = (asker: string, more: number) => wanted.set(asker, more + (wanted.get(asker) ?? 0));
-    for (const [key, note] of elsewhere) if (note.at > since()) add(askerOf(key), wantedThere(note));
+    for (const [key, note] of elsewhere.notes) if (note.at > since()) add(askerOf(key), wantedThere(note));
     for (const [asker, note] of own.notes) if (note.at > since()) add(asker, own.wantedOf(asker, note));
     return [...wanted].sort(([, one], [, other]) => one - other);
   });
@@ -138,11 +156,7 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
     },
     wantedElsewhere: (asker) => {
       exchange();
-      const wanted: number[] = [];
-      for (const [key, note] of elsewhere) {
-        if (key.startsWith(asker + PROCESS) && note.at > since()) wanted.push(wantedThere(note));
-      }
-      return wanted;
+      return elsewhere.of(asker).flatMap((note) => (note.at > since() ? [wantedThere(note)] : []));
     },
   };
 };

@@ -71,6 +71,7 @@ export const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonAp
         onInfo: interim.onInfo,
       })
       .catch((error: Error & { code?: string }) => {
+        if (interim.signal.aborted) throw new AbortError(new Unavailable('too many interim answers'));
         throw new Unavailable(signal.aborted ? 'timed out' : `no answer: ${error.code ?? error.name}`);
       });
     if (statusCode !== 200) {

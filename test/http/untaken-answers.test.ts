@@ -4,11 +4,11 @@ import { createUntakenAnswers } from '../../http/untaken-answers.ts';
 
 const MINUTE = 60_000;
 
-/** An answer of 60 bytes that its caller does not read. */
-const anAnswer = (untaken: ReturnType<typeof createUntakenAnswers>, owner = 'one') => {
+/** An answer that its caller does not read. */
+const anAnswer = (untaken: ReturnType<typeof createUntakenAnswers>, owner = 'one', bytes = 60) => {
   const destroy = vi.fn();
   const response = new EventEmitter();
-  untaken.add({ destroy }, response, 60, owner);
+  untaken.add({ destroy }, response, bytes, owner);
   return { response, isCut: () => destroy.mock.calls.length > 0 };
 };
 
@@ -45,5 +45,13 @@ it('cuts callers of the network whose answers take most, and no older one of oth
   const untaken = createUntakenAnswers({ writeMs: MINUTE, bytes: 250 });
   const answers = ['one', 'two', 'two', 'three', 'two', 'two'].map((owner) => anAnswer(untaken, owner));
   expect(answers.map(({ isCut }) => isCut())).toEqual([false, true, true, false, false, false]);
+  for (const { response } of answers) response.emit('close');
+});
+
+it('keeps to the limit where each network takes more than the one before', () => {
+  const untaken = createUntakenAnswers({ writeMs: MINUTE, bytes: 150 });
+  const answers = [50, 51, 52, 53, 54].map((bytes) => anAnswer(untaken, `${bytes}`, bytes));
+  expect(answers.filter(({ isCut }) => !isCut())).toHaveLength(2);
+  expect(answers.at(-1)?.isCut()).toBe(false);
   for (const { response } of answers) response.emit('close');
 });

@@ -126,6 +126,27 @@ it('shares each second what is still wanted, and other processes count it until 
   expect([one.wantedByOthers('anna'), one.wantedElsewhere('ben')]).toEqual([[], []]);
 });
 
+it('finds what others want of one asker in the same time among few and among thousands', async () => {
+  const times = [];
+  for (const askers of [10, 3_000]) {
+    const { process, after } = inMemory();
+    const [one, other] = [process(() => 2), process(() => 2)];
+    await after(1_000, one, other);
+    for (let nth = 0; nth < askers; nth += 1) other.note(`asker ${nth}`);
+    for (let second = 0; second < 3; second += 1) await after(1_000, one, other);
+    expect(one.wantedElsewhere('asker 7')).toEqual([2]);
+    vi.restoreAllMocks();
+    const runs = Array.from({ length: 300 }, () => {
+      const began = performance.now();
+      for (let nth = 0; nth < 20; nth += 1) one.wantedElsewhere('asker 7');
+      return performance.now() - began;
+    });
+    times.push(Math.min(...runs));
+  }
+  const [few = 0, many = 0] = times;
+  expect(many / few).toBeLessThan(10);
+});
+
 it('counts little of what a process wanted that has shared nothing for five seconds', async () => {
   const { process, after } = inMemory();
   const [one, gone] = [process(() => 0), process(() => 9)];

@@ -118,6 +118,11 @@ describe('levels', () => {
     expect([wants('large', 25), wants('small', 25)]).toEqual([100, 100]);
   });
 
+  it('follow what there is, also within the time that captures are counted over', () => {
+    clock.ms += 10_000;
+    expect([0, 100].map((capacity) => levelOf('another', 'large', capacity))).toEqual([0, 100]);
+  });
+
   it('are what the others leave for the largest, with room for their deviation, and are forgotten after five seconds', () => {
     clock.ms += 10_000;
     wants('large', 500);

@@ -11,14 +11,8 @@ export interface Counted {
 
 export const SECOND = 1_000;
 
-/**
- * Counts some more of a name each time it is called; default: one. `onSecond`: called with what each name had in the second before
- * the one that begins.
- */
-export const countBySecond = (
-  clock: Clock,
-  onSecond: (counts: readonly number[]) => void = () => undefined,
-): ((name: string, more?: number) => Counted) => {
+/** Counts some more of a name each time it is called; default: one. */
+export const countBySecond = (clock: Clock): ((name: string, more?: number) => Counted) => {
   let since = Number.NEGATIVE_INFINITY;
   let all = 0;
   let allBefore = 0;
@@ -33,7 +27,6 @@ export const countBySecond = (
       now = new Counts();
       since = clock.now();
       all = 0;
-      onSecond(before.all());
     }
     now.add(name, more);
     all += more;

@@ -35,14 +35,16 @@ const named = (kind: string, trackerId: string | null): string =>
 
 const sumOf = (counts: readonly number[]): number => counts.reduce((sum, one) => sum + one, 0);
 
-/**
- * Of trackers alone those counts are shared that reject first captures or, of captures beyond, have `shared.from` a second: a flood may
- * name hundreds of trackers. `notes`: null ignores other processes.
- */
-export const createDemandElsewhere = (
-  clock: Clock,
-  shared: { readonly notes: SharedNotes | null; readonly from: number; readonly processes: () => number },
-): DemandElsewhere => {
+export interface Sharing {
+  /** null: ignores other processes. */
+  readonly notes: SharedNotes | null;
+  /** From so many a second, captures beyond the first of a tracker are shared: a flood may name hundreds of trackers. */
+  readonly trackerFrom: number;
+  readonly processes: () => number;
+}
+
+/** Shares what there is of the service's rate, and first captures of trackers that reject some, for a minute after that. */
+export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElsewhere => {
   const countHere = countBySecond(clock);
   const countMore = (name: string, more: number): number => {
     const { own, ownBefore } = countHere(name, more);
@@ -56,7 +58,7 @@ export const createDemandElsewhere = (
     stillWants: here,
   });
   const others = (name: string): readonly number[] =>
-    keptOut.wantedElsewhere(name).filter((wanted) => wanted >= LEAST);
+    shared.processes() > 1 ? keptOut.wantedElsewhere(name).filter((wanted) => wanted >= LEAST) : [];
   const count = (name: string, isShared: boolean): void => {
     countMore(name, 1);
     if (isShared && shared.processes() > 1) keptOut.note(name);
@@ -77,7 +79,7 @@ export const createDemandElsewhere = (
     },
     countBeyond: (trackerId) => {
       const name = named(BEYOND, trackerId);
-      count(name, trackerId === null || here(name) >= shared.from);
+      count(name, trackerId === null || here(name) >= shared.trackerFrom);
     },
   };
 };

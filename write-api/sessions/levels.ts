@@ -16,7 +16,7 @@ export const createLevels = (clock: Clock): ((group: string, name: string, capac
   let since = Number.NEGATIVE_INFINITY;
   let now = new Map<string, Counts>();
   let before = new Map<string, Counts>();
-  let levels = new Map<string, number>();
+  let levels = new Map<string, { readonly of: number; readonly level: number }>();
 
   const beginAnother = (): void => {
     const age = clock.now() - since;
@@ -38,8 +38,12 @@ export const createLevels = (clock: Clock): ((group: string, name: string, capac
     const counts = now.get(group) ?? new Counts();
     now.set(group, counts);
     counts.add(name, 1);
-    const level = levels.get(group) ?? levelOf(group, capacity);
-    levels.set(group, level);
+    let known = levels.get(group);
+    if (known?.of !== capacity) {
+      known = { of: capacity, level: levelOf(group, capacity) };
+      levels.set(group, known);
+    }
+    const { level } = known;
     return Math.ceil(Math.min(level, capacity));
   };
 };

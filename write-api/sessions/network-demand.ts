@@ -53,7 +53,7 @@ const createCounts = (clock: Clock) => {
   const countFrom = countBySecond(clock);
   const peakOf = createPeaks(clock);
 
-  /** Counts a capture if it is of those. @returns how many there are in a second, at most in one lately, and of others */
+  /** Counts a capture if it is one. @returns those of the group in this second or the one before, in the largest lately, and of others */
   return (group: string, network: string, isOne: boolean) => {
     const all = countIn(group, isOne ? 1 : 0);
     const own = countFrom(`${network} ${group}`, isOne ? 1 : 0);

@@ -72,8 +72,8 @@ export interface SharedRates {
  * may have, come before all others: those have what the first ones leave of the service's rate and of the tracker's, less some
  * room for a minute after first ones were rejected. Where networks want more than there is, those with many have equal parts.
  *
- * Processes tell each other each second how many they have, of first ones and of those beyond, and of the former at trackers that reject
- * some: a balancer may send some of every network's visitors to each, or tell visitors apart, or use one of them alone. Each has its
+ * Processes tell each other each second how many they have, of first ones and of those beyond, also at trackers where it is much or
+ * that reject some: a balancer may send some of every network's visitors to each, or tell visitors apart, or use one of them alone. Each has its
  * part of what there is beyond, by what the others have (docs/adr/0034).
  */
 export const createNetworkShares = (
@@ -82,8 +82,8 @@ export const createNetworkShares = (
   notes: SharedNotes | null,
   processes: () => number,
 ) => {
-  const from = rates.CAPTURES_PER_SECOND_PER_TRACKER / 4;
-  const elsewhere = createDemandElsewhere(clock, { notes, from, processes });
+  const trackerFrom = rates.CAPTURES_PER_SECOND_PER_TRACKER / 4;
+  const elsewhere = createDemandElsewhere(clock, { notes, trackerFrom, processes });
   const demands = createNetworkDemands(rates, clock, elsewhere.sharing);
   const beyond = createBeyond(clock);
   const rejections = createRejections(clock);
