@@ -11,7 +11,7 @@ export interface ConnectionLimits extends CallerLimits {
 }
 
 /** What is known of connections and their requests. */
-export interface OfConnections extends Pick<Connections, 'awaitsAnswer' | 'closeIdle'> {
+export interface ConnectionInfo extends Pick<Connections, 'awaitsAnswer' | 'closeIdle'> {
   /** Returns the network of a request's caller, whose connection may be that of a proxy; empty: it is not known. */
   networkOf(request: IncomingMessage): string;
 }
@@ -75,13 +75,17 @@ const createByNetwork = (awaitsAnswer: Connections['awaitsAnswer']) => {
  * connections of networks with as many as its own are closed for the next. One of a proxy is of the network of its last request. Counted
  * here, because the server itself counts those of one of its listeners alone.
  */
-export function limitConnections(server: Server, limits: ConnectionLimits, connections: OfConnections): void {
+export function limitConnections(
+  server: Server,
+  limits: ConnectionLimits,
+  connections: ConnectionInfo,
+): void {
   let inAll = 0;
   const open = createHeldByCallers(limits);
   const byNetwork = createByNetwork(connections.awaitsAnswer);
   const networkOf = new WeakMap<Socket, string>();
   const ofProxies = new WeakSet<Socket>();
-  const belongsTo = (network: string | null, socket: Socket): void => {
+  const assignNetwork = (network: string | null, socket: Socket): void => {
     const before = networkOf.get(socket);
     if (before === network) return;
     if (before !== undefined) byNetwork.delete(before, socket);
@@ -110,15 +114,15 @@ export function limitConnections(server: Server, limits: ConnectionLimits, conne
     }
     inAll += 1;
     if (caller === null) ofProxies.add(socket);
-    else belongsTo(caller.network, socket);
+    else assignNetwork(caller.network, socket);
     socket.once('close', () => {
       inAll -= 1;
-      belongsTo(null, socket);
+      assignNetwork(null, socket);
       if (caller !== null) open.giveBack(caller);
     });
   });
   server.on('request', (request) => {
     const { socket } = request;
-    if (ofProxies.has(socket) && !socket.destroyed) belongsTo(connections.networkOf(request), socket);
+    if (ofProxies.has(socket) && !socket.destroyed) assignNetwork(connections.networkOf(request), socket);
   });
 }

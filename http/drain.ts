@@ -12,7 +12,7 @@ const CLOSED_EVERY_MS = 1_000;
 export interface Connections {
   /** Cuts, after a short time, those that still have not sent a whole request: a drain need not wait for them. */
   cutSilent(): void;
-  /** Whether a whole request waits for its answer: not one that has read none to its end for five seconds, though some was sent. */
+  /** Whether a whole request waits for its answer. False where bytes of answers wait unread, and none was read to its end for five seconds. */
   awaitsAnswer(socket: Socket): boolean;
   /**
    * Closes those of `which` that have been idle for some seconds, for others: callers of two networks could keep all others out by one

@@ -1,5 +1,6 @@
 import type { Clock } from '../../platform/clock.ts';
 import { Counts } from '../../platform/counts.ts';
+import { createWindows } from './windows.ts';
 
 /** What was counted by name in the current second, and in the one before. */
 export interface Counted {
@@ -13,23 +14,16 @@ export const SECOND = 1_000;
 
 /** Counts some more of a name each time it is called; default: one. */
 export const countBySecond = (clock: Clock): ((name: string, more?: number) => Counted) => {
-  let since = Number.NEGATIVE_INFINITY;
-  let all = 0;
-  let allBefore = 0;
-  let now = new Counts();
-  let before = new Counts();
+  const windows = createWindows(clock, SECOND, () => ({ counts: new Counts(), all: 0 }));
   return (name, more = 1) => {
-    const age = clock.now() - since;
-    if (age < 0 || age >= SECOND) {
-      const isNext = age >= SECOND && age < 2 * SECOND;
-      before = isNext ? now : new Counts();
-      allBefore = isNext ? all : 0;
-      now = new Counts();
-      since = clock.now();
-      all = 0;
-    }
-    now.add(name, more);
-    all += more;
-    return { own: now.of(name), ownBefore: before.of(name), all, allBefore };
+    const { now, before } = windows();
+    now.counts.add(name, more);
+    now.all += more;
+    return {
+      own: now.counts.of(name),
+      ownBefore: before.counts.of(name),
+      all: now.all,
+      allBefore: before.all,
+    };
   };
 };

@@ -43,7 +43,10 @@ export interface Sharing {
   readonly processes: () => number;
 }
 
-/** Shares what there is of the service's rate, and first captures of trackers that reject some, for a minute after that. */
+/**
+ * Shares how many first captures this process has and how many beyond; of a tracker, the first ones for a minute after it rejected some,
+ * and those beyond while they are many.
+ */
 export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElsewhere => {
   const countHere = countBySecond(clock);
   const countMore = (name: string, more: number): number => {
@@ -75,6 +78,7 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
     },
     countFirst: (trackerId, isRejected) => {
       count(named(FIRST, trackerId), trackerId === null || isRejected);
+      // Counts all, so that it is wanted for as long as a rejection is noted.
       count(named(REJECTED, trackerId), isRejected);
     },
     countBeyond: (trackerId) => {

@@ -2,6 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { Counts } from '../../platform/counts.ts';
 import { fairLevel, roomBesideSmall } from '../../platform/fair-rate.ts';
 import { SECOND } from './count-by-second.ts';
+import { createWindows } from './windows.ts';
 
 /** Over which captures are counted: shorter, and one with a visit now and then would find no room; longer, and it keeps it in vain. */
 const COUNTED_MS = 2_500;
@@ -13,37 +14,23 @@ const COUNTED_MS = 2_500;
  * @returns what counts a capture and returns how many of that name there may be in a second, of `capacity`
  */
 export const createLevels = (clock: Clock): ((group: string, name: string, capacity: number) => number) => {
-  let since = Number.NEGATIVE_INFINITY;
-  let now = new Map<string, Counts>();
-  let before = new Map<string, Counts>();
-  let levels = new Map<string, { readonly of: number; readonly level: number }>();
-
-  const beginAnother = (): void => {
-    const age = clock.now() - since;
-    if (age >= 0 && age < COUNTED_MS) return;
-    before = age >= 0 && age < 2 * COUNTED_MS ? now : new Map();
-    now = new Map();
-    levels = new Map();
-    since = clock.now();
-  };
-
-  const levelOf = (group: string, capacity: number): number => {
-    const counts = before.get(group)?.all() ?? [];
-    const wanted = counts.map((count) => (count * SECOND) / COUNTED_MS);
-    return fairLevel(capacity, [...wanted, roomBesideSmall(capacity, wanted.length, wanted)]);
-  };
-
+  const windows = createWindows(clock, COUNTED_MS, () => ({
+    counts: new Map<string, Counts>(),
+    /** What each in a group wanted in the window before. */
+    wanted: new Map<string, readonly number[]>(),
+  }));
   return (group, name, capacity) => {
-    beginAnother();
-    const counts = now.get(group) ?? new Counts();
-    now.set(group, counts);
+    const { now, before } = windows();
+    const counts = now.counts.get(group) ?? new Counts();
+    now.counts.set(group, counts);
     counts.add(name, 1);
-    let known = levels.get(group);
-    if (known?.of !== capacity) {
-      known = { of: capacity, level: levelOf(group, capacity) };
-      levels.set(group, known);
-    }
-    const { level } = known;
+    const wanted =
+      now.wanted.get(group) ??
+      (before.counts.get(group)?.all() ?? [])
+        .map((count) => (count * SECOND) / COUNTED_MS)
+        .sort((one, other) => one - other);
+    now.wanted.set(group, wanted);
+    const level = fairLevel(capacity, [...wanted, roomBesideSmall(capacity, wanted.length, wanted)]);
     return Math.ceil(Math.min(level, capacity));
   };
 };

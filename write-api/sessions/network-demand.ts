@@ -2,6 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
 import { fairPart } from '../../platform/fair-rate.ts';
 import { countBySecond } from './count-by-second.ts';
+import { createWindows } from './windows.ts';
 
 export type NetworkRates = Pick<
   Config,
@@ -27,20 +28,13 @@ const LEAST_ROOM = 10;
 const roomBeside = (first: number, rate: number): number =>
   Math.max(Math.min(LEAST_ROOM, rate / 4), Math.sqrt(first));
 
-/** Remembers the largest count of each group, for half of this time at least. */
-const PEAK_MS = 60_000;
+/** The largest count of a group is remembered in a window and in the one after it. */
+const PEAK_MS = 30_000;
 
 const createPeaks = (clock: Clock) => {
-  let since = Number.NEGATIVE_INFINITY;
-  let now = new Map<string, number>();
-  let before = new Map<string, number>();
+  const windows = createWindows(clock, PEAK_MS, () => new Map<string, number>());
   return (group: string, count: number): number => {
-    const age = clock.now() - since;
-    if (age < 0 || age >= PEAK_MS / 2) {
-      before = age >= 0 && age < PEAK_MS ? now : new Map();
-      now = new Map();
-      since = clock.now();
-    }
+    const { now, before } = windows();
     const peak = Math.max(count, now.get(group) ?? 0);
     now.set(group, peak);
     return Math.max(peak, before.get(group) ?? 0);
@@ -51,18 +45,25 @@ const createPeaks = (clock: Clock) => {
 const createCounts = (clock: Clock) => {
   const countIn = countBySecond(clock);
   const countFrom = countBySecond(clock);
-  const peakOf = createPeaks(clock);
 
-  /** Counts a capture if it is one. @returns those of the group in this second or the one before, in the largest lately, and of others */
+  /** Counts a capture if it is one. @returns those of the group in this second or the one before, and those of other networks */
   return (group: string, network: string, isOne: boolean) => {
     const all = countIn(group, isOne ? 1 : 0);
     const own = countFrom(`${network} ${group}`, isOne ? 1 : 0);
-    const wanted = Math.max(all.own, all.ownBefore);
     return {
-      wanted,
-      peak: peakOf(group, wanted),
+      wanted: Math.max(all.own, all.ownBefore),
       ofOthers: Math.max(all.own - own.own, all.ownBefore - own.ownBefore),
     };
+  };
+};
+
+/** Counts first captures by a group, and returns how many there were in the largest second lately too. */
+const createFirst = (clock: Clock) => {
+  const count = createCounts(clock);
+  const peakOf = createPeaks(clock);
+  return (group: string, network: string, isOne: boolean) => {
+    const counts = count(group, network, isOne);
+    return { ...counts, peak: peakOf(group, counts.wanted) };
   };
 };
 
@@ -96,8 +97,8 @@ export const createNetworkDemands = (
   const ofAll = rates.CAPTURES_PER_SECOND;
   const ofTracker = rates.CAPTURES_PER_SECOND_PER_TRACKER;
   const countFrom = countBySecond(clock);
-  const firstOfAll = createCounts(clock);
-  const firstOfTracker = createCounts(clock);
+  const firstOfAll = createFirst(clock);
+  const firstOfTracker = createFirst(clock);
   const beyondOfTracker = createCounts(clock);
 
   // Visits come in bursts, such as those after a newsletter: there is room for the next as for the last, of half of the rate.
@@ -105,9 +106,10 @@ export const createNetworkDemands = (
     rate: number,
     { wanted, peak, ofOthers }: ReturnType<typeof firstOfAll>,
     { areShort, first, beyond }: Others,
+    spread: number,
   ): number => {
     const byNow = wanted + first;
-    const expected = areShort ? Math.max(byNow, Math.min(sharing() * peak, rate / 2)) : byNow;
+    const expected = areShort ? Math.max(byNow, Math.min(spread * peak, rate / 2)) : byNow;
     const left = Math.floor(rate - expected - (areShort ? roomBeside(ofOthers + first, rate) : 0));
     return left < 1 ? left : fairPart(left, beyond);
   };
@@ -115,13 +117,14 @@ export const createNetworkDemands = (
   return {
     of: (network, trackerId, atService, there) => {
       const { own, ownBefore, all, allBefore } = countFrom(network);
-      const isFirst = own <= Math.ceil(rates.CAPTURES_PER_SECOND_PER_VISITOR / sharing());
-      const leftThere = leftOf(ofTracker, firstOfTracker(trackerId, network, isFirst), there);
+      const spread = sharing();
+      const isFirst = own <= Math.ceil(rates.CAPTURES_PER_SECOND_PER_VISITOR / spread);
+      const leftThere = leftOf(ofTracker, firstOfTracker(trackerId, network, isFirst), there, spread);
       const { ofOthers } = beyondOfTracker(trackerId, network, !isFirst);
       return {
         isFirst,
         isAlone: atService.first === 0 && own === all && ownBefore === allBefore,
-        left: leftOf(ofAll, firstOfAll('', network, false), atService),
+        left: leftOf(ofAll, firstOfAll('', network, false), atService, spread),
         leftThere,
         leftForNetworkThere: Math.floor(Math.max(leftThere - ofOthers, leftThere / 2)),
       };

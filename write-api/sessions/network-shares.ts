@@ -72,9 +72,9 @@ export interface SharedRates {
  * may have, come before all others: those have what the first ones leave of the service's rate and of the tracker's, less some
  * room for a minute after first ones were rejected. Where networks want more than there is, those with many have equal parts.
  *
- * Processes tell each other each second how many they have, of first ones and of those beyond, also at trackers where it is much or
- * that reject some: a balancer may send some of every network's visitors to each, or tell visitors apart, or use one of them alone. Each has its
- * part of what there is beyond, by what the others have (docs/adr/0034).
+ * Processes tell each other each second how many they have, of first ones and of those beyond, and so of trackers that reject first
+ * ones or have many beyond: a balancer may send some of every network's visitors to each, or tell visitors apart, or use one of them
+ * alone. Each has its part of what there is beyond, by what the others have (docs/adr/0034).
  */
 export const createNetworkShares = (
   rates: NetworkRates,
