@@ -11,7 +11,7 @@ export interface ConnectionLimits extends CallerLimits {
 }
 
 /** What is known of connections and their requests. */
-export interface ConnectionInfo extends Pick<Connections, 'awaitsAnswer' | 'closeIdle'> {
+export interface ConnectionInfo extends Pick<Connections, 'awaitsAnswer' | 'isJustAnswered' | 'closeIdle'> {
   /** Returns the network of a request's caller, whose connection may be that of a proxy; empty: it is not known. */
   networkOf(request: IncomingMessage): string;
 }
@@ -21,7 +21,7 @@ const NETWORKS_LOOKED_THROUGH = 4;
 const LOOKED_THROUGH = 64;
 
 /** Connections by network. */
-const createByNetwork = (awaitsAnswer: Connections['awaitsAnswer']) => {
+const createByNetwork = (isInUse: (socket: Socket) => boolean) => {
   const sockets = new Map<string, Set<Socket>>();
 
   const most = (except: ReadonlySet<Set<Socket>>): Set<Socket> => {
@@ -34,7 +34,7 @@ const createByNetwork = (awaitsAnswer: Connections['awaitsAnswer']) => {
     let left = LOOKED_THROUGH;
     for (const socket of own) {
       own.delete(socket);
-      if (!awaitsAnswer(socket)) {
+      if (!isInUse(socket)) {
         socket.destroy();
         return true;
       }
@@ -55,7 +55,7 @@ const createByNetwork = (awaitsAnswer: Connections['awaitsAnswer']) => {
       own?.delete(socket);
       if (own?.size === 0) sockets.delete(network);
     },
-    /** Closes one that awaits no answer, of the networks with most that have over one more. @returns whether there was one */
+    /** Closes one that is not in use, of the networks with most that have over one more. @returns whether there was one */
     closeOneFor: (fewer: number): boolean => {
       const passed = new Set<Set<Socket>>();
       while (passed.size < NETWORKS_LOOKED_THROUGH) {
@@ -71,9 +71,9 @@ const createByNetwork = (awaitsAnswer: Connections['awaitsAnswer']) => {
 
 /**
  * Closes connections beyond the limits at once, before anything is read of them. While the process has as many as it may, a new
- * connection closes one of a network that has most, if its own network has fewer: one that awaits no answer. If there is none, idle
- * connections of networks with as many as its own are closed for the next. One of a proxy is of the network of its last request. Counted
- * here, because the server itself counts those of one of its listeners alone.
+ * connection closes one of a network that has most, if its own network has fewer: one that awaits no answer, and where it is a proxy's
+ * has had none for a second. If there is none, idle connections of networks with as many as its own are closed for the next. One of a
+ * proxy is of the network of its last request. Counted here, because the server itself counts those of one of its listeners alone.
  */
 export function limitConnections(
   server: Server,
@@ -82,9 +82,12 @@ export function limitConnections(
 ): void {
   let inAll = 0;
   const open = createHeldByCallers(limits);
-  const byNetwork = createByNetwork(connections.awaitsAnswer);
-  const networkOf = new WeakMap<Socket, string>();
   const ofProxies = new WeakSet<Socket>();
+  const byNetwork = createByNetwork(
+    (socket) =>
+      connections.awaitsAnswer(socket) || (ofProxies.has(socket) && connections.isJustAnswered(socket)),
+  );
+  const networkOf = new WeakMap<Socket, string>();
   const assignNetwork = (network: string | null, socket: Socket): void => {
     const before = networkOf.get(socket);
     if (before === network) return;

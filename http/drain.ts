@@ -5,6 +5,8 @@ import type { Socket } from 'node:net';
 const ARRIVAL_MS = 2_000;
 /** Time from which a connection that awaits no answer, or takes none, may be closed for another. */
 const IDLE_MS = 5_000;
+/** Time in which a proxy's next request on a connection may already be under way: it would fail, and most are not sent again. */
+const JUST_ANSWERED_MS = 1_000;
 /** Least time between two times that idle connections are closed for others. */
 const CLOSED_EVERY_MS = 1_000;
 
@@ -14,6 +16,8 @@ export interface Connections {
   cutSilent(): void;
   /** Whether a whole request waits for its answer. False where bytes of answers wait unread, and none was read to its end for five seconds. */
   awaitsAnswer(socket: Socket): boolean;
+  /** Whether its last request was answered within a second, and none has come since. */
+  isJustAnswered(socket: Socket): boolean;
   /**
    * Closes those of `which` that have been idle for some seconds, for others: callers of two networks could keep all others out by one
    * request a minute on each.
@@ -56,6 +60,11 @@ export function watchConnections(server: Server): Connections {
       const connection = open.get(socket);
       if (connection === undefined || !awaitsAnswer(connection)) return false;
       return socket.writableLength === 0 || connection.at > performance.now() - IDLE_MS;
+    },
+    isJustAnswered: (socket) => {
+      const connection = open.get(socket);
+      if (connection === undefined || connection.unanswered.size > 0) return false;
+      return connection.at > performance.now() - JUST_ANSWERED_MS;
     },
     closeIdle: (which) => {
       const now = performance.now();

@@ -348,30 +348,53 @@ it('connections of the network with most after it leave room while all of the la
   for (const socket of [...waiting, ...idle, newcomer]) socket.destroy();
 });
 
-it('connections of a proxy that wait for the bodies of one network leave room for the requests of another', async () => {
+/** All connections are those of a proxy. @returns a function that begins a request of a network */
+const listeningBehindProxy = async (inAll: number) => {
   const address = (request: IncomingMessage): string => String(request.headers['x-forwarded-for']);
   await listening({
-    routes: [aRoute({ method: 'GET', path: '/healthz', access: 'public' })],
-    connectionLimits: { inAll: 3, perAddress: 100, perNetwork: 100, callerAt: () => null },
+    routes: [
+      aRoute({ method: 'GET', path: '/healthz', access: 'public' }),
+      aRoute({ method: 'POST', path: '/long', access: 'public', body: 'json' }),
+    ],
+    connectionLimits: { inAll, perAddress: 100, perNetwork: 100, callerAt: () => null },
     requestLimit: {
       perAddress: 100,
       perNetwork: 100,
       callerOf: (request) => ({ address: address(request), network: address(request) }),
     },
   });
-  const ask = (of: string, request: string): Socket => {
+  return (of: string, request: string): Socket => {
     const socket = connect(portOf(app), '127.0.0.1').on('error', () => undefined);
     socket.write(`${request} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${of}\r\n`);
     return socket;
   };
+};
+
+it('connections of a proxy that wait for the bodies of one network leave room for the requests of another', async () => {
+  const ask = await listeningBehindProxy(3);
   const begun = times(app.server, 'request', 3);
-  const half = Array.from({ length: 3 }, () => ask('one', 'POST /healthz'));
-  for (const socket of half) socket.write('Content-Length: 9\r\n\r\nhalf');
+  const half = Array.from({ length: 3 }, () => ask('one', 'POST /long'));
+  for (const socket of half) socket.write('Content-Type: application/json\r\nContent-Length: 9\r\n\r\nhalf');
   await begun;
   const few = ['two', 'three'].map((of) => ask(of, 'GET /healthz'));
   for (const socket of few) socket.write('\r\n');
   await Promise.all(few.map((socket) => once(socket, 'data')));
   for (const socket of [...half, ...few]) socket.destroy();
+});
+
+it('a connection of a proxy stays open for a second after an answer: its next request may be under way', async () => {
+  const ask = await listeningBehindProxy(2);
+  const answered = ['one', 'one'].map((of) => ask(of, 'GET /healthz'));
+  for (const socket of answered) socket.write('\r\n');
+  await Promise.all(answered.map((socket) => once(socket, 'data')));
+  await once(ask('two', 'GET /healthz'), 'close');
+  const now = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 1_000);
+  onTestFinished(() => clock.mockRestore());
+  const newcomer = ask('two', 'GET /healthz');
+  newcomer.write('\r\n');
+  await once(newcomer, 'data');
+  for (const socket of [...answered, newcomer]) socket.destroy();
 });
 
 it.each(['and ask nothing', 'and ask again'])(
