@@ -89,16 +89,24 @@ const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string
   };
 };
 
+/** A note that another process has shared. */
+interface NoteElsewhere extends Note {
+  /** When this process received it, by its own clock: that of another may differ by seconds. */
+  readonly receivedAt: number;
+}
+
 /** Those that other processes have shared, by asker and process. */
-const createElsewhere = () => {
-  const notes = new Map<string, Note>();
-  const byAsker = new Map<string, Map<string, Note>>();
+const createElsewhere = (now: () => number) => {
+  const notes = new Map<string, NoteElsewhere>();
+  const byAsker = new Map<string, Map<string, NoteElsewhere>>();
   return {
     notes,
-    set: (key: string, note: Note): void => {
+    set: (key: string, { at, wanted }: Note): void => {
+      const before = notes.get(key);
+      const note = { at, wanted, receivedAt: before?.at === at ? before.receivedAt : now() };
       notes.delete(key);
       notes.set(key, note);
-      const ofAsker = byAsker.get(askerOf(key)) ?? new Map<string, Note>();
+      const ofAsker = byAsker.get(askerOf(key)) ?? new Map<string, NoteElsewhere>();
       byAsker.set(askerOf(key), ofAsker.set(key, note));
     },
     delete: (key: string): void => {
@@ -107,7 +115,7 @@ const createElsewhere = () => {
       ofAsker?.delete(key);
       if (ofAsker?.size === 0) byAsker.delete(askerOf(key));
     },
-    of: (asker: string): Note[] => [...(byAsker.get(asker)?.values() ?? [])],
+    of: (asker: string): NoteElsewhere[] => [...(byAsker.get(asker)?.values() ?? [])],
   };
 };
 
@@ -120,7 +128,7 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
   const { windowMs, now, shared, stillWants } = options;
   const suffix = `${PROCESS}${randomUUID()}`;
   const own = createOwn(options, suffix);
-  const elsewhere = createElsewhere();
+  const elsewhere = createElsewhere(now);
   const since = (): number => now() - windowMs;
   const exchange = createExchange(shared, own.toShare, since, ({ asker, ...note }) => {
     if (!asker.endsWith(suffix)) elsewhere.set(asker, note);
@@ -131,8 +139,8 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
     for (const key of oldOnesOf(elsewhere.notes, since(), windowMs)) elsewhere.delete(key);
   };
 
-  const wantedThere = ({ at, wanted }: Note): number =>
-    stillWants === undefined || at > now() - SHARED_MS ? wanted : LITTLE;
+  const wantedThere = ({ receivedAt, wanted }: NoteElsewhere): number =>
+    stillWants === undefined || Math.abs(now() - receivedAt) < SHARED_MS ? wanted : LITTLE;
 
   const wantedByAll = remembered(now, () => {
     forgetOld();

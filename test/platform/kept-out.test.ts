@@ -96,8 +96,8 @@ const inMemory = () => {
     },
     refresh: async (since) => [...rows.values()].filter(({ at }) => at > since),
   };
-  const process = (stillWants: () => number) =>
-    createKeptOut({ windowMs: MINUTE, now: () => clock.ms, shared, stillWants });
+  const process = (stillWants: () => number, aheadMs = 0) =>
+    createKeptOut({ windowMs: MINUTE, now: () => clock.ms + aheadMs, shared, stillWants });
   /** Later, once the processes have exchanged what they have. */
   const after = async (ms: number, ...processes: ReturnType<typeof process>[]) => {
     clock.ms += ms;
@@ -158,6 +158,21 @@ it('counts little of what a process wanted that has shared nothing for five seco
   await after(5_000, one);
   expect(one.wantedByOthers('anna')).toEqual([0.1]);
 });
+
+it.each([-20_000, 20_000])(
+  'counts what a process wants whose clock differs by %i ms, for as long as it shares it',
+  async (aheadMs) => {
+    const { process, after } = inMemory();
+    const [one, other] = [process(() => 0), process(() => 7, aheadMs)];
+    await after(1_000, one, other);
+    other.note('ben');
+    for (let second = 0; second < 10; second += 1) await after(1_000, one, other);
+    expect(one.wantedElsewhere('ben')).toEqual([7]);
+    await after(1_000, one);
+    await after(5_000, one);
+    expect(one.wantedElsewhere('ben')).toEqual([0.1]);
+  },
+);
 
 it('shares a note once if nothing of it is wanted any more, and no old one', async () => {
   const { rows, process, after } = inMemory();
