@@ -440,6 +440,22 @@ describe('partners whose visitors a balancer sends to processes of their own', (
     expect(await large(20, flood)).toBeGreaterThan(0.9 * 50 * 20);
   });
 
+  it('have their bursts of visits beside a network that floods trackers at another process', async () => {
+    const [flooded, other] = processes as [(typeof processes)[0], (typeof processes)[0]];
+    let admitted = 0;
+    for (let ms = 0; ms < 30_000; ms += 1) {
+      clock.ms += 1;
+      const attacked = { tracker_id: `attacked ${ms % 3}`, partner_id: `attacked ${ms % 3}` };
+      if (ms % 2 === 0) await flooded(attacked, 'flood');
+      const isBurst = ms % 10_000 < 1_000;
+      if (ms % (isBurst ? 14 : 100) !== 0) continue;
+      const isAdmitted = (await other({ tracker_id: 'site', partner_id: 'site' }, `visitor ${ms}`)) === null;
+      // The first burst shows how many there are.
+      if (ms > 10_000 && isBurst && isAdmitted) admitted += 1;
+    }
+    expect(admitted).toBeGreaterThan(0.9 * 2 * 71);
+  });
+
   it('have what partners that were named in a moment at several processes no longer want', async () => {
     const flood = async (ms: number): Promise<void> => {
       for (const [at, one] of processes.entries()) {

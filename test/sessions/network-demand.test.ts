@@ -16,10 +16,16 @@ const create = (processes = 1) => {
   const send = (
     network: string,
     count: number,
-    { to = 'a tracker', isShort = false, elsewhere = 0, beyondElsewhere = [] as number[] } = {},
+    {
+      to = 'a tracker',
+      isShort = false,
+      elsewhere = 0,
+      peakElsewhere = 0,
+      beyondElsewhere = [] as number[],
+    } = {},
   ) =>
     Array.from({ length: count }, () => {
-      const others = { areShort: isShort, first: elsewhere, beyond: beyondElsewhere };
+      const others = { areShort: isShort, first: elsewhere, peak: peakElsewhere, beyond: beyondElsewhere };
       const demand = demands.of(network, to, others, others);
       if (to !== 'full' && demand.isFirst) demands.countFirst(network);
       return demand;
@@ -77,6 +83,14 @@ it('after a burst, there is room for another for half a minute at least, of half
   expect(send('one', 1, { to: 'a', isShort: true })?.left).toBe(200 - 60 - 10);
   clock.ms += 60_000;
   expect(send('one', 1, { to: 'a', isShort: true })?.left).toBe(200 - 10);
+});
+
+it('after a burst at another process, there is room for another beside one here', () => {
+  const { clock, send } = create(2);
+  send('one', 5);
+  clock.ms += 1_000;
+  expect(send('one', 1, { isShort: true, peakElsewhere: 60 })?.left).toBe(200 - (5 + 60) - 10);
+  expect(send('one', 1, { isShort: true, peakElsewhere: 150 })?.left).toBe(200 - 100 - 10);
 });
 
 it('first captures that a tracker refuses are none of the service', () => {

@@ -3,12 +3,15 @@ import type { Clock } from '../../platform/clock.ts';
 import { createKeptOut } from '../../platform/kept-out.ts';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { countBySecond } from './count-by-second.ts';
+import { createPeaks } from './peaks.ts';
 
 /** What the other processes have of a rate in a second, as far as it is known. */
 export interface Elsewhere {
   /** Whether first captures were rejected there. */
   readonly isShort: boolean;
   readonly first: number;
+  /** First ones in the largest seconds lately of those that rejected some. */
+  readonly peak: number;
   /** Beyond the first, at each. */
   readonly beyond: readonly number[];
 }
@@ -38,7 +41,7 @@ const sumOf = (counts: readonly number[]): number => counts.reduce((sum, one) =>
 export interface Sharing {
   /** null: ignores other processes. */
   readonly notes: SharedNotes | null;
-  /** From so many a second, captures beyond the first of a tracker are shared: a flood may name hundreds of trackers. */
+  /** From so many a second at all processes, captures beyond the first of a tracker are shared: a flood may name hundreds of trackers. */
   readonly trackerFrom: number;
   readonly processes: () => number;
 }
@@ -54,11 +57,13 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
     return Math.max(own, ownBefore);
   };
   const here = (name: string): number => countMore(name, 0);
+  const peakOf = createPeaks(clock);
+  const peakHere = (name: string): number => peakOf(name, here(name));
   const keptOut = createKeptOut({
     windowMs: MINUTE,
     now: clock.now,
     shared: shared.notes,
-    stillWants: here,
+    stillWants: (name) => (name.startsWith(REJECTED) ? peakHere(name) : here(name)),
   });
   const others = (name: string): readonly number[] =>
     shared.processes() > 1 ? keptOut.wantedElsewhere(name).filter((wanted) => wanted >= LEAST) : [];
@@ -67,23 +72,28 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
     if (isShared && shared.processes() > 1) keptOut.note(name);
   };
   return {
-    of: (trackerId) => ({
-      isShort: others(named(REJECTED, trackerId)).length > 0,
-      first: sumOf(others(named(FIRST, trackerId))),
-      beyond: others(named(BEYOND, trackerId)),
-    }),
+    of: (trackerId) => {
+      const peaks = others(named(REJECTED, trackerId));
+      return {
+        isShort: peaks.length > 0,
+        first: sumOf(others(named(FIRST, trackerId))),
+        peak: sumOf(peaks),
+        beyond: others(named(BEYOND, trackerId)),
+      };
+    },
     sharing: () => {
       const elsewhere = sumOf([...others(FIRST), ...others(BEYOND)]);
       return Math.min(shared.processes(), 1 + elsewhere / Math.max(1, here(FIRST) + here(BEYOND)));
     },
     countFirst: (trackerId, isRejected) => {
       count(named(FIRST, trackerId), trackerId === null || isRejected);
-      // Counts all, so that it is wanted for as long as a rejection is noted.
+      // Counts all: what is wanted is room for as many as in the largest second.
       count(named(REJECTED, trackerId), isRejected);
+      peakHere(named(REJECTED, trackerId));
     },
     countBeyond: (trackerId) => {
       const name = named(BEYOND, trackerId);
-      count(name, trackerId === null || here(name) >= shared.trackerFrom);
+      count(name, trackerId === null || here(name) >= shared.trackerFrom / shared.processes());
     },
   };
 };

@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
 import { fairPart } from '../../platform/fair-rate.ts';
 import { countBySecond } from './count-by-second.ts';
-import { createWindows } from './windows.ts';
+import { createPeaks } from './peaks.ts';
 
 export type NetworkRates = Pick<
   Config,
@@ -27,19 +27,6 @@ const LEAST_ROOM = 10;
 /** Returns the room that first captures have beside those that there are: as much as their number deviates, if they are independent. */
 const roomBeside = (first: number, rate: number): number =>
   Math.max(Math.min(LEAST_ROOM, rate / 4), Math.sqrt(first));
-
-/** The largest count of a group is remembered in a window and in the one after it. */
-const PEAK_MS = 30_000;
-
-const createPeaks = (clock: Clock) => {
-  const windows = createWindows(clock, PEAK_MS, () => new Map<string, number>());
-  return (group: string, count: number): number => {
-    const { now, before } = windows();
-    const peak = Math.max(count, now.get(group) ?? 0);
-    now.set(group, peak);
-    return Math.max(peak, before.get(group) ?? 0);
-  };
-};
 
 /** Counts captures by a group. */
 const createCounts = (clock: Clock) => {
@@ -73,6 +60,8 @@ export interface Others {
   readonly areShort: boolean;
   /** How many first ones a second other processes have, as far as it is known. */
   readonly first: number;
+  /** How many first ones they had in their largest seconds lately, where some were rejected. */
+  readonly peak: number;
   /** How many beyond those each other process has, as far as it is known. */
   readonly beyond: readonly number[];
 }
@@ -105,11 +94,12 @@ export const createNetworkDemands = (
   const leftOf = (
     rate: number,
     { wanted, peak, ofOthers }: ReturnType<typeof firstOfAll>,
-    { areShort, first, beyond }: Others,
+    { areShort, first, peak: peakElsewhere, beyond }: Others,
     spread: number,
   ): number => {
     const byNow = wanted + first;
-    const expected = areShort ? Math.max(byNow, Math.min(spread * peak, rate / 2)) : byNow;
+    const atMost = Math.max(spread * peak, peak + peakElsewhere);
+    const expected = areShort ? Math.max(byNow, Math.min(atMost, rate / 2)) : byNow;
     const left = Math.floor(rate - expected - (areShort ? roomBeside(ofOthers + first, rate) : 0));
     return left < 1 ? left : fairPart(left, beyond);
   };
