@@ -88,8 +88,14 @@ const COMMON = ['partner_id', 'reveal_id', 'tracker_id', 'key_id', 'user_id', 'c
 /**
  * Compares a ledger with the stored receipts: each completed reveal has an entry with the receipt's unit, which matches the
  * result, and no entry contradicts its reveal. `checkMissing` finds what is missing.
+ * @param upTo end of the log up to which receipts were read; entries may have been read further
  */
-export const checkReceipts = (partnerId: string, { entries }: Chain, { byId }: Receipts): ReceiptCheck => {
+export const checkReceipts = (
+  partnerId: string,
+  { entries }: Chain,
+  { byId }: Receipts,
+  upTo: bigint,
+): ReceiptCheck => {
   const differences: Difference[] = [];
   const ledgerTotals = new Set(entries.map(({ reveal_id }) => reveal_id));
   for (const [reveal_id, { completed, revision }] of byId) {
@@ -108,7 +114,8 @@ export const checkReceipts = (partnerId: string, { entries }: Chain, { byId }: R
   let checked = 0;
   for (const entry of entries) {
     const receipt = byId.get(entry.reveal_id);
-    if (!receipt) continue;
+    // Of a reveal that was completed after that, the request alone may have been read.
+    if (!receipt || (!receipt.completed && entry.position > upTo)) continue;
     checked += 1;
     differences.push(...compared(billingStream(partnerId), entry, receipt));
   }

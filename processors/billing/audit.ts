@@ -83,7 +83,7 @@ export const auditBilling = async (
   const expiring = await readExpiringReveals(db, partnerId);
   const expiredSince = await readExpiredSince(store, partnerId, head);
   const traces = { expired: new Set([...expired, ...expiring, ...expiredSince]), rows: receiptRows };
-  const against = checkReceipts(partnerId, chain, receipts);
+  const against = checkReceipts(partnerId, chain, receipts, head);
   // Each check goes through the whole ledger, in a process that may serve requests.
   await nextTurn();
   const missing = checkMissing(partnerId, chain, receipts, traces, { now: clock.now(), upTo: head });

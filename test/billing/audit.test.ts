@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Difference } from '../../domain/billing/audit-chain.ts';
+import type { EventStore, NewEvent } from '../../event-store/port.ts';
 import {
   createBillingFixture,
   foundIn,
@@ -9,7 +11,7 @@ import {
   type Tampering,
 } from '../support/billing-fixture.ts';
 import { copyDatabase, type TestDatabase } from '../support/database.ts';
-import { complete, completedReveal } from '../support/reveals.ts';
+import { type Completed, completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 import { verify } from '../support/verifier.ts';
 
 let original: TestDatabase;
@@ -19,6 +21,14 @@ beforeAll(async () => {
 afterAll(() => original.drop());
 
 const found = (...how: Tampering) => foundIn(original, ...how);
+
+/** An audit may begin between the two. */
+const requestAndComplete = async (store: EventStore, reveal: Completed): Promise<void> => {
+  const [requested, completed] = revealAppend(reveal) as [NewEvent, NewEvent];
+  await store.append(revealStream(reveal.reveal_id), 'no_stream', [requested]);
+  await setImmediate();
+  await store.append(revealStream(reveal.reveal_id), 0, [completed]);
+};
 
 describe('a billing audit', () => {
   it('finds no difference in a correct ledger and lists units and head digest by month', async () => {
@@ -79,7 +89,7 @@ describe('a billing audit', () => {
     let busy = true;
     const completing = Promise.all(
       Array.from({ length: 4 }, async () => {
-        while (busy) await complete(fixture.stack.store, completedReveal({ partner_id: PARTNER }));
+        while (busy) await requestAndComplete(fixture.stack.store, completedReveal({ partner_id: PARTNER }));
       }),
     );
     const seen: number[] = [];
