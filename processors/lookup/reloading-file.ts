@@ -19,11 +19,12 @@ export interface ReloadingFileOptions<T> {
   readonly onReload?: ((outcome: 'reloaded' | 'failed') => void) | undefined;
 }
 
-const CHECK_MS = 1_000;
+const CHECK_MS = 500;
 
 /**
  * Keeps a file's content in memory and reads it again within seconds when it changes. Lookups use the old content
- * until the new one is complete; if that cannot be read, the old one stays in use.
+ * until the new one is complete; if that cannot be read, the old one stays in use. A file that changes between two looks, half a second
+ * apart, is being written: what it holds then, such as nothing, would be taken for all.
  * @throws Error that names the variable, the file and the fault, at startup only
  */
 export const openReloadingFile = async <T>({
@@ -38,6 +39,7 @@ export const openReloadingFile = async <T>({
   const read = async (): Promise<T> => parse(await readFile(file));
   // Before the read, so that a change during it is noticed.
   let seen = await look();
+  let found = seen;
   let content: T;
   try {
     content = await read();
@@ -46,14 +48,18 @@ export const openReloadingFile = async <T>({
   }
 
   const reload = async (): Promise<void> => {
-    const now = await look();
-    if (isSame(now, seen)) return;
-    seen = now;
+    const before = found;
+    found = await look();
+    if (isSame(found, seen) || !isSame(found, before)) return;
     try {
-      content = await read();
+      const next = await read();
+      if (!isSame(await look(), found)) return;
+      content = next;
+      seen = found;
       onReload('reloaded');
       log.info({ provider, file }, `${variable}: changed file reloaded`);
     } catch (error) {
+      seen = found;
       onReload('failed');
       log.error(
         { provider, file, error: (error as Error).message },
