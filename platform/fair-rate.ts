@@ -9,19 +9,11 @@ export interface FairRateOptions {
   readonly admit: (name: string, ceiling: number) => Verdict | Promise<Verdict>;
 }
 
-/** What the others leave an asker after a rejection. */
-export interface Room {
-  /** How much of the rate it wants. Default: as much as they have themselves. */
-  readonly wanted?: number;
-  /** How long. Default: the window of those that were rejected. */
-  readonly forMs?: number;
-}
-
 /**
  * Admits one request of an asker; null admits, otherwise the wait in milliseconds.
- * @param room null: none
+ * @param wanted what others leave it of the rate if it is full. Default: as much as they have themselves; null: nothing
  */
-export type FairRate = (asker: string, room?: Room | null) => Promise<Verdict>;
+export type FairRate = (asker: string, wanted?: number | null) => Promise<Verdict>;
 
 /**
  * Returns an asker's part of a rate: the others have what they want, but no more than an equal part (max-min fairness).
@@ -61,12 +53,12 @@ export const roomBesideSmall = (ceiling: number, sharing: number, wanted: readon
  */
 export const createFairRate =
   ({ ceiling, keptOut, admit }: FairRateOptions): FairRate =>
-  async (asker, room = {}) => {
+  async (asker, wanted) => {
     const part = fairPart(ceiling, keptOut.wantedByOthers(asker));
     const beyondPart = await admit(`intake of ${asker}`, part);
     // The asker used up its own share, so others need not shrink theirs.
     if (beyondPart !== null) return beyondPart;
     const full = await admit('intake', ceiling);
-    if (full !== null && room !== null) keptOut.note(asker, room.wanted, room.forMs);
+    if (full !== null && wanted !== null) keptOut.note(asker, wanted);
     return full;
   };

@@ -11,9 +11,8 @@ import {
 export interface KeptOut {
   /**
    * @param wanted how much of the rate the asker wants; default: it is not known
-   * @param forMs how long this rejection counts, at most the window, which is the default
    */
-  note(asker: string, wanted?: number, forMs?: number): void;
+  note(asker: string, wanted?: number): void;
   /** Returns how much of the rate each other asker wants that was rejected within the window; infinity: it is not known. */
   wantedByOthers(asker: string): readonly number[];
   /** Returns how much each other process has noted for this asker within the window. */
@@ -66,8 +65,8 @@ const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string
   return {
     notes,
     wantedOf,
-    note: (asker: string, wanted: number, forMs: number): void => {
-      put(notes, asker, { at: now() - windowMs + forMs, wanted });
+    note: (asker: string, wanted: number): void => {
+      put(notes, asker, { at: now(), wanted });
       fresh.add(asker);
     },
     /** What is new to the other processes, or is wanted still. */
@@ -152,10 +151,10 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
   });
 
   return {
-    note: (asker, wanted = Number.POSITIVE_INFINITY, forMs = windowMs) => {
+    note: (asker, wanted = Number.POSITIVE_INFINITY) => {
       // Here too, because many may be noted before the list is read.
       forgetOld();
-      own.note(asker, wanted, forMs);
+      own.note(asker, wanted);
       exchange();
     },
     wantedByOthers: (asker) => {
@@ -173,7 +172,7 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
 const PROCESS = ' at ';
 const askerOf = (key: string): string => key.split(PROCESS, 1)[0] as string;
 
-/** Puts a note last: the order is that of the notes, but those that count for less than the window, and of others, may be older. */
+/** Puts a note last: the order is that of the notes. */
 const put = (notes: Map<string, Note>, asker: string, note: Note): void => {
   const before = notes.get(asker);
   const at = Math.max(note.at, before?.at ?? 0);

@@ -235,17 +235,6 @@ it('tells askers of several words apart, and asks no more while PostgreSQL does 
   expect(asked - before).toBeLessThanOrEqual(2);
 });
 
-it('forgets a refusal that counts for less than the window, also behind one that counts for all of it', () => {
-  const clock = { ms: NOW };
-  const none = { share: async () => undefined, refresh: async () => [] };
-  const keptOut = aProcess(none, clock);
-  keptOut.note('ben', 3);
-  keptOut.note('cleo', 7, 5_000);
-  expect(keptOut.wantedByOthers('anna')).toEqual([3, 7]);
-  clock.ms += 5_000;
-  expect(keptOut.wantedByOthers('anna')).toEqual([3]);
-});
-
 it('forgets old refusals with the next one, before the list is read', () => {
   const clock = { ms: NOW };
   const keptOut = createKeptOut({ windowMs: MINUTE, now: () => clock.ms, shared: null });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
+import { createRandom } from '../storm/random.ts';
 
 const RATES = {
   CAPTURES_PER_SECOND: 20,
@@ -302,6 +303,51 @@ it('admits what a large network has at a tracker, also beside one that has more 
   expect(sum(admitted, 'anna from large')).toBeGreaterThan(0.95 * 400);
 });
 
+it('admits what comes from a large network at random, also beside one that has more than the rate of the tracker', async () => {
+  const clock = { ms: 60_000, now: () => clock.ms };
+  const admit = createCaptureRates(USUAL, createLocalLimiter(clock), clock, null);
+  const random = createRandom(1);
+  let sent = 0;
+  let admitted = 0;
+  for (let ms = 0; ms < 30_000; ms += 1) {
+    clock.ms += 1;
+    if (random.chance(0.3)) await admit({ tracker_id: 'site', partner_id: 'site' }, 'flood');
+    if (!random.chance(0.04)) continue;
+    const verdict = await admit({ tracker_id: 'site', partner_id: 'site' }, 'large');
+    if (ms < 5_000) continue;
+    sent += 1;
+    if (verdict === null) admitted += 1;
+  }
+  expect(admitted).toBeGreaterThan(0.92 * sent);
+});
+
+it('keeps no room for what few networks send in a moment now and then', async () => {
+  const large = [50, 25].map((perSecond) => ({ of: 'site', network: 'large', perSecond }));
+  const pulses = Array.from({ length: 6 }, (_, nth) => ({
+    of: 'site',
+    network: `pulse ${nth}`,
+    perSecond: 50,
+    every: 29_000,
+    from: 5_000,
+    to: 5_200,
+  }));
+  const admitted = await admittedOf([...large, ...pulses], 65, 60, USUAL);
+  expect(sum(admitted, 'site from large')).toBeGreaterThan(0.9 * 75 * 60);
+});
+
+it('keeps room for the next burst of visits where the last one found it', async () => {
+  const bursts = visitorsOf('site', 85, 1).map((visitor, nth) => ({
+    ...visitor,
+    every: 31_000,
+    from: 5_000 + 3 * nth,
+    to: 5_000 + 3 * nth + 1,
+  }));
+  const flood = attacked.slice(0, 3).map((of) => ({ of, network: 'flood', perSecond: 100 }));
+  // The first burst shows how many there are.
+  const admitted = await admittedOf([...bursts, ...flood], 31 * 6, 31 * 5, USUAL);
+  expect(sum(admitted, 'site')).toBeGreaterThan(0.9 * 85 * 5);
+});
+
 it('admits what a large network has, also beside one that has more than there is', async () => {
   const large = { of: 'large', perSecond: 50 };
   const others = visitorsOf('others', 60, 1);
@@ -376,12 +422,17 @@ it('leaves room for visitors whom a balancer sends to another process than the n
 describe('partners whose visitors a balancer sends to processes of their own', () => {
   const clock = { ms: 0, now: () => clock.ms };
   let processes: ReturnType<typeof createCaptureRates>[];
+  const start = (count: number) => {
+    const limiter = createLocalLimiter(clock);
+    const shared = { partners: sharedInMemory(), networks: sharedInMemory() };
+    return Array.from({ length: count }, () =>
+      createCaptureRates(USUAL, limiter, clock, shared, () => count),
+    );
+  };
   beforeEach(() => {
     clock.ms = 60_000;
     vi.spyOn(performance, 'now').mockImplementation(clock.now);
-    const limiter = createLocalLimiter(clock);
-    const shared = { partners: sharedInMemory(), networks: sharedInMemory() };
-    processes = [1, 2].map(() => createCaptureRates(USUAL, limiter, clock, shared, () => 2));
+    processes = start(2);
   });
   afterEach(() => void vi.restoreAllMocks());
 
@@ -454,6 +505,22 @@ describe('partners whose visitors a balancer sends to processes of their own', (
       if (ms > 10_000 && isBurst && isAdmitted) admitted += 1;
     }
     expect(admitted).toBeGreaterThan(0.9 * 2 * 71);
+  });
+
+  it('have as many first captures of a network beside one that floods at another process', async () => {
+    const [flooded, other] = start(4) as [(typeof processes)[0], (typeof processes)[0]];
+    let admitted = 0;
+    for (let ms = 0; ms < 20_000; ms += 1) {
+      clock.ms += 1;
+      await flooded({ tracker_id: `attacked ${ms % 3}`, partner_id: `attacked ${ms % 3}` }, 'flood');
+      if (ms % 10 !== 0) continue;
+      const verdict = await other(
+        { tracker_id: `site ${ms % 3}`, partner_id: 'site' },
+        `network ${ms % 110}`,
+      );
+      if (ms >= 5_000 && verdict === null) admitted += 1;
+    }
+    expect(admitted).toBeGreaterThan(0.95 * 100 * 15);
   });
 
   it('have what partners that were named in a moment at several processes no longer want', async () => {

@@ -27,7 +27,7 @@ const create = (processes = 1) => {
     Array.from({ length: count }, () => {
       const others = { areShort: isShort, first: elsewhere, peak: peakElsewhere, beyond: beyondElsewhere };
       const demand = demands.of(network, to, others, others);
-      if (to !== 'full' && demand.isFirst) demands.countFirst(network);
+      if (to !== 'full' && demand.isFirst) demands.countFirst(network, demand);
       return demand;
     }).at(-1);
   return { clock, send };
@@ -44,7 +44,7 @@ it('first captures of this second or of the one before leave less for those beyo
   const { clock, send } = create();
   for (let nth = 0; nth < 30; nth += 1) send(`visitor ${nth}`, 1);
   clock.ms += 1_000;
-  expect(send('one', 1)).toMatchObject({ left: 170, leftThere: 70, leftForNetworkThere: 70 });
+  expect(send('one', 1)).toMatchObject({ left: 170, leftThere: 70 });
   clock.ms += 2_000;
   expect(send('one', 1)).toMatchObject({ left: 200, leftThere: 99 });
 });
@@ -89,7 +89,7 @@ it('after a burst at another process, there is room for another beside one here'
   const { clock, send } = create(2);
   send('one', 5);
   clock.ms += 1_000;
-  expect(send('one', 1, { isShort: true, peakElsewhere: 60 })?.left).toBe(200 - (5 + 60) - 10);
+  expect(send('one', 1, { isShort: true, peakElsewhere: 60 })?.left).toBe(200 - (2 + 60) - 10);
   expect(send('one', 1, { isShort: true, peakElsewhere: 150 })?.left).toBe(200 - 100 - 10);
 });
 
@@ -99,15 +99,12 @@ it('first captures that a tracker refuses are none of the service', () => {
   expect(send('one', 1)).toMatchObject({ left: 200, leftThere: 99 });
 });
 
-it('a network is alone while no other has any in this second, in the one before, or elsewhere', () => {
+it('of a network, two captures in a second count for the next burst', () => {
   const { clock, send } = create();
-  expect(send('one', 1)?.isAlone).toBe(true);
-  expect(send('one', 1, { elsewhere: 1 })?.isAlone).toBe(false);
-  expect(send('two', 1)?.isAlone).toBe(false);
-  clock.ms += 1_000;
-  expect(send('one', 1)?.isAlone).toBe(false);
-  clock.ms += 1_000;
-  expect(send('one', 1)?.isAlone).toBe(true);
+  for (const network of ['a', 'b', 'c', 'd', 'e']) send(network, 10);
+  for (let nth = 0; nth < 20; nth += 1) send(`visitor ${nth}`, 1);
+  clock.ms += 2_000;
+  expect(send('one', 1, { isShort: true })?.left).toBe(200 - (5 * 2 + 20) - 10);
 });
 
 it('a process has its part of what there is beyond first captures, by what the others have', () => {
@@ -148,14 +145,6 @@ describe('levels', () => {
     clock.ms -= 60_000;
     expect(wants('large', 1)).toBe(100);
   });
-});
-
-it('at a tracker, a network has what others do not want, at least half', () => {
-  const { send } = create();
-  send('large', 40);
-  expect(send('one', 11)?.leftForNetworkThere).toBe(80 - 30);
-  send('large', 40);
-  expect(send('one', 1)?.leftForNetworkThere).toBe(80 / 2);
 });
 
 it('what a partner wants follows what it has sent on average, and never is nothing', () => {

@@ -1,6 +1,6 @@
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createFairRate, type Room, roomBesideSmall } from '../../platform/fair-rate.ts';
+import { createFairRate, roomBesideSmall } from '../../platform/fair-rate.ts';
 import { createKeptOut } from '../../platform/kept-out.ts';
 import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
@@ -10,7 +10,6 @@ import { createDemand } from './demand.ts';
 import type { NetworkDemand, NetworkRates } from './network-demand.ts';
 import { createNetworkShares } from './network-shares.ts';
 
-const ALONE_MS = 5_000;
 /** With the largest bodies, kept for 30 days, they take a fourteenth of a partner's default room. */
 const SESSIONS_OF_NETWORK = 10_000;
 
@@ -45,23 +44,20 @@ export const createCaptureRates = (
   });
   const admitNetwork = createNetworkShares(config, clock, shared?.networks ?? null, processes);
   const wanted = countBySecond(clock);
-  /** What a network lacks beyond its first captures keeps no room. One that is alone may name many partners in a moment, and leave. */
-  const roomFor = (partnerId: string, { isFirst, isAlone }: NetworkDemand): Room | null => {
+  /** What a network lacks beyond its first captures keeps no room. */
+  const wantedBy = (partnerId: string, { isFirst }: NetworkDemand): number | null => {
     if (!isFirst) return null;
     // Of a whole second: the visits of a moment would keep their room for a minute.
     const { ownBefore } = wanted(partnerId);
     demandOf.count(partnerId);
-    return {
-      wanted: ownBefore + 1,
-      forMs: isAlone ? ALONE_MS : MINUTE,
-    };
+    return ownBefore + 1;
   };
   return ({ tracker_id, partner_id }, network) =>
     admitNetwork(network, {
       partnerId: partner_id,
       trackerId: tracker_id,
       admitThere: () => limiter.admit(`captures of ${tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER),
-      admitAtService: (demand) => admitPartner(partner_id, roomFor(partner_id, demand)),
+      admitAtService: (demand) => admitPartner(partner_id, wantedBy(partner_id, demand)),
     });
 };
 

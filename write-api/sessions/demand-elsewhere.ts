@@ -19,11 +19,13 @@ export interface Elsewhere {
 /** Exchanges between processes how many captures each has. Trackers are named by their ids; null is the rate of all. */
 export interface DemandElsewhere {
   of(trackerId: string | null): Elsewhere;
-  /** Over how many processes captures are spread, by how many each has. */
+  /** Over how many processes captures are spread, by how many first ones each has: those beyond may be a flood at one of them. */
   sharing(): number;
   /** Counts a capture of this process that is one of the first of its network; `isRejected`: by that rate. */
-  countFirst(trackerId: string | null, isRejected: boolean): void;
+  countFirst(trackerId: string | null, which: { isOfBurst: boolean; isRejected: boolean }): void;
   countBeyond(trackerId: string | null): void;
+  /** Returns how many captures a second there are of all processes, as far as it is known. */
+  inAll(trackerId: string | null): number;
 }
 
 /** Less counts as nothing: it is what is kept for processes that send nothing more. */
@@ -67,8 +69,8 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
   });
   const others = (name: string): readonly number[] =>
     shared.processes() > 1 ? keptOut.wantedElsewhere(name).filter((wanted) => wanted >= LEAST) : [];
-  const count = (name: string, isShared: boolean): void => {
-    countMore(name, 1);
+  const count = (name: string, more: number, isShared: boolean): void => {
+    countMore(name, more);
     if (isShared && shared.processes() > 1) keptOut.note(name);
   };
   return {
@@ -81,19 +83,20 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
         beyond: others(named(BEYOND, trackerId)),
       };
     },
-    sharing: () => {
-      const elsewhere = sumOf([...others(FIRST), ...others(BEYOND)]);
-      return Math.min(shared.processes(), 1 + elsewhere / Math.max(1, here(FIRST) + here(BEYOND)));
-    },
-    countFirst: (trackerId, isRejected) => {
-      count(named(FIRST, trackerId), trackerId === null || isRejected);
+    sharing: () => Math.min(shared.processes(), 1 + sumOf(others(FIRST)) / Math.max(1, here(FIRST))),
+    countFirst: (trackerId, { isOfBurst, isRejected }) => {
+      count(named(FIRST, trackerId), 1, trackerId === null || isRejected);
       // Counts all: what is wanted is room for as many as in the largest second.
-      count(named(REJECTED, trackerId), isRejected);
+      count(named(REJECTED, trackerId), isOfBurst ? 1 : 0, isRejected);
       peakHere(named(REJECTED, trackerId));
     },
     countBeyond: (trackerId) => {
       const name = named(BEYOND, trackerId);
-      count(name, trackerId === null || here(name) >= shared.trackerFrom / shared.processes());
+      count(name, 1, trackerId === null || here(name) >= shared.trackerFrom / shared.processes());
     },
+    inAll: (trackerId) =>
+      [FIRST, BEYOND]
+        .map((kind) => named(kind, trackerId))
+        .reduce((sum, name) => sum + here(name) + sumOf(others(name)), 0),
   };
 };

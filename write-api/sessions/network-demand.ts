@@ -12,13 +12,11 @@ export type NetworkRates = Pick<
 export interface NetworkDemand {
   /** Whether it is one of as many as a network has first in a second. */
   readonly isFirst: boolean;
-  /** Whether no other network had any in this second and the one before. */
-  readonly isAlone: boolean;
+  /** Whether it is one of the few of its network that there may be room for again in a burst. */
+  readonly isOfBurst: boolean;
   /** What this process has left in a second for captures beyond the first of all networks: of the service's rate, and of the tracker's. */
   readonly left: number;
   readonly leftThere: number;
-  /** At the tracker: what the others do not want, at least half. */
-  readonly leftForNetworkThere: number;
 }
 
 /** Room for first captures where there are few: visits come at any moment. */
@@ -28,29 +26,34 @@ const LEAST_ROOM = 10;
 const roomBeside = (first: number, rate: number): number =>
   Math.max(Math.min(LEAST_ROOM, rate / 4), Math.sqrt(first));
 
-/** Counts captures by a group. */
-const createCounts = (clock: Clock) => {
+/**
+ * Captures of a network in a second that count for bursts: these come from many networks, one or two of each. With ten of each, five
+ * networks that send sixty twice a minute would keep half of a tracker's rate empty.
+ */
+const FEW = 2;
+const NONE = { isFirst: false, isOfBurst: false };
+
+/** Counts first captures by a group: those in this second or the one before, those of other networks, and those in the largest lately. */
+const createFirst = (clock: Clock) => {
   const countIn = countBySecond(clock);
   const countFrom = countBySecond(clock);
+  const countOfBurst = countBySecond(clock);
+  const peakOf = createPeaks(clock);
 
-  /** Counts a capture if it is one. @returns those of the group in this second or the one before, and those of other networks */
-  return (group: string, network: string, isOne: boolean) => {
-    const all = countIn(group, isOne ? 1 : 0);
-    const own = countFrom(`${network} ${group}`, isOne ? 1 : 0);
+  /** Counts a capture if it is one. */
+  return (
+    group: string,
+    network: string,
+    { isFirst, isOfBurst }: Pick<NetworkDemand, 'isFirst' | 'isOfBurst'>,
+  ) => {
+    const all = countIn(group, isFirst ? 1 : 0);
+    const own = countFrom(`${network} ${group}`, isFirst ? 1 : 0);
+    const ofBurst = countOfBurst(group, isOfBurst ? 1 : 0);
     return {
       wanted: Math.max(all.own, all.ownBefore),
       ofOthers: Math.max(all.own - own.own, all.ownBefore - own.ownBefore),
+      peak: peakOf(group, Math.max(ofBurst.own, ofBurst.ownBefore)),
     };
-  };
-};
-
-/** Counts first captures by a group, and returns how many there were in the largest second lately too. */
-const createFirst = (clock: Clock) => {
-  const count = createCounts(clock);
-  const peakOf = createPeaks(clock);
-  return (group: string, network: string, isOne: boolean) => {
-    const counts = count(group, network, isOne);
-    return { ...counts, peak: peakOf(group, counts.wanted) };
   };
 };
 
@@ -71,7 +74,7 @@ export interface NetworkDemands {
   /** Counts a capture from a network to a tracker, and returns what is left for it. */
   of(network: string, trackerId: string, atService: Others, there: Others): NetworkDemand;
   /** Counts a first one that its tracker has admitted: those that it refuses are none of the service's. */
-  countFirst(network: string): void;
+  countFirst(network: string, demand: NetworkDemand): void;
 }
 
 /**
@@ -88,7 +91,6 @@ export const createNetworkDemands = (
   const countFrom = countBySecond(clock);
   const firstOfAll = createFirst(clock);
   const firstOfTracker = createFirst(clock);
-  const beyondOfTracker = createCounts(clock);
 
   // Visits come in bursts, such as those after a newsletter: there is room for the next as for the last, of half of the rate.
   const leftOf = (
@@ -106,19 +108,16 @@ export const createNetworkDemands = (
 
   return {
     of: (network, trackerId, atService, there) => {
-      const { own, ownBefore, all, allBefore } = countFrom(network);
+      const { own } = countFrom(network);
       const spread = sharing();
       const isFirst = own <= Math.ceil(rates.CAPTURES_PER_SECOND_PER_VISITOR / spread);
-      const leftThere = leftOf(ofTracker, firstOfTracker(trackerId, network, isFirst), there, spread);
-      const { ofOthers } = beyondOfTracker(trackerId, network, !isFirst);
+      const which = { isFirst, isOfBurst: isFirst && own <= FEW };
       return {
-        isFirst,
-        isAlone: atService.first === 0 && own === all && ownBefore === allBefore,
-        left: leftOf(ofAll, firstOfAll('', network, false), atService, spread),
-        leftThere,
-        leftForNetworkThere: Math.floor(Math.max(leftThere - ofOthers, leftThere / 2)),
+        ...which,
+        left: leftOf(ofAll, firstOfAll('', network, NONE), atService, spread),
+        leftThere: leftOf(ofTracker, firstOfTracker(trackerId, network, which), there, spread),
       };
     },
-    countFirst: (network) => void firstOfAll('', network, true),
+    countFirst: (network, demand) => void firstOfAll('', network, demand),
   };
 };

@@ -44,9 +44,9 @@ const createBeyond = (clock: Clock) => {
   const admitUpTo = (name: string, ceiling: number): Verdict =>
     ceiling < 1 ? { retryMs: SECOND } : own.admit(name, ceiling);
   return {
-    admitThere: (network: string, trackerId: string, demand: NetworkDemand): Verdict =>
-      admitUpTo(`${trackerId} from ${network}`, demand.leftForNetworkThere) ??
-      admitUpTo(trackerId, demand.leftThere),
+    admitThere: (network: string, trackerId: string, { leftThere }: NetworkDemand): Verdict =>
+      admitUpTo(`${trackerId} from ${network}`, levelOf(trackerId, network, leftThere)) ??
+      admitUpTo(trackerId, leftThere),
     admitAtService: (network: string, partnerId: string, { left }: NetworkDemand): Verdict => {
       const ofNetwork = levelOf(ALL, network, left);
       const ofPartner = levelOf(network, partnerId, ofNetwork);
@@ -104,9 +104,20 @@ export const createNetworkShares = (
     const { isShort, ...counts } = elsewhere.of(trackerId);
     return { ...counts, areShort: isShort || rejections.ofOthers(trackerId ?? ALL, network) };
   };
-  const noteFirst = (trackerId: string | null, network: string, verdict: Verdict): void => {
-    elsewhere.countFirst(trackerId, verdict !== null);
-    if (verdict !== null) rejections.note(trackerId ?? ALL, network);
+  /** Whether first ones find room because others are refused: nothing is rejected then, and the next would be if that ended. */
+  const isRoomUsed = (trackerId: string | null, network: string): boolean =>
+    rejections.ofOthers(trackerId ?? ALL, network) &&
+    elsewhere.inAll(trackerId) >
+      (trackerId === null ? rates.CAPTURES_PER_SECOND : rates.CAPTURES_PER_SECOND_PER_TRACKER);
+
+  const noteFirst = (
+    trackerId: string | null,
+    network: string,
+    { isOfBurst }: NetworkDemand,
+    verdict: Verdict,
+  ): void => {
+    elsewhere.countFirst(trackerId, { isOfBurst, isRejected: verdict !== null });
+    if (verdict !== null || isRoomUsed(trackerId, network)) rejections.note(trackerId ?? ALL, network);
   };
 
   return async (network: string, capture: SharedRates): Promise<Verdict> => {
@@ -115,11 +126,11 @@ export const createNetworkShares = (
     const refused = demand.isFirst ? null : admitBeyond(network, capture, demand);
     if (refused !== null) return refused;
     const there = await capture.admitThere();
-    if (demand.isFirst) noteFirst(trackerId, network, there);
+    if (demand.isFirst) noteFirst(trackerId, network, demand, there);
     if (there !== null) return there;
-    if (demand.isFirst) demands.countFirst(network);
+    if (demand.isFirst) demands.countFirst(network, demand);
     const verdict = await capture.admitAtService(demand);
-    if (demand.isFirst) noteFirst(null, network, verdict);
+    if (demand.isFirst) noteFirst(null, network, demand, verdict);
     return verdict;
   };
 };
