@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
 import { createRandom } from '../storm/random.ts';
+import { sharedInMemory, USUAL_RATES as USUAL } from '../support/capture-cells.ts';
 
 const RATES = {
   CAPTURES_PER_SECOND: 20,
@@ -83,11 +83,6 @@ it('forgets soon what partners lacked for a network that was alone', async () =>
   for (const { network } of busy) expect(admitted[`busy from ${network}`]).toBe(2 * 49);
 });
 
-const USUAL = {
-  CAPTURES_PER_SECOND: 200,
-  CAPTURES_PER_SECOND_PER_TRACKER: 100,
-  CAPTURES_PER_SECOND_PER_VISITOR: 10,
-};
 const sum = (admitted: Readonly<Record<string, number>>, of: string): number =>
   Object.entries(admitted).reduce((all, [name, count]) => (name.startsWith(of) ? all + count : all), 0);
 /** Each of a network of its own, and at another moment of the second. */
@@ -383,18 +378,6 @@ it("admits the visitors of other networks to a tracker whose rate one network's 
     'anna from two': 2,
   });
 });
-
-/** Notes in memory, as several processes share them. */
-const sharedInMemory = (): SharedNotes => {
-  const notes = new Map<string, { readonly at: number; readonly wanted: number }>();
-  return {
-    share: async (all) => {
-      for (const { asker, ...note } of all) notes.set(asker, note);
-    },
-    refresh: async (since) =>
-      [...notes].flatMap(([asker, note]) => (note.at > since ? [{ asker, ...note }] : [])),
-  };
-};
 
 it('leaves room for visitors whom a balancer sends to another process than the network that floods', async () => {
   const clock = { ms: 60_000, now: () => clock.ms };

@@ -40,6 +40,17 @@ it('a network has as many first captures in a second as one visitor may have, in
   expect(send('one', 5)?.isFirst).toBe(true);
 });
 
+it('a network has as many first captures in any second', () => {
+  const { clock, send } = create();
+  send('another', 1);
+  clock.ms += 900;
+  expect(send('one', 10)?.isFirst).toBe(true);
+  clock.ms += 200;
+  expect(send('one', 1)?.isFirst).toBe(false);
+  clock.ms += 800;
+  expect(send('one', 10)?.isFirst).toBe(true);
+});
+
 it('first captures of this second or of the one before leave less for those beyond', () => {
   const { clock, send } = create();
   for (let nth = 0; nth < 30; nth += 1) send(`visitor ${nth}`, 1);

@@ -1,6 +1,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
 import { fairPart } from '../../platform/fair-rate.ts';
+import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { countBySecond } from './count-by-second.ts';
 import { createPeaks } from './peaks.ts';
 
@@ -89,6 +90,7 @@ export const createNetworkDemands = (
   const ofAll = rates.CAPTURES_PER_SECOND;
   const ofTracker = rates.CAPTURES_PER_SECOND_PER_TRACKER;
   const countFrom = countBySecond(clock);
+  const firsts = createLocalLimiter(clock);
   const firstOfAll = createFirst(clock);
   const firstOfTracker = createFirst(clock);
 
@@ -110,7 +112,9 @@ export const createNetworkDemands = (
     of: (network, trackerId, atService, there) => {
       const { own } = countFrom(network);
       const spread = sharing();
-      const isFirst = own <= Math.ceil(rates.CAPTURES_PER_SECOND_PER_VISITOR / spread);
+      const most = Math.ceil(rates.CAPTURES_PER_SECOND_PER_VISITOR / spread);
+      // Of any second: with those of whole ones, a flood that begins at the end of one would have twice as many first.
+      const isFirst = firsts.admit(network, most) === null;
       const which = { isFirst, isOfBurst: isFirst && own <= FEW };
       return {
         ...which,

@@ -1,0 +1,36 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { HONEST, type Kind, makeCell, playCell } from '../support/capture-cells.ts';
+
+const CELLS = 30;
+
+/** Refused captures by kind, percent, a mean of the cells. What each change of the rates does to all is seen here. */
+const refused = async (): Promise<Record<(typeof HONEST)[number], number>> => {
+  const clock = { ms: 60_000, now: () => clock.ms };
+  const monotonic = vi.spyOn(performance, 'now').mockImplementation(clock.now);
+  onTestFinished(() => monotonic.mockRestore());
+  const percents = new Map<Kind, number[]>(HONEST.map((kind) => [kind, []]));
+  for (let seed = 1; seed <= CELLS; seed += 1) {
+    clock.ms += 600_000;
+    for (const [kind, count] of await playCell(makeCell(seed), clock, seed))
+      percents.get(kind)?.push((100 * count.refused) / count.sent);
+  }
+  const meanOf = (kind: Kind): number => {
+    const all = percents.get(kind) ?? [];
+    return all.reduce((sum, one) => sum + one, 0) / all.length;
+  };
+  return {
+    visitors: meanOf('visitors'),
+    bursts: meanOf('bursts'),
+    'a large network': meanOf('a large network'),
+  };
+};
+
+it('few networks that flood have few captures of others refused, in many shapes of both', {
+  timeout: 120_000,
+}, async () => {
+  const means = await refused();
+  expect(means.visitors).toBeLessThan(0.4);
+  // Some come together with as many first captures of the flood as the rate of the tracker has room for.
+  expect(means.bursts).toBeLessThan(4.5);
+  expect(means['a large network']).toBeLessThan(2);
+});
