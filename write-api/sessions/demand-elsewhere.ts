@@ -7,10 +7,10 @@ import { createPeaks } from './peaks.ts';
 
 /** What the other processes have of a rate in a second, as far as it is known. */
 export interface Elsewhere {
-  /** Whether first captures were rejected there. */
+  /** Whether first captures lacked room there lately. */
   readonly isShort: boolean;
   readonly first: number;
-  /** First ones in the largest seconds lately of those that rejected some. */
+  /** First ones in the largest seconds lately of those where they did. */
   readonly peak: number;
   /** Beyond the first, at each. */
   readonly beyond: readonly number[];
@@ -21,8 +21,8 @@ export interface DemandElsewhere {
   of(trackerId: string | null): Elsewhere;
   /** Over how many processes captures are spread, by how many first ones each has: those beyond may be a flood at one of them. */
   sharing(): number;
-  /** Counts a capture of this process that is one of the first of its network; `isRejected`: by that rate. */
-  countFirst(trackerId: string | null, which: { isOfBurst: boolean; isRejected: boolean }): void;
+  /** Counts a capture of this process that is one of the first of its network; `isShort`: others need room for such. */
+  countFirst(trackerId: string | null, which: { isOfBurst: boolean; isShort: boolean }): void;
   countBeyond(trackerId: string | null): void;
   /** Returns how many captures a second there are of all processes, as far as it is known. */
   inAll(trackerId: string | null): number;
@@ -33,7 +33,7 @@ const LEAST = 1;
 
 const FIRST = 'first';
 const BEYOND = 'beyond';
-const REJECTED = 'rejected';
+const SHORT = 'short';
 /** The name of a count beside those of other rates. */
 const named = (kind: string, trackerId: string | null): string =>
   trackerId === null ? kind : `${kind} of ${trackerId}`;
@@ -65,7 +65,7 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
     windowMs: MINUTE,
     now: clock.now,
     shared: shared.notes,
-    stillWants: (name) => (name.startsWith(REJECTED) ? peakHere(name) : here(name)),
+    stillWants: (name) => (name.startsWith(SHORT) ? peakHere(name) : here(name)),
   });
   const others = (name: string): readonly number[] =>
     shared.processes() > 1 ? keptOut.wantedElsewhere(name).filter((wanted) => wanted >= LEAST) : [];
@@ -75,7 +75,7 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
   };
   return {
     of: (trackerId) => {
-      const peaks = others(named(REJECTED, trackerId));
+      const peaks = others(named(SHORT, trackerId));
       return {
         isShort: peaks.length > 0,
         first: sumOf(others(named(FIRST, trackerId))),
@@ -84,11 +84,11 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
       };
     },
     sharing: () => Math.min(shared.processes(), 1 + sumOf(others(FIRST)) / Math.max(1, here(FIRST))),
-    countFirst: (trackerId, { isOfBurst, isRejected }) => {
-      count(named(FIRST, trackerId), 1, trackerId === null || isRejected);
+    countFirst: (trackerId, { isOfBurst, isShort }) => {
+      count(named(FIRST, trackerId), 1, trackerId === null || isShort);
       // Counts all: what is wanted is room for as many as in the largest second.
-      count(named(REJECTED, trackerId), isOfBurst ? 1 : 0, isRejected);
-      peakHere(named(REJECTED, trackerId));
+      count(named(SHORT, trackerId), isOfBurst ? 1 : 0, isShort);
+      peakHere(named(SHORT, trackerId));
     },
     countBeyond: (trackerId) => {
       const name = named(BEYOND, trackerId);

@@ -115,7 +115,7 @@ export const createNetworkDemands = (
       const most = Math.ceil(rates.CAPTURES_PER_SECOND_PER_VISITOR / spread);
       // Of any second: with those of whole ones, a flood that begins at the end of one would have twice as many first.
       const isFirst = firsts.admit(network, most) === null;
-      const which = { isFirst, isOfBurst: isFirst && own <= FEW };
+      const which = { isFirst, isOfBurst: isFirst && own <= Math.max(1, Math.round(FEW / spread)) };
       return {
         ...which,
         left: leftOf(ofAll, firstOfAll('', network, NONE), atService, spread),

@@ -116,8 +116,9 @@ export const createNetworkShares = (
     { isOfBurst }: NetworkDemand,
     verdict: Verdict,
   ): void => {
-    elsewhere.countFirst(trackerId, { isOfBurst, isRejected: verdict !== null });
-    if (verdict !== null || isRoomUsed(trackerId, network)) rejections.note(trackerId ?? ALL, network);
+    const isShort = verdict !== null || isRoomUsed(trackerId, network);
+    elsewhere.countFirst(trackerId, { isOfBurst, isShort });
+    if (isShort) rejections.note(trackerId ?? ALL, network);
   };
 
   return async (network: string, capture: SharedRates): Promise<Verdict> => {
