@@ -15,8 +15,8 @@ export interface KeptOut {
   note(asker: string, wanted?: number): void;
   /** Returns how much of the rate each other asker wants that was rejected within the window; infinity: it is not known. */
   wantedByOthers(asker: string): readonly number[];
-  /** Returns how much each other process has noted for this asker within the window. */
-  wantedElsewhere(asker: string): readonly number[];
+  /** Returns how much each other process has noted for this asker within the window, by process. */
+  wantedElsewhere(asker: string): ReadonlyMap<string, number>;
 }
 
 export interface KeptOutOptions {
@@ -90,7 +90,7 @@ const createOwn = ({ windowMs, now, stillWants }: KeptOutOptions, suffix: string
 
 /** A note that another process has shared. */
 interface NoteElsewhere extends Note {
-  /** When this process received it, by its own clock: that of another may differ by seconds. */
+  /** When it was seen to change, by this process's own clock: that of another may differ by seconds. */
   readonly receivedAt: number;
 }
 
@@ -102,19 +102,21 @@ const createElsewhere = (now: () => number) => {
     notes,
     set: (key: string, { at, wanted }: Note): void => {
       const before = notes.get(key);
-      const note = { at, wanted, receivedAt: before?.at === at ? before.receivedAt : now() };
+      // One that is new may be of a process that has ended.
+      const receivedAt = before === undefined ? at : now();
+      const note = { at, wanted, receivedAt: before?.at === at ? before.receivedAt : receivedAt };
       notes.delete(key);
       notes.set(key, note);
       const ofAsker = byAsker.get(askerOf(key)) ?? new Map<string, NoteElsewhere>();
-      byAsker.set(askerOf(key), ofAsker.set(key, note));
+      byAsker.set(askerOf(key), ofAsker.set(processOf(key), note));
     },
     delete: (key: string): void => {
       notes.delete(key);
       const ofAsker = byAsker.get(askerOf(key));
-      ofAsker?.delete(key);
+      ofAsker?.delete(processOf(key));
       if (ofAsker?.size === 0) byAsker.delete(askerOf(key));
     },
-    of: (asker: string): NoteElsewhere[] => [...(byAsker.get(asker)?.values() ?? [])],
+    of: (asker: string): [string, NoteElsewhere][] => [...(byAsker.get(asker) ?? [])],
   };
 };
 
@@ -163,7 +165,8 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
     },
     wantedElsewhere: (asker) => {
       exchange();
-      return elsewhere.of(asker).flatMap((note) => (note.at > since() ? [wantedThere(note)] : []));
+      const counting = elsewhere.of(asker).filter(([, { at }]) => at > since());
+      return new Map(counting.map(([process, note]) => [process, wantedThere(note)]));
     },
   };
 };
@@ -171,6 +174,7 @@ export const createKeptOut = (options: KeptOutOptions): KeptOut => {
 /** Between an asker and the process that has shared it; none where that is of the release before. */
 const PROCESS = ' at ';
 const askerOf = (key: string): string => key.split(PROCESS, 1)[0] as string;
+const processOf = (key: string): string => key.slice(askerOf(key).length);
 
 /** Puts a note last: the order is that of the notes. */
 const put = (notes: Map<string, Note>, asker: string, note: Note): void => {

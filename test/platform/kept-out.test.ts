@@ -117,13 +117,14 @@ it('shares each second what is still wanted, and other processes count it until 
   other.note('ben');
   for (let second = 0; second < 30; second += 1) await after(1_000, one, other);
   expect(one.wantedByOthers('anna')).toEqual([7]);
-  expect([one.wantedElsewhere('ben'), other.wantedElsewhere('ben')]).toEqual([[7], []]);
-  expect(one.wantedElsewhere('cleo')).toEqual([]);
+  const elsewhere = (keptOut: typeof one, asker: string) => [...keptOut.wantedElsewhere(asker).values()];
+  expect([elsewhere(one, 'ben'), elsewhere(other, 'ben')]).toEqual([[7], []]);
+  expect(elsewhere(one, 'cleo')).toEqual([]);
   wanted = 0.5;
   for (let second = 0; second < 6; second += 1) await after(1_000, one, other);
-  expect([one.wantedByOthers('anna'), one.wantedElsewhere('ben')]).toEqual([[0.1], [0.1]]);
+  expect([one.wantedByOthers('anna'), elsewhere(one, 'ben')]).toEqual([[0.1], [0.1]]);
   await after(60_000, one, other);
-  expect([one.wantedByOthers('anna'), one.wantedElsewhere('ben')]).toEqual([[], []]);
+  expect([one.wantedByOthers('anna'), elsewhere(one, 'ben')]).toEqual([[], []]);
 });
 
 it('finds what others want of one asker in the same time among few and among thousands', async () => {
@@ -134,7 +135,7 @@ it('finds what others want of one asker in the same time among few and among tho
     await after(1_000, one, other);
     for (let nth = 0; nth < askers; nth += 1) other.note(`asker ${nth}`);
     for (let second = 0; second < 3; second += 1) await after(1_000, one, other);
-    expect(one.wantedElsewhere('asker 7')).toEqual([2]);
+    expect([...one.wantedElsewhere('asker 7').values()]).toEqual([2]);
     vi.restoreAllMocks();
     const runs = Array.from({ length: 300 }, () => {
       const began = performance.now();
@@ -167,12 +168,24 @@ it.each([-20_000, 20_000])(
     await after(1_000, one, other);
     other.note('ben');
     for (let second = 0; second < 10; second += 1) await after(1_000, one, other);
-    expect(one.wantedElsewhere('ben')).toEqual([7]);
+    expect([...one.wantedElsewhere('ben').values()]).toEqual([7]);
     await after(1_000, one);
     await after(5_000, one);
-    expect(one.wantedElsewhere('ben')).toEqual([0.1]);
+    expect([...one.wantedElsewhere('ben').values()]).toEqual([0.1]);
   },
 );
+
+it('counts little of what a process wanted that has ended, in one that begins', async () => {
+  const { process, after } = inMemory();
+  const ended = process(() => 7);
+  await after(1_000, ended);
+  ended.note('ben');
+  await after(1_000, ended);
+  await after(6_000);
+  const begun = process(() => 0);
+  await after(1_000, begun);
+  expect(begun.wantedByOthers('anna')).toEqual([0.1]);
+});
 
 it('shares a note once if nothing of it is wanted any more, and no old one', async () => {
   const { rows, process, after } = inMemory();

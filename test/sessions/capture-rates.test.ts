@@ -490,6 +490,20 @@ describe('partners whose visitors a balancer sends to processes of their own', (
     expect(admitted).toBeGreaterThan(0.9 * 2 * 71);
   });
 
+  it('have what networks at one of them want beside one that floods at another', async () => {
+    const [several, flooded] = processes as [(typeof processes)[0], (typeof processes)[0]];
+    let admitted = 0;
+    for (let ms = 0; ms < 20_000; ms += 1) {
+      clock.ms += 1;
+      if (ms % 10 < 3) await flooded({ tracker_id: `attacked ${ms % 3}`, partner_id: 'attacked' }, 'flood');
+      if (ms % 7 !== 0) continue;
+      const nth = (ms / 7) % 4;
+      const verdict = await several({ tracker_id: `site ${nth}`, partner_id: `site ${nth}` }, `large ${nth}`);
+      if (ms >= 5_000 && verdict === null) admitted += 1;
+    }
+    expect(admitted).toBeGreaterThan(0.85 * (15_000 / 7));
+  });
+
   it('have as many first captures of a network beside one that floods at another process', async () => {
     const [flooded, other] = start(4) as [(typeof processes)[0], (typeof processes)[0]];
     let admitted = 0;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createDemand } from '../../write-api/sessions/demand.ts';
+import type { Beyond } from '../../write-api/sessions/demand-elsewhere.ts';
 import { createLevels } from '../../write-api/sessions/levels.ts';
 import { createNetworkDemands } from '../../write-api/sessions/network-demand.ts';
 
@@ -21,11 +22,18 @@ const create = (processes = 1) => {
       isShort = false,
       elsewhere = 0,
       peakElsewhere = 0,
-      beyondElsewhere = [] as number[],
+      beyondElsewhere = [] as Beyond[],
+      networksHere = 1,
     } = {},
   ) =>
     Array.from({ length: count }, () => {
-      const others = { areShort: isShort, first: elsewhere, peak: peakElsewhere, beyond: beyondElsewhere };
+      const others = {
+        areShort: isShort,
+        first: elsewhere,
+        peak: peakElsewhere,
+        beyond: beyondElsewhere,
+        networksHere,
+      };
       const demand = demands.of(network, to, others, others);
       if (to !== 'full' && demand.isFirst) demands.countFirst(network, demand);
       return demand;
@@ -121,12 +129,16 @@ it.each([1, 2, 4])(
   },
 );
 
-it('a process has its part of what there is beyond first captures, by what the others have', () => {
+it('a process has its part of what there is beyond first captures, by what the networks of the others have', () => {
   const { send } = create();
   for (let nth = 0; nth < 50; nth += 1) send(`visitor ${nth}`, 1);
-  expect(send('one', 1, { beyondElsewhere: [30] })?.left).toBe(150 - 30);
-  expect(send('two', 1, { beyondElsewhere: [300] })?.left).toBe((150 - 1) / 2 - 0.5);
-  expect(send('three', 1, { beyondElsewhere: [300, 20] })?.left).toBe((150 - 2 - 20) / 2);
+  const one = (captures: number) => ({ captures, networks: 1 });
+  expect(send('one', 1, { beyondElsewhere: [one(30)] })?.left).toBe(150 - 30);
+  expect(send('two', 1, { beyondElsewhere: [one(300)] })?.left).toBe((150 - 1) / 2 - 0.5);
+  expect(send('three', 1, { beyondElsewhere: [one(300), one(20)] })?.left).toBe((150 - 2 - 20) / 2);
+  expect(send('four', 1, { beyondElsewhere: [one(300)], networksHere: 6 })?.left).toBe(((150 - 3) / 7) * 6);
+  const many = { captures: 300, networks: 6 };
+  expect(send('five', 1, { beyondElsewhere: [many] })?.left).toBe(Math.floor((150 - 4) / 7));
 });
 
 describe('levels', () => {

@@ -5,15 +5,23 @@ import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { countBySecond } from './count-by-second.ts';
 import { createPeaks } from './peaks.ts';
 
-/** What the other processes have of a rate in a second, as far as it is known. */
+/** Captures beyond the first of a process in a second, and of how many networks they are. */
+export interface Beyond {
+  readonly captures: number;
+  readonly networks: number;
+}
+
+/** What the processes have of a rate in a second, as far as it is known. */
 export interface Elsewhere {
   /** Whether first captures lacked room there lately. */
   readonly isShort: boolean;
   readonly first: number;
   /** First ones in the largest seconds lately of those where they did. */
   readonly peak: number;
-  /** Beyond the first, at each. */
-  readonly beyond: readonly number[];
+  /** Of each other process. */
+  readonly beyond: readonly Beyond[];
+  /** Networks that have some beyond the first at this process. */
+  readonly networksHere: number;
 }
 
 /** Exchanges between processes how many captures each has. Trackers are named by their ids; null is the rate of all. */
@@ -23,7 +31,7 @@ export interface DemandElsewhere {
   sharing(): number;
   /** Counts a capture of this process that is one of the first of its network; `isShort`: others need room for such. */
   countFirst(trackerId: string | null, which: { isOfBurst: boolean; isShort: boolean }): void;
-  countBeyond(trackerId: string | null): void;
+  countBeyond(trackerId: string | null, network: string): void;
   /** Returns how many captures a second there are of all processes, as far as it is known. */
   inAll(trackerId: string | null): number;
 }
@@ -33,12 +41,15 @@ const LEAST = 1;
 
 const FIRST = 'first';
 const BEYOND = 'beyond';
+const NETWORKS = 'networks';
 const SHORT = 'short';
+const NONE: ReadonlyMap<string, number> = new Map();
 /** The name of a count beside those of other rates. */
 const named = (kind: string, trackerId: string | null): string =>
   trackerId === null ? kind : `${kind} of ${trackerId}`;
 
-const sumOf = (counts: readonly number[]): number => counts.reduce((sum, one) => sum + one, 0);
+const sumOf = (counts: ReadonlyMap<string, number>): number =>
+  [...counts.values()].reduce((sum, one) => sum + one, 0);
 
 export interface Sharing {
   /** null: ignores other processes. */
@@ -48,51 +59,77 @@ export interface Sharing {
   readonly processes: () => number;
 }
 
-/**
- * Shares how many first captures this process has and how many beyond; of a tracker, the first ones for a minute after it rejected some,
- * and those beyond while they are many.
- */
-export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElsewhere => {
+/** Counts by name, here and at the other processes. */
+const createCounts = (clock: Clock, { notes, processes }: Sharing) => {
   const countHere = countBySecond(clock);
-  const countMore = (name: string, more: number): number => {
+  /** Counts some more here. @returns how many there are in this second or the one before */
+  const add = (name: string, more: number): number => {
     const { own, ownBefore } = countHere(name, more);
     return Math.max(own, ownBefore);
   };
-  const here = (name: string): number => countMore(name, 0);
+  const here = (name: string): number => add(name, 0);
   const peakOf = createPeaks(clock);
   const peakHere = (name: string): number => peakOf(name, here(name));
   const keptOut = createKeptOut({
     windowMs: MINUTE,
     now: clock.now,
-    shared: shared.notes,
+    shared: notes,
     stillWants: (name) => (name.startsWith(SHORT) ? peakHere(name) : here(name)),
   });
-  const others = (name: string): readonly number[] =>
-    shared.processes() > 1 ? keptOut.wantedElsewhere(name).filter((wanted) => wanted >= LEAST) : [];
-  const count = (name: string, more: number, isShared: boolean): void => {
-    countMore(name, more);
-    if (isShared && shared.processes() > 1) keptOut.note(name);
+  return {
+    here,
+    peakHere,
+    count: (name: string, more: number, isShared: boolean): void => {
+      add(name, more);
+      if (isShared && processes() > 1) keptOut.note(name);
+    },
+    isNew: (name: string): boolean => countHere(name).own === 1,
+    /** By process. */
+    others: (name: string): ReadonlyMap<string, number> => {
+      if (processes() === 1) return NONE;
+      return new Map([...keptOut.wantedElsewhere(name)].filter(([, wanted]) => wanted >= LEAST));
+    },
   };
+};
+
+/**
+ * Shares how many first captures this process has and how many beyond; of a tracker, the first ones for a minute after it rejected some,
+ * and those beyond while they are many.
+ */
+export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElsewhere => {
+  const { here, peakHere, count, isNew, others } = createCounts(clock, shared);
   return {
     of: (trackerId) => {
       const peaks = others(named(SHORT, trackerId));
+      const networks = others(named(NETWORKS, trackerId));
+      const beyond = [...others(named(BEYOND, trackerId))];
       return {
-        isShort: peaks.length > 0,
+        isShort: peaks.size > 0,
         first: sumOf(others(named(FIRST, trackerId))),
         peak: sumOf(peaks),
-        beyond: others(named(BEYOND, trackerId)),
+        beyond: beyond.map(([process, captures]) => ({
+          captures,
+          networks: Math.ceil(networks.get(process) ?? 1),
+        })),
+        networksHere: Math.max(1, here(named(NETWORKS, trackerId))),
       };
     },
-    sharing: () => Math.min(shared.processes(), 1 + sumOf(others(FIRST)) / Math.max(1, here(FIRST))),
+    sharing: () => {
+      const own = Math.max(1, here(FIRST));
+      const spread = [...others(FIRST).values()].reduce((sum, one) => sum + Math.min(1, one / own), 1);
+      return Math.min(shared.processes(), spread);
+    },
     countFirst: (trackerId, { isOfBurst, isShort }) => {
       count(named(FIRST, trackerId), 1, trackerId === null || isShort);
       // Counts all: what is wanted is room for as many as in the largest second.
       count(named(SHORT, trackerId), isOfBurst ? 1 : 0, isShort);
       peakHere(named(SHORT, trackerId));
     },
-    countBeyond: (trackerId) => {
+    countBeyond: (trackerId, network) => {
       const name = named(BEYOND, trackerId);
-      count(name, 1, trackerId === null || here(name) >= shared.trackerFrom / shared.processes());
+      const isShared = trackerId === null || here(name) >= shared.trackerFrom / shared.processes();
+      count(name, 1, isShared);
+      count(named(NETWORKS, trackerId), isNew(`${name} from ${network}`) ? 1 : 0, isShared);
     },
     inAll: (trackerId) =>
       [FIRST, BEYOND]

@@ -1,8 +1,9 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
-import { fairPart } from '../../platform/fair-rate.ts';
+import { fairLevel } from '../../platform/fair-rate.ts';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { countBySecond } from './count-by-second.ts';
+import type { Elsewhere } from './demand-elsewhere.ts';
 import { createPeaks } from './peaks.ts';
 
 export type NetworkRates = Pick<
@@ -59,16 +60,18 @@ const createFirst = (clock: Clock) => {
 };
 
 /** What is known of the captures that others have for a rate. */
-export interface Others {
+export interface Others extends Omit<Elsewhere, 'isShort'> {
   /** Whether first ones of other networks were rejected lately, which is why there is room for them. */
   readonly areShort: boolean;
-  /** How many first ones a second other processes have, as far as it is known. */
-  readonly first: number;
-  /** How many first ones they had in their largest seconds lately, where some were rejected. */
-  readonly peak: number;
-  /** How many beyond those each other process has, as far as it is known. */
-  readonly beyond: readonly number[];
 }
+
+/** Returns what the networks of this process may have beside those of others: all up to an equal level. */
+const partOfNetworks = (left: number, { beyond, networksHere }: Others): number => {
+  const wanted = beyond.flatMap(({ captures, networks }) => Array(networks).fill(captures / networks));
+  const level = fairLevel(left, [...wanted, ...Array(networksHere).fill(Number.POSITIVE_INFINITY)]);
+  const ofOthers = wanted.reduce((sum, one) => sum + Math.min(one, level), 0);
+  return Math.max(1, Math.floor(left - ofOthers));
+};
 
 /** What networks (digests) want of the service's rate, and of their trackers' rates. */
 export interface NetworkDemands {
@@ -98,14 +101,15 @@ export const createNetworkDemands = (
   const leftOf = (
     rate: number,
     { wanted, peak, ofOthers }: ReturnType<typeof firstOfAll>,
-    { areShort, first, peak: peakElsewhere, beyond }: Others,
+    others: Others,
     spread: number,
   ): number => {
+    const { areShort, first, peak: peakElsewhere } = others;
     const byNow = wanted + first;
     const atMost = Math.max(spread * peak, peak + peakElsewhere);
     const expected = areShort ? Math.max(byNow, Math.min(atMost, rate / 2)) : byNow;
     const left = Math.floor(rate - expected - (areShort ? roomBeside(ofOthers + first, rate) : 0));
-    return left < 1 ? left : fairPart(left, beyond);
+    return left < 1 ? left : partOfNetworks(left, others);
   };
 
   return {

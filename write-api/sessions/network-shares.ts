@@ -93,10 +93,10 @@ export const createNetworkShares = (
     { partnerId, trackerId }: SharedRates,
     demand: NetworkDemand,
   ): Verdict => {
-    elsewhere.countBeyond(trackerId);
+    elsewhere.countBeyond(trackerId, network);
     const there = beyond.admitThere(network, trackerId, demand);
     if (there !== null) return there;
-    elsewhere.countBeyond(null);
+    elsewhere.countBeyond(null, network);
     return beyond.admitAtService(network, partnerId, demand);
   };
 
