@@ -2,7 +2,7 @@ import { aheadAfter } from '../kernel/ahead.ts';
 import { DAY } from '../kernel/time.ts';
 import { REVEAL_PREFIX } from '../reveals/events.ts';
 import type { Chain, Difference } from './audit-chain.ts';
-import type { Receipts } from './audit-receipts.ts';
+import type { Receipt, Receipts } from './audit-receipts.ts';
 import { billingStream } from './events.ts';
 
 /** A reveal in the read model of receipts. */
@@ -44,6 +44,20 @@ export interface MissingCheck {
   readonly pending: readonly string[];
   readonly differences: readonly Difference[];
 }
+
+/**
+ * Leaves out expired receipts of which the request alone was read: a sweep may have deleted them while the log was read, between its
+ * batches.
+ */
+export const withoutDeleted = (
+  { byId, differences }: Receipts,
+  { expired, rows }: Traces,
+  { now }: AuditMoment,
+): Receipts => {
+  const isLeft = ([reveal_id, { completed }]: [string, Receipt]): boolean =>
+    completed !== null || !(expired.has(reveal_id) || isExpired(rows.get(reveal_id), now));
+  return { byId: new Map([...byId].filter(isLeft)), differences };
+};
 
 /** Finds entries, requests and rows whose receipt or completion should still be in the store but is not. */
 export const checkMissing = (

@@ -9,7 +9,7 @@ import {
   monthOf,
   monthsOf,
 } from '../../domain/billing/audit-chain.ts';
-import { checkMissing } from '../../domain/billing/audit-missing.ts';
+import { checkMissing, withoutDeleted } from '../../domain/billing/audit-missing.ts';
 import {
   ALL,
   checkReadModel,
@@ -76,17 +76,19 @@ export const auditBilling = async (
     if (await progress.reached([name], billed, patienceMs)) continue;
     notes.push(`projection ${name} is behind: what it has not come to shows as ${kinds}`);
   }
-  const { receipts, expired } = await readReceipts(store, partnerId, head, maxReveals);
+  const stored = await readReceipts(store, partnerId, head, maxReveals);
   // A sweep records ids, deletes receipts, appends the ids to `expired-…`, and only then rows and records are deleted.
   // Reading in the same order misses none.
   const receiptRows = await readUnsweptReveals(db, partnerId);
   const expiring = await readExpiringReveals(db, partnerId);
   const expiredSince = await readExpiredSince(store, partnerId, head);
-  const traces = { expired: new Set([...expired, ...expiring, ...expiredSince]), rows: receiptRows };
+  const traces = { expired: new Set([...stored.expired, ...expiring, ...expiredSince]), rows: receiptRows };
+  const moment = { now: clock.now(), upTo: head };
+  const receipts = withoutDeleted(stored.receipts, traces, moment);
   const against = checkReceipts(partnerId, chain, receipts, head);
   // Each check goes through the whole ledger, in a process that may serve requests.
   await nextTurn();
-  const missing = checkMissing(partnerId, chain, receipts, traces, { now: clock.now(), upTo: head });
+  const missing = checkMissing(partnerId, chain, receipts, traces, moment);
   const last = chain.entries.at(-1)?.position ?? head;
   const upTo = last > head ? last : head;
   const rows = await readUnitRows(db, partnerId, upTo);

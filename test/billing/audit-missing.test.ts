@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../domain/billing/audit-chain.ts';
-import { checkMissing, type UnsweptReveal } from '../../domain/billing/audit-missing.ts';
-import type { Receipt } from '../../domain/billing/audit-receipts.ts';
+import { checkMissing, type UnsweptReveal, withoutDeleted } from '../../domain/billing/audit-missing.ts';
+import { checkReceipts, type Receipt } from '../../domain/billing/audit-receipts.ts';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
 import { ANNA } from '../lookup/lookup-events.ts';
 
@@ -83,6 +83,28 @@ describe('an entry without a receipt', () => {
   });
   it('is left to the next audit when its reveal completed after the audited part of the log', () => {
     expect(check({ entries: [entry({ position: 101n })] }).found).toEqual([]);
+  });
+});
+
+describe('a receipt of which the request alone was read', () => {
+  const read = (more: Partial<Given>) => {
+    const { rows = [], expired = [] } = more;
+    const receipts = { byId: new Map([[REVEAL, receipt()]]), differences: [] };
+    const traces = { expired: new Set(expired), rows: new Map(rows.map((one) => [one.reveal_id, one])) };
+    const moment = { now: NOW, upTo: UP_TO };
+    const left = withoutDeleted(receipts, traces, moment);
+    const chain = { entries: [entry()], differences: [] };
+    const missing = checkMissing(ANNA, chain, left, traces, moment);
+    const all = [...checkReceipts(ANNA, chain, left, UP_TO).differences, ...missing.differences];
+    return { found: all.map(({ kind }) => kind), expired: missing.expired };
+  };
+
+  it('was deleted by a sweep while it was read, where it has expired', () => {
+    expect(read({ expired: [REVEAL] })).toEqual({ found: [], expired: 1 });
+    expect(read({ rows: [row({ expires_at: isoTime(NOW - 1) })] })).toEqual({ found: [], expired: 1 });
+  });
+  it('is a difference where it has not', () => {
+    expect(read({ rows: [row()] }).found).toEqual(['unknown_reveal', 'missing_completion']);
   });
 });
 
