@@ -4,9 +4,9 @@ import type { Logger } from './log.ts';
 /**
  * Settings of every session of the service. A name without a schema is PostgreSQL's own: where others may create in `public`, as in
  * each database that is older than PostgreSQL 15, a function of theirs would run with the service's rights. A day is one of UTC,
- * whatever the server's time zone.
+ * whatever the server's time zone, and is written as ISO 8601 has it.
  */
-export const OWN_SETTINGS = '-c search_path=pg_catalog -c TimeZone=UTC';
+export const OWN_SETTINGS = '-c search_path=pg_catalog -c TimeZone=UTC -c DateStyle=ISO';
 /** Adds settings of a session to a URL, behind those that it has. pg would take the URL's alone, and not the client's. */
 export const withSettings = (url: string, settings: string): string => {
   const dsn = new URL(url);

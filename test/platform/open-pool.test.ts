@@ -29,8 +29,9 @@ it.each([
   ['calls no function that another user has put into public', 'search_path', 'pg_catalog'],
   ['plans one process for a query', 'max_parallel_workers_per_gather', '0'],
   ['counts days of UTC where the server has another time zone', 'TimeZone', 'UTC'],
+  ['reads times where the server writes them in its own style', 'DateStyle', 'ISO, DMY'],
 ])('%s, also for composed reads', async (_, setting, value) => {
-  const url = withSettings(stack.url, '-c TimeZone=America/New_York');
+  const url = withSettings(stack.url, '-c TimeZone=America/New_York -c DateStyle=German,DMY');
   const [pool, composed] = [openPool(url, pino({ level: 'silent' }), {}), await createSlonik(url)];
   const { rows } = await pool.query('select current_setting($1) as value', [setting]);
   expect([
