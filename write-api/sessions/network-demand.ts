@@ -1,6 +1,5 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config.ts';
-import { fairLevel } from '../../platform/fair-rate.ts';
 import { createLocalLimiter } from '../../platform/local-limiter.ts';
 import { countBySecond } from './count-by-second.ts';
 import type { Elsewhere } from './demand-elsewhere.ts';
@@ -65,12 +64,17 @@ export interface Others extends Omit<Elsewhere, 'isShort'> {
   readonly areShort: boolean;
 }
 
-/** Returns what the networks of this process may have beside those of others: all up to an equal level. */
+/** Returns what the networks of this process may have beside those of others: all up to an equal level (max-min fairness). */
 const partOfNetworks = (left: number, { beyond, networksHere }: Others): number => {
-  const wanted = beyond.flatMap(({ captures, networks }) => Array(networks).fill(captures / networks));
-  const level = fairLevel(left, [...wanted, ...Array(networksHere).fill(Number.POSITIVE_INFINITY)]);
-  const ofOthers = wanted.reduce((sum, one) => sum + Math.min(one, level), 0);
-  return Math.max(1, Math.floor(left - ofOthers));
+  const perNetwork = beyond.map(({ captures, networks }) => ({ wanted: captures / networks, networks }));
+  let rest = left;
+  let sharing = perNetwork.reduce((sum, { networks }) => sum + networks, networksHere);
+  for (const { wanted, networks } of perNetwork.sort((one, other) => one.wanted - other.wanted)) {
+    if (wanted >= rest / sharing) break;
+    rest -= wanted * networks;
+    sharing -= networks;
+  }
+  return Math.max(1, Math.floor((rest * networksHere) / sharing));
 };
 
 /** What networks (digests) want of the service's rate, and of their trackers' rates. */
