@@ -47,15 +47,11 @@ export interface MissingCheck {
 
 /**
  * Leaves out expired receipts of which the request alone was read: a sweep may have deleted them while the log was read, between its
- * batches.
+ * batches. The request itself says when it expires: who changes the read model must not hide that a completion is gone.
  */
-export const withoutDeleted = (
-  { byId, differences }: Receipts,
-  { expired, rows }: Traces,
-  { now }: AuditMoment,
-): Receipts => {
-  const isLeft = ([reveal_id, { completed }]: [string, Receipt]): boolean =>
-    completed !== null || !(expired.has(reveal_id) || isExpired(rows.get(reveal_id), now));
+export const withoutDeleted = ({ byId, differences }: Receipts, { now }: AuditMoment): Receipts => {
+  const isLeft = ([, { requested, completed }]: [string, Receipt]): boolean =>
+    completed !== null || requested === null || Date.parse(requested.expires_at) > aheadAfter(now);
   return { byId: new Map([...byId].filter(isLeft)), differences };
 };
 

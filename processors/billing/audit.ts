@@ -84,7 +84,7 @@ export const auditBilling = async (
   const expiredSince = await readExpiredSince(store, partnerId, head);
   const traces = { expired: new Set([...stored.expired, ...expiring, ...expiredSince]), rows: receiptRows };
   const moment = { now: clock.now(), upTo: head };
-  const receipts = withoutDeleted(stored.receipts, traces, moment);
+  const receipts = withoutDeleted(stored.receipts, moment);
   const against = checkReceipts(partnerId, chain, receipts, head);
   // Each check goes through the whole ledger, in a process that may serve requests.
   await nextTurn();

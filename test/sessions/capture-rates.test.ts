@@ -504,6 +504,20 @@ describe('partners whose visitors a balancer sends to processes of their own', (
     expect(admitted).toBeGreaterThan(0.85 * (15_000 / 7));
   });
 
+  it('have what a network wants beside one that floods at another, with some small ones', async () => {
+    const [quiet, flooded] = processes as [(typeof processes)[0], (typeof processes)[0]];
+    let admitted = 0;
+    for (let ms = 0; ms < 20_000; ms += 1) {
+      clock.ms += 1;
+      if (ms % 10 < 3) await flooded({ tracker_id: `attacked ${ms % 3}`, partner_id: 'attacked' }, 'flood');
+      if (ms % 18 === 0) await flooded({ tracker_id: 'beside', partner_id: 'attacked' }, `small ${ms % 5}`);
+      if (ms % 16 !== 0) continue;
+      const verdict = await quiet({ tracker_id: 'site', partner_id: 'site' }, 'large');
+      if (ms >= 5_000 && verdict === null) admitted += 1;
+    }
+    expect(admitted).toBeGreaterThan(0.9 * (15_000 / 16));
+  });
+
   it('have as many first captures of a network beside one that floods at another process', async () => {
     const [flooded, other] = start(4) as [(typeof processes)[0], (typeof processes)[0]];
     let admitted = 0;

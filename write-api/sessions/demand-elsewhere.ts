@@ -5,7 +5,7 @@ import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
 import { countBySecond } from './count-by-second.ts';
 import { createPeaks } from './peaks.ts';
 
-/** Captures beyond the first of a process in a second, and of how many networks they are. */
+/** Captures beyond the first of a process in a second, and of how many networks they are, as if these had equal parts. */
 export interface Beyond {
   readonly captures: number;
   readonly networks: number;
@@ -41,7 +41,8 @@ const LEAST = 1;
 
 const FIRST = 'first';
 const BEYOND = 'beyond';
-const NETWORKS = 'networks';
+/** The sum of the squares of what each network has beyond the first. */
+const SQUARES = 'squares';
 const SHORT = 'short';
 const NONE: ReadonlyMap<string, number> = new Map();
 /** The name of a count beside those of other rates. */
@@ -50,6 +51,13 @@ const named = (kind: string, trackerId: string | null): string =>
 
 const sumOf = (counts: ReadonlyMap<string, number>): number =>
   [...counts.values()].reduce((sum, one) => sum + one, 0);
+
+/**
+ * Returns how many networks of equal size have as many captures and as large a sum of squares. Their mere number would give a flood the
+ * parts of others that have a few beside it.
+ */
+const networksOf = (captures: number, squares = captures ** 2): number =>
+  Math.max(1, Math.round(captures ** 2 / Math.max(1, squares)));
 
 export interface Sharing {
   /** null: ignores other processes. */
@@ -83,7 +91,8 @@ const createCounts = (clock: Clock, { notes, processes }: Sharing) => {
       add(name, more);
       if (isShared && processes() > 1) keptOut.note(name);
     },
-    isNew: (name: string): boolean => countHere(name).own === 1,
+    /** Counts one more of a name. @returns what the square of their number grows by */
+    addToSquare: (name: string): number => 2 * countHere(name).own - 1,
     /** By process. */
     others: (name: string): ReadonlyMap<string, number> => {
       if (processes() === 1) return NONE;
@@ -97,11 +106,11 @@ const createCounts = (clock: Clock, { notes, processes }: Sharing) => {
  * and those beyond while they are many.
  */
 export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElsewhere => {
-  const { here, peakHere, count, isNew, others } = createCounts(clock, shared);
+  const { here, peakHere, count, addToSquare, others } = createCounts(clock, shared);
   return {
     of: (trackerId) => {
       const peaks = others(named(SHORT, trackerId));
-      const networks = others(named(NETWORKS, trackerId));
+      const squares = others(named(SQUARES, trackerId));
       const beyond = [...others(named(BEYOND, trackerId))];
       return {
         isShort: peaks.size > 0,
@@ -109,9 +118,9 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
         peak: sumOf(peaks),
         beyond: beyond.map(([process, captures]) => ({
           captures,
-          networks: Math.ceil(networks.get(process) ?? 1),
+          networks: networksOf(captures, squares.get(process)),
         })),
-        networksHere: Math.max(1, here(named(NETWORKS, trackerId))),
+        networksHere: networksOf(here(named(BEYOND, trackerId)), here(named(SQUARES, trackerId))),
       };
     },
     sharing: () => {
@@ -129,7 +138,7 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
       const name = named(BEYOND, trackerId);
       const isShared = trackerId === null || here(name) >= shared.trackerFrom / shared.processes();
       count(name, 1, isShared);
-      count(named(NETWORKS, trackerId), isNew(`${name} from ${network}`) ? 1 : 0, isShared);
+      count(named(SQUARES, trackerId), addToSquare(`${name} from ${network}`), isShared);
     },
     inAll: (trackerId) =>
       [FIRST, BEYOND]
