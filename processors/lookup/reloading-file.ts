@@ -59,6 +59,7 @@ export const openReloadingFile = async <T>({
       onReload('reloaded');
       log.info({ provider, file }, `${variable}: changed file reloaded`);
     } catch (error) {
+      if (!isSame(await look(), found)) return;
       seen = found;
       onReload('failed');
       log.error(

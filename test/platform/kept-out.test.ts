@@ -175,6 +175,15 @@ it.each([-20_000, 20_000])(
   },
 );
 
+it('tells apart what several processes want of one asker', async () => {
+  const { process, after } = inMemory();
+  const [one, ...others] = [0, 5, 7].map((wanted) => process(() => wanted)) as [ReturnType<typeof process>];
+  await after(1_000, one, ...others);
+  for (const other of others as (typeof one)[]) other.note('ben');
+  await after(1_000, one, ...others);
+  expect([...one.wantedElsewhere('ben').values()].sort()).toEqual([5, 7]);
+});
+
 it('counts little of what a process wanted that has ended, in one that begins', async () => {
   const { process, after } = inMemory();
   const ended = process(() => 7);

@@ -1,13 +1,19 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { HONEST, type Kind, makeCell, playCell } from '../support/capture-cells.ts';
+import { type Cell, HONEST, type Kind, makeCell, playCell } from '../support/capture-cells.ts';
 
 const CELLS = 30;
 
-/** Refused captures by kind, percent, a mean of the cells. What each change of the rates does to all is seen here. */
-const refused = async (): Promise<Record<(typeof HONEST)[number], number>> => {
+/** A clock that all time of a test follows. */
+const startClock = () => {
   const clock = { ms: 60_000, now: () => clock.ms };
   const monotonic = vi.spyOn(performance, 'now').mockImplementation(clock.now);
   onTestFinished(() => monotonic.mockRestore());
+  return clock;
+};
+
+/** Refused captures by kind, percent, a mean of the cells. What each change of the rates does to all is seen here. */
+const refused = async (): Promise<Record<(typeof HONEST)[number], number>> => {
+  const clock = startClock();
   const percents = new Map<Kind, number[]>(HONEST.map((kind) => [kind, []]));
   for (let seed = 1; seed <= CELLS; seed += 1) {
     clock.ms += 600_000;
@@ -33,4 +39,16 @@ it('few networks that flood have few captures of others refused, in many shapes 
   // Some come together with as many first captures of the flood as the rate of the tracker has room for.
   expect(means.bursts).toBeLessThan(4.5);
   expect(means['a large network']).toBeLessThan(2);
+});
+
+it('a burst of visits that finds its room leaves room for the next', async () => {
+  const bursts = { every: 21, width: 0.3 };
+  const sources: Cell['sources'] = [
+    { kind: 'bursts', trackers: ['site'], networks: 5_000, perSecond: 85 / bursts.every, bursts },
+    { kind: 'a flood', trackers: ['a', 'b', 'c'], networks: 1, perSecond: 300 },
+  ];
+  const counts = await playCell({ processes: 1, sources }, startClock(), 1, 8 * bursts.every);
+  const { sent = 0, refused = 0 } = counts.get('bursts') ?? {};
+  expect(sent).toBeGreaterThan(500);
+  expect(refused).toBeLessThan(0.12 * sent);
 });

@@ -330,19 +330,6 @@ it('keeps no room for what few networks send in a moment now and then', async ()
   expect(sum(admitted, 'site from large')).toBeGreaterThan(0.9 * 75 * 60);
 });
 
-it('keeps room for the next burst of visits where the last one found it', async () => {
-  const bursts = visitorsOf('site', 85, 1).map((visitor, nth) => ({
-    ...visitor,
-    every: 31_000,
-    from: 5_000 + 3 * nth,
-    to: 5_000 + 3 * nth + 1,
-  }));
-  const flood = attacked.slice(0, 3).map((of) => ({ of, network: 'flood', perSecond: 100 }));
-  // The first burst shows how many there are.
-  const admitted = await admittedOf([...bursts, ...flood], 31 * 6, 31 * 5, USUAL);
-  expect(sum(admitted, 'site')).toBeGreaterThan(0.9 * 85 * 5);
-});
-
 it('admits what a large network has, also beside one that has more than there is', async () => {
   const large = { of: 'large', perSecond: 50 };
   const others = visitorsOf('others', 60, 1);

@@ -108,6 +108,7 @@ export const playCell = async (
   cell: Cell,
   clock: { ms: number; now(): number },
   seed: number,
+  seconds = 24,
 ): Promise<Map<Kind, { sent: number; refused: number }>> => {
   const limiter = createLocalLimiter(clock);
   const shared = { partners: sharedInMemory(), networks: sharedInMemory() };
@@ -116,7 +117,7 @@ export const playCell = async (
   );
   const counts = new Map<Kind, { sent: number; refused: number }>();
   const begun = clock.ms;
-  for (const { ms, kind, tracker, network, process } of arrivalsOf(cell, 24, createRandom(seed))) {
+  for (const { ms, kind, tracker, network, process } of arrivalsOf(cell, seconds, createRandom(seed))) {
     clock.ms = begun + ms;
     const verdict = await admits[process]?.({ tracker_id: tracker, partner_id: tracker }, network);
     if (ms < 10_000) continue;

@@ -66,6 +66,7 @@ export interface Others extends Omit<Elsewhere, 'isShort'> {
 
 /** Returns what the networks of this process may have beside those of others: all up to an equal level (max-min fairness). */
 const partOfNetworks = (left: number, { beyond, networksHere }: Others): number => {
+  if (beyond.length === 0) return left;
   const perNetwork = beyond.map(({ captures, networks }) => ({ wanted: captures / networks, networks }));
   let rest = left;
   let sharing = perNetwork.reduce((sum, { networks }) => sum + networks, networksHere);
