@@ -51,7 +51,7 @@ export interface MissingCheck {
  */
 export const withoutDeleted = ({ byId, differences }: Receipts, { now }: AuditMoment): Receipts => {
   const isLeft = ([, { requested, completed }]: [string, Receipt]): boolean =>
-    completed !== null || requested === null || Date.parse(requested.expires_at) > aheadAfter(now);
+    completed !== null || !isExpired(requested, now);
   return { byId: new Map([...byId].filter(isLeft)), differences };
 };
 
@@ -111,7 +111,7 @@ const requestsWithoutCompletion = (
 ): Difference[] =>
   [...byId].flatMap(([reveal_id, { revision, requested, completed }]): Difference[] => {
     if (completed || !requested) return [];
-    if (Date.parse(requested.expires_at) <= aheadAfter(now) || expired.has(reveal_id)) return [];
+    if (isExpired(requested, now) || expired.has(reveal_id)) return [];
     const row = rows.get(reveal_id);
     if (row && (row.pending || row.last_position > upTo)) return [];
     const stream = `${REVEAL_PREFIX}${reveal_id}`;
@@ -131,5 +131,5 @@ const rowsWithoutReceipt = ({ byId }: Receipts, { expired, rows }: Traces, { now
   });
 
 /** Returns whether a sweep may be deleting the receipt: it deletes the stream before it appends the id to `expired-…`. */
-const isExpired = (row: UnsweptReveal | undefined, now: number): boolean =>
-  row !== undefined && Date.parse(row.expires_at) <= aheadAfter(now);
+const isExpired = (kept: { readonly expires_at: string } | null | undefined, now: number): boolean =>
+  kept != null && Date.parse(kept.expires_at) <= aheadAfter(now);
