@@ -45,6 +45,7 @@ const BEYOND = 'beyond';
 const SQUARES = 'squares';
 const SHORT = 'short';
 const NONE: ReadonlyMap<string, number> = new Map();
+const NOTHING: Elsewhere = { isShort: false, first: 0, peak: 0, beyond: [], networksHere: 1 };
 /** The name of a count beside those of other rates. */
 const named = (kind: string, trackerId: string | null): string =>
   trackerId === null ? kind : `${kind} of ${trackerId}`;
@@ -109,6 +110,7 @@ export const createDemandElsewhere = (clock: Clock, shared: Sharing): DemandElse
   const { here, peakHere, count, addToSquare, others } = createCounts(clock, shared);
   return {
     of: (trackerId) => {
+      if (shared.processes() === 1) return NOTHING;
       const peaks = others(named(SHORT, trackerId));
       const squares = others(named(SQUARES, trackerId));
       const beyond = [...others(named(BEYOND, trackerId))];
