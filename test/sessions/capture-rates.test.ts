@@ -477,47 +477,56 @@ describe('partners whose visitors a balancer sends to processes of their own', (
     expect(admitted).toBeGreaterThan(0.9 * 2 * 71);
   });
 
-  it('have what networks at one of them want beside one that floods at another', async () => {
-    const [several, flooded] = processes as [(typeof processes)[0], (typeof processes)[0]];
+  /** Calls both each millisecond; null: no visit. @returns how many visits are admitted after five of twenty seconds */
+  const visitsBeside = async (
+    flood: (ms: number) => Promise<unknown>,
+    visit: (ms: number) => Promise<unknown> | null,
+  ): Promise<number> => {
     let admitted = 0;
     for (let ms = 0; ms < 20_000; ms += 1) {
       clock.ms += 1;
-      if (ms % 10 < 3) await flooded({ tracker_id: `attacked ${ms % 3}`, partner_id: 'attacked' }, 'flood');
-      if (ms % 7 !== 0) continue;
-      const nth = (ms / 7) % 4;
-      const verdict = await several({ tracker_id: `site ${nth}`, partner_id: `site ${nth}` }, `large ${nth}`);
-      if (ms >= 5_000 && verdict === null) admitted += 1;
+      await flood(ms);
+      const verdict = visit(ms);
+      if (verdict !== null && (await verdict) === null && ms >= 5_000) admitted += 1;
     }
+    return admitted;
+  };
+
+  it('have what networks at one of them want beside one that floods at another', async () => {
+    const [several, flooded] = processes as [(typeof processes)[0], (typeof processes)[0]];
+    const admitted = await visitsBeside(
+      async (ms) =>
+        ms % 10 < 3 && flooded({ tracker_id: `attacked ${ms % 3}`, partner_id: 'attacked' }, 'flood'),
+      (ms) => {
+        const nth = (ms / 7) % 4;
+        const site = { tracker_id: `site ${nth}`, partner_id: `site ${nth}` };
+        return ms % 7 === 0 ? several(site, `large ${nth}`) : null;
+      },
+    );
     expect(admitted).toBeGreaterThan(0.85 * (15_000 / 7));
   });
 
   it('have what a network wants beside one that floods at another, with some small ones', async () => {
     const [quiet, flooded] = processes as [(typeof processes)[0], (typeof processes)[0]];
-    let admitted = 0;
-    for (let ms = 0; ms < 20_000; ms += 1) {
-      clock.ms += 1;
-      if (ms % 10 < 3) await flooded({ tracker_id: `attacked ${ms % 3}`, partner_id: 'attacked' }, 'flood');
-      if (ms % 18 === 0) await flooded({ tracker_id: 'beside', partner_id: 'attacked' }, `small ${ms % 5}`);
-      if (ms % 16 !== 0) continue;
-      const verdict = await quiet({ tracker_id: 'site', partner_id: 'site' }, 'large');
-      if (ms >= 5_000 && verdict === null) admitted += 1;
-    }
+    const admitted = await visitsBeside(
+      async (ms) => {
+        if (ms % 10 < 3) await flooded({ tracker_id: `attacked ${ms % 3}`, partner_id: 'attacked' }, 'flood');
+        if (ms % 18 === 0) await flooded({ tracker_id: 'beside', partner_id: 'attacked' }, `small ${ms % 5}`);
+      },
+      (ms) => (ms % 16 === 0 ? quiet({ tracker_id: 'site', partner_id: 'site' }, 'large') : null),
+    );
     expect(admitted).toBeGreaterThan(0.9 * (15_000 / 16));
   });
 
   it('have as many first captures of a network beside one that floods at another process', async () => {
     const [flooded, other] = start(4) as [(typeof processes)[0], (typeof processes)[0]];
-    let admitted = 0;
-    for (let ms = 0; ms < 20_000; ms += 1) {
-      clock.ms += 1;
-      await flooded({ tracker_id: `attacked ${ms % 3}`, partner_id: `attacked ${ms % 3}` }, 'flood');
-      if (ms % 10 !== 0) continue;
-      const verdict = await other(
-        { tracker_id: `site ${ms % 3}`, partner_id: 'site' },
-        `network ${ms % 110}`,
-      );
-      if (ms >= 5_000 && verdict === null) admitted += 1;
-    }
+    const admitted = await visitsBeside(
+      (ms) => flooded({ tracker_id: `attacked ${ms % 3}`, partner_id: `attacked ${ms % 3}` }, 'flood'),
+      (ms) => {
+        const site = { tracker_id: `site ${ms % 3}`, partner_id: 'site' };
+        return ms % 10 === 0 ? other(site, `network ${ms % 110}`) : null;
+      },
+    );
     expect(admitted).toBeGreaterThan(0.95 * 100 * 15);
   });
 
