@@ -56,18 +56,14 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   },
   'lookup.EnrichmentRequested.v1': {
     shown: `round kind requested_at restated ${within('reservation', RESERVATION)}`,
-    personal: 'ip asked_by',
-  },
-  'lookup.EnrichmentJoined.v1': {
-    shown: `round attempts next_attempt_at restated ${within('reservation', RESERVATION)}`,
     personal: 'ip',
   },
-  'lookup.EnrichmentWanted.v1': {
-    shown: 'round next_attempt_at restated',
-    personal: 'ip asked_by',
+  'lookup.EnrichmentJoined.v1': {
+    shown: `round attempts restated ${within('reservation', RESERVATION)}`,
+    personal: 'ip',
   },
   'lookup.EnrichmentAttemptFailed.v1': {
-    shown: 'round attempt failed_at next_attempt_at failures.provider failures.asked answered',
+    shown: 'round attempt failed_at next_attempt_at failures.provider answered',
     personal: 'ip failures.reason',
   },
   'lookup.EnrichmentCompleted.v1': {
@@ -79,7 +75,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     personal: 'result.ip',
   },
   'lookup.EnrichmentGaveUp.v1': {
-    shown: `round attempt kind gave_up_at failures.provider failures.asked ${within('settles', RESERVATION)}`,
+    shown: `round attempt kind gave_up_at failures.provider ${within('settles', RESERVATION)}`,
     personal: 'ip failures.reason',
   },
   'lookup.ResultForgotten.v1': { shown: 'forgotten_at', personal: 'ip' },

@@ -1,34 +1,49 @@
+/**
+ * Attempts that are due by a time in a read model: enrichments and checks of custom domains. Processes share them through
+ * `work.claim`: the earliest due first, at most so many at a time in a process, and of one partner.
+ */
+import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import { aheadAfter } from '../domain/kernel/ahead.ts';
 import { DAY } from '../domain/kernel/time.ts';
 import { type AheadMark, reportAhead } from '../platform/ahead.ts';
+import type { Clock } from '../platform/clock.ts';
 import { forgetInBatches } from '../platform/forget.ts';
+import { createWakeup } from '../platform/wakeup.ts';
 
 export interface Claim {
   readonly item: string;
   readonly cycle: number;
   readonly attempt: number;
+  /** The partner that it counts for; null: none. */
+  readonly partner: string | null;
 }
 
 export interface DueAttempts {
   /** Name of the prepared statement. */
   readonly name: string;
-  /** Selects `item`, `cycle`, `attempt` of at most `$2` unclaimed attempts due at `$1`, `for update skip locked` (see `isClaimed`). */
+  /**
+   * Selects `item`, `cycle`, `attempt` of at most `$2` unclaimed attempts due at `$1`, `for update skip locked` (see
+   * `isClaimed`). `$7` partners have `$8` attempts under way in this process, and may have `$9`.
+   */
   readonly select: string;
   /** Selects attempts that a fast clock recorded after `$5` and so scheduled too late; they are due now. */
   readonly selectAhead: string;
   readonly mark: AheadMark;
+  /** Returns SQL for the partner of an item (a SQL expression). Default: none. */
+  readonly partnerOf?: (item: string) => string;
   /** Selects the earliest due time over all attempts, claimed or not. */
   readonly next: string;
 }
 
 /**
- * Returns SQL that is true while a live claim holds the attempt; the arguments are SQL expressions. A lease that ends
- * after `$4` is longer than any lease can be, so a fast clock took it and it does not count.
+ * Returns SQL that is true while a live claim holds the attempt, or while it is held back by one of `$6`; the arguments are
+ * SQL expressions. A lease that ends after `$4` is longer than any lease can be, so a fast clock took it and it does not count.
+ * The CASE makes the planner look up claims row by row; as a join it reads every claim.
  */
-export const isClaimed = (item: string, cycle: string, attempt: string): string => `exists (
-  select from work.claim c where c.item = ${item} and c.cycle = ${cycle}
-    and c.attempt = ${attempt} and c.lease_until > $1 and c.lease_until <= $4)`;
+export const isClaimed = (item: string, cycle: string, attempt: string): string => `(case when exists (
+  select from work.claim c where c.item = ${item} and c.cycle = ${cycle} and c.attempt = ${attempt}
+    and (c.lease_until > $1 and c.lease_until <= $4 or c.held_by = any ($6))) then true else false end)`;
 
 export interface Claimed {
   readonly claims: readonly Claim[];
@@ -36,16 +51,30 @@ export interface Claimed {
   readonly waitMs: number;
 }
 
+interface ClaimOptions {
+  /** Milliseconds. */
+  readonly now: number;
+  readonly leaseMs: number;
+  readonly limit: number;
+  /** Names of what cannot be used now, such as providers: attempts that one of them held back stay so. */
+  readonly heldBack?: readonly string[];
+  /** Attempts of each partner that run in this process, and how many may. */
+  readonly running?: ReadonlyMap<string, number>;
+  readonly perPartner?: number;
+}
+
 /**
  * Claims due attempts. A claim ends with the outcome of its attempt or with its lease, so an expired lease repeats an
- * attempt and never loses one. `now` and `leaseMs` in milliseconds.
+ * attempt and never loses one.
  */
 export const claimDue = async (
   pool: pg.Pool,
-  { name, select, selectAhead, next, mark }: DueAttempts,
-  { now, leaseMs, limit }: { readonly now: number; readonly leaseMs: number; readonly limit: number },
+  { name, select, selectAhead, next, mark, partnerOf = () => 'null' }: DueAttempts,
+  { now, leaseMs, limit, heldBack = [], running = new Map(), perPartner }: ClaimOptions,
 ): Promise<Claimed> => {
   const leaseUntil = now + leaseMs;
+  const times = [at(now), limit, at(leaseUntil), at(aheadAfter(leaseUntil)), at(aheadAfter(now))];
+  const ofPartners = perPartner === undefined ? [] : [[...running.keys()], [...running.values()], perPartner];
   const { rows } = await pool.query<{ claims: Claim[]; ahead: number; next: Date | null }>({
     name,
     text: `with due as materialized (${select}),
@@ -53,16 +82,25 @@ export const claimDue = async (
              held as (
                insert into work.claim as held (item, cycle, attempt, lease_until)
                select item, cycle, attempt, $3 from (table due union table ahead limit $2) claimed
-               on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until
+               on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until, held_by = null
                  where held.lease_until <= $1 or held.lease_until > $4
-               returning item, cycle, attempt)
+               returning item, cycle, attempt, (${partnerOf('held.item')}) as partner)
            select (select coalesce(json_agg(held), '[]') from held) as claims, (select count(*)::int from ahead) as ahead,
                   (${next}) as next`,
-    values: [at(now), limit, at(leaseUntil), at(aheadAfter(leaseUntil)), at(aheadAfter(now))],
+    values: [...times, heldBack, ...ofPartners],
   });
   const [row] = rows;
   reportAhead(mark, row?.ahead ?? 0);
   return { claims: row?.claims ?? [], waitMs: waitMs(row?.next ?? null, now) };
+};
+
+/** Ends a claim whose attempt was not made: it is due again as soon as `heldBy` can be used. */
+const holdBack = async (pool: pg.Pool, { item, cycle, attempt }: Claim, heldBy: string, now: number) => {
+  await pool.query({
+    name: 'hold_back',
+    text: 'update work.claim set lease_until = $4, held_by = $5 where item = $1 and cycle = $2 and attempt = $3',
+    values: [item, cycle, attempt, at(now), heldBy],
+  });
 };
 
 const at = (ms: number): Date => new Date(ms);
@@ -90,3 +128,102 @@ export const sweepClaims = async (pool: pg.Pool, now: number): Promise<void> => 
   await forgetInBatches(pool, sweepOf('lease_until < $1'), new Date(now - DAY));
   await forgetInBatches(pool, sweepOf('lease_until > $1'), new Date(now + DAY));
 };
+
+export interface ClaimLoopOptions {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly due: DueAttempts;
+  /** Longer than an attempt and the append of its outcome. */
+  readonly leaseMs: number;
+  /** Number of attempts that this process makes at a time. */
+  readonly slots: number;
+  /** Number of those that may be of one partner. Default: all, and `due` has no partners. */
+  readonly perPartner?: number;
+  /** Returns the names of what cannot be used now. Default: none. */
+  readonly heldBack?: () => readonly string[];
+  /**
+   * Makes the attempt and records its outcome. If it fails, the attempt is due again after its lease.
+   * @returns the name of what held it back, so that nothing was recorded; otherwise null
+   */
+  readonly attempt: (claim: Claim, stopping: AbortSignal) => Promise<string | null>;
+  readonly onFailed: (error: unknown, claim: Claim) => void;
+}
+
+export interface ClaimLoop {
+  /** Polls at once. */
+  nudge(): void;
+  /** Waits for running attempts. Claimed attempts that have not started are due again after their lease. */
+  stop(): Promise<void>;
+}
+
+/** Wait after a failed query, or while all slots are in use. */
+const RETRY_MS = 500;
+/** Attempts that become due within this time share the next poll. */
+const BATCH_WINDOW_MS = 20;
+
+/** Makes the attempts that are due, until it is stopped. */
+export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
+  const { pool, clock, due, leaseMs, slots, perPartner, heldBack = () => [], attempt, onFailed } = options;
+  const running = new Map<Promise<void>, Claim>();
+  const stopping = new AbortController();
+  const wakeup = createWakeup();
+
+  async function make(claim: Claim): Promise<void> {
+    const heldBy = await attempt(claim, stopping.signal);
+    if (heldBy !== null) await holdBack(pool, claim, heldBy, clock.now());
+  }
+
+  function start(claim: Claim): void {
+    const attempting = make(claim)
+      .catch((error: unknown) => onFailed(error, claim))
+      .finally(() => {
+        running.delete(attempting);
+        wakeup.wake();
+      });
+    running.set(attempting, claim);
+  }
+
+  function runningOfPartners(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const { partner } of running.values()) {
+      if (partner !== null) counts.set(partner, (counts.get(partner) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  /** Whether a partner's ceiling, rather than the number of due attempts, may have ended the last claim. */
+  const isAtCeiling = (): boolean =>
+    perPartner !== undefined && [...runningOfPartners().values()].some((count) => count >= perPartner);
+
+  function claim(limit: number): Promise<Claimed> {
+    return claimDue(pool, due, {
+      ...{ now: clock.now(), leaseMs, limit, heldBack: heldBack(), running: runningOfPartners() },
+      ...(perPartner !== undefined && { perPartner }),
+    }).catch(() => ({ claims: [], waitMs: RETRY_MS }));
+  }
+
+  const loop = (async () => {
+    while (!stopping.signal.aborted) {
+      const free = slots - running.size;
+      let waitMs = RETRY_MS;
+      if (free > 0) {
+        const claimed = await claim(free);
+        for (const one of claimed.claims) start(one);
+        const count = claimed.claims.length;
+        if (count === free || (count > 0 && isAtCeiling())) continue;
+        await setTimeout(BATCH_WINDOW_MS);
+        ({ waitMs } = claimed);
+      }
+      await wakeup.wait(waitMs, stopping.signal);
+    }
+  })();
+
+  return {
+    nudge: wakeup.wake,
+    stop: async () => {
+      stopping.abort();
+      await loop;
+      await Promise.all(running.keys());
+    },
+  };
+}

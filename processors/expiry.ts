@@ -10,7 +10,6 @@ import { pause } from '../platform/pause.ts';
 import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
 import { type ExpiringId, forgetExpiring, noteExpiring, readCutOff } from './expiring-ids.ts';
 import { inParallel } from './in-parallel.ts';
-import { afterTurns, loadTurns, type Turn, type Turns, takeTurns, turnValues } from './partner-turns.ts';
 import { type ExpiredStream, retireStream } from './retire-stream.ts';
 
 /** One kind of expiring item, and the prefix of its streams. */
@@ -18,9 +17,11 @@ export interface Expiring {
   /** Name of the kind, and of the projection whose rows list its items. */
   readonly name: string;
   readonly prefix: string;
-  /** Its table, with an index on partner_id, expires_at and id. */
+  /** An id before all others. */
+  readonly firstId: string;
+  /** Its table, with an index on expires_at. */
   readonly table: string;
-  /** Selects the `DueRow`s of a batch (`itemsOfTurns`); `ready`: consumers have passed them (`$2`), and day `$3` is later. */
+  /** Selects the `DueRow`s of a batch (`expiredItems`); `ready`: consumers have passed them (`$2`), and day `$3` is later. */
   readonly due: string;
   /** The condition of items that began before day `$2`: later ones are not overdue, since their day is not closed. */
   readonly counted: string;
@@ -51,12 +52,41 @@ export interface SweepOptions {
   readonly forMs: number;
 }
 
-interface DueRow extends ExpiredStream, ExpiringId, Turn {
+/** Where the next batch begins. */
+interface Cursor {
+  /** `expires_at` of the last item as PostgreSQL text, which keeps its microseconds. */
+  readonly cursor: string;
+  readonly id: string;
+}
+
+interface DueRow extends ExpiredStream, ExpiringId, Cursor {
   /** Whether every expired item of the same stream may be deleted now. */
   readonly ready: boolean;
 }
 
 const BATCH = 500;
+
+/**
+ * Returns SQL that selects the items of a batch: the next that expired by `$1`, after `$4` and `$5`. It reads no other items,
+ * so `columns` say which of them may be deleted now.
+ */
+export const expiredItems = ({
+  table,
+  id,
+  idType,
+  columns,
+}: {
+  readonly table: string;
+  readonly id: string;
+  readonly idType: 'uuid' | 'text';
+  /** Further columns of the table's row `i`. */
+  readonly columns: string;
+}): string => `
+  select i.${id} as id, i.partner_id, i.expires_at, i.expires_at::text as cursor, ${columns}
+  from ${table} i
+  where i.expires_at <= $1 and (i.expires_at, i.${id}) > ($4::timestamptz, $5::${idType})
+  order by i.expires_at, i.${id} limit ${BATCH}`;
+
 /** Reported of those that expired first. Millions may at one moment: to read all would come to the query's time limit. */
 const MOST_OVERDUE = 100_000;
 /** Items still present so long after their expiry are reported. */
@@ -85,40 +115,35 @@ export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void
   }
 };
 
-/** Partners take turns, so that millions of items of one partner delay no other. */
+/** Takes the oldest first. */
 const inBatches = async (
   kind: Expiring,
   options: SweepOptions,
   consumerProgress: ConsumerProgress,
 ): Promise<void> => {
-  const { store, pool, signal, forMs } = options;
-  let waiting = await loadTurns(options.pool, kind.table, options.clock.now());
+  const { store, pool, clock, signal, forMs } = options;
   const started = performance.now();
-  while (waiting.length > 0) {
+  for (let after: Cursor | undefined = { cursor: '-infinity', id: kind.firstId }; after !== undefined; ) {
     const begun = performance.now();
     if (signal.aborted || begun - started > forMs) return;
     const passed = await consumerProgress.passed();
     const closed = await options.closedBefore();
     if (passed === null || closed === null) return;
-    const batch = takeTurns(waiting, BATCH);
-    const rows = await nextDue(kind, options, { batch, passed, closed });
+    const values: unknown[] = [new Date(clock.now()), passed, closed, after.cursor, after.id];
+    const due: pg.QueryResult<DueRow> = await pool.query({
+      name: `due ${kind.name}`,
+      text: kind.due,
+      values,
+    });
+    const { rows } = due;
     const ready = rows.filter((row) => row.ready);
     if (ready.length > 0) await noteExpiring(pool, kind.name, ready);
-    const gone = await retire(ready, { store, consumerProgress, passed, clock: options.clock, signal });
+    const gone = await retire(ready, { store, consumerProgress, passed, clock, signal });
     if (!(await recordExpired(kind, options, gone))) return;
-    waiting = afterTurns(waiting, batch, rows);
+    after = rows.length === BATCH ? rows.at(-1) : undefined;
     // Pauses as long as the batch took, so that the sweep uses at most half of the store's time.
-    if (waiting.length > 0) await pause(performance.now() - begun, signal);
+    if (after !== undefined) await pause(performance.now() - begun, signal);
   }
-};
-
-const nextDue = async (
-  { name, due }: Expiring,
-  { pool, clock }: SweepOptions,
-  { batch, passed, closed }: { readonly batch: Turns; readonly passed: Position; readonly closed: string },
-): Promise<DueRow[]> => {
-  const values = [new Date(clock.now()), passed, closed, ...turnValues(batch)];
-  return (await pool.query<DueRow>({ name: `due ${name}`, text: due, values })).rows;
 };
 
 /** Deletes the events of the rows' streams and returns the rows that are gone. */

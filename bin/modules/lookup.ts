@@ -1,9 +1,8 @@
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
-import { DAY, MINUTE, utcDay } from '../../domain/kernel/time.ts';
+import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { ENRICHMENT_PREFIX } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/route.ts';
-import { createKeptOut } from '../../platform/kept-out.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
@@ -40,10 +39,7 @@ export const lookupRoutes = ({
     count: counter.count,
     cluesOf: clues.of,
     fresh: createFreshLookups({ note: runtime.lookupUses.note, configured }),
-    inFlight: createInFlight(
-      config.LOOKUP_CAPACITY,
-      createKeptOut({ windowMs: MINUTE, now: runtime.clock.now, shared: null }),
-    ),
+    inFlight: createInFlight(config.LOOKUP_CAPACITY),
   };
   const submitting = {
     store,

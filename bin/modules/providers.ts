@@ -27,6 +27,7 @@ export const openChain = (
       admit: (provider, requestsPerSecond) => limiter.admit(`provider ${provider}`, requestsPerSecond),
       takeFromBudget: (provider, requestsPerDay) =>
         takeFromBudget(pool, provider, utcDay(clock.now()), requestsPerDay),
+      today: () => utcDay(clock.now()),
       breakerOpenMs: BREAKER_DELAYS * config.RETRY_BASE_SECONDS * 1_000,
       onBreaker: (provider, isOpen) => metrics?.providers.breaker(provider, isOpen),
     },

@@ -5,16 +5,15 @@ import type { Route } from '../../http/route.ts';
 import {
   type EnrichRevealsDeps,
   enrichReveals,
+  hasRoomForReveal,
   retryRefusedReveals,
 } from '../../processors/lookup/enrich-reveals.ts';
-import { createRevealShare } from '../../processors/lookup/reveal-share.ts';
 import {
   type CompleteRevealsDeps,
   completeReveals,
   completeWaiting,
   createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
-import { createEventShares } from '../../processors/reveals/event-shares.ts';
 import { reserveForReveal } from '../../processors/webhooks/queue-reservations.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
@@ -60,7 +59,8 @@ export const revealWork = (context: WorkerContext): WorkerModule => {
   const ports = completionPorts(runtime, sessions.find);
   const completing = completionDeps(context, ports);
   const runCompletions = createCompletionRuns(completing);
-  const intake = { store, digest, capacity, hasShare: createRevealShare(pool) };
+  const hasRoom = (partnerId: string) => hasRoomForReveal(pool, partnerId);
+  const intake = { store, digest, capacity, hasRoom };
   const enriching: EnrichRevealsDeps = {
     pool,
     clock,
@@ -69,7 +69,7 @@ export const revealWork = (context: WorkerContext): WorkerModule => {
     request: (ip, partnerId, context) => requestForReveal(intake, ip, partnerId, context),
     onAwaited: async (ip, reveal) => {
       const saved = await ports.useSavedResult(ip, ANY_PARTNER, clock.now());
-      if (saved !== null) await completeWaiting(completing, reveal);
+      if (saved !== null) await completeWaiting(completing, reveal.reveal_id);
     },
   };
   return {
@@ -103,5 +103,4 @@ const completionDeps = (
     const isGone = reveal === null;
     return isGone || reveal.completed !== null;
   },
-  eventShares: createEventShares(),
 });

@@ -11,12 +11,14 @@ import type { LookupStreams } from './aggregates.ts';
 import { type EnrichmentSources, type KnownEnrichment, loadEnrichment } from './generations.ts';
 import { submitReservation } from './submit-reservation.ts';
 
+export type WorkPurpose = 'lookup' | 'reveal';
+
 /** Admission of new enrichments over all partners, by rate and by number outstanding. */
 export interface WorkCapacity {
-  /** `asker` shares the intake's rate with others. Call `finished` when the submission has ended, successful or not. */
+  /** Enrichments for reveals take at most half of the intake. Call `finished` when the submission has ended, successful or not. */
   admit(
     ip: string,
-    asker: string,
+    purpose: WorkPurpose,
   ): Promise<
     | { readonly ok: true; finished(position: Position | null): void }
     | { readonly ok: false; readonly retryAfterSeconds: number }
@@ -93,7 +95,7 @@ export const submitLookup = async (
 
   const command = reserveCommand(loaded.state, request, { at: context.at, configured });
   const takesRoom = (await previewReservation(deps, command)) === 'changes' && loaded.state.open === null;
-  const slot = takesRoom ? await deps.capacity.admit(request.ip, request.partnerId) : null;
+  const slot = takesRoom ? await deps.capacity.admit(request.ip, 'lookup') : null;
   if (slot && !slot.ok) return notStarted(loaded.state, 'enrichment_capacity', slot.retryAfterSeconds);
   let position: Position | null = null;
   try {

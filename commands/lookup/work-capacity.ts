@@ -1,10 +1,10 @@
 import type { Position } from '../../event-store/port.ts';
 import { shareNext } from '../../platform/share-next.ts';
-import type { WorkCapacity } from './submit-lookup.ts';
+import type { WorkCapacity, WorkPurpose } from './submit-lookup.ts';
 
 export interface WorkCapacityOptions {
-  /** Admits to the shared intake's rate, of which `asker` has a part; null admits, otherwise the wait in milliseconds. */
-  readonly admitIntake: (asker: string) => Promise<null | { readonly retryMs: number }>;
+  /** Admits to the shared intake's rate; null admits, otherwise the wait in milliseconds. */
+  readonly admitIntake: (purpose: WorkPurpose) => Promise<null | { readonly retryMs: number }>;
   /** Counts unfinished enrichments in the read model, except those of the given addresses. */
   readonly countOutstanding: (except: readonly string[]) => Promise<number>;
   readonly outstandingLimit: number;
@@ -36,7 +36,7 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
   const takeRoom = createRoom(options, underWay);
 
   /** Concurrent requests for one address share one enrichment, unless the first one is refused. */
-  const enter = async (ip: string, asker: string): Promise<Wait> => {
+  const enter = async (ip: string, purpose: WorkPurpose): Promise<Wait> => {
     const present = underWay.get(ip);
     if (present !== undefined) {
       present.callers += 1;
@@ -48,7 +48,7 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
     }
     const work = underWay.get(ip) ?? { callers: 1, wait: Promise.resolve(null) };
     underWay.set(ip, work);
-    work.wait = takeRoom(ip, asker);
+    work.wait = takeRoom(ip, purpose);
     return work.wait;
   };
 
@@ -60,8 +60,8 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
   };
 
   return {
-    admit: async (ip, asker) => {
-      const wait = await enter(ip, asker).catch((error: unknown) => {
+    admit: async (ip, purpose) => {
+      const wait = await enter(ip, purpose).catch((error: unknown) => {
         leave(ip);
         throw error;
       });
@@ -87,7 +87,7 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
 const createRoom = (
   { admitIntake, countOutstanding, outstandingLimit }: WorkCapacityOptions,
   underWay: ReadonlyMap<string, Work>,
-): ((ip: string, asker: string) => Promise<Wait>) => {
+): ((ip: string, purpose: WorkPurpose) => Promise<Wait>) => {
   let known = { count: 0, at: Number.NEGATIVE_INFINITY };
   let admittedSince = 0;
 
@@ -107,8 +107,8 @@ const createRoom = (
     return others + (ranks.get(ip) ?? 0) <= outstandingLimit;
   };
 
-  return async (ip, asker) => {
-    const wait = (await hasRoom(ip)) ? await admitIntake(asker) : { retryMs: RETRY_SECONDS * 1_000 };
+  return async (ip, purpose) => {
+    const wait = (await hasRoom(ip)) ? await admitIntake(purpose) : { retryMs: RETRY_SECONDS * 1_000 };
     if (wait === null) admittedSince += 1;
     return wait;
   };

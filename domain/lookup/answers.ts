@@ -22,14 +22,15 @@ export interface ProviderRecord {
 
 export type ProviderAnswer =
   | { readonly provider: string; readonly record: ProviderRecord }
-  /** Failed or timed out, or was not even asked: no information about the address. */
-  | { readonly provider: string; readonly failure: string; readonly asked?: false };
+  /** Failed or timed out: no information about the address. */
+  | { readonly provider: string; readonly failure: string }
+  /** Held back by its rate, budget or circuit breaker: it was not asked. */
+  | { readonly provider: string; readonly heldBack: string };
 
-/** A provider that did not contribute to an attempt. `asked` false: it was held back. */
+/** A provider that was asked and failed. */
 export interface ProviderFailure {
   readonly provider: string;
   readonly reason: string;
-  readonly asked?: false | undefined;
 }
 
 const RANK: Record<MatchType, number> = { company: 0, isp: 1, unclassified: 2 };
@@ -62,7 +63,9 @@ export type Combined =
       readonly failures: readonly ProviderFailure[];
       /** Providers that answered that they know nothing; the next attempt need not ask them. */
       readonly answered: readonly string[];
-    };
+    }
+  /** No provider failed, but the result needs one that was held back: nothing is known yet, and nothing is recorded. */
+  | { readonly outcome: 'held_back'; readonly by: string };
 
 /**
  * Combines a chain's answers (contract, Providers 1): the best match leads, and the others fill its gaps in order. A
@@ -77,20 +80,21 @@ export const combineAnswers = (
   at: number,
 ): Combined => {
   const failures = answers.flatMap((a) =>
-    'failure' in a
-      ? [{ provider: a.provider, reason: a.failure, ...(a.asked === false && { asked: a.asked }) }]
-      : [],
+    'failure' in a ? [{ provider: a.provider, reason: a.failure }] : [],
   );
+  const heldBack = answers.find((a) => 'heldBack' in a);
+  const lacksAnswers = failures.length > 0 || heldBack !== undefined;
   const answered = answers.flatMap((a) => ('record' in a ? [a] : []));
   const known = answered.toSorted((a, b) => RANK[a.record.match_type] - RANK[b.record.match_type]);
   const lead = known[0];
   const match = lead?.record.match_type ?? 'unclassified';
   const anyData = known.some(({ record }) => hasData(record));
-  if (failures.length > 0 && match !== 'company' && (!anyData || earlier !== null)) {
+  if (lacksAnswers && match !== 'company' && (!anyData || earlier !== null)) {
+    if (failures.length === 0 && heldBack) return { outcome: 'held_back', by: heldBack.provider };
     const unknown = answered.filter(({ record }) => !hasData(record));
     return { outcome: 'failed', failures, answered: unknown.map(({ provider }) => provider) };
   }
-  const kept = failures.length > 0 ? earlier : null;
+  const kept = lacksAnswers ? earlier : null;
   const inOrder = <T>(
     of: (from: { network: Network | null; company: Company | null }) => T,
   ): (T | null)[] => {
@@ -117,7 +121,7 @@ export const combineAnswers = (
       sources: known.filter(({ record }) => hasData(record)).map(({ provider }) => provider),
       enriched_at: new Date(at).toISOString(),
       fresh_until: new Date(at + days * DAY).toISOString(),
-      needs_company_enrichment: failures.length > 0 && match !== 'company',
+      needs_company_enrichment: lacksAnswers && match !== 'company',
       asked: answered.map(({ provider }) => provider),
     },
     companyOf: match === 'company' ? (lead?.provider ?? null) : null,
@@ -141,6 +145,7 @@ export const completeResult = (
   const { match_type, network, company } = saved;
   const earlier = { provider: EARLIER, record: { match_type, network, company, fresh_for_days: null } };
   const combined = combineAnswers(saved.ip, [earlier, ...answers], saved, at);
+  if (combined.outcome === 'held_back') return combined;
   if (combined.outcome === 'failed') {
     return { ...combined, answered: combined.answered.filter((name) => name !== EARLIER) };
   }

@@ -4,7 +4,7 @@ import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime, utcDay } from '../kernel/time.ts';
 import type { ProviderFailure } from './answers.ts';
-import { askedIn, type EnrichmentEvent, type Reservation, type WorkKind } from './events.ts';
+import type { EnrichmentEvent, Reservation, WorkKind } from './events.ts';
 import { afterGivingUp, isIncomplete, isStale, type SavedResult, toUtcDays } from './result.ts';
 import { REFRESH_ATTEMPTS, retryDelayMs } from './schedule.ts';
 
@@ -18,12 +18,6 @@ export interface OpenRound {
   readonly reservations: List<Reservation>;
   /** Attempts that had failed before a reservation joined, by its id; of the others there are none. */
   readonly attempts_before: PersistentMap<string, number>;
-  /** The pseudonym of the partner whose reveal requested it; null: a reservation did, or an older release. */
-  readonly asked_by: string | null;
-  /** Pseudonyms of further partners whose reveals wait for it. */
-  readonly wanted_by: List<string>;
-  /** Whether the last attempt failed without any provider being asked, as it does where a partner has used up their rates. */
-  readonly was_held_back: boolean;
   /** Providers that answered in earlier attempts that they know nothing. */
   readonly answered: readonly string[];
 }
@@ -46,12 +40,11 @@ export interface Enrichment {
 export type EnrichmentRefusal = 'result_forgotten';
 
 export type EnrichmentCommand =
-  /** Requests the work, or joins the open round. `reservation` null: for a reveal, `askedBy` the pseudonym of its partner. */
+  /** Requests the work, or joins the open round. `reservation` null: for a reveal. */
   | {
       readonly type: 'Submit';
       readonly ip: string;
       readonly reservation: Reservation | null;
-      readonly askedBy?: string;
       /** The providers that are asked now. */
       readonly configured: readonly string[];
       readonly at: number;
@@ -121,18 +114,18 @@ const snapshotRepeated = (state: Enrichment, at: number): EnrichmentEvent[] => {
 };
 
 const submit = (
-  { ip, reservation, askedBy, configured, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
+  { ip, reservation, configured, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
   state: Enrichment,
 ): EnrichmentEvent[] => {
   const { open } = state;
   const ended = state.settled.some((one) => one.reservation_id === reservation?.reservation_id);
   if (ended) return [];
-  if (open) return join(ip, open, reservation ?? askedBy ?? null, at);
+  if (open) return reservation === null ? [] : join(ip, open, reservation);
   const kind = wantedWork(state, at, configured);
   if (kind === null) return [];
   const round = state.round + 1;
   const request = { ip, round, kind, requested_at: isoTime(at), reservation };
-  return [...snapshotRepeated(state, at), requested(request, askedBy)];
+  return [...snapshotRepeated(state, at), { type: 'lookup.EnrichmentRequested.v1', data: request }];
 };
 
 type Joined = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentJoined.v1' }>;
@@ -142,38 +135,15 @@ const joinedBy = (data: Omit<Joined['data'], 'attempts'>, attempts: number): Joi
   data: { ...data, ...(attempts === 0 ? {} : { attempts }) },
 });
 
-type Wanted = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentWanted.v1' }>;
-
-const wantedBy = (data: Wanted['data']): Wanted => ({ type: 'lookup.EnrichmentWanted.v1', data });
-
-/**
- * Adds a partner to the open round, by its reservation or the pseudonym of its reveals. Its turn is due at once where the
- * others' calls were held back: it has not used the providers' rates up.
- */
+/** Adds a partner's reservation to the open round. */
 const join = (
   ip: string,
-  open: OpenRound,
-  by: Reservation | string | null,
-  at: number,
-): EnrichmentEvent[] => {
-  const { round, attempts, reservations, wanted_by, asked_by } = open;
-  const next_attempt_at = open.was_held_back ? isoTime(at) : open.next_attempt_at;
-  if (by === null || by === asked_by) return [];
-  if (typeof by === 'string') {
-    return wanted_by.includes(by) ? [] : [wantedBy({ ip, round, asked_by: by, next_attempt_at })];
-  }
-  const isIn = reservations.some(({ partner_id }) => partner_id === by.partner_id);
-  return isIn ? [] : [joinedBy({ ip, round, reservation: by, next_attempt_at }, attempts)];
-};
-
-/** Returns the partners, or pseudonyms of them, that wait for the round, the first first; none where an older release asked. */
-export const askersOf = ({ reservations, asked_by, wanted_by }: OpenRound): string[] => [
-  ...new Set([
-    ...(asked_by === null ? [] : [asked_by]),
-    ...reservations.map(({ partner_id }) => partner_id),
-    ...wanted_by,
-  ]),
-];
+  { round, attempts, reservations }: OpenRound,
+  reservation: Reservation,
+): EnrichmentEvent[] =>
+  reservations.some(({ partner_id }) => partner_id === reservation.partner_id)
+    ? []
+    : [joinedBy({ ip, round, reservation }, attempts)];
 
 /**
  * Returns how many attempts have failed since a reservation was made: those before would tell a partner of another's pending
@@ -181,13 +151,6 @@ export const askersOf = ({ reservations, asked_by, wanted_by }: OpenRound): stri
  */
 export const attemptsFor = ({ attempts, attempts_before }: OpenRound, reservationId: string): number =>
   attempts - attempts_before.get(reservationId, 0);
-
-type Requested = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentRequested.v1' }>;
-
-const requested = (data: Omit<Requested['data'], 'asked_by'>, asked_by: string | null = null): Requested => ({
-  type: 'lookup.EnrichmentRequested.v1',
-  data: { ...data, ...(asked_by === null ? {} : { asked_by }) },
-});
 
 /** A first round is restated with every so many failures, because it never gives up. */
 const RESTATED_EVERY = 24;
@@ -203,19 +166,18 @@ export const mayBeTruncated = ({ kind, attempts }: OpenRound): boolean =>
  * all events before them may be removed.
  */
 const restate = (ip: string, open: OpenRound): EnrichmentEvent[] => {
-  const { round, kind, requested_at, asked_by, attempts_before, wanted_by, next_attempt_at } = open;
+  const { round, kind, requested_at, attempts_before } = open;
   const first = open.reservations.first();
   const reservation = first && !attempts_before.has(first.reservation_id) ? first : null;
   const repeated = { ip, round, restated: true } as const;
   return [
-    requested({ ...repeated, kind, requested_at, reservation }, asked_by),
+    { type: 'lookup.EnrichmentRequested.v1', data: { ...repeated, kind, requested_at, reservation } },
     ...[...open.reservations]
       .filter((one) => one !== reservation)
       .map((one) => {
         const attempts = attempts_before.get(one.reservation_id, 0);
-        return joinedBy({ ...repeated, reservation: one, next_attempt_at }, attempts);
+        return joinedBy({ ...repeated, reservation: one }, attempts);
       }),
-    ...wanted_by.map((by) => wantedBy({ ...repeated, asked_by: by, next_attempt_at })),
   ];
 };
 
@@ -241,8 +203,7 @@ const fail = (
     };
     return [gaveUp];
   }
-  const waiting = open.reservations.size + open.wanted_by.size;
-  const isRestated = attempt % RESTATED_EVERY === 0 && waiting <= MAX_RESTATED;
+  const isRestated = attempt % RESTATED_EVERY === 0 && open.reservations.size <= MAX_RESTATED;
   const all = [...new Set([...(isRestated ? open.answered : []), ...command.answered])];
   const next_attempt_at = isoTime(at + retryDelayMs(attempt, jitter, baseMs));
   const answered = all.length > 0 ? { answered: all } : {};
@@ -301,12 +262,11 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
     const state = { ...before, snapshotted: false };
     switch (type) {
       case 'lookup.EnrichmentRequested.v1': {
-        const { ip, round, kind, requested_at, reservation, asked_by = null } = data;
+        const { ip, round, kind, requested_at, reservation } = data;
         const reservations = reservation ? List.of(reservation) : List<Reservation>();
         const attempts_before = PersistentMap<string, number>();
         const begun = { attempts: 0, attempts_before, next_attempt_at: requested_at, answered: [] };
-        const waiting = { reservations, asked_by, wanted_by: List<string>(), was_held_back: false };
-        const open = { round, kind, requested_at, ...waiting, ...begun };
+        const open = { round, kind, requested_at, reservations, ...begun };
         return { ...state, ip, round, open };
       }
       case 'lookup.EnrichmentJoined.v1': {
@@ -317,16 +277,11 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
         const attempts_before = attempts ? known.set(reservation.reservation_id, attempts) : known;
         return { ...state, open: { ...state.open, reservations, attempts_before } };
       }
-      case 'lookup.EnrichmentWanted.v1': {
-        if (!state.open) return state;
-        return { ...state, open: { ...state.open, wanted_by: state.open.wanted_by.push(data.asked_by) } };
-      }
       case 'lookup.EnrichmentAttemptFailed.v1': {
         if (!state.open) return state;
-        const { attempt: attempts, next_attempt_at, failures } = data;
+        const { attempt: attempts, next_attempt_at } = data;
         const answered = [...new Set([...state.open.answered, ...(data.answered ?? [])])];
-        const was_held_back = failures.length > 0 && askedIn(failures).length === 0;
-        return { ...state, open: { ...state.open, attempts, next_attempt_at, answered, was_held_back } };
+        return { ...state, open: { ...state.open, attempts, next_attempt_at, answered } };
       }
       case 'lookup.EnrichmentCompleted.v1': {
         const { round, result: saved, settles: settled } = data;
@@ -337,7 +292,12 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
         const { round, kind, failures, settles: settled, gave_up_at } = data;
         const isCompletion = kind === 'completion';
         const saved =
-          state.saved && isCompletion ? afterGivingUp(state.saved, askedIn(failures)) : state.saved;
+          state.saved && isCompletion
+            ? afterGivingUp(
+                state.saved,
+                failures.map(({ provider }) => provider),
+              )
+            : state.saved;
         return { ...state, round, open: null, saved, settled, gave_up_at };
       }
       case 'lookup.EnrichmentSnapshotted.v1': {

@@ -1,13 +1,9 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
-import type { ProviderFailure } from './answers.ts';
 import { savedResultSchema } from './result.ts';
 
 const instant = z.iso.datetime();
-/** `asked` false: the provider was held back by its rate, budget or circuit breaker. Releases before 0.3.0 drop it. */
-const failures = z.array(
-  z.object({ provider: z.string(), reason: z.string(), asked: z.literal(false).optional() }),
-);
+const failures = z.array(z.object({ provider: z.string(), reason: z.string() }));
 
 /** Reason for the work: nothing is saved, the result is stale, or a provider failed to contribute to it. */
 export const workKindSchema = z.enum(['first', 'refresh', 'completion']);
@@ -75,8 +71,6 @@ export const enrichmentEvents = {
     requested_at: instant,
     /** null: requested by a reveal, which is no API submission. */
     reservation: reservationSchema.nullable(),
-    /** Of a reveal's request: a keyed pseudonym of its partner, whose attempts take turns with others'. Releases before 0.3.0 drop it. */
-    asked_by: z.uuid().optional(),
     restated,
   }),
   'lookup.EnrichmentJoined.v1': z.object({
@@ -85,18 +79,6 @@ export const enrichmentEvents = {
     reservation: reservationSchema,
     /** Attempts of the round that had failed before; absent: none, or not noted by a release before 0.3.0. */
     attempts: z.int().optional(),
-    /** When the next attempt is due in the turn of this partner; absent, in releases before 0.3.0: it has none of its own. */
-    next_attempt_at: instant.optional(),
-    restated,
-  }),
-  /** A reveal of a further partner waits for the round as well. Releases before 0.3.0 skip it. */
-  'lookup.EnrichmentWanted.v1': z.object({
-    ip: z.string(),
-    round: z.int(),
-    /** A keyed pseudonym of the partner. */
-    asked_by: z.uuid(),
-    /** When the next attempt is due in its turn. */
-    next_attempt_at: instant,
     restated,
   }),
   'lookup.EnrichmentAttemptFailed.v1': z.object({
@@ -142,10 +124,6 @@ export const enrichmentEvents = {
   }),
 } as const;
 export type EnrichmentEvent = EventOf<typeof enrichmentEvents>;
-
-/** Returns the providers that failed although they were asked. */
-export const askedIn = (failures: readonly ProviderFailure[]): string[] =>
-  failures.filter(({ asked }) => asked !== false).map(({ provider }) => provider);
 
 export const INTAKE_PREFIX = 'intake-';
 export const ENRICHMENT_PREFIX = 'enrichment-';

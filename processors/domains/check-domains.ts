@@ -7,8 +7,7 @@ import { domainStream, needsProof } from '../../domain/domains/domain.ts';
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type ClaimLoop, startClaimLoop } from '../claim-loop.ts';
-import { type Claim, type DueAttempts, isClaimed } from '../claims.ts';
+import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
 import { type CnameError, type CnameResolver, checkCname } from './cname.ts';
 import { hasToken, type TxtResolver } from './proof.ts';
 
@@ -29,8 +28,6 @@ export interface DomainCheckOptions {
 const MAX_CONCURRENT_CHECKS = 8;
 /** Per partner over all workers: silent DNS servers hold a slot longest, so one partner must not hold them all. */
 const MAX_CONCURRENT_CHECKS_OF_PARTNER = 2;
-/** Checks that take longer leave their slots to others. */
-const LONG_CHECK_MS = 1_000;
 /** Time limit of the whole CNAME chain. */
 const CHECK_MS = 8_000;
 /** Allows for the append after the check and for clock skew between workers. */
@@ -46,8 +43,10 @@ export const startDomainChecks = (options: DomainCheckOptions): ClaimLoop => {
     due: DUE,
     leaseMs: LEASE_MS,
     slots: MAX_CONCURRENT_CHECKS,
-    longMs: LONG_CHECK_MS,
-    attempt: (claim, stopping) => makeCheck({ ...options, names }, claim, stopping),
+    attempt: async (claim, stopping) => {
+      await makeCheck({ ...options, names }, claim, stopping);
+      return null;
+    },
     onFailed: (error, { item }) =>
       log.warn(
         { error: String(error), domain: item },

@@ -9,15 +9,13 @@ import {
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { truncateRestated } from '../../commands/lookup/truncate-restated.ts';
 import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
-import { askersOf, type Enrichment, type OpenRound } from '../../domain/lookup/enrichment.ts';
+import type { Enrichment } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
-import { type ClaimLoop, startClaimLoop } from '../claim-loop.ts';
-import type { Claim } from '../claims.ts';
-import { DUE_ENRICHMENTS } from './due-enrichments.ts';
+import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
 import { askChain, type ChainNotes, type Provider } from './provider.ts';
 
 export interface AttemptOptions extends EnrichmentStreams {
@@ -45,19 +43,47 @@ export interface ProviderNotes extends ChainNotes {
 /** Allows for the append after the attempt and for clock skew between workers. */
 const LEASE_MARGIN_MS = 15_000;
 
-/** A provider that takes so long may hang for the addresses of one partner, which would hold all slots. */
-const LONG_MS = 500;
+/** Attempts at a time in a process, and of one partner: a shared enrichment counts for the first that requested it. */
+const MAX_CONCURRENT_ATTEMPTS = 64;
+const MAX_CONCURRENT_ATTEMPTS_OF_PARTNER = 32;
 
-/** Makes the enrichment attempts that are due, at most `slots` at a time, and as many again three times that take long. */
-export const startEnrichmentAttempts = (options: AttemptOptions, slots = 16): ClaimLoop => {
-  const { pool, clock, log, attemptMs } = options;
+const IS_CLAIMED = isClaimed('w.ip', 'w.round', 'w.attempts + 1');
+
+const selectWork = (due: string): string => `
+  select w.ip as item, w.round as cycle, w.attempts + 1 as attempt from read.enrichment_work w
+  where ${due} and not ${IS_CLAIMED}`;
+
+/** The earliest due work, except that of partners at their ceiling. */
+const EARLIEST = `
+  select ip, row_number() over (partition by asked_by order by next_attempt_at) + coalesce(running, 0) as nth
+  from (select w.ip, w.asked_by, w.next_attempt_at, p.running
+        from read.enrichment_work w left join unnest($7::uuid[], $8::integer[]) p (id, running) on p.id = w.asked_by
+        where w.next_attempt_at <= $1 and coalesce(p.running, 0) < $9
+          and not ${IS_CLAIMED}
+        order by w.next_attempt_at limit $2) earliest`;
+
+/** The enrichment attempts that are due, the earliest first. */
+const DUE_ENRICHMENTS: DueAttempts = {
+  name: 'claim_due_enrichments',
+  select: `${selectWork(`w.ip = any (array(select ip from (${EARLIEST}) e where nth <= $9))`)} for update of w skip locked`,
+  selectAhead: `${selectWork('coalesce(w.last_attempt_at, w.requested_at) > $5')}
+                limit $2 for update of w skip locked`,
+  mark: 'enrichment',
+  partnerOf: (ip) => `select asked_by from read.enrichment_work where ip = ${ip}`,
+  next: 'select min(next_attempt_at) from read.enrichment_work',
+};
+
+/** Makes the enrichment attempts that are due. */
+export function startEnrichmentAttempts(options: AttemptOptions, slots = MAX_CONCURRENT_ATTEMPTS): ClaimLoop {
+  const { pool, clock, log, chain, attemptMs } = options;
   return startClaimLoop({
     pool,
     clock,
     due: DUE_ENRICHMENTS,
     leaseMs: attemptMs + LEASE_MARGIN_MS,
     slots,
-    longMs: LONG_MS,
+    perPartner: MAX_CONCURRENT_ATTEMPTS_OF_PARTNER,
+    heldBack: () => chain.flatMap(({ name, isHeldBack }) => (isHeldBack?.() ? [name] : [])),
     attempt: (claim, stopping) => makeAttempt(options, claim, stopping),
     onFailed: (error, { cycle: round }) =>
       log.warn(
@@ -65,20 +91,28 @@ export const startEnrichmentAttempts = (options: AttemptOptions, slots = 16): Cl
         'enrichment attempt was not recorded; retried after its lease',
       ),
   });
-};
+}
 
-const makeAttempt = async (options: AttemptOptions, claim: Claim, stopping: AbortSignal): Promise<void> => {
+/** @returns the provider that held the attempt back; null: none did */
+async function makeAttempt(
+  options: AttemptOptions,
+  claim: Claim,
+  stopping: AbortSignal,
+): Promise<string | null> {
   const known = await loadEnrichment(options, claim.item);
   const causes = await causesIn(options.store, known.stream);
-  await inSpan(
+  const outcome = await inSpan(
     () => ({ name: 'attempt enrichment', attributes: { 'doorplate.attempt': claim.attempt }, causes }),
     async (note) => {
-      const outcome = await attemptOn(options, claim, known, stopping);
-      if (outcome !== null) note({ 'doorplate.outcome': outcome });
+      const made = await attemptOn(options, claim, known, stopping);
+      if (made !== null) note({ 'doorplate.outcome': typeof made === 'string' ? made : 'held_back' });
+      return made;
     },
   );
+  if (outcome !== null && typeof outcome !== 'string') return outcome.heldBackBy;
   await shorten(options, known);
-};
+  return null;
+}
 
 /** Cuts what the round's restatement repeats. A failure changes nothing: the next restatement covers more. */
 const shorten = async ({ store, passed, log }: AttemptOptions, { stream, state }: KnownEnrichment) => {
@@ -94,7 +128,7 @@ const attemptOn = async (
   { item: ip, cycle: round, attempt }: Claim,
   known: KnownEnrichment,
   stopping: AbortSignal,
-): Promise<'completed' | 'failed' | null> => {
+): Promise<'completed' | 'failed' | { readonly heldBackBy: string } | null> => {
   const { random, retryBaseMs, attemptMs, onAttempt, notes } = options;
   const { state } = known;
   if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return null;
@@ -102,6 +136,7 @@ const attemptOn = async (
   const { combined, hasFailures, at } = await ask(options, ip, state, signal);
   // An attempt that the shutdown cut short has no result; it is due again after its lease.
   if (stopping.aborted && hasFailures) return null;
+  if (combined.outcome === 'held_back') return { heldBackBy: combined.by };
   const id = uuid();
   await recordAttempt(
     options,
@@ -113,13 +148,6 @@ const attemptOn = async (
   const what = combined.outcome === 'result' ? 'completed' : 'failed';
   onAttempt?.(what);
   return what;
-};
-
-/** Reveals that a release before 0.3.0 asked for are one asker. */
-const OF_REVEALS = ['reveals'];
-const askersOfWork = (open: OpenRound | null): string[] => {
-  const askers = open === null ? [] : askersOf(open);
-  return askers.length > 0 ? askers : OF_REVEALS;
 };
 
 /** Asks the providers that the open round needs, and combines their answers. */
@@ -135,12 +163,12 @@ const ask = async (
     chain.filter(({ name }) => !known.includes(name)),
     ip,
     signal,
-    { answered: open?.answered ?? [], askers: askersOfWork(open), ...(notes && { notes }) },
+    { answered: open?.answered ?? [], ...(notes && { notes }) },
   );
   const at = clock.now();
   return {
     at,
-    hasFailures: answers.some((answer) => 'failure' in answer),
+    hasFailures: answers.some((answer) => !('record' in answer)),
     combined:
       incomplete === null ? combineAnswers(ip, answers, saved, at) : completeResult(incomplete, answers, at),
   };

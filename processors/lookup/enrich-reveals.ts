@@ -15,7 +15,7 @@ export interface EnrichRevealsDeps {
   readonly digest: (ip: string) => string;
   /** Returns the visitor's public address; null if it is not public or the session has expired. */
   readonly addressOf: (partnerId: string, sessionId: string) => Promise<string | null>;
-  /** Requests the enrichment of an address; false if the shared intake or the partner's part of it is full. */
+  /** Requests the enrichment of an address; false if the intake or the partner's number of requests is used up. */
   readonly request: (ip: string, partnerId: string, context: CommandContext) => Promise<boolean>;
   /** Called after a reveal was recorded as waiting, because its result may have arrived before that. */
   readonly onAwaited: (
@@ -30,6 +30,18 @@ export const ENRICHING: FollowedStreams = {
 };
 
 const MAX_REVEALS_PER_RUN = 100;
+/** Enrichments of a partner's reveals that may be requested and unfinished (decisions, What the product defends). */
+const MAX_REQUESTED_OF_PARTNER = 1_000;
+
+/** Returns whether a partner may have one more enrichment for reveals requested and unfinished. */
+export async function hasRoomForReveal(pool: pg.Pool, partnerId: string): Promise<boolean> {
+  const { rowCount } = await pool.query({
+    name: 'reveals_requested',
+    text: `select from work.awaited_result where partner_id = $1 and asked and not ready limit ${MAX_REQUESTED_OF_PARTNER}`,
+    values: [partnerId],
+  });
+  return (rowCount ?? 0) < MAX_REQUESTED_OF_PARTNER;
+}
 
 /**
  * Requests the enrichment that a pending reveal needs. The reveal waits in a table by the digest of its address: no event
@@ -85,12 +97,8 @@ const unrelated = (clock: Clock): CommandContext => {
   return { correlationId: id, causationId: id, at: clock.now() };
 };
 
-/**
- * Round robin over partners: the one of each that expires first, then the second, so that one partner's backlog delays no
- * other. Within a turn the order is random, so that no partner is always beyond the intake's capacity. The partner stands in
- * the bounds as in `itemsOfTurns`.
- */
-const ROUND_ROBIN = `
+/** The first to expire, of the partners that may request more. */
+const LEFT = `
   with recursive waiting as (
     (select partner_id from work.awaited_result where not asked order by partner_id limit 1)
     union all
@@ -99,10 +107,13 @@ const ROUND_ROBIN = `
     from waiting w where w.partner_id is not null)
   select reveal_id, session_id, own.partner_id
   from waiting w, lateral (
-    select a.*, row_number() over (order by expires_at, reveal_id) as turn from work.awaited_result a
-    where not asked and a.partner_id = w.partner_id and (a.partner_id, a.expires_at) > (w.partner_id, $1::timestamptz)
+    select a.* from work.awaited_result a
+    where not asked and a.partner_id = w.partner_id and a.expires_at > $1
+      and (select count(*) from (
+             select from work.awaited_result where partner_id = w.partner_id and asked and not ready
+             limit ${MAX_REQUESTED_OF_PARTNER}) requested) < ${MAX_REQUESTED_OF_PARTNER}
     order by expires_at, reveal_id limit ${MAX_REVEALS_PER_RUN}) own
-  order by turn, random() limit ${MAX_REVEALS_PER_RUN}`;
+  order by expires_at limit ${MAX_REVEALS_PER_RUN}`;
 
 /** Millions may expire at one moment. A run every 15 s keeps up with 300 a second. */
 const MAX_FORGOTTEN_PER_RUN = 5_000;
@@ -128,7 +139,7 @@ export const retryRefusedReveals = async ({
   await pool.query({ name: 'forget_awaited', text: FORGET_EXPIRED, values: [now] });
   const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>({
     name: 'left_reveals',
-    text: ROUND_ROBIN,
+    text: LEFT,
     values: [now],
   });
   const refused = new Set<string>();

@@ -2,12 +2,10 @@ import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/answers.ts';
 import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
 
-/** What a lookup tells beside its result, and on whose behalf it is made. */
+/** What a lookup tells beside its result. */
 export interface LookupOptions {
   /** Called with the source's own answer before it is mapped. */
   readonly onRaw?: ((raw: unknown) => void) | undefined;
-  /** On whose behalf it is asked; the call takes the turn of any of them. Omitted: for a command. */
-  readonly askers?: readonly string[] | undefined;
   /** Awaited before the source is asked once more within the same lookup. @throws NotAsked */
   readonly again?: (() => Promise<void>) | undefined;
 }
@@ -20,6 +18,8 @@ export interface Provider {
    * @throws if the lookup failed or timed out
    */
   lookup(ip: string, signal: AbortSignal, options?: LookupOptions): Promise<ProviderRecord | null>;
+  /** Whether it is known that a lookup would be held back now. Default: it is not. */
+  isHeldBack?(): boolean;
 }
 
 /** The provider is down or refuses every call; other failures are of one address alone. */
@@ -44,19 +44,18 @@ export interface ChainNotes {
 interface ChainOptions {
   readonly answered?: readonly string[];
   readonly notes?: ChainNotes;
-  readonly askers?: readonly string[];
 }
 
 /**
- * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is recorded as
- * an answer, which never means that there is no company. No provider is asked about an address that is not public.
- * `answered`: providers that are known to know nothing. `askers`: on whose behalf they are asked.
+ * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is an
+ * answer too, which never means that there is no company. No provider is asked about an address that is not public.
+ * `answered`: providers that are known to know nothing.
  */
 export const askChain = async (
   chain: readonly Provider[],
   ip: string,
   signal: AbortSignal,
-  { answered = [], notes, askers }: ChainOptions = {},
+  { answered = [], notes }: ChainOptions = {},
 ): Promise<ProviderAnswer[]> => {
   // An address may have been public in the release that accepted it.
   if (parsePublicAddress(ip) === null) return chain.map(({ name }) => ({ provider: name, record: UNKNOWN }));
@@ -70,15 +69,15 @@ export const askChain = async (
     const note = (outcome: ProviderOutcome): void =>
       notes?.asked(provider, outcome, performance.now() - started);
     try {
-      const found = await lookup(ip, signal, { askers });
+      const found = await lookup(ip, signal);
       note(found?.match_type ?? 'unknown');
       answers.push({ provider, record: found ?? UNKNOWN });
       if (found?.match_type === 'company') break;
     } catch (error) {
-      const failure = error instanceof Error ? error.message : String(error);
-      const heldBack = error instanceof NotAsked;
-      note(heldBack ? 'not_asked' : 'failed');
-      answers.push({ provider, failure, ...(heldBack && { asked: false }) });
+      const reason = error instanceof Error ? error.message : String(error);
+      const isHeldBack = error instanceof NotAsked;
+      note(isHeldBack ? 'not_asked' : 'failed');
+      answers.push(isHeldBack ? { provider, heldBack: reason } : { provider, failure: reason });
     }
   }
   return answers;

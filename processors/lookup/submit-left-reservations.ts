@@ -18,27 +18,14 @@ export interface LeftReservationOptions extends LookupStreams, EnrichmentSources
 const GRACE_MS = 5_000;
 const MAX_RESERVATIONS_PER_RUN = 500;
 
-/**
- * The oldest of each partner, then the second of each, and so on: a store that was away may have left thousands of one
- * partner. `$1`: made until then, or after `$2`.
- */
+/** The oldest first. `$1`: made until then, or after `$2`. */
 const LEFT = `
-  with recursive partner as (
-    (select partner_id from read.reservation where state = 'reserved' order by partner_id limit 1)
-    union all
-    select next.partner_id from partner p, lateral (
-      select r.partner_id from read.reservation r where r.state = 'reserved' and r.partner_id > p.partner_id
-      order by r.partner_id limit 1) next)
-  select own.* from partner cross join lateral (
-    select reservation_id, r.partner_id, key_id, ip, made_at, row_number() over (order by made_at) as turn
-    from read.reservation r
-    where r.partner_id = partner.partner_id and state = 'reserved' and (made_at <= $1 or made_at > $2)
-    order by made_at limit $3) own
-  order by own.turn, own.made_at limit $3`;
+  select reservation_id, partner_id, key_id, ip, made_at from read.reservation
+  where state = 'reserved' and (made_at <= $1 or made_at > $2) order by made_at limit $3`;
 
 /**
  * Submits reservations whose request stopped before its second step (architecture, rule 4). Concurrent runs and requests
- * are safe: a partner joins a round only once. Partners take turns.
+ * are safe: a partner joins a round only once.
  */
 export const submitLeftReservations = async (options: LeftReservationOptions): Promise<number> => {
   const { pool, clock, log } = options;
@@ -49,7 +36,7 @@ export const submitLeftReservations = async (options: LeftReservationOptions): P
     values: [new Date(now - GRACE_MS), new Date(aheadAfter(now)), MAX_RESERVATIONS_PER_RUN],
   });
   reportAhead('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
-  for (const { ip, made_at, turn, ...rest } of rows) {
+  for (const { ip, made_at, ...rest } of rows) {
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: rest.partner_id };
     const reservation = { ...rest, submitted_at: made_at.toISOString() };

@@ -68,10 +68,11 @@ const tryOne = async (
     };
   } catch (error) {
     const reason = (error as Error).message;
-    const outcome = error instanceof NotAsked ? 'not_asked' : 'failed';
+    const isHeldBack = error instanceof NotAsked;
+    const outcome = isHeldBack ? 'not_asked' : 'failed';
     return {
       tried: { provider, outcome, reason, duration_ms: duration(), raw, record: null },
-      answer: { provider, failure: reason },
+      answer: isHeldBack ? { provider, heldBack: reason } : { provider, failure: reason },
     };
   }
 };

@@ -1,4 +1,4 @@
-/** Completions by events and by runs. One file, because both take their turns by the same statements. */
+/** Completes pending reveals that an endpoint subscribes to: by events, and in runs for what events leave. */
 import type pg from 'pg';
 import { NIL, v7 as uuid } from 'uuid';
 import type { CommandContext } from '../../commands/handle.ts';
@@ -10,8 +10,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
-import type { EventShares } from './event-shares.ts';
-import { markLeft, markReady } from './mark-ready.ts';
+import { inParallel } from '../in-parallel.ts';
 
 export interface CompleteRevealsDeps {
   readonly pool: pg.Pool;
@@ -24,7 +23,6 @@ export interface CompleteRevealsDeps {
    *   queue is full
    */
   readonly complete: (revealId: string, context: CommandContext) => Promise<boolean>;
-  readonly eventShares: EventShares;
 }
 
 export const COMPLETING: FollowedStreams = {
@@ -33,18 +31,19 @@ export const COMPLETING: FollowedStreams = {
 };
 
 const NEEDED = ['webhooks', 'reveals'];
-/** Reveals that one event, or a partner's turn in a run, completes at most: about half a second's work. */
-const MAX_PER_TURN = 50;
-/** Waiting reveals that a turn reads to find those with a subscriber, expired ones too. */
+/** Completions of one partner under way in a process (decisions, What the product defends). */
+const MAX_COMPLETIONS_OF_PARTNER = 100;
+/** Waiting reveals that are read to find those with a subscriber, expired ones too. */
 const MAX_READ = 5_000;
-/** A run ends before the next one is due, and marks what is ready for half of its time. */
+/** A run ends before the next one is due. */
 const RUN_MS = 4_000;
+/** Reveals that are marked as ready at a time. */
+const MARK_PAGE = 5_000;
 
 /**
  * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives and when endpoints
- * change. Other reveals are completed when they are read; until then they stay pending, without a unit. An event
- * completes only the first ones, and none of a partner whose share of the time is used up, because a partner may have any number
- * of reveals waiting, may change its endpoints twice a second, and events of other partners follow; runs complete the rest.
+ * change. Other reveals are completed when they are read; until then they stay pending, without a unit. An event completes at
+ * most a hundred of each partner, because events of other partners follow; runs complete the rest.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
   ...COMPLETING,
@@ -57,9 +56,7 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
       throw new StoreUnavailable('the read models are behind the log');
     }
     if (partner === null) await completeRevealsOf(deps, digestOfEnrichment(stored.stream));
-    else if (deps.eventShares.has(partner)) {
-      await deps.eventShares.spend(partner, () => takeTurn(deps, partner, null));
-    }
+    else await completeNext(deps, partner, null);
   },
 });
 
@@ -71,91 +68,112 @@ const subscriberOf = (stored: RecordedEvent): string | null => {
     : null;
 };
 
-/** Marks the reveals that wait for an address as ready and completes the first with a subscriber. `digest`: of the address. */
-export const completeRevealsOf = async (deps: CompleteRevealsDeps, digest: string): Promise<void> => {
+/** Marks the reveals that wait for an address as ready and completes those with a subscriber. `digest`: of the address. */
+export async function completeRevealsOf(deps: CompleteRevealsDeps, digest: string): Promise<void> {
   await markReady(deps.pool, digest);
   const { rows } = await deps.pool.query<{ reveal_id: string; partner_id: string }>({
     name: 'ready_of_address',
     text: READY_OF_ADDRESS,
     values: [digest, new Date(deps.clock.now())],
   });
-  const full = new Set<string>();
-  for (const { reveal_id, partner_id } of rows) {
-    if (full.has(partner_id) || !deps.eventShares.has(partner_id)) continue;
-    const isDone = await deps.eventShares.spend(partner_id, () => completeOne(deps, reveal_id));
-    if (!isDone) full.add(partner_id);
+  const ofPartners = Map.groupBy(rows, ({ partner_id }) => partner_id);
+  await Promise.all([...ofPartners.values()].map((reveals) => completeInOrder(deps, reveals)));
+}
+
+/** Marks the reveals that wait for an address, of which a partner may have millions. */
+async function markReady(pool: pg.Pool, digest: string): Promise<void> {
+  let after: string | null = NIL;
+  while (after !== null) {
+    const page: pg.QueryResult<{ last: string | null; marked: number }> = await pool.query({
+      name: 'result_is_there',
+      text: MARK,
+      values: [digest, after],
+    });
+    const [row] = page.rows;
+    after = row === undefined || row.marked < MARK_PAGE ? null : row.last;
   }
-};
+}
+
+/** @returns false where one stays pending, mostly because the partner's delivery queue is full: the others wait too */
+async function completeInOrder(
+  deps: CompleteRevealsDeps,
+  reveals: readonly { readonly reveal_id: string }[],
+): Promise<boolean> {
+  for (const { reveal_id } of reveals) {
+    if (!(await completeOne(deps, reveal_id))) return false;
+  }
+  return true;
+}
 
 /**
  * Marks a reveal whose result arrived before it was recorded as waiting, and completes it if it has a subscriber. Only this
  * one: of a hundred reveals of one address each is recorded after the result.
  */
-export const completeWaiting = async (
-  deps: CompleteRevealsDeps,
-  { reveal_id, partner_id }: { readonly reveal_id: string; readonly partner_id: string },
-): Promise<void> => {
+export async function completeWaiting(deps: CompleteRevealsDeps, revealId: string): Promise<void> {
   const { rowCount } = await deps.pool.query({
     name: 'mark_waiting',
     text: MARK_ONE,
-    values: [reveal_id, new Date(deps.clock.now())],
+    values: [revealId, new Date(deps.clock.now())],
   });
-  if (rowCount === 0 || !deps.eventShares.has(partner_id)) return;
-  await deps.eventShares.spend(partner_id, () => completeOne(deps, reveal_id));
-};
+  if (rowCount !== 0) await completeOne(deps, revealId);
+}
 
 /**
- * Creates the run over ready reveals with a subscriber: partners take turns until nothing is left or the time is over. A
+ * Creates the run over ready reveals with a subscriber, the partners side by side, until nothing is left or the time is over. A
  * partner whose delivery queue is full waits for the next run.
  */
-export const createCompletionRuns = (deps: CompleteRevealsDeps): (() => Promise<void>) => {
-  /** Where each partner's next turn begins; partners that are not here begin at the first. */
+export function createCompletionRuns(deps: CompleteRevealsDeps): () => Promise<void> {
+  /** Where each partner's next page begins; partners that are not here begin at the first. */
   const cursors = new Map<string, string>();
+
+  async function completePage(partner: string): Promise<boolean> {
+    const page = await completeNext(deps, partner, cursors.get(partner) ?? null);
+    if (page.next === null) cursors.delete(partner);
+    else cursors.set(partner, page.next);
+    return page.goesOn;
+  }
+
   return async () => {
-    const began = performance.now();
-    await markLeft(deps.pool, () => performance.now() > began + RUN_MS / 2);
+    const until = performance.now() + RUN_MS;
     const { rows } = await deps.pool.query<{ partner_id: string }>({
       name: 'partners_with_ready',
       text: PARTNERS,
     });
-    let partners = rows.map(({ partner_id }) => partner_id);
-    while (partners.length > 0) {
+    for (let waiting = rows.map((row) => row.partner_id); waiting.length > 0; ) {
       const again: string[] = [];
-      for (const partner of partners) {
-        if (performance.now() > began + RUN_MS) return;
-        const turn = await takeTurn(deps, partner, cursors.get(partner) ?? null);
-        if (turn.next === null) cursors.delete(partner);
-        else cursors.set(partner, turn.next);
-        if (turn.goesOn) again.push(partner);
-      }
-      partners = again;
+      await inParallel(waiting, async (partner) => {
+        if (performance.now() < until && (await completePage(partner))) again.push(partner);
+      });
+      waiting = again;
     }
   };
-};
+}
 
 /**
- * Completes the next ready reveals of a partner. `next`: where the following turn begins; null: at the first. `goesOn`: whether
- * the partner may have a further turn in this run.
+ * Completes the next ready reveals of a partner. `next`: where the following page begins; null: at the first. `goesOn`: whether
+ * it may hold more.
  */
-const takeTurn = async (
+async function completeNext(
   deps: CompleteRevealsDeps,
   partner: string,
   after: string | null,
-): Promise<{ readonly goesOn: boolean; readonly next: string | null }> => {
+): Promise<{ readonly goesOn: boolean; readonly next: string | null }> {
   const { rows } = await deps.pool.query<{ reveals: string[]; last: string | null; is_last: boolean }>({
     name: 'ready_of_partner',
     text: READY_OF_PARTNER,
     values: [partner, new Date(deps.clock.now()), after ?? NIL],
   });
   const { reveals = [], last = null, is_last = true } = rows[0] ?? {};
-  for (const reveal of reveals) {
-    if (!(await completeOne(deps, reveal))) return { goesOn: false, next: after };
-  }
-  if (reveals.length < MAX_PER_TURN)
+  const isDone = await completeInOrder(
+    deps,
+    reveals.map((reveal_id) => ({ reveal_id })),
+  );
+  if (!isDone) return { goesOn: false, next: after };
+  if (reveals.length < MAX_COMPLETIONS_OF_PARTNER)
     return { goesOn: reveals.length > 0 && !is_last, next: is_last ? null : last };
-  // The page may hold more reveals with a subscriber. Pages go by id, a turn by age, so the greatest id is where the turn ended.
+  // The page may hold more reveals with a subscriber. Pages go by id, completions by age, so the greatest id is where it ended.
   return { goesOn: true, next: reveals.toSorted().at(-1) ?? null };
-};
+}
 
 /** @returns as `complete` */
 const completeOne = async (
@@ -185,13 +203,22 @@ const MARK_ONE = `
     returning reveal_id, partner_id, expires_at)
   select from a ${WITH_SUBSCRIBER} and a.expires_at > $2`;
 
-/** The address stands in the bound as a partner in `itemsOfTurns`: PostgreSQL may know of one address alone. */
+const MARK = `
+  with page as materialized (
+    select reveal_id from work.awaited_result
+    where address_digest = $1 and (address_digest, reveal_id) > ($1, $2::uuid) and not ready
+    order by reveal_id limit ${MARK_PAGE}),
+  marked as (
+    update work.awaited_result set ready = true from ${DURABLY} where reveal_id = any (array(select reveal_id from page)))
+  select (select reveal_id from page order by reveal_id desc limit 1) as last, (select count(*)::int from page) as marked`;
+
+/** The address stands in the bound too, because PostgreSQL may know of one address alone. */
 const READY_OF_ADDRESS = `
   select a.reveal_id, a.partner_id
   from (select * from work.awaited_result w
         where w.address_digest = $1 and (w.address_digest, w.reveal_id) > ($1, '${NIL}') and w.ready
         order by w.reveal_id limit ${MAX_READ}) a
-  ${WITH_SUBSCRIBER} and a.expires_at > $2 order by r.created_at, a.reveal_id limit ${MAX_PER_TURN}`;
+  ${WITH_SUBSCRIBER} and a.expires_at > $2 order by r.created_at, a.reveal_id limit ${MAX_COMPLETIONS_OF_PARTNER}`;
 
 const READY_OF_PARTNER = `
   with page as materialized (
@@ -200,12 +227,12 @@ const READY_OF_PARTNER = `
     order by reveal_id limit ${MAX_READ})
   select array(select reveal_id from (
            select a.reveal_id, r.created_at from page a ${WITH_SUBSCRIBER} and a.expires_at > $2
-           order by a.reveal_id limit ${MAX_PER_TURN}) turn
+           order by a.reveal_id limit ${MAX_COMPLETIONS_OF_PARTNER}) turn
          order by created_at, reveal_id) as reveals,
          (select reveal_id from page order by reveal_id desc limit 1) as last,
          (select count(*) from page) < ${MAX_READ} as is_last`;
 
-/** In random order, so that runs that end early leave out different partners. */
+/** Partners with ready reveals and a subscriber, in random order: runs that end early leave out different ones. */
 const PARTNERS = `
   with recursive waiting as (
     (select partner_id from work.awaited_result where ready order by partner_id limit 1)

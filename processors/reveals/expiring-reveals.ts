@@ -1,14 +1,15 @@
+import { NIL } from 'uuid';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealExpiryEvents } from '../../domain/reveals/events.ts';
-import type { Expiring } from '../expiry.ts';
-import { itemsOfTurns } from '../partner-turns.ts';
+import { type Expiring, expiredItems } from '../expiry.ts';
 
 /** Expires reveals. Each has a stream of its own, so the whole stream is deleted. */
 export const expiringReveals: Expiring = {
   name: 'reveals',
   prefix: REVEAL_PREFIX,
+  firstId: NIL,
   table: 'read.reveal',
-  due: itemsOfTurns({
+  due: expiredItems({
     table: 'read.reveal',
     id: 'reveal_id',
     idType: 'uuid',

@@ -1,7 +1,7 @@
+import { NIL } from 'uuid';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { sessionExpiryEvents, TAB_PREFIX } from '../../domain/sessions/events.ts';
-import type { Expiring } from '../expiry.ts';
-import { itemsOfTurns } from '../partner-turns.ts';
+import { type Expiring, expiredItems } from '../expiry.ts';
 
 /**
  * Sessions of a tab that are read to find its last event and its unexpired sessions. A visitor may begin any number of sessions in
@@ -9,7 +9,7 @@ import { itemsOfTurns } from '../partner-turns.ts';
  */
 const NEWEST = 64;
 
-const DUE = itemsOfTurns({
+const DUE = expiredItems({
   table: 'read.session',
   id: 'session_id',
   idType: 'uuid',
@@ -24,6 +24,7 @@ const DUE = itemsOfTurns({
 export const expiringSessions: Expiring = {
   name: 'sessions',
   prefix: TAB_PREFIX,
+  firstId: NIL,
   table: 'read.session',
   due: `
     with due as materialized (${DUE}),

@@ -1,14 +1,14 @@
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { PAYLOAD_PREFIX, payloadExpiryEvents } from '../../domain/webhooks/events.ts';
-import type { Expiring } from '../expiry.ts';
-import { itemsOfTurns } from '../partner-turns.ts';
+import { type Expiring, expiredItems } from '../expiry.ts';
 
 /** Expires the payloads of webhook events together with their session. */
 export const expiringPayloads: Expiring = {
   name: 'payloads',
   prefix: PAYLOAD_PREFIX,
+  firstId: '',
   table: 'read.webhook_payload',
-  due: itemsOfTurns({
+  due: expiredItems({
     table: 'read.webhook_payload',
     id: 'event_id',
     idType: 'text',

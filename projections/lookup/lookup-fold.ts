@@ -2,7 +2,6 @@
 import { NIL } from 'uuid';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import {
-  askedIn,
   type EnrichmentEvent,
   type IntakeEvent,
   openInSnapshot,
@@ -25,18 +24,11 @@ interface WorkRow {
   attempts: number;
   next_attempt_at: string;
   last_attempt_at: string | null;
-  /** The partner that asked first; `NO_PARTNER` for a reveal, because the work must not reveal its partner. */
+  /** The partner that requested it first; `NO_PARTNER` for a reveal, because the work must not reveal its partner. */
   asked_by: string;
 }
 
 const NO_PARTNER = NIL;
-
-/** A further asker of open work, and when the next attempt is due in its turn. */
-interface AskerRow {
-  readonly ip: string;
-  readonly asked_by: string;
-  next_attempt_at: string;
-}
 
 interface ReservationRow {
   reservation_id: string;
@@ -75,8 +67,6 @@ export interface Changes {
   /** null: the work has ended. */
   readonly work: Map<string, WorkRow | null>;
   readonly attempts: Map<string, Pick<WorkRow, 'ip' | 'attempts' | 'next_attempt_at' | 'last_attempt_at'>>;
-  /** By address, then by asker. */
-  readonly askers: Map<string, Map<string, AskerRow>>;
   readonly made: Map<string, ReservationRow>;
   /** `attempts_before` null: as it is. */
   readonly states: Map<
@@ -132,14 +122,8 @@ export const foldEnrichment = (
     case 'lookup.EnrichmentRequested.v1':
       requested(changes, data);
       return;
-    case 'lookup.EnrichmentJoined.v1': {
-      const { ip, reservation, attempts, next_attempt_at } = data;
-      submitted(changes, ip, 'first', reservation, attempts);
-      if (next_attempt_at) asked(changes, { ip, asked_by: reservation.partner_id, next_attempt_at });
-      return;
-    }
-    case 'lookup.EnrichmentWanted.v1':
-      asked(changes, data);
+    case 'lookup.EnrichmentJoined.v1':
+      submitted(changes, data.ip, 'first', data.reservation, data.attempts);
       return;
     case 'lookup.EnrichmentAttemptFailed.v1':
       attempted(changes, data);
@@ -176,7 +160,7 @@ export const foldEnrichment = (
 /** Changes the batch's own row if there is one, so that no row is written by two parts of the statement. */
 const giveUp = (changes: Changes, { ip, kind, failures }: GaveUp['data']): void => {
   const is_complete = kind === 'completion';
-  const asked = is_complete ? askedIn(failures) : [];
+  const asked = is_complete ? failures.map(({ provider }) => provider) : [];
   const saved = changes.saved.get(ip);
   if (saved) {
     const needs_company_enrichment = saved.needs_company_enrichment && !is_complete;
@@ -205,12 +189,11 @@ const end = (
 ): void => {
   changes.work.set(ip, null);
   changes.attempts.delete(ip);
-  changes.askers.delete(ip);
   for (const { reservation_id } of settles) move(changes, reservation_id, state, at);
 };
 
 const requested = (changes: Changes, data: Requested['data']): void => {
-  const { ip, round, kind, requested_at, reservation, asked_by = NO_PARTNER } = data;
+  const { ip, round, kind, requested_at, reservation } = data;
   changes.attempts.delete(ip);
   changes.work.set(ip, {
     ip,
@@ -220,22 +203,17 @@ const requested = (changes: Changes, data: Requested['data']): void => {
     attempts: 0,
     next_attempt_at: requested_at,
     last_attempt_at: null,
-    asked_by: reservation?.partner_id ?? asked_by,
+    asked_by: reservation?.partner_id ?? NO_PARTNER,
   });
   if (reservation) submitted(changes, ip, kind, reservation);
 };
 
-const attempted = ({ work, attempts, askers }: Changes, failed: AttemptFailed['data']): void => {
+const attempted = ({ work, attempts }: Changes, failed: AttemptFailed['data']): void => {
   const { ip, attempt, next_attempt_at, failed_at: last_attempt_at } = failed;
   const changed = { attempts: attempt, next_attempt_at, last_attempt_at };
   const row = work.get(ip);
   if (row) Object.assign(row, changed);
   else attempts.set(ip, { ip, ...changed });
-  for (const asker of askers.get(ip)?.values() ?? []) asker.next_attempt_at = next_attempt_at;
-};
-
-const asked = ({ askers }: Changes, { ip, asked_by, next_attempt_at }: AskerRow): void => {
-  askers.set(ip, (askers.get(ip) ?? new Map()).set(asked_by, { ip, asked_by, next_attempt_at }));
 };
 
 /** Restores a reservation whose own event has been truncated from the log. */

@@ -10,7 +10,7 @@ import { type Changes, foldEnrichment, foldIntake } from './lookup-fold.ts';
 /** Projects saved results, open enrichments and each partner's reservations: the read model of GET /v1/lookup. */
 export const lookups: Projection = {
   name: 'lookups',
-  tables: ['saved_lookup', 'forgotten_lookup', 'enrichment_work', 'enrichment_asker', 'reservation'],
+  tables: ['saved_lookup', 'forgotten_lookup', 'enrichment_work', 'reservation'],
   types: Object.keys({ ...intakeEvents, ...enrichmentEvents }),
   async apply(events, db) {
     const changes: Changes = {
@@ -19,7 +19,6 @@ export const lookups: Projection = {
       givenUp: new Map(),
       work: new Map(),
       attempts: new Map(),
-      askers: new Map(),
       made: new Map(),
       states: new Map(),
     };
@@ -34,8 +33,8 @@ export const lookups: Projection = {
 };
 
 const write = async (changes: Changes, db: pg.ClientBase): Promise<readonly Notice[]> => {
-  const { saved, forgotten, givenUp, work, attempts, askers, made, states } = changes;
-  const sizes = [saved, givenUp, work, attempts, askers, made, states].map(({ size }) => size);
+  const { saved, forgotten, givenUp, work, attempts, made, states } = changes;
+  const sizes = [saved, givenUp, work, attempts, made, states].map(({ size }) => size);
   if (sizes.every((size) => size === 0)) return [];
   const ended = [...work].flatMap(([ip, row]) => (row === null ? [ip] : []));
   const open = [...work.values()].filter((row) => row !== null);
@@ -50,10 +49,9 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<readonly Noti
     json(states.values()),
     [...saved].flatMap(([ip, result]) => (result === null ? [ip] : [])),
     json(forgotten.values()),
-    json([...askers.values()].flatMap((ofAddress) => [...ofAddress.values()])),
   ];
   await db.query({ name: 'apply_lookups', text: APPLY, values });
-  const isDue = open.length > 0 || attempts.size > 0 || askers.size > 0;
+  const isDue = open.length > 0 || attempts.size > 0;
   return isDue ? [{ channel: DUE_CHANNEL, payload: '' }] : [];
 };
 
@@ -101,22 +99,6 @@ const APPLY = `
     update enrichment_work w set attempts = n.attempts, next_attempt_at = n.next_attempt_at,
                                  last_attempt_at = n.last_attempt_at
     from json_populate_recordset(null::enrichment_work, $5) n where w.ip = n.ip),
-  asked as (
-    insert into enrichment_asker (ip, asked_by, next_attempt_at)
-    select ip, asked_by, next_attempt_at from json_populate_recordset(null::enrichment_asker, $10)
-    on conflict (ip, asked_by) do update set next_attempt_at = excluded.next_attempt_at),
-  unasked as (
-    delete from enrichment_asker a
-    where a.ip = any ($3::text[] || array(select ip from json_populate_recordset(null::enrichment_work, $4)))
-      and not exists (
-        select from json_populate_recordset(null::enrichment_asker, $10) j
-        where j.ip = a.ip and j.asked_by = a.asked_by)),
-  asked_again as (
-    update enrichment_asker a set next_attempt_at = n.next_attempt_at
-    from json_populate_recordset(null::enrichment_work, $5) n
-    where a.ip = n.ip and not exists (
-      select from json_populate_recordset(null::enrichment_asker, $10) j
-      where j.ip = a.ip and j.asked_by = a.asked_by)),
   made as (
     insert into reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at, attempts_before)
     select reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at, attempts_before

@@ -57,7 +57,7 @@ export const getLookupRoute = (deps: GetLookupDeps): KeyRoute => ({
     if (cached) return cached;
     const ip = parsePublicAddress(text);
     if (ip === null) return refusal(request, 'invalid_ip');
-    const leave = deps.inFlight.enter(ip, request.caller.partner_id);
+    const leave = deps.inFlight.enter(ip);
     if (leave === null) return refusal(request, 'lookup_capacity');
     return read(deps, request, text, ip).finally(leave);
   },

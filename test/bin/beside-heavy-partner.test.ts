@@ -26,6 +26,8 @@ const WHOLE_TABLES: Readonly<Record<string, string>> = {
   'with period as': 'live endpoints, five of a partner, at a start',
   'select h.webhook_id, h.partner_id, h.paused_at': 'live endpoints, five of a partner',
   'with clue as materialized': 'MOST_CLUES of an address',
+  'select w.ip as item, w.round as cycle':
+    'due first, past what is claimed or held back; ENRICHMENT_OUTSTANDING limits it',
   'select count(*) from read.enrichment_work': 'ENRICHMENT_OUTSTANDING limits them',
   'work.login ': 'at a login: 20 of a user, whom an operator creates',
   'work.login_network': 'at a login: a few of a user, whom an operator creates',

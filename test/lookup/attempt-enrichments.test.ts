@@ -4,12 +4,10 @@ import { createReadsOfPartners } from '../../bin/reads-of-partners.ts';
 import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { loadEnrichment } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
-import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { HOUR } from '../../domain/kernel/time.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
-import { openPool } from '../../platform/open-pool.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import type { Provider } from '../../processors/lookup/provider.ts';
@@ -17,7 +15,6 @@ import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { startProcessor } from '../support/leading.ts';
-import { explaining } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 import { result } from './lookup-events.ts';
@@ -69,32 +66,6 @@ const attempts = (lookup: Provider['lookup'], atOnce = 4, store = stack.store) =
 const company = { match_type: 'company', network: null, company: null, fresh_for_days: null } as const;
 
 describe('the attempts at an enrichment', () => {
-  it('ask on behalf of a partner, also for its reveals, so that no other partner waits for its breaker', async () => {
-    const [anna, bert] = [randomUUID(), randomUUID()];
-    const intake = { ...parts(), hasShare: async () => true };
-    const reveal = (ip: string, partner: string) => requestForReveal(intake, ip, partner, stack.context());
-    await reveal('8.8.9.1', anna);
-    await reveal('8.8.9.2', anna);
-    await reveal('8.8.9.3', bert);
-    await submit('8.8.9.4', bert);
-    await stack.caughtUp([lookups]);
-    // Both wait for this one.
-    await submit('8.8.9.1', bert);
-    await reveal('8.8.9.1', bert);
-    await stack.caughtUp([lookups]);
-    const askersOf = new Map<string, readonly string[]>();
-    const worker = attempts(async (ip, _signal, { askers = [] } = {}) => {
-      askersOf.set(ip, askers);
-      return company;
-    });
-    await until('all are asked', async () => askersOf.size === 4);
-    await worker.stop();
-    const [first, second, third, fourth] = [1, 2, 3, 4].map((n) => askersOf.get(`8.8.9.${n}`) ?? []);
-    expect(first).toEqual([...(second ?? []), bert, ...(third ?? [])]);
-    expect(fourth).toEqual([bert]);
-    expect(new Set([...(first ?? []), anna]).size).toBe(4);
-  });
-
   it('complete it and settle every partner that waits for it', async () => {
     const [anna, bert] = [randomUUID(), randomUUID()];
     await submit('8.8.1.1', anna);
@@ -265,33 +236,6 @@ describe('a reservation whose submission failed', () => {
     expect(await sweep()).toBe(0);
   });
 
-  it("is found without reading another partner's once for each partner", async () => {
-    const leave = (partnerId: string, count: number) =>
-      stack.rows(
-        `insert into read.reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at)
-         select gen_random_uuid(), $1, 'left', 'ip' || n, 'first', case n % 10 when 0 then 'reserved' else 'completed' end,
-                $2::timestamptz + n * interval '1 ms'
-         from generate_series(1, $3) n`,
-        [partnerId, new Date(stack.clock.now() - HOUR), count],
-      );
-    await leave(randomUUID(), 50_000);
-    await stack.rows('analyze read.reservation');
-    for (let partners = 0; partners < 20; partners += 1) await leave(randomUUID(), 10);
-    const service = openPool(stack.url, stack.log, { max: 2 });
-    const { pool, read } = explaining(service, 'left_reservations', 'reservation');
-    const refused = { ...stack.store, append: () => Promise.reject(new OutcomeUnknown('no answer')) };
-    await submitLeftReservations({
-      ...streamsOver(refused),
-      configured: () => [],
-      pool,
-      clock: stack.clock,
-      log: stack.log,
-    });
-    await service.end();
-    await stack.rows("delete from read.reservation where key_id = 'left'");
-    expect(read[0]).toBeLessThan(600);
-  });
-
   it('is settled at once when its address has been saved meanwhile', async () => {
     const [anna, bert] = [randomUUID(), randomUUID()];
     await submit('8.8.5.3', anna, brokenAfterReservation());
@@ -317,20 +261,5 @@ describe('a reservation whose submission failed', () => {
       (event) => event.type,
     );
     expect(types).toEqual(['lookup.ReservationMade.v1', 'lookup.ReservationSettled.v1']);
-  });
-
-  it('is submitted by the next run, whatever another partner has left before', async () => {
-    const [heavy, light] = [randomUUID(), randomUUID()];
-    await stack.rows(
-      `insert into read.reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at)
-       select gen_random_uuid(), $1, 'key_a', '8.9.0.' || n % 4, 'first', 'reserved', $2 from generate_series(1, 1000) n`,
-      [heavy, new Date(stack.clock.now())],
-    );
-    stack.clock.advance(1_000);
-    await submit('8.8.5.4', light, brokenAfterReservation());
-    await stack.caughtUp([lookups]);
-    stack.clock.advance(5_000);
-    expect(await sweep()).toBe(500);
-    expect((await enrichmentOf('8.8.5.4')).open?.reservations.first()?.partner_id).toBe(light);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
-import { askersOf, attemptsFor, enrichmentDecider } from '../../domain/lookup/enrichment.ts';
+import { attemptsFor, enrichmentDecider } from '../../domain/lookup/enrichment.ts';
 import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
 import { savedResultSchema } from '../../domain/lookup/result.ts';
 import { retryDelayMs } from '../../domain/lookup/schedule.ts';
@@ -222,62 +222,6 @@ describe('an attempt', () => {
     expect(open?.attempts).toBe(24);
     expect(open && attemptsFor(open, reservation().reservation_id)).toBe(22);
   });
-  it('is due at once in the turn of a partner that joins after no provider was asked', () => {
-    const later = AT + 5_000;
-    const join = { ...submit(reservation(BERT)), at: later };
-    const heldBack = (asked: boolean) => {
-      const one = failed(1);
-      const failure = {
-        provider: 'http',
-        reason: 'not asked: its rate is used up',
-        ...(asked ? {} : { asked }),
-      };
-      return { ...one, data: { ...one.data, failures: [failure] } } as EnrichmentEvent;
-    };
-    const dueAfter = (failure: EnrichmentEvent) => {
-      const before = [requested(), failure].reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
-      const joining = enrichmentDecider.decide(join, before);
-      const [event] = joining.ok ? joining.value : [];
-      return event?.type === 'lookup.EnrichmentJoined.v1' ? event.data.next_attempt_at : null;
-    };
-    expect(dueAfter(heldBack(false))).toBe(new Date(later).toISOString());
-    expect(dueAfter(heldBack(true))).toBe(new Date(AT + 15_000).toISOString());
-  });
-  it('is wanted once by the reveals of each further partner, and restates that', () => {
-    const reveal = {
-      type: 'Submit',
-      ip: IP,
-      reservation: null,
-      askedBy: BERT,
-      configured: [],
-      at: AT,
-    } as const;
-    const wanted: EnrichmentEvent = {
-      type: 'lookup.EnrichmentWanted.v1',
-      data: { ip: IP, round: 1, asked_by: BERT, next_attempt_at: new Date(AT).toISOString() },
-    };
-    given(enrichmentDecider, [requested()]).when(reveal).thenEvents([wanted]);
-    given(enrichmentDecider, [requested(), wanted]).when(reveal).thenEvents([]);
-    const ofReveal = requested(1, 'first', null);
-    const askedBy = { ...ofReveal, data: { ...ofReveal.data, asked_by: BERT } } as EnrichmentEvent;
-    given(enrichmentDecider, [askedBy]).when(reveal).thenEvents([]);
-    const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));
-    const state = [requested(), wanted, ...tries].reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
-    const failing = enrichmentDecider.decide(fail(24), state);
-    const { open } = (failing.ok ? failing.value : []).reduce(
-      enrichmentDecider.evolve,
-      enrichmentDecider.initial,
-    );
-    expect(open && askersOf(open)).toEqual([ANNA, BERT]);
-  });
-  it('of a first enrichment that a reveal asked for restates its asker', () => {
-    const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));
-    const ofReveal = requested(1, 'first', null);
-    const askedBy = { ...ofReveal, data: { ...ofReveal.data, asked_by: BERT } } as EnrichmentEvent;
-    const state = [askedBy, ...tries].reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
-    const decision = enrichmentDecider.decide(fail(24), state);
-    expect(decision).toMatchObject({ value: [{ data: { asked_by: BERT, restated: true } }, {}] });
-  });
   it('of a first enrichment is not restated while more partners wait for it than fit into one append', () => {
     const many = Array.from({ length: 1_000 }, (_, nth) => joined(reservation(ANNA, nth + 2)));
     const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));
@@ -363,22 +307,6 @@ describe('a provider that a saved result lacks', () => {
     given(enrichmentDecider, [requested(), completed(isp), requested(2, 'completion'), gaveUpOn()])
       .when(asks())
       .thenEvents([]);
-  });
-  it('is asked again after a completion in which it was held back, by a round that replaces the history', () => {
-    const events = [requested(), completed(isp), requested(2, 'completion'), gaveUpOn(false)];
-    const before = events.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
-    const asked = enrichmentDecider.decide(asks(), before);
-    if (!asked.ok) throw new Error(asked.refusal);
-    expect(asked.value.at(-1)).toEqual(requested(3, 'completion', reservation(ANNA, 3)));
-    expect(asked.value.map(({ type }) => type)).toContain('lookup.EnrichmentSnapshotted.v1');
-    const repeated = asked.value.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
-    expect(repeated).toEqual(asked.value.reduce(enrichmentDecider.evolve, before));
-    // Its own day's times stay until it has ended.
-    expect(repeated.saved).toEqual(before.saved);
-    expect(enrichmentDecider.decide({ type: 'Snapshot', before: MIDNIGHT, at: MIDNIGHT }, repeated)).toEqual({
-      ok: true,
-      value: [],
-    });
   });
   it('that knows nothing of the address is remembered for the later attempts of the round', () => {
     const events = [requested(), { ...failed(1) }, failed(2)].map((event) =>

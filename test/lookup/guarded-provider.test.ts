@@ -1,9 +1,7 @@
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRateLimiter } from '../../platform/rate-limit.ts';
-import { createBreaker } from '../../processors/lookup/breaker.ts';
-import { createFairBreaker } from '../../processors/lookup/fair-breaker.ts';
-import { type Guard, guardProvider } from '../../processors/lookup/guarded-provider.ts';
+import { createBreaker, type Guard, guardProvider } from '../../processors/lookup/guarded-provider.ts';
 import { createHttpProvider } from '../../processors/lookup/http-provider.ts';
 import { NotAsked, type Provider, Unavailable } from '../../processors/lookup/provider.ts';
 import { createProviderCounts, takeFromBudget } from '../../processors/lookup/provider-counts.ts';
@@ -17,6 +15,7 @@ const NONE = { requestsPerSecond: null, requestsPerDay: null, maxWaitMs: 1_000 }
 const guard = (over: Partial<Guard> = {}): Guard => ({
   admit: () => null,
   takeFromBudget: async () => true,
+  today: () => '2026-03-01',
   breakerOpenMs: 3_600_000,
   onBreaker: () => undefined,
   log,
@@ -25,8 +24,11 @@ const guard = (over: Partial<Guard> = {}): Guard => ({
 
 describe('a circuit breaker', () => {
   let now = 0;
+  const changes: boolean[] = [];
   const open = () => {
-    const breaker = createBreaker({ failures: 2, openMs: 100, now: () => now });
+    changes.length = 0;
+    const onChange = (isOpen: boolean) => void changes.push(isOpen);
+    const breaker = createBreaker({ failures: 2, openMs: 100, now: () => now, onChange });
     breaker.failed();
     expect(breaker.admits()).toBe(true);
     breaker.failed();
@@ -34,7 +36,7 @@ describe('a circuit breaker', () => {
   };
   it('opens after failures in a row and lets one probe pass in each period', () => {
     const breaker = open();
-    expect([breaker.isOpen(), breaker.admits()]).toEqual([true, false]);
+    expect([changes, breaker.isWaiting(), breaker.admits()]).toEqual([[true], true, false]);
     now += 100;
     expect([breaker.admits(), breaker.admits()]).toEqual([true, false]);
     breaker.failed();
@@ -44,95 +46,13 @@ describe('a circuit breaker', () => {
   it('closes with a success', () => {
     const breaker = open();
     breaker.succeeded();
-    expect([breaker.isOpen(), breaker.admits(), breaker.admits()]).toEqual([false, true, true]);
+    expect([breaker.isWaiting(), breaker.admits(), breaker.admits()]).toEqual([false, true, true]);
     breaker.failed();
-    expect(breaker.isOpen()).toBe(false);
+    expect(changes).toEqual([true, false]);
   });
 });
-
-describe('a circuit breaker of several askers', () => {
-  const open = () => {
-    let now = 0;
-    const breaker = createFairBreaker({ failures: 2, openMs: 100, now: () => now });
-    return {
-      ...breaker,
-      fails: (...askers: readonly string[]) => {
-        for (const asker of askers) breaker.failed(asker);
-      },
-      later: (ms: number) => {
-        now += ms;
-      },
-    };
-  };
-  it('opens for the asker whose calls fail and for no other', () => {
-    const { fails, admits, isOpen, later } = open();
-    fails('a', 'a', 'a', 'a');
-    expect([admits('a'), admits('b'), isOpen()]).toEqual([false, true, true]);
-    later(100);
-    expect([admits('a'), admits('a'), admits('b')]).toEqual([true, false, true]);
-  });
-  it('stays open for an asker while the calls of others succeed', () => {
-    const { fails, admits, isOpen, succeeded } = open();
-    fails('a', 'a');
-    succeeded('b');
-    expect([admits('a'), admits('b'), isOpen()]).toEqual([false, true, false]);
-    succeeded('a');
-    expect(admits('a')).toBe(true);
-  });
-  it('opens for all once the calls of three askers fail, and lets one probe of any pass in each period', () => {
-    const { fails, admits, succeeded, later } = open();
-    fails('a', 'a', 'b', 'b');
-    expect(admits('d')).toBe(true);
-    fails('c', 'c');
-    expect(admits('d')).toBe(false);
-    later(100);
-    expect([admits('d'), admits('a')]).toEqual([true, false]);
-    succeeded('d');
-    expect(['a', 'b', 'c', 'd'].map(admits)).toEqual([true, true, true, true]);
-  });
-  it('does not open for all where a success comes between the failures of three', () => {
-    const { fails, admits, succeeded } = open();
-    fails('a', 'a', 'b', 'b');
-    succeeded('d');
-    fails('c', 'c');
-    expect(['a', 'b', 'c', 'd'].map(admits)).toEqual([false, false, false, true]);
-  });
-});
-
-/** A provider whose rate admits every second call at once, and the addresses that it was asked about. */
-const withFewCalls = () => {
-  const asked: string[] = [];
-  const vendor: Provider = {
-    name: 'vendor',
-    lookup: async (ip) => {
-      asked.push(ip);
-      return null;
-    },
-  };
-  let isRefused = true;
-  const admit = () => {
-    isRefused = !isRefused;
-    return isRefused ? { retryMs: 1 } : null;
-  };
-  const guarded = guardProvider(vendor, { ...NONE, requestsPerSecond: 1 }, guard({ admit }));
-  return { guarded, asked };
-};
 
 describe('a provider behind limits', () => {
-  it('is asked for others while the addresses of one asker make it fail', async () => {
-    const picky: Provider = {
-      name: 'vendor',
-      lookup: async (ip) => {
-        if (ip === '2600::1') throw new Unavailable('answered 500');
-        return null;
-      },
-    };
-    const guarded = guardProvider(picky, NONE, guard());
-    const ask = (ip: string, asker: string) => guarded.lookup(ip, never, { askers: [asker] });
-    for (let n = 1; n <= 20; n += 1) await ask('2600::1', 'anna').catch(() => undefined);
-    await expect(ask('8.8.8.8', 'anna')).rejects.toThrow(NotAsked);
-    expect(await ask('8.8.8.8', 'bert')).toBeNull();
-  });
   it('is not asked while its circuit breaker is open', async () => {
     let asked = 0;
     const seen: boolean[] = [];
@@ -174,40 +94,41 @@ describe('a provider behind limits', () => {
     await expect(away.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
     expect(vendor.asked('8.8.8.8')).toBe(1);
   });
-  it('is asked for each asker in turn while its rate admits few calls', async () => {
-    const { guarded, asked } = withFewCalls();
-    const annas = Array.from({ length: 15 }, (_, n) =>
-      guarded.lookup(`anna ${n}`, never, { askers: ['anna'] }),
-    );
-    const berts = [1, 2].map((n) => guarded.lookup(`bert ${n}`, never, { askers: ['bert'] }));
-    await Promise.all([...annas, ...berts]);
-    expect(asked.indexOf('bert 1')).toBeLessThanOrEqual(2);
-    expect(asked.indexOf('bert 2')).toBeLessThanOrEqual(4);
-    expect(asked).toHaveLength(17);
-  });
-  it('is asked in the turn of any partner that waits for the address', async () => {
-    const { guarded, asked } = withFewCalls();
-    const ask = (ip: string, ...askers: string[]) => guarded.lookup(ip, never, { askers });
-    const annas = Array.from({ length: 15 }, (_, n) => ask(`anna ${n}`, 'anna'));
-    await Promise.all([...annas, ask('of both', 'anna', 'bert'), ask('bert', 'bert')]);
-    expect(asked.indexOf('of both')).toBeLessThanOrEqual(2);
-    expect(asked.indexOf('bert')).toBeLessThanOrEqual(4);
-    expect(asked).toHaveLength(17);
-  });
-  it('is asked about an address of two partners while the circuit breaker of one is open', async () => {
-    const vendor = scriptedProvider('vendor');
-    const failing: Provider = {
-      ...vendor,
-      lookup: async (ip, signal, options) => {
-        if (ip === '2600::1') throw new Unavailable('answered 500');
-        return vendor.lookup(ip, signal, options);
+  it('is asked in the order of the calls that wait for its rate', async () => {
+    const asked: string[] = [];
+    const vendor: Provider = {
+      name: 'vendor',
+      lookup: async (ip) => {
+        asked.push(ip);
+        return null;
       },
     };
-    const guarded = guardProvider(failing, NONE, guard());
-    const ask = (ip: string, ...askers: string[]) => guarded.lookup(ip, never, { askers });
-    for (let n = 1; n <= 20; n += 1) await ask('2600::1', 'anna').catch(() => undefined);
-    await expect(ask('8.8.8.8', 'anna')).rejects.toThrow(NotAsked);
-    expect(await ask('8.8.8.8', 'anna', 'bert')).toBeNull();
+    let calls = 0;
+    const admit = () => {
+      calls += 1;
+      return calls % 2 === 1 ? { retryMs: 1 } : null;
+    };
+    const guarded = guardProvider(vendor, { ...NONE, requestsPerSecond: 1 }, guard({ admit }));
+    const ips = Array.from({ length: 10 }, (_, n) => `8.8.8.${n}`);
+    await Promise.all(ips.map((ip) => guarded.lookup(ip, never)));
+    expect(asked).toEqual(ips);
+  });
+  it('says beforehand that its rate or its budget would hold a call back', async () => {
+    let day = '2026-03-01';
+    const limits = { ...NONE, requestsPerDay: 10 };
+    const limited = guard({ takeFromBudget: async () => day !== '2026-03-01', today: () => day });
+    const withBudget = guardProvider(scriptedProvider('vendor'), limits, limited);
+    expect(withBudget.isHeldBack?.()).toBe(false);
+    await expect(withBudget.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
+    expect(withBudget.isHeldBack?.()).toBe(true);
+    day = '2026-03-02';
+    expect(withBudget.isHeldBack?.()).toBe(false);
+
+    const admit = () => ({ retryMs: 60_000 });
+    const rated = { ...NONE, requestsPerSecond: 1 };
+    const withRate = guardProvider(scriptedProvider('vendor'), rated, guard({ admit }));
+    await expect(withRate.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
+    expect(withRate.isHeldBack?.()).toBe(true);
   });
   it('is not asked after an abort, and still for the calls of others', async () => {
     const vendor = scriptedProvider('vendor');

@@ -37,7 +37,7 @@ export const requested = (
 
 export const joined = (by: Reservation, round = 1): EnrichmentEvent => ({
   type: 'lookup.EnrichmentJoined.v1',
-  data: { ip: IP, round, reservation: by, next_attempt_at: new Date(AT).toISOString() },
+  data: { ip: IP, round, reservation: by },
 });
 
 export const failed = (attempt: number, round = 1): EnrichmentEvent => ({

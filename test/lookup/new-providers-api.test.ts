@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { HOUR } from '../../domain/kernel/time.ts';
 import { NotAsked, type Provider } from '../../processors/lookup/provider.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
@@ -12,6 +11,7 @@ let holdBack = false;
 /** The vendor behind a budget that may be used up. */
 const limited: Provider = {
   name: 'vendor',
+  isHeldBack: () => holdBack,
   lookup: async (ip, signal) => {
     if (holdBack) throw new NotAsked('not asked: its budget of today is used up');
     return vendor.lookup(ip, signal);
@@ -43,11 +43,6 @@ const savedByNear = async (ip: string): Promise<void> => {
   await api.settled(key, ip);
 };
 const statusOf = async (ip: string) => (await api.get(key, ip)).json().refresh_status;
-const attemptsOn = async (ip: string): Promise<number | undefined> => {
-  const { rows } = await api.sql.query('select attempts from read.enrichment_work where ip = $1', [ip]);
-  return rows[0]?.attempts;
-};
-
 describe('a provider that is connected after a result was saved', () => {
   it('improves the result on the next POST, and no other provider is asked again', async () => {
     await savedByNear('5.6.0.1');
@@ -106,23 +101,36 @@ describe('a provider that is held back', () => {
     expect((await api.get(key, '5.6.1.1')).json().company.name).toBe('Acme');
   });
 
-  it('is no negative match: the address stays pending, and who knows nothing is not asked again', async () => {
+  it('was not asked: the address stays pending without an attempt, and completes once it may be asked', async () => {
     connect([near, limited]);
     holdBack = true;
     vendor.says('5.6.1.2', aCompany('Acme'));
     await api.post(key, '5.6.1.2');
-    for (const attempt of [1, 2, 3]) {
-      await eventually(
-        'the attempt failed',
-        () => attemptsOn('5.6.1.2'),
-        (n) => n === attempt,
-      );
-      expect((await api.get(key, '5.6.1.2')).statusCode).toBe(202);
-      if (attempt === 3) holdBack = false;
-      clock.advance(2 * HOUR);
-    }
+    await eventually(
+      'the attempt was held back',
+      () => api.sql.query("select from work.claim where item = '5.6.1.2' and held_by = 'vendor'"),
+      ({ rowCount }) => rowCount === 1,
+    );
+    const pending = await api.get(key, '5.6.1.2');
+    expect([pending.statusCode, pending.json().attempts, pending.json().last_error]).toEqual([202, 0, null]);
+    holdBack = false;
+    // No clock moves: there is no back-off to wait for.
     const answer = await api.settled(key, '5.6.1.2');
     expect(answer.json()).toMatchObject({ company_found: true, company: { name: 'Acme' } });
-    expect(near.asked('5.6.1.2')).toBe(1);
+    expect(near.asked('5.6.1.2')).toBe(2);
+  });
+
+  it('leaves the back-off of a real failure beside it as it is', async () => {
+    connect([near, limited]);
+    holdBack = true;
+    near.says('5.6.1.3', 'fails');
+    await api.post(key, '5.6.1.3');
+    const failed = await eventually(
+      'the attempt failed',
+      () => api.get(key, '5.6.1.3'),
+      (got) => got.json().attempts === 1,
+    );
+    expect(failed.json()).toMatchObject({ status: 'retrying', last_error: 'lookup_failed' });
+    expect(Date.parse(failed.json().next_retry_at)).toBeGreaterThan(clock.now() + 10_000);
   });
 });

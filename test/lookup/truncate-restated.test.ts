@@ -67,9 +67,7 @@ it('keeps the stream of an address short whose completions are held back and rep
   const at = stack.clock.now();
   const configured = ['directory', 'vendor'];
   const submit = { type: 'Submit', ip, reservation: null, configured, at } as const;
-  const failures = [
-    { provider: 'vendor', reason: 'not asked: its budget of today is used up', asked: false },
-  ] as const;
+  const failures = [{ provider: 'vendor', reason: 'not asked: its budget of today is used up' }] as const;
   await run(submit);
   const saved = result({
     ip,

@@ -17,6 +17,7 @@ import {
 const GUARD = {
   admit: () => null,
   takeFromBudget: async () => true,
+  today: () => '2026-03-01',
   breakerOpenMs: 30_000,
   onBreaker: () => undefined,
 };

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { startClaimLoop } from '../../processors/claim-loop.ts';
-import { type Claim, type DueAttempts, isClaimed } from '../../processors/claims.ts';
+import { type Claim, type DueAttempts, isClaimed, startClaimLoop } from '../../processors/claims.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
@@ -30,16 +29,22 @@ const add = (count: number) =>
     new Date(stack.clock.now()),
     count,
   ]);
-const done = async ({ item }: Claim): Promise<void> => {
+const done = async ({ item }: Claim): Promise<null> => {
   await stack.rows('delete from public.job where item = $1', [item]);
+  return null;
 };
 const left = async () => (await stack.rows('select from public.job')).length;
-const start = (attempt: (claim: Claim, stopping: AbortSignal) => Promise<void>, longMs?: number) => {
+const start = (
+  attempt: (claim: Claim, stopping: AbortSignal) => Promise<unknown>,
+  over: { readonly heldBack?: () => readonly string[] } = {},
+) => {
   const failed: string[] = [];
   const { pool, clock } = stack;
   const onFailed = (_error: unknown, { item }: Claim) => void failed.push(item);
-  const limits = { slots: 4, ...(longMs === undefined ? {} : { longMs }) };
-  const loop = startClaimLoop({ pool, clock, due: DUE, leaseMs: LEASE_MS, ...limits, attempt, onFailed });
+  const loop = startClaimLoop({
+    ...{ pool, clock, due: DUE, leaseMs: LEASE_MS, slots: 4, onFailed, ...over },
+    attempt: async (...args) => ((await attempt(...args)) as string | undefined) ?? null,
+  });
   return { ...loop, failed };
 };
 
@@ -80,17 +85,25 @@ it('fills every slot, and a free slot takes the next attempt', async () => {
   await loop.stop();
 });
 
-it('leaves the slots of attempts that take long to others', async () => {
-  await add(20);
-  const release = Promise.withResolvers<void>();
-  const began: string[] = [];
-  const loop = start(async (claim) => {
-    began.push(claim.item);
-    await release.promise;
-    await done(claim);
-  }, 1);
-  await until('four times as many have begun', () => began.length === 16);
-  release.resolve();
+it('makes an attempt that was held back as soon as what held it back can be used', async () => {
+  await add(3);
+  const held: string[] = [];
+  let isDown = true;
+  const heldBack = () => (isDown && held.length === 3 ? ['a provider'] : []);
+  const attempt = async (claim: Claim): Promise<string | null> => {
+    if (!isDown) return done(claim);
+    held.push(claim.item);
+    return 'a provider';
+  };
+  const loop = start(attempt, { heldBack });
+  await until('all are held back', async () => {
+    const rows = await stack.rows("select from work.claim where held_by = 'a provider'");
+    return rows.length === 3;
+  });
+  await start(attempt, { heldBack }).stop();
+  expect(held).toHaveLength(3);
+  isDown = false;
+  loop.nudge();
   await until('all jobs are done', async () => (await left()) === 0);
   await loop.stop();
 });

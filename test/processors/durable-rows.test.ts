@@ -6,7 +6,6 @@ import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { enrichReveals } from '../../processors/lookup/enrich-reveals.ts';
 import { completeRevealsOf } from '../../processors/reveals/complete-reveals.ts';
-import { createEventShares } from '../../processors/reveals/event-shares.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -65,7 +64,6 @@ it('a reveal whose result has arrived is marked with synchronous commit', async 
     clock: stack.clock,
     applied: async () => true,
     complete: async () => true,
-    eventShares: createEventShares(),
   };
   await completeRevealsOf(parts, 'a-digest');
   expect(await commits()).toEqual([{ relation: 'awaited_result', durability: 'on' }]);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isoTime, MINUTE } from '../../domain/kernel/time.ts';
+import { MINUTE } from '../../domain/kernel/time.ts';
 import { BEGUN, EXPIRED, type Expiry, openExpiry } from '../support/expiring.ts';
 import { dyingStore, Killed } from '../support/other-stores.ts';
 
@@ -87,36 +87,6 @@ describe('a sweep', () => {
     expect(await rows('expired_session', partner_id)).toHaveLength(1_100);
     expect(await stored(`expired-${partner_id}-2026-03-31`)).toEqual([0, 1, 2]);
   });
-
-  it.each(['session', 'reveal'] as const)(
-    'deletes a %s in its first batch, however many of another partner have expired before',
-    async (kind) => {
-      const { stack, at, visit, session, reveal, sweepSessions, sweepReveals, caughtUp, stored, rows } =
-        expiry;
-      const { store } = stack;
-      const partner_id = randomUUID();
-      const add = async () =>
-        void (await (kind === 'session' ? visit({ partner_id }) : reveal({ partner_id })));
-      at(BEGUN);
-      for (let n = 0; n < 600; n += 100) await Promise.all(Array.from({ length: 100 }, add));
-      at(BEGUN + MINUTE);
-      const later = { completed_at: isoTime(BEGUN + MINUTE) };
-      const { stream } = await (kind === 'session' ? session() : reveal(later));
-      await caughtUp();
-      at(EXPIRED + MINUTE);
-      const stopping = new AbortController();
-      const expire: typeof store.expire = async (...args) => {
-        await store.expire(...args);
-        stopping.abort();
-      };
-      const sweep = kind === 'session' ? sweepSessions : sweepReveals;
-      await sweep({ store: { ...store, expire }, signal: stopping.signal });
-      expect(await stored(stream)).toEqual([]);
-      expect((await rows(kind, partner_id)).length).toBeGreaterThan(100);
-      await sweep();
-      expect(await rows(kind, partner_id)).toEqual([]);
-    },
-  );
 
   it('passes over items that may not be deleted yet, also those of the same partner, and ends', async () => {
     const { stack, at, rows, reveal, options, sweepReveals, stored } = expiry;

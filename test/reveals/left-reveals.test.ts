@@ -3,11 +3,9 @@ import { v7 as uuid } from 'uuid';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
-import type { WorkCapacity } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
-import { retryRefusedReveals } from '../../processors/lookup/enrich-reveals.ts';
-import { createRevealShare } from '../../processors/lookup/reveal-share.ts';
+import { hasRoomForReveal, retryRefusedReveals } from '../../processors/lookup/enrich-reveals.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { explaining } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -29,31 +27,37 @@ const leave = async (partnerId: string, count: number, expiresIn = 60_000): Prom
   );
 };
 
-it('the reveal sweep requests enrichments of the partners round-robin while the intake is full', async () => {
-  const [anna, ben, cleo] = [randomUUID(), randomUUID(), randomUUID()];
-  await leave(anna, 150);
-  await leave(ben, 2);
-  await leave(cleo, 1);
-  const asked: string[] = [];
-  const asking = (room: number) => {
-    let left = room;
-    return retryRefusedReveals({
-      pool: stack.pool,
-      clock: stack.clock,
-      addressOf: async (partnerId) => {
-        if (left > 0) asked.push(partnerId);
-        return '8.8.8.8';
-      },
-      request: async () => left-- > 0,
-    });
-  };
-  await asking(5);
-  expect(asked.slice(0, 3).sort()).toEqual([anna, ben, cleo].sort());
-  expect(asked.slice(3, 5).sort()).toEqual([anna, ben].sort());
-  await asking(1_000);
-  await asking(1_000);
-  expect(asked.filter((partner) => partner === anna)).toHaveLength(150);
-  expect(asked).toHaveLength(153);
+/** Sweeps with an intake that has room. @returns the partners whose reveals were requested, in order */
+const sweep = async (): Promise<string[]> => {
+  const requested: string[] = [];
+  await retryRefusedReveals({
+    pool: stack.pool,
+    clock: stack.clock,
+    addressOf: async () => '8.8.8.8',
+    request: async (_ip, partnerId) => requested.push(partnerId) > 0,
+  });
+  return requested;
+};
+const markRequested = (partnerId: string) =>
+  stack.rows('update work.awaited_result set asked = true where partner_id = $1', [partnerId]);
+
+it('the reveal sweep requests the enrichments of reveals that expire first', async () => {
+  const [anna, ben] = [randomUUID(), randomUUID()];
+  await leave(anna, 150, 60_000);
+  await leave(ben, 2, 30_000);
+  const first = await sweep();
+  expect(first.slice(0, 2)).toEqual([ben, ben]);
+  expect(first).toHaveLength(100);
+  expect(await sweep()).toEqual(Array(52).fill(anna));
+});
+
+it('the reveal sweep passes over a partner that has 1,000 enrichments requested and unfinished', async () => {
+  const [anna, ben] = [randomUUID(), randomUUID()];
+  await leave(anna, 1_000);
+  await markRequested(anna);
+  await leave(anna, 200);
+  await leave(ben, 1);
+  expect(await sweep()).toEqual([ben]);
 });
 
 it("the reveal sweep continues with other partners when one partner's share of the intake is full", async () => {
@@ -134,36 +138,29 @@ it('the reveal sweep keeps a reveal that a clock ahead took for expired and requ
   expect(asked).toHaveLength(1);
 });
 
-it('the reveal sweep gives each partner its own share of the intake', async () => {
-  const askers: string[] = [];
-  const capacity: WorkCapacity = {
-    admit: async (_ip, asker) => {
-      askers.push(asker);
-      return { ok: false, retryAfterSeconds: 1 };
-    },
-  };
-  const streams = { store: stack.store, digest: (ip: string) => ip, capacity, hasShare: async () => true };
-  const context = { correlationId: 'c', causationId: 'c', at: stack.clock.now() };
-  for (const partner of ['anna', 'ben']) {
-    expect(await requestForReveal(streams, '8.8.8.8', partner, context)).toBe(false);
-  }
-  expect(new Set(askers).size).toBe(2);
-});
-
-it("asks for no more of a partner's reveals while 10,000 of them wait for results, and for those of others", async () => {
+it("requests no enrichment beyond a partner's 1,000 that are unfinished", async () => {
   const [anna, ben] = [randomUUID(), randomUUID()];
-  await stack.pool.query(
-    `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
-     select gen_random_uuid(), gen_random_uuid(), $1, 'digest', true, $2 from generate_series(1, 9999)`,
-    [anna, new Date(stack.clock.now() + 60_000)],
-  );
-  const capacity: WorkCapacity = { admit: async () => ({ ok: true, finished: () => {} }) };
-  const { store } = stack;
-  const intake = { store, digest: (ip: string) => ip, capacity, hasShare: createRevealShare(stack.pool) };
-  const ask = (partner: string, ip: string) => requestForReveal(intake, ip, partner, stack.context());
-  expect(await ask(anna, '9.9.9.1')).toBe(true);
-  expect(await ask(anna, '9.9.9.2')).toBe(false);
+  await leave(anna, 999);
+  await markRequested(anna);
+  const purposes: string[] = [];
+  const intake = {
+    store: stack.store,
+    digest: (ip: string) => ip,
+    capacity: {
+      admit: async (_ip: string, purpose: string) => {
+        purposes.push(purpose);
+        return { ok: true, finished: () => {} } as const;
+      },
+    },
+    hasRoom: (partner: string) => hasRoomForReveal(stack.pool, partner),
+  };
+  const request = (partner: string, ip: string) => requestForReveal(intake, ip, partner, stack.context());
+  expect(await request(anna, '9.9.9.1')).toBe(true);
+  await leave(anna, 1);
+  await markRequested(anna);
+  expect(await request(anna, '9.9.9.2')).toBe(false);
   // An enrichment that is under way costs nothing.
-  expect(await ask(anna, '9.9.9.1')).toBe(true);
-  expect(await ask(ben, '9.9.9.2')).toBe(true);
+  expect(await request(anna, '9.9.9.1')).toBe(true);
+  expect(await request(ben, '9.9.9.2')).toBe(true);
+  expect(purposes).toEqual(['reveal', 'reveal']);
 });

@@ -28,7 +28,7 @@ export interface PostLookupDeps {
     answer(request: KeyRequest, ip: string): Answer | null;
     keep(ip: string, saved: SavedResult, at: number): void;
   };
-  readonly inFlight: { enter(ip: string, asker: string): (() => void) | null };
+  readonly inFlight: { enter(ip: string): (() => void) | null };
   readonly submit: (request: SubmitLookup, context: CommandContext) => Promise<Submission>;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
@@ -52,7 +52,7 @@ export const postLookupRoute = (deps: PostLookupDeps): KeyRoute => ({
     if (cached) return cached;
     const ip = parsePublicAddress(body.ip);
     if (ip === null) return refusal(request, 'invalid_ip');
-    const leave = deps.inFlight.enter(ip, request.caller.partner_id);
+    const leave = deps.inFlight.enter(ip);
     if (leave === null) return refusal(request, 'lookup_capacity');
     return submit(deps, request, body.ip, ip).finally(leave);
   },
