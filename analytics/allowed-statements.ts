@@ -16,11 +16,6 @@ export const runAll = async (db: pg.Client, statements: readonly string[]): Prom
   }
 };
 
-export const allAllowed = async (db: pg.Client, statements: readonly string[]): Promise<boolean> => {
-  for (const statement of statements) if (!(await runIfAllowed(db, statement))) return false;
-  return true;
-};
-
 export const runIfAllowed = async (db: pg.Client, statement: string): Promise<boolean> => {
   await db.query('savepoint more');
   try {

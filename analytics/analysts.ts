@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { GrantRefused, runAll } from './allowed-statements.ts';
+import { GrantRefused, runAll, runIfAllowed } from './allowed-statements.ts';
 import { connect } from './connect.ts';
-import { limitMore } from './limits.ts';
 import { scramVerifier } from './scram.ts';
 
 /** Connection data of an analyst. */
@@ -142,3 +141,82 @@ const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>
     await db.end();
   }
 };
+
+interface Powers {
+  readonly temp: boolean;
+  readonly more: boolean;
+  readonly connects: boolean;
+  /** Other databases that the user may connect to; null if none. */
+  readonly elsewhere: string | null;
+  readonly harms: boolean;
+}
+
+/**
+ * Functions with which any user can harm the service: they write large objects or messages into the write-ahead log, or take
+ * advisory locks, which fill the server's lock table.
+ */
+const HARMFUL =
+  '^(lo_(creat|create|from_bytea|open|put|truncate|truncate64|unlink)|lowrite|pg_logical_emit_message|pg_(try_)?advisory_(xact_)?lock(_shared)?)$';
+
+/** Revokes them in this database, which belongs to the service. */
+async function revokeHarmful(db: pg.Client): Promise<void> {
+  const { rows } = await db.query<{ function: string }>(
+    `select oid::regprocedure::text as function from pg_proc
+     where pronamespace = 'pg_catalog'::regnamespace and proname ~ $1
+       and has_function_privilege('public', oid, 'execute') order by oid`,
+    [HARMFUL],
+  );
+  for (const { function: name } of rows) {
+    if (!(await runIfAllowed(db, `revoke execute on function pg_catalog.${name} from public`))) return;
+  }
+}
+
+/** Revokes connecting to the server's default databases if the service's user owns them. */
+async function revokeConnecting(db: pg.Client): Promise<void> {
+  const { rows } = await db.query<{ datname: string }>(
+    `select datname from pg_database d join pg_roles r on r.oid = d.datdba
+     where datname in ('postgres', 'template1') and datname <> current_database() and r.rolname = current_user
+       and has_database_privilege('public', d.oid, 'connect') order by datname`,
+  );
+  for (const { datname } of rows) {
+    await runIfAllowed(db, `revoke connect on database ${id(datname)} from public`);
+  }
+}
+
+/** Sets limits that need more privileges. @returns a note for each that could not be set */
+async function limitMore(db: pg.Client, user: string): Promise<string[]> {
+  const database = id(db.database ?? '');
+  const notes: string[] = [];
+  // Only a superuser can set it, and the analyst cannot change it.
+  const limit = `alter role ${id(user)} in database ${database} set temp_file_limit = '2GB'`;
+  if (!(await runIfAllowed(db, limit)))
+    notes.push(`temporary files of ${user} are not limited: a superuser may run ${limit}`);
+  // temp_file_limit does not cover temporary tables. The service uses none.
+  await runIfAllowed(db, `revoke temporary on database ${database} from public`);
+  await revokeHarmful(db);
+  await revokeConnecting(db);
+  const { rows } = await db.query<Powers>(
+    `select has_database_privilege($1, current_database(), 'temp') as temp,
+            (select string_agg(datname, ', ' order by datname) from pg_database
+             where datname <> current_database() and datallowconn and has_database_privilege($1, oid, 'connect'))
+              as elsewhere,
+            exists (select from pg_proc where pronamespace = 'pg_catalog'::regnamespace and proname ~ $2
+                      and has_function_privilege($1, oid, 'execute')) as harms,
+            has_database_privilege($1, current_database(), 'connect') as connects,
+            has_schema_privilege($1, 'read', 'usage') or has_schema_privilege($1, 'work', 'usage')
+              or has_schema_privilege($1, 'eventlog', 'usage') or pg_has_role($1, 'pg_read_all_data', 'member') as more`,
+    [user, HARMFUL],
+  );
+  const [found] = rows;
+  if (found?.elsewhere)
+    notes.push(`${user} may connect to ${found.elsewhere}: their owners can revoke connect from public`);
+  if (found?.harms)
+    notes.push(
+      `${user} may make large objects, logical messages and any number of advisory locks: a superuser can revoke that from public`,
+    );
+  if (found?.temp)
+    notes.push(`${user} may make temporary tables: the database's owner can revoke it from public`);
+  if (found?.more) notes.push(`${user} may read more than analytics: another role or grant gives it that`);
+  if (!found?.connects) notes.push(`${user} may not connect: the database's owner can grant it`);
+  return notes;
+}

@@ -44,6 +44,6 @@ export const openStore = async (
     : createPostgresEventStore({ url, now, hasOtherListeners, onStall });
   const traced = tracedStore(aroundStore(opened), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
   const store = withSharedHead(traced, isEventLoopBusy, config.EVENTSTORE_URL ? HEAD_GAP_MS : 0);
-  const tail = createTail({ store, selectsStreams: !config.EVENTSTORE_URL, now, isEventLoopBusy, log });
+  const tail = createTail({ store, now, isEventLoopBusy, log });
   return { store, tail, logStalls: () => stalls };
 };

@@ -1,4 +1,3 @@
-import { endWritingAnalysts } from '../analytics/writing-analysts.ts';
 import { sweepRates } from '../platform/rate-limit.ts';
 import { sweepClaims } from '../processors/claims.ts';
 import { billingWork } from './modules/billing.ts';
@@ -23,15 +22,9 @@ export const workerModules = (context: WorkerContext): WorkerModule[] => [
 
 /** Tables and streams that several contexts share. */
 const sharedWork = ({ runtime, metrics }: WorkerContext): WorkerModule => {
-  const { clock, pool, log } = runtime;
-  const endAnalysts = async (): Promise<void> => {
-    for (const user of await endWritingAnalysts(pool)) {
-      log.warn({ user }, 'ended a session of an analyst that wrote for longer than half a second');
-    }
-  };
+  const { clock, pool } = runtime;
   return {
     jobs: (signal) => [
-      ['* * * * * *', endAnalysts],
       ['7 * * * *', () => sweepClaims(pool, clock.now())],
       ['* * * * *', () => sweepRates(pool, clock.now())],
       ...retentionJobs(runtime, metrics, signal),

@@ -67,11 +67,11 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     personal: 'ip failures.reason',
   },
   'lookup.EnrichmentCompleted.v1': {
-    shown: `round attempt ${within('result', `${RESULT} sources needs_company_enrichment asked`)} ${within('settles', RESERVATION)}`,
+    shown: `round attempt ${within('result', `${RESULT} sources needs_company_enrichment answered_by`)} ${within('settles', RESERVATION)}`,
     personal: 'result.ip',
   },
   'lookup.EnrichmentSnapshotted.v1': {
-    shown: `round gave_up_at ${within('result', `${RESULT} sources needs_company_enrichment asked`)} ${within('settles', RESERVATION)}`,
+    shown: `round gave_up_at ${within('result', `${RESULT} sources needs_company_enrichment answered_by`)} ${within('settles', RESERVATION)}`,
     personal: 'result.ip',
   },
   'lookup.EnrichmentGaveUp.v1': {

@@ -16,17 +16,12 @@ const REMEMBERED_BYTES = 32 * 1_048_576;
 
 /** Keeps the newest batches of the log, within bounds. */
 export class TailMemory {
-  readonly #maxBytes: number;
   readonly #chunks: Chunk[] = [];
   readonly #waiting = new Set<() => void>();
   #events = 0;
   #bytes = 0;
   /** End of the newest batch; undefined until the tail has started. */
   #end: Position | null | undefined;
-
-  constructor(maxBytes = REMEMBERED_BYTES) {
-    this.#maxBytes = maxBytes;
-  }
 
   hasBegun(): boolean {
     return this.#end !== undefined;
@@ -96,7 +91,7 @@ export class TailMemory {
   }
 
   #isTooLarge(): boolean {
-    return this.#events > REMEMBERED_EVENTS || this.#bytes > this.#maxBytes;
+    return this.#events > REMEMBERED_EVENTS || this.#bytes > REMEMBERED_BYTES;
   }
 
   #forgetOldest(): void {

@@ -4,7 +4,6 @@ import { pause } from '../platform/pause.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 import { isHidden } from './hidden.ts';
 import type { Batch, EventStore, FollowOptions, Position, RecordedEvent } from './port.ts';
-import { SharedReads } from './shared-reads.ts';
 import { BATCH_EVENTS, TailMemory } from './tail-memory.ts';
 
 export interface TailFollowOptions extends FollowOptions {
@@ -15,8 +14,7 @@ export interface TailFollowOptions extends FollowOptions {
 /** The newest part of the log, read and decoded once per process for all of its followers. */
 export interface Tail {
   /**
-   * Like `EventStore.follow`. Followers behind the tail's memory read the store, those near each other together, until they have
-   * caught up.
+   * Like `EventStore.follow`. Followers behind the tail's memory read the store apart until they have caught up.
    */
   follow(options: TailFollowOptions): AsyncGenerator<Batch>;
   /** Returns whether a follower at this position can read from memory. */
@@ -31,8 +29,6 @@ export interface Tail {
 
 export interface TailOptions {
   readonly store: Pick<EventStore, 'follow' | 'head'>;
-  /** Whether the store itself selects streams by prefix; a follower of some streams then reads less without the others. */
-  readonly selectsStreams: boolean;
   /** Returns milliseconds since the epoch, for expiry. */
   readonly now: () => number;
   readonly isEventLoopBusy: () => boolean;
@@ -50,7 +46,6 @@ export const createTail = (options: TailOptions): Tail => new LogTail(options);
 class LogTail implements Tail {
   readonly #options: TailOptions;
   readonly #memory = new TailMemory();
-  readonly #sharedReads: SharedReads;
   readonly #closing = new AbortController();
   readonly #gathering = createWakeup();
   readonly #gatherTimes = new Set<() => number>();
@@ -58,7 +53,6 @@ class LogTail implements Tail {
 
   constructor(options: TailOptions) {
     this.#options = options;
-    this.#sharedReads = new SharedReads(options.store);
   }
 
   async *follow({ gatherMs = () => GATHER_MS, ...options }: TailFollowOptions): AsyncGenerator<Batch> {
@@ -137,17 +131,6 @@ class LogTail implements Tail {
 
   /** Follows the store up to the first batch that the tail's memory covers. */
   async *#readBehind(options: FollowOptions, signal: AbortSignal): AsyncGenerator<Batch> {
-    if (options.prefixes && this.#options.selectsStreams) {
-      yield* this.#readSeparately(options, signal);
-      return;
-    }
-    for await (const batch of this.#sharedReads.follow(options.after, signal)) {
-      yield this.#visible(batch, options);
-      if (this.#memory.covers(batch.position)) return;
-    }
-  }
-
-  async *#readSeparately(options: FollowOptions, signal: AbortSignal): AsyncGenerator<Batch> {
     const joining = new AbortController();
     const following = { ...options, signal: AbortSignal.any([signal, joining.signal]) };
     for await (const batch of this.#options.store.follow(following)) {

@@ -6,6 +6,7 @@ import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { z } from 'zod';
 import { migrate, ranMigrations } from './migrate.ts';
+import { baselined } from './migration-files.ts';
 import { OWN_SETTINGS, withSettings } from './open-pool.ts';
 
 /** Tables that cannot be derived from others. */
@@ -57,7 +58,7 @@ const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>)
 export const dumpTo = (url: string, folder: string): Promise<DumpManifest> =>
   connected(url, async (client) => {
     await client.query('begin isolation level repeatable read read only');
-    const migrations = await ranMigrations(client);
+    const migrations = baselined(await ranMigrations(client));
     if (migrations.length === 0) throw new DumpError('the database has no tables: nothing to dump');
     const { rows: present } = await client.query<{ table: (typeof KEPT_TABLES)[number] }>(
       'select t as table from unnest($1::text[]) t where to_regclass(t) is not null',
@@ -107,11 +108,11 @@ const readManifest = (folder: string): DumpManifest => {
 
 /** Accepts tables without rows, so that an interrupted load can be repeated. */
 const refuseUsed = async (client: pg.Client, { migrations }: DumpManifest): Promise<void> => {
-  const ran = await ranMigrations(client);
+  const ran = baselined(await ranMigrations(client));
   if (ran.length === 0) return;
   const { rowCount } = await client.query('select from eventlog.stream limit 1');
   if (rowCount !== 0) throw new DumpError('the database holds events already: load into an empty one');
-  if (ran.join() !== migrations.join()) {
+  if (ran.join() !== baselined(migrations).join()) {
     throw new DumpError('the database has tables of another version already: load into an empty one');
   }
 };

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { RunnerOption } from 'node-pg-migrate';
+import type pg from 'pg';
 
 type Strategy = NonNullable<RunnerOption['migrationLoaderStrategies']>[number];
 
@@ -44,3 +45,34 @@ export const migrationNames = (directory: string): string[] =>
     .filter((file) => file.endsWith('.sql'))
     .map((file) => file.slice(0, -'.sql'.length))
     .sort();
+
+/** A fresh database begins with it. It stands for the migrations of 0.2.0. */
+const BASELINE = '0200_baseline';
+const LAST_OF_0_2_0 = '0091_forgotten-names';
+/** Migrations of builds between 0.2.0 and 0.3.0, which nobody released. */
+const UNRELEASED = /^0(?:09[2-9]|1\d\d)_/;
+
+/** Returns the names of migrations with the baseline in place of those that it stands for. */
+export const baselined = (names: readonly string[]): readonly string[] =>
+  names.includes(LAST_OF_0_2_0)
+    ? [...new Set([BASELINE, ...names.filter((name) => name > LAST_OF_0_2_0)])].sort()
+    : names;
+
+export const isBaselineDue = (name: string, recorded: readonly string[]): boolean =>
+  name === BASELINE && recorded.includes(LAST_OF_0_2_0) && !recorded.includes(BASELINE);
+
+/** Records the baseline as run in a database that 0.2.0 has migrated. */
+export const recordBaseline = async (client: pg.ClientBase): Promise<void> => {
+  await client.query('insert into public.doorplate_migrations (name, run_on) values ($1, now())', [BASELINE]);
+};
+
+/** Returns why the program's migrations cannot follow those of a database; null if they can. */
+export const whyNoUpgrade = (recorded: readonly string[], names: readonly string[]): string | null => {
+  if (!names.includes(BASELINE)) return null;
+  const unreleased = recorded.find((name) => UNRELEASED.test(name));
+  if (unreleased !== undefined)
+    return `the database was migrated by a build between 0.2.0 and 0.3.0 that was not released (migration ${unreleased}): restore the backup of 0.2.0, or start on an empty database`;
+  if (recorded.length > 0 && recorded.every((name) => name < LAST_OF_0_2_0))
+    return 'the database is older than 0.2.0: start Doorplate 0.2.0 on it once, then this release';
+  return null;
+};

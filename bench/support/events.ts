@@ -38,7 +38,7 @@ const savedResult = (number: number, at: number): SavedResult => {
     enriched_at: new Date(at).toISOString(),
     fresh_until: new Date(at + 30 * DAY_MS).toISOString(),
     needs_company_enrichment: false,
-    asked: ['directory'],
+    answered_by: ['directory'],
   };
 };
 

@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { Surroundings } from '../../test/support/everything.ts';
 import { loadDatabase, readRecorded } from '../../test/upgrade/recorded.ts';
 
-const RELEASE = 'e868a28';
+const RELEASE = '0.2.0';
 const UNUSED_URLS = { webhookUrls: { receiver: 'http://127.0.0.1:1/', closed: 'http://127.0.0.1:2/' } };
 
 /** Repeats the recorded log up to this number of events, each stream under new names. */

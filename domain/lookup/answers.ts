@@ -122,16 +122,20 @@ export const combineAnswers = (
       enriched_at: new Date(at).toISOString(),
       fresh_until: new Date(at + days * DAY).toISOString(),
       needs_company_enrichment: lacksAnswers && match !== 'company',
-      asked: answered.map(({ provider }) => provider),
+      answered_by: answered.map(({ provider }) => provider),
     },
     companyOf: match === 'company' ? (lead?.provider ?? null) : null,
   };
 };
 
 /** Returns the providers whose answers stand in a result; a completion asks the others (contract, Lookup 8). */
-export const answeredIn = ({ needs_company_enrichment, sources, asked }: SavedResult): readonly string[] =>
+export const answeredIn = ({
+  needs_company_enrichment,
+  sources,
+  answered_by,
+}: SavedResult): readonly string[] =>
   // A release before 0.3.0 did not record which of the providers failed.
-  needs_company_enrichment ? sources : asked;
+  needs_company_enrichment ? sources : answered_by;
 
 /**
  * Combines the answers of the providers that a fresh result lacked with that result, which comes before them. The freshness
@@ -158,7 +162,7 @@ export const completeResult = (
     result: {
       ...result,
       sources: named(result.sources, saved.sources),
-      asked: named(result.asked, saved.asked),
+      answered_by: named(result.answered_by, saved.answered_by),
       fresh_until: result.match_type === match_type ? saved.fresh_until : result.fresh_until,
     },
   };

@@ -40,7 +40,7 @@ export const matchTypeSchema = z.enum(['company', 'isp', 'unclassified']);
 export type MatchType = z.output<typeof matchTypeSchema>;
 
 /** The providers that releases before 0.3.0 knew. */
-const ASKED_BEFORE: readonly string[] = ['directory', 'http'];
+const ANSWERING_BEFORE: readonly string[] = ['directory', 'http'];
 
 /** The result of a completed enrichment, shared by all partners. */
 export const savedResultSchema = z.object({
@@ -58,7 +58,7 @@ export const savedResultSchema = z.object({
    * Providers that answered, in the chain's order, those that know nothing too. Results of releases before 0.3.0 lack it:
    * these asked `directory` and `http`. A release before 0.3.0 drops it from the snapshots that it makes.
    */
-  asked: z.array(z.string()).default([...ASKED_BEFORE]),
+  answered_by: z.array(z.string()).default([...ANSWERING_BEFORE]),
 });
 export type SavedResult = z.output<typeof savedResultSchema>;
 
@@ -76,17 +76,17 @@ const startOfDay = (instant: string): string => `${instant.slice(0, 10)}T00:00:0
  * not asked (contract, Lookup 8).
  */
 export const isIncomplete = (
-  result: Pick<SavedResult, 'match_type' | 'needs_company_enrichment' | 'asked'>,
+  result: Pick<SavedResult, 'match_type' | 'needs_company_enrichment' | 'answered_by'>,
   configured: readonly string[],
 ): boolean =>
   result.match_type !== 'company' &&
-  (result.needs_company_enrichment || configured.some((provider) => !result.asked.includes(provider)));
+  (result.needs_company_enrichment || configured.some((provider) => !result.answered_by.includes(provider)));
 
 /** Returns the result after its completion gave up: `failed`, the providers that were asked in vain, count as asked. */
 export const afterGivingUp = (result: SavedResult, failed: readonly string[]): SavedResult => ({
   ...result,
   needs_company_enrichment: false,
-  asked: [...new Set([...result.asked, ...failed])],
+  answered_by: [...new Set([...result.answered_by, ...failed])],
 });
 
 /** Returns whether the result is due for a refresh. `at` in milliseconds. */

@@ -11,11 +11,9 @@ export const expireStream = async (query: Query, stream: string, last: number, a
     // The writers' lock is needed because a concurrent append would not see that the stream expires.
     `with head as (select name, revision from eventlog.stream
                    where name = $1 and (select eventlog.lock_writer()) for update),
-          last as materialized (select name, eventlog.last_revision(name, revision) as revision from head),
-          done as (update eventlog.stream s
-                   set expired = true, expired_at = coalesce(s.expired_at, $3), revision = last.revision from last
-                   where s.name = last.name and last.revision <= $2)
-     select revision from last`,
+          done as (update eventlog.stream s set expired = true, expired_at = coalesce(s.expired_at, $3) from head
+                   where s.name = head.name and head.revision <= $2)
+     select revision from head`,
     [stream, last, at],
   );
   const revision: number | undefined = rows[0]?.revision;
@@ -29,8 +27,7 @@ export const truncateStream = async (query: Query, stream: string, revision: num
   const [row] = await query(
     'truncate',
     `update eventlog.stream
-     set revision = eventlog.last_revision(name, revision),
-         truncated_before = greatest(truncated_before, least($2, eventlog.last_revision(name, revision) + 1))
+     set truncated_before = greatest(truncated_before, least($2, revision + 1))
      where name = $1 returning truncated_before`,
     [stream, revision],
   );

@@ -6,7 +6,6 @@ import { reason } from './error.ts';
 import { type DatabaseLocation, findLocation } from './location.ts';
 import { exclusively } from './mutex.ts';
 import { ensureRunning, findRunning, StartFailure, shutDown } from './postmaster.ts';
-import { cutLog } from './server-log.ts';
 import { supervise } from './supervise.ts';
 import { enter, leave, type Mode } from './users.ts';
 
@@ -45,8 +44,6 @@ const SETTINGS = [
   'checkpoint_timeout=15min',
   'jit=off',
   'log_checkpoints=off',
-  // Four times the default: sessions that fill the lock table are found each second (`analytics/writing-analysts.ts`).
-  'max_locks_per_transaction=256',
   // 128 MB instead of 8 GB: any login can fill the queue's disk space.
   'max_notify_queue_pages=16384',
   // Logins that do not finish take slots of all others until then.
@@ -138,7 +135,6 @@ function supervised(
   const endSupervision = supervise(
     {
       isRunning: () => findRunning(location) !== null,
-      cutLog: () => cutLog(location),
       restart: () =>
         exclusively(location.base, START_PATIENCE_MS, async () => {
           if (stopped === undefined) pid = await use.restart();

@@ -1,14 +1,22 @@
 import { spawn } from 'node:child_process';
-import { closeSync, readFileSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Binaries } from './binaries.ts';
 import { identityOf, PROGRAM_ENVIRONMENT } from './cluster.ts';
 import { SOCKET_NUMBER } from './endpoint.ts';
-import { EmbeddedPostgresError } from './error.ts';
+import { EmbeddedPostgresError, reason } from './error.ts';
 import type { DatabaseLocation } from './location.ts';
 import { exists, identify, isAlive, isPostgres, servesCluster, until } from './processes.ts';
-import { complaint, openLog, rotateLog } from './server-log.ts';
 
 /** PostgreSQL did not start; the message quotes its log. */
 export class StartFailure extends EmbeddedPostgresError {}
@@ -138,4 +146,36 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // The process exited in between, which is the goal.
   }
+}
+
+const LOG_LIMIT_BYTES = 10_000_000;
+
+/** Opens the log for PostgreSQL to append to. @throws EmbeddedPostgresError */
+function openLog({ base, logFile }: DatabaseLocation): number {
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
+  try {
+    const log = openSync(logFile, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
+    // After a start as root in another user's folder, that user must be able to append to the log.
+    const { uid, gid } = statSync(base);
+    fchownSync(log, uid, gid);
+    return log;
+  } catch (error) {
+    throw new EmbeddedPostgresError(`PostgreSQL's log cannot be written: ${reason(error)}`);
+  }
+}
+
+/** Renames a long log before a start. @returns the offset at which the next start's lines begin */
+function rotateLog({ logFile }: DatabaseLocation): number {
+  const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
+  if (size < LOG_LIMIT_BYTES) return size;
+  renameSync(logFile, `${logFile}.1`);
+  return 0;
+}
+
+/** Returns the last lines of the log in one line, without those of every start. */
+function complaint({ logFile }: DatabaseLocation, from: number): string {
+  const lines = readFileSync(logFile).subarray(from).toString('utf8').trim().split('\n');
+  const words = lines.map((line) => line.replace(/^.*?\b(?:FATAL|PANIC|HINT|WARNING|LOG): +/, ''));
+  const meaningful = words.filter((line) => !/^(starting|listening|shutting|database system)/.test(line));
+  return meaningful.slice(-4).join(' / ');
 }

@@ -10,13 +10,11 @@ export interface Watched {
   isRunning(): boolean;
   /** Starts PostgreSQL again. @throws if it does not start */
   restart(): Promise<void>;
-  /** Empties a long log of PostgreSQL. */
-  cutLog(): Promise<void>;
 }
 
 /**
- * Keeps PostgreSQL's log short, and restarts PostgreSQL whenever it is gone, with a delay that doubles per failure. Polling, rather than waiting for
- * the exit, also works for an adopted process.
+ * Restarts PostgreSQL whenever it is gone, with a delay that doubles per failure. Polling, rather than waiting for the exit,
+ * also works for an adopted process.
  * @returns the function that ends the supervision but not PostgreSQL
  */
 export function supervise(postgres: Watched, log: Pick<Logger, 'warn' | 'error'>): () => void {
@@ -31,14 +29,8 @@ async function watch(
   ending: AbortSignal,
 ): Promise<void> {
   let delay = FIRST_DELAY_MS;
-  let logIsShort = true;
   while (await sleep(POLL_MS, ending)) {
-    if (postgres.isRunning()) {
-      const problem = await postgres.cutLog().then(() => null, reason);
-      if (problem !== null && logIsShort) log.warn(`PostgreSQL's log cannot be cut: ${problem}`);
-      logIsShort = problem === null;
-      continue;
-    }
+    if (postgres.isRunning()) continue;
     log.warn('embedded PostgreSQL is gone; restarting it');
     try {
       await postgres.restart();

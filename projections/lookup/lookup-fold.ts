@@ -47,8 +47,8 @@ interface GivenUp {
   readonly ip: string;
   /** The company's details count as complete all the same. */
   readonly is_complete: boolean;
-  /** Providers that count as asked. */
-  readonly asked: readonly string[];
+  /** Providers that failed and count as having answered. */
+  readonly answered_by: readonly string[];
 }
 
 interface ForgottenRow {
@@ -160,7 +160,7 @@ export const foldEnrichment = (
 /** Changes the batch's own row if there is one, so that no row is written by two parts of the statement. */
 const giveUp = (changes: Changes, { ip, kind, failures }: GaveUp['data']): void => {
   const is_complete = kind === 'completion';
-  const asked = is_complete ? failures.map(({ provider }) => provider) : [];
+  const answered_by = is_complete ? failures.map(({ provider }) => provider) : [];
   const saved = changes.saved.get(ip);
   if (saved) {
     const needs_company_enrichment = saved.needs_company_enrichment && !is_complete;
@@ -168,7 +168,7 @@ const giveUp = (changes: Changes, { ip, kind, failures }: GaveUp['data']): void 
       ...saved,
       snapshotted: false,
       needs_company_enrichment,
-      asked: [...saved.asked, ...asked],
+      answered_by: [...saved.answered_by, ...answered_by],
     });
     return;
   }
@@ -176,7 +176,7 @@ const giveUp = (changes: Changes, { ip, kind, failures }: GaveUp['data']): void 
   changes.givenUp.set(ip, {
     ip,
     is_complete: is_complete || before?.is_complete === true,
-    asked: [...(before?.asked ?? []), ...asked],
+    answered_by: [...(before?.answered_by ?? []), ...answered_by],
   });
 };
 

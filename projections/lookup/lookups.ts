@@ -63,16 +63,16 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<readonly Noti
 const APPLY = `
   with saved as (
     insert into saved_lookup as s
-      (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, asked,
+      (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, answered_by,
        snapshotted)
-    select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, asked,
+    select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, answered_by,
            snapshotted
     from json_populate_recordset(null::saved_lookup, $1)
     on conflict (ip) do update
-    set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, asked,
+    set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, answered_by,
          snapshotted) =
       (excluded.match_type, excluded.network, excluded.company, excluded.sources, excluded.enriched_at,
-       excluded.fresh_until, excluded.needs_company_enrichment, excluded.asked, excluded.snapshotted)),
+       excluded.fresh_until, excluded.needs_company_enrichment, excluded.answered_by, excluded.snapshotted)),
   unsaved as (
     delete from saved_lookup where ip = any ($8)),
   forgotten as (
@@ -82,8 +82,8 @@ const APPLY = `
   given_up as (
     update saved_lookup s
     set snapshotted = false, needs_company_enrichment = needs_company_enrichment and not g.is_complete,
-        asked = s.asked || g.asked
-    from json_to_recordset($2) as g (ip text, is_complete boolean, asked text[]) where s.ip = g.ip),
+        answered_by = s.answered_by || g.answered_by
+    from json_to_recordset($2) as g (ip text, is_complete boolean, answered_by text[]) where s.ip = g.ip),
   ended as (
     delete from enrichment_work where ip = any ($3)),
   opened as (

@@ -19,7 +19,7 @@ export interface LookupView {
 
 const VIEW = `
   select s.ip as saved_ip, s.match_type, s.network, s.company, s.sources, s.enriched_at, s.fresh_until,
-         s.needs_company_enrichment, s.asked, r.state, r.kind, r.made_at, r.ended_at,
+         s.needs_company_enrichment, s.answered_by, r.state, r.kind, r.made_at, r.ended_at,
          w.attempts - r.attempts_before as attempts, w.next_attempt_at
   from (select $1::text as ip) q
   left join read.saved_lookup s on s.ip = q.ip
@@ -72,7 +72,7 @@ const toSavedResult = (row: pg.QueryResultRow): SavedResult => ({
   enriched_at: row.enriched_at.toISOString(),
   fresh_until: row.fresh_until.toISOString(),
   needs_company_enrichment: row.needs_company_enrichment,
-  asked: row.asked,
+  answered_by: row.answered_by,
 });
 
 /** Loads the saved result of an address, which all partners share. */

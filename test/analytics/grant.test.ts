@@ -5,14 +5,12 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { GrantRefused } from '../../analytics/allowed-statements.ts';
 import { grantAnalyst, revokeAnalyst } from '../../analytics/analysts.ts';
 import { scramVerifier } from '../../analytics/scram.ts';
-import { endWritingAnalysts } from '../../analytics/writing-analysts.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { migrate } from '../../platform/migrate.ts';
 import { partners } from '../../projections/partners/keys.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { aUser, clientOf, dropRoles } from '../support/analysts.ts';
 import { administer, type TestDatabase, testDatabase, withDatabase } from '../support/database.ts';
-import { eventually } from '../support/eventually.ts';
 
 let database: TestDatabase;
 let db: pg.Client;
@@ -142,87 +140,6 @@ describe('an analyst', () => {
     for (const { call } of rows) {
       await expect(client.query(`select ${call}`), call).rejects.toThrow(/permission denied for function/);
     }
-    await client.end();
-  });
-
-  it('cannot create functions that another session may call, also where all users could', async () => {
-    await db.query(
-      'grant create on schema public to public; create schema shared; grant all on schema shared to public',
-    );
-    const { granted, notes } = await grant(user());
-    expect(notes).toContain(
-      `${granted.user} may create in the schema shared: its owner can revoke that from public`,
-    );
-    await db.query('drop schema shared');
-    const client = clientOf(granted);
-    await client.connect();
-    await client.query('set default_transaction_read_only = off');
-    const trap = `create function public.unnest(text[]) returns setof text language sql as $$ select 'mine' $$`;
-    await expect(client.query(trap)).rejects.toThrow('permission denied for schema public');
-    await client.end();
-  });
-
-  it('cannot read the locks of all sessions, for which others have to wait', async () => {
-    const { client } = await analyst();
-    for (const read of [
-      'count(*) from pg_locks',
-      'pg_blocking_pids(pg_backend_pid())',
-      `pg_isolation_test_session_is_blocked(pg_backend_pid(), '{1}')`,
-    ]) {
-      await expect(client.query(`select ${read}`), read).rejects.toThrow(/permission denied for function/);
-    }
-    await client.end();
-    const { rows } = await db.query(
-      `select has_function_privilege('pg_monitor', 'pg_lock_status()', 'execute') as may`,
-    );
-    expect(rows).toEqual([{ may: true }]);
-  });
-
-  it('cannot fill it with savepoints that write: a session that writes for long is ended, and no other', async () => {
-    const { client: reader } = await analyst();
-    const { client: writer, granted } = await analyst();
-    await reader.query('begin; select count(*) from analytics.units');
-    const grantItself = `savepoint s; grant execute on function pg_catalog.now() to ${granted.user};`;
-    await writer.query(`begin; ${grantItself.repeat(100)}`);
-    const pool = new pg.Pool({ connectionString: database.url });
-    const ended = await eventually(
-      'the session is ended',
-      () => endWritingAnalysts(pool),
-      (users) => users.length > 0,
-    );
-    await pool.end();
-    expect(ended).toEqual([granted.user]);
-    await expect(writer.query('select 1')).rejects.toThrow();
-    await reader.query('select count(*) from analytics.units; commit');
-    await reader.end();
-  });
-
-  it('cannot write to the log of the server, with messages or with statements that fail', async () => {
-    const { client } = await analyst();
-    for (const setting of ['log_min_messages', 'log_min_error_statement']) {
-      const { rows } = await client.query(`show ${setting}`);
-      expect(rows[0][setting], setting).toMatch(/^(fatal|panic)$/);
-      await expect(client.query(`set ${setting} = 'log'`), setting).rejects.toThrow(/permission denied/);
-    }
-    await client.end();
-  });
-
-  it('cannot use up transaction numbers, make files of snapshots, or lock a view that pg_dump reads', async () => {
-    const { client } = await analyst();
-    for (const call of ['pg_current_xact_id', 'txid_current', 'pg_export_snapshot']) {
-      await expect(client.query(`select ${call}()`), call).rejects.toThrow(/permission denied for function/);
-    }
-    // Upkeep of an index locks its table, of whichever owner, and PostgreSQL ends a vacuum that others wait for.
-    for (const call of [
-      'brin_summarize_new_values(0::regclass)',
-      'brin_summarize_range(0::regclass, 0)',
-      'brin_desummarize_range(0::regclass, 0)',
-      'gin_clean_pending_list(0::regclass)',
-    ]) {
-      await expect(client.query(`select ${call}`), call).rejects.toThrow(/permission denied for function/);
-    }
-    const lock = client.query('begin; lock table pg_settings in access exclusive mode');
-    await expect(lock).rejects.toThrow(/permission denied for view pg_settings/);
     await client.end();
   });
 

@@ -60,7 +60,6 @@ const memoryLog = () => {
 const opened = (log: ReturnType<typeof memoryLog>, over: Partial<TailOptions> = {}) =>
   createTail({
     store: log,
-    selectsStreams: false,
     now: () => Date.parse('2026-06-01T00:00:00.000Z'),
     isEventLoopBusy: () => false,
     log: pino({ level: 'silent' }),
@@ -130,39 +129,10 @@ it('sends a follower that is slower than its memory back to the store', async ()
   await tail.close();
 });
 
-/** The number of events read from the store while followers go from these positions to the end of a log of 20,000. */
-const readsOf = async (
-  followers: readonly (Partial<FollowOptions> & { readonly from: number })[],
-): Promise<number> => {
-  const log = memoryLog();
-  log.append(...range(1, 20_000).map((position) => recorded(Number(position))));
-  const tail = opened(log);
-  const seen = await Promise.all(
-    followers.map(({ from, ...options }) =>
-      collect(tail, 20_000, { ...options, after: from === 0 ? null : at(from) }),
-    ),
-  );
-  await tail.close();
-  followers.forEach(({ from, prefixes }, n) => {
-    const all = range(from + 1, 20_000);
-    expect(seen[n]).toEqual(prefixes ? all.filter((position) => position % 2n === 0n) : all);
-  });
-  return log.reads.reduce((sum, { read }) => sum + read, 0);
-};
-
-it('reads the log about once for all followers that are behind at nearby positions', async () => {
-  const followers = Array.from({ length: 12 }, (_, n) => ({
-    from: 30 * n,
-    ...(n % 2 === 0 ? { prefixes: ['even-'] } : {}),
-  }));
-  const alone = await readsOf([{ from: 0 }]);
-  expect(await readsOf(followers)).toBeLessThan(2 * alone);
-});
-
 it('reads a few streams apart where the store selects them', async () => {
   const log = memoryLog();
   log.append(...range(1, 20_000).map((position) => recorded(Number(position))));
-  const tail = opened(log, { selectsStreams: true });
+  const tail = opened(log);
   const ending = new AbortController();
   await tail.follow({ after: null, prefixes: ['even-'], signal: ending.signal }).next();
   expect(log.reads.map(({ prefixes }) => prefixes)).toContainEqual(['even-']);

@@ -39,7 +39,7 @@ describe('the answers of a provider chain', () => {
         enriched_at: inDays(0),
         fresh_until: inDays(7),
         needs_company_enrichment: false,
-        asked: ['a', 'b'],
+        answered_by: ['a', 'b'],
       },
       companyOf: null,
     });
@@ -132,7 +132,7 @@ describe('the completion of a result', () => {
     network: networkSchema.parse({ is_isp: true }),
     company: company({ name: 'Telia' }),
     sources: ['a'],
-    asked: ['a', 'b'],
+    answered_by: ['a', 'b'],
     fresh_until: inDays(3),
   });
   it('adds what the other providers say, and stays fresh as long as the earlier answers', () => {
@@ -144,7 +144,7 @@ describe('the completion of a result', () => {
         network: { is_isp: true, connection_type: 'vpn' },
         company: { name: 'Telia' },
         sources: ['a', 'c'],
-        asked: ['a', 'b', 'c'],
+        answered_by: ['a', 'b', 'c'],
         fresh_until: inDays(3),
         needs_company_enrichment: false,
       },
@@ -171,7 +171,7 @@ describe('the completion of a result', () => {
   });
   it('is complete without an answer when the providers that it lacked are configured no more', () => {
     expect(completeResult({ ...earlier, needs_company_enrichment: true }, [], AT)).toMatchObject({
-      result: { match_type: 'isp', asked: ['a', 'b'], needs_company_enrichment: false },
+      result: { match_type: 'isp', answered_by: ['a', 'b'], needs_company_enrichment: false },
     });
   });
   it('asks again who failed in a release that did not record it', () => {

@@ -279,16 +279,16 @@ describe('a provider that a saved result lacks', () => {
   });
   it('is not asked when the match is a company, when it was asked, or when it is configured no more', () => {
     given(enrichmentDecider, [requested(), completed()]).when(asks()).thenEvents([]);
-    given(enrichmentDecider, [requested(), completed({ ...isp, asked: configured })])
+    given(enrichmentDecider, [requested(), completed({ ...isp, answered_by: configured })])
       .when(asks())
       .thenEvents([]);
-    given(enrichmentDecider, [requested(), completed({ ...isp, asked: ['directory', 'gone'] })])
+    given(enrichmentDecider, [requested(), completed({ ...isp, answered_by: ['directory', 'gone'] })])
       .when(asks({ configured: ['directory'] }))
       .thenEvents([]);
   });
   it('is any but directory and http in a result of a release before 0.3.0', () => {
-    const { asked: _, ...data } = result({ ...isp, sources: [] });
-    expect(savedResultSchema.parse(data).asked).toEqual(['directory', 'http']);
+    const { answered_by: _, ...data } = result({ ...isp, sources: [] });
+    expect(savedResultSchema.parse(data).answered_by).toEqual(['directory', 'http']);
   });
 
   const gaveUpOn = (asked?: false): EnrichmentEvent => ({

@@ -22,7 +22,7 @@ export const result = (over: Partial<SavedResult> = {}): SavedResult => ({
   enriched_at: new Date(AT).toISOString(),
   fresh_until: new Date(AT + 30 * 86_400_000).toISOString(),
   needs_company_enrichment: false,
-  asked: ['directory'],
+  answered_by: ['directory'],
   ...over,
 });
 

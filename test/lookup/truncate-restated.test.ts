@@ -73,7 +73,7 @@ it('keeps the stream of an address short whose completions are held back and rep
     ip,
     match_type: 'isp',
     company: null,
-    asked: ['directory'],
+    answered_by: ['directory'],
     needs_company_enrichment: true,
     enriched_at: isoTime(at),
     fresh_until: isoTime(at + 7 * DAY),

@@ -145,7 +145,7 @@ const saved = async (ip: string, company: Partial<SavedResult['company']> | null
     enriched_at: isoTime(at),
     fresh_until: isoTime(at),
     needs_company_enrichment: false,
-    asked: ['directory'],
+    answered_by: ['directory'],
   };
   const event = {
     type: 'lookup.EnrichmentCompleted.v1',

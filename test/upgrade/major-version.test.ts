@@ -10,12 +10,12 @@ import { emptyDatabase } from '../support/database.ts';
 import { doorplate, MASTER_KEY } from '../support/doorplate.ts';
 import { answersOf, type Surroundings, settled, startSurroundings } from '../support/everything.ts';
 import { reap } from '../support/reaped.ts';
-import { comparable, RECORDED_AT, type Recorded, readRecorded, writeRecordedDump } from './recorded.ts';
+import { comparable, RECORDED_AT, readDumpAnswers, writeRecordedDump } from './recorded.ts';
 
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
 
 let around: Surroundings;
-let recorded: Recorded;
+let recorded: ReturnType<typeof readDumpAnswers>;
 let dataDir: string;
 let dump: string;
 
@@ -36,7 +36,7 @@ const startUnder17 = async (): Promise<void> => {
 
 beforeAll(async () => {
   around = await startSurroundings();
-  recorded = readRecorded('e868a28', around);
+  recorded = readDumpAnswers('postgresql-17', around);
   dataDir = makeDataFolder();
   reap({ folder: dataDir });
   dump = join(dataDir, 'dump');
@@ -61,7 +61,9 @@ describe('the embedded PostgreSQL after a major version', () => {
       DATA_DIR: dataDir,
     });
     expect(code, stderr).toBe(0);
-    expect(Object.keys(JSON.parse(stdout)).toSorted()).toEqual(KEPT.toSorted());
+    expect(Object.keys(JSON.parse(stdout)).toSorted()).toEqual(
+      KEPT.filter((table) => table !== 'work.provider_day').toSorted(),
+    );
     const postgres = await startEmbeddedPostgres({ dataDir, log: quiet, durable: false });
     expect(await versionAt(postgres.url)).toBe(18);
     const database = { url: postgres.url, drop: async () => {} };

@@ -16,6 +16,8 @@ export const RECORDED_AT = Date.UTC(2026, 10, 21, 12, 30);
 export interface RecordedDatabase {
   /** The names of its migrations, in order. */
   readonly migrations: readonly string[];
+  /** Their SQL, of a release whose migrations a baseline has replaced. */
+  readonly schema?: readonly string[];
   /** `schema.name` of each table, and its rows as `copy … to stdout` writes them. */
   readonly tables: Readonly<Record<string, string>>;
 }
@@ -43,6 +45,10 @@ const readGzipped = (path: string, { webhookUrls }: Surroundings) => {
 /** @param release the commit or version that names its file in `releases/` */
 export const readRecorded = (release: string, around: Surroundings): Recorded =>
   readGzipped(`releases/${release}.json.gz`, around);
+
+/** Reads what was made in a dumped database, and the answers that its release gave. `name`: of the dump in `dumps/`. */
+export const readDumpAnswers = (name: string, around: Surroundings): Omit<Recorded, 'database'> =>
+  readGzipped(`dumps/${name}-answers.json.gz`, around);
 
 /** Writes the files of a recorded dump into a new folder. `name`: of its file in `dumps/`. */
 export const writeRecordedDump = (name: string, folder: string, around: Surroundings): void => {
@@ -80,9 +86,25 @@ export const dumpDatabase = (url: string): Promise<RecordedDatabase> =>
     return { migrations: names.map(({ name }) => name), tables };
   });
 
+const runRecorded = async (client: pg.Client, names: readonly string[], schema: readonly string[]) => {
+  for (const sql of schema) await client.query(sql);
+  await client.query(
+    `create table public.doorplate_migrations (id serial primary key, name varchar(255) not null, run_on timestamp not null);
+     create table public.doorplate_migrating ()`,
+  );
+  await client.query(
+    'insert into public.doorplate_migrations (name, run_on) select name, now() from unnest($1::text[]) name',
+    [names],
+  );
+};
+
 /** Runs the migrations that the release had, in an empty database, and fills the tables. */
-export const loadDatabase = async (url: string, { migrations, tables }: RecordedDatabase): Promise<void> => {
-  await migrate(url, { only: migrations });
+export const loadDatabase = async (
+  url: string,
+  { migrations, schema, tables }: RecordedDatabase,
+): Promise<void> => {
+  if (schema) await connected(url, (client) => runRecorded(client, migrations, schema));
+  else await migrate(url, { only: migrations });
   await connected(url, async (client) => {
     await client.query('begin');
     const { rows } = await client.query<{ table: string }>(OURS);

@@ -1,0 +1,100 @@
+-- No transaction
+-- Indexes of 0.3.0, built beside running processes.
+
+-- The dashboard lists a partner's keys that are not revoked, and the last that were.
+drop index concurrently if exists read.api_key_revoked;
+create index concurrently api_key_revoked on read.api_key (partner_id, revoked_at);
+
+-- The dashboard reads the first reveals of a session, which may have any number.
+drop index concurrently if exists read.reveal_of_session;
+create index concurrently reveal_of_session on read.reveal (session_id, created_at, reveal_id);
+drop index concurrently if exists read.reveal_session_id_idx;
+
+-- Reveals whose results have arrived are completed by partner, page by page.
+drop index concurrently if exists work.awaited_result_ready;
+create index concurrently awaited_result_ready on work.awaited_result (partner_id, reveal_id) where ready;
+drop index concurrently if exists work.awaited_result_partner_id_idx;
+
+-- Lists of a partner's trackers and endpoints pass over deleted rows, of which there may be any number.
+drop index concurrently if exists read.tracker_live;
+create index concurrently tracker_live on read.tracker (partner_id, created_at, tracker_id) where deleted_at is null;
+drop index concurrently if exists read.webhook_endpoint_live;
+create index concurrently webhook_endpoint_live on read.webhook_endpoint (partner_id, created_at, webhook_id)
+  where deleted_at is null;
+drop index concurrently if exists read.webhook_health_live;
+create index concurrently webhook_health_live on read.webhook_health (partner_id) where deleted_at is null;
+
+-- A script may create, change and delete webhook endpoints all day, or reveal sessions whose results do not come: what reads
+-- the rest passes over those rows.
+drop index concurrently if exists read.webhook_endpoint_deleted;
+create index concurrently webhook_endpoint_deleted on read.webhook_endpoint (deleted_at, partner_id) where deleted_at is not null;
+drop index concurrently if exists read.webhook_health_deleted;
+create index concurrently webhook_health_deleted on read.webhook_health (deleted_at, partner_id) where deleted_at is not null;
+drop index concurrently if exists read.webhook_subscription_open;
+create index concurrently webhook_subscription_open on read.webhook_subscription (webhook_id) where to_position is null;
+drop index concurrently if exists read.webhook_subscription_ended;
+create index concurrently webhook_subscription_ended on read.webhook_subscription (to_position) where to_position is not null;
+drop index concurrently if exists work.awaited_result_asked;
+create index concurrently awaited_result_asked on work.awaited_result (partner_id) where asked and not ready;
+
+-- An audit reads the unswept reveals of one partner by pages, past those of all others.
+drop index concurrently if exists read.reveal_of_partner;
+create index concurrently reveal_of_partner on read.reveal (partner_id, reveal_id);
+
+-- A visitor may begin any number of sessions in one tab: a hash index takes a time that grows with them for each new row.
+drop index concurrently if exists read.session_of_stream;
+create index concurrently session_of_stream on read.session (stream, expires_at);
+drop index concurrently if exists read.session_stream_idx;
+
+-- The nightly run finds the days and partners of expired ids by an index that has both: a day may have millions of ids.
+drop index concurrently if exists read.expired_session_of_day;
+create index concurrently expired_session_of_day on read.expired_session (day, partner_id);
+drop index concurrently if exists read.expired_session_day_idx;
+drop index concurrently if exists read.expired_reveal_of_day;
+create index concurrently expired_reveal_of_day on read.expired_reveal (day, partner_id);
+drop index concurrently if exists read.expired_reveal_day_idx;
+
+-- Reveals that wait for one address are marked page by page, past those that are marked.
+drop index concurrently if exists work.awaited_result_of_address;
+create index concurrently awaited_result_of_address on work.awaited_result (address_digest, reveal_id);
+drop index concurrently if exists work.awaited_result_address_digest_idx;
+
+-- A tracker's usage counts its pending reveals, of which there may be any number, in the index alone.
+drop index concurrently if exists read.reveal_pending_of_tracker;
+create index concurrently reveal_pending_of_tracker on read.reveal (tracker_id, expires_at) where completed_at is null;
+drop index concurrently if exists read.reveal_tracker_id_idx;
+
+-- A claim looks for those of its endpoint and its deliveries. By their leases it read those of all endpoints, dead rows too.
+drop index concurrently if exists work.delivery_claim_lease_until_idx;
+
+-- The snapshots of past days are found without the results of today, of which one partner may leave a million.
+drop index concurrently if exists read.saved_lookup_of_day_to_snapshot;
+create index concurrently saved_lookup_of_day_to_snapshot on read.saved_lookup (((enriched_at at time zone 'UTC')::date), ip) where not snapshotted;
+
+-- One partner may leave millions of reveals of one address: those that wait are found past those whose result has arrived,
+-- and those that have not expired past those that have.
+drop index concurrently if exists work.awaited_result_waiting;
+create index concurrently awaited_result_waiting on work.awaited_result (address_digest, reveal_id) where not ready;
+drop index concurrently if exists work.awaited_result_unasked;
+create index concurrently awaited_result_unasked on work.awaited_result (partner_id, expires_at, reveal_id) where not asked;
+
+-- A year of usage is millions of rows, of which those past their retention are deleted.
+drop index concurrently if exists read.usage_hour_by_age;
+create index concurrently usage_hour_by_age on read.usage_hour (hour);
+drop index concurrently if exists read.usage_source_by_age;
+create index concurrently usage_source_by_age on read.usage_source (day);
+
+-- A script may make and delete endpoints all day, and each with a delivery has totals for 90 days: those past that are found by
+-- their day.
+drop index concurrently if exists read.webhook_total_by_day;
+create index concurrently webhook_total_by_day on read.webhook_total (day, webhook_id);
+
+-- The partner whose last check is longest ago is next.
+drop index concurrently if exists work.domain_look_of_partner;
+create index concurrently domain_look_of_partner on work.domain_look (partner_id, looked_at);
+
+-- Its condition is that of no other index: of few trackers PostgreSQL would go through all for each origin of a preflight, by an
+-- index that has the same condition.
+drop index concurrently if exists read.tracker_live_origins;
+create index concurrently tracker_live_origins on read.tracker using gin (origins) with (fastupdate = off)
+  where coalesce(disabled_at, deleted_at) is null;
