@@ -1,7 +1,6 @@
 import type { BillingDeps } from '../dashboard/pages/billing.ts';
 import type { OverviewDeps } from '../dashboard/pages/overview.ts';
 import type { SessionDeps } from '../dashboard/pages/sessions.ts';
-import { createCostlyReads } from '../platform/costly-reads.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
 import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
@@ -11,20 +10,16 @@ import type { Runtime } from './runtime.ts';
 
 type CaughtUp = () => Promise<boolean>;
 
-export const dashboardOverview = ({ db }: Runtime, caughtUp: CaughtUp): OverviewDeps => {
-  const days = createCostlyReads((partnerId, since) => readDays(db, partnerId, since));
-  const reveals = createCostlyReads((partnerId, since) => listDays(db, partnerId, since));
-  return {
-    requests: async (partnerId, since) => {
-      await caughtUp();
-      return days(partnerId, since);
-    },
-    reveals: async (partnerId, since) => {
-      await caughtUp();
-      return reveals(partnerId, since);
-    },
-  };
-};
+export const dashboardOverview = ({ db }: Runtime, caughtUp: CaughtUp): OverviewDeps => ({
+  requests: async (partnerId, since) => {
+    await caughtUp();
+    return readDays(db, partnerId, since);
+  },
+  reveals: async (partnerId, since) => {
+    await caughtUp();
+    return listDays(db, partnerId, since);
+  },
+});
 
 export const dashboardSessions = (runtime: Runtime, caughtUp: CaughtUp): SessionDeps => ({
   recent: async ({ user, request }, trackerId, before) => {
@@ -42,13 +37,10 @@ export const dashboardSessions = (runtime: Runtime, caughtUp: CaughtUp): Session
 export const dashboardBilling = (
   runtime: Runtime,
   caughtUp: CaughtUp,
-): BillingDeps & { close(): Promise<void> } => {
-  const months = createCostlyReads((partnerId) => listMonths(runtime.db, partnerId));
-  return {
-    ...createRequestedAudits(runtime),
-    months: async (partnerId) => {
-      await caughtUp();
-      return months(partnerId);
-    },
-  };
-};
+): BillingDeps & { close(): Promise<void> } => ({
+  ...createRequestedAudits(runtime),
+  months: async (partnerId) => {
+    await caughtUp();
+    return listMonths(runtime.db, partnerId);
+  },
+});

@@ -1,5 +1,4 @@
 import { retryFailed } from '../commands/webhooks/retry-failed.ts';
-import { oneRetryAtATime } from '../dashboard/one-retry-at-a-time.ts';
 import type { DeliveryDeps, RetriedAll } from '../dashboard/pages/deliveries.ts';
 import { refusal } from '../http/error-catalog.ts';
 import { asUuid } from '../http/params.ts';
@@ -13,7 +12,7 @@ import type { Runtime } from './runtime.ts';
 export const dashboardRetries = (runtime: Runtime, caughtUp: () => Promise<boolean>): DeliveryDeps => {
   const { db } = runtime;
   const retrying = retryDeps(runtime);
-  return oneRetryAtATime({
+  return {
     retryFailedSince: async (visit, id, day): Promise<RetriedAll> => {
       const { request, user } = visit;
       const answerTo = (code: Parameters<typeof refusal>[1]) => errorIn(refusal(request, code));
@@ -31,7 +30,7 @@ export const dashboardRetries = (runtime: Runtime, caughtUp: () => Promise<boole
       const { refusal: code, ...done } = await retryFailed(retrying, listFailed, since, visitContext(visit));
       return { ...done, refused: code && answerTo(code) };
     },
-  });
+  };
 };
 
 const errorIn = ({ status, body }: ReturnType<typeof refusal>) => {

@@ -4,7 +4,6 @@
  */
 import type { Inadmissible } from '../http/admission.ts';
 import { refusal } from '../http/error-catalog.ts';
-import { chargeAnswer } from '../http/on-behalf-of.ts';
 import type {
   Answer,
   ApiRequest,
@@ -69,10 +68,7 @@ export const createApi = ({ routes, admit }: ApiDeps) => {
       if (refused !== null) {
         return toApiAnswer(refusal(page, refused.code, { retryAfter: refused.retryAfter }));
       }
-      const answer = await route.handle(requestOf(page, caller, options));
-      // A page may show little of a long answer, which takes as long to make and to parse as it does over HTTP.
-      chargeAnswer(partner_id, answer.body?.length ?? 0);
-      return toApiAnswer(answer);
+      return toApiAnswer(await route.handle(requestOf(page, caller, options)));
     };
   };
 };

@@ -1,6 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { chargeAnswer, onBehalfOf } from '../http/on-behalf-of.ts';
 import { parametersOf } from '../http/parameters.ts';
 import type { Answer, ApiRequest, PublicRoute, Route } from '../http/route.ts';
 import { staticRoute } from '../http/static-route.ts';
@@ -35,8 +34,6 @@ export interface DashboardDeps extends ApiDeps {
   readonly admitForm: (user: LoggedInUser) => Promise<number | null>;
   /** Counts a page that a user requests. @returns as `admitForm` */
   readonly admitPage: (user: LoggedInUser) => Promise<number | null>;
-  /** Makes a partner's pages few at once. */
-  readonly makePage: (partnerId: string, make: () => Promise<Answer>) => Promise<Answer>;
   readonly open: readonly OpenRoute[];
   readonly pages: readonly PageRoute[];
 }
@@ -73,13 +70,7 @@ export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
       const admit = method === 'POST' ? deps.admitForm : deps.admitPage;
       const wait = endsLogins ? null : await admit(visit.user);
       if (wait !== null) return method === 'POST' ? tooManyForms(wait) : tooManyPages(wait);
-      const { partner_id } = visit.user;
-      const make = async (): Promise<Answer> => {
-        const answer = await onBehalfOf(partner_id, () => handle(visit));
-        chargeAnswer(partner_id, answer.body?.length ?? 0);
-        return answer;
-      };
-      return method === 'GET' ? deps.makePage(partner_id, make) : make();
+      return handle(visit);
     });
 
   const open = ({ method, path, handle }: OpenRoute) =>

@@ -13,7 +13,6 @@ import type { QuotaHeaders } from './replies.ts';
 import { refuseByHeaders } from './request-body.ts';
 import type { Answer, ApiKey, Caller, PublicRoute, Route } from './route.ts';
 import { queryOf, type ServedRequest } from './served-request.ts';
-import type { GoOn } from './turns.ts';
 
 /** Why a call is not admitted, and after how many seconds it may be. */
 export interface Inadmissible {
@@ -32,7 +31,6 @@ export interface AdmissionDeps {
 
 interface Deps extends AdmissionDeps {
   readonly clock: Clock;
-  readonly goOn: GoOn;
   /** Limits work in time. */
   readonly inTime: <T>(request: { readonly id: string }, route: Route, work: Promise<T>) => Promise<T>;
 }
@@ -113,15 +111,14 @@ const checkBodyHeaders =
 
 /** Returns a function that passes a value on, at once or within the route's time. */
 const inTimeOf =
-  <T>(route: Route, { goOn, inTime }: Deps) =>
+  <T>(route: Route, { inTime }: Deps) =>
   (
     request: FastifyRequest,
     value: T | Promise<T>,
     done: (failure: Error) => void,
     next: (value: T) => void,
   ): void => {
-    if (value instanceof Promise)
-      inTime(request, route, value).then((ready) => goOn(request.raw, () => next(ready)), done);
+    if (value instanceof Promise) inTime(request, route, value).then(next, done);
     else next(value);
   };
 

@@ -96,7 +96,7 @@ const page = `<!doctype html>
 <div id="reference"></div>
 <noscript>The same as JSON: <a href="/openapi.json">/openapi.json</a></noscript>
 <footer><a href="/docs/errors">What each error means</a>.
-<a href="/docs/collection.json">Requests for Postman and Bruno</a>. Visitor countries: ${COUNTRY_ATTRIBUTION}.</footer>
+Visitor countries: ${COUNTRY_ATTRIBUTION}.</footer>
 <script src="/docs/swagger-ui.js"></script>
 <script src="/docs/start.js"></script>
 </body>

@@ -8,9 +8,6 @@ export class BackendTimeout extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-/** The partner's own queries keep it waiting. Not logged: a key could write a line with each of its requests. */
-export class ShareUsedUp extends BackendTimeout {}
-
 /** Tracking could not confirm its append. The same request may be sent again. */
 export class TrackingUnavailable extends Error {}
 

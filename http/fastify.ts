@@ -2,14 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { limitChunks } from './chunks.ts';
 import { refusal } from './error-catalog.ts';
 import { ambiguityOf } from './message-framing.ts';
-import { limitPipelining } from './pipelining.ts';
-import { refuseChunks, refuseConnect, refuseRaw } from './raw-refusals.ts';
+import { refuseConnect, refuseRaw } from './raw-refusals.ts';
 import { type Replies, transmit, writeHead } from './replies.ts';
 import type { Answer } from './route.ts';
-import type { RequestTurns } from './turns.ts';
 
 /** How long the server waits, in milliseconds. */
 export interface RequestTimeouts {
@@ -39,13 +36,15 @@ export const defaultTimeouts: RequestTimeouts = {
 const MAX_HEAD_BYTES = 16_384;
 /** More than any browser and the proxies behind it send. Node makes an object of them, for which a thousand take a millisecond. */
 const MAX_HEADERS = 100;
+/** Of one connection, the last of which is answered with `Connection: close`. */
+const MAX_REQUESTS_PER_SOCKET = 10_000;
 const NO_QUERY = {};
 
 /** Creates the server without routes and hooks. */
 export function createFastify(
   timeouts: RequestTimeouts,
   replies: Replies,
-  requestTurns: RequestTurns,
+  maxConnections: number,
 ): FastifyInstance {
   const app = Fastify({
     genReqId: () => randomUUID(),
@@ -66,10 +65,12 @@ export function createFastify(
           // Node's own 400 has no X-Request-ID; the routes ask for the header themselves.
           requireHostHeader: false,
         },
-        limitChunks(limitPipelining(serve, requestTurns), refuseChunks(replies.headers)),
+        serve,
       ),
   });
   app.server.maxHeadersCount = MAX_HEADERS;
+  app.server.maxConnections = maxConnections;
+  app.server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET;
   app.server.on('connect', refuseConnect(replies.headers));
   // An expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1); Node's own 417 has no X-Request-ID.
   app.server.on('checkExpectation', (raw, response) => app.server.emit('request', raw, response));
@@ -82,9 +83,7 @@ function refuseBadUrl(request: FastifyRequest, reply: FastifyReply, replies: Rep
   writeHead(reply, replies, true, answer);
   // A Buffer: Fastify adds a charset to the content type of a text.
   const payload = Buffer.from(answer.body as string);
-  transmit(replies, { leave: () => {} }).call(request.server, request, reply, payload, () =>
-    reply.send(payload),
-  );
+  transmit(replies).call(request.server, request, reply, payload, () => reply.send(payload));
 }
 
 /** Returns the refusal of a message that a proxy in front could have understood in another way; null for any other. */

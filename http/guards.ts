@@ -2,14 +2,12 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
 import { refuseAmbiguous } from './fastify.ts';
-import { isHost } from './own-host.ts';
-import type { RequestsUnderWay } from './requests-under-way.ts';
-import type { GoOn } from './turns.ts';
+import type { Misfits } from './misfits.ts';
+import { isHost, type ServedHosts } from './own-host.ts';
 
-interface Deps {
-  readonly underWay: Pick<RequestsUnderWay, 'enter'>;
-  readonly goOn: GoOn;
-  readonly isCustomDomain: (host: string) => boolean | Promise<boolean>;
+export interface GuardDeps {
+  readonly hosts: Pick<ServedHosts, 'isOwn' | 'isCustomDomain'>;
+  readonly misfits: Misfits;
 }
 
 /** Sends the refusal; the hook that calls it does not go on. */
@@ -22,41 +20,33 @@ export function refuse(
   reply.send(refusal(request, code, options));
 }
 
-/** Returns a function that gives the hooks of a path. */
-export const guardHooks = (deps: Deps) => {
-  const onCustomDomains = refuseOnCustomDomains(deps);
-  return (url: string): onRequestHookHandler[] =>
-    url.startsWith('/tracking/') ? [guard(url, deps)] : [guard(url, deps), onCustomDomains];
-};
-
-const guard =
-  (url: string, { underWay }: Deps): onRequestHookHandler =>
-  (request, reply, done) => {
+/** Returns the hook of a path. */
+export function guard(url: string, { hosts, misfits }: GuardDeps): onRequestHookHandler {
+  const hasParameters = url.includes(':');
+  const isTracking = url.startsWith('/tracking/');
+  return (request, reply, done) => {
+    const { raw } = request;
     const ambiguous = refuseAmbiguous(request);
     if (ambiguous !== null) return void reply.send(ambiguous);
     // The router takes an empty segment for a parameter, but /v1/trackers/ is not /v1/trackers/:tracker_id.
-    const isEmpty = url.includes(':') && Object.values(request.params as object).includes('');
-    if (isEmpty) refuse(request, reply, 'not_found');
-    else if (!underWay.enter(request.raw)) refuse(request, reply, 'api_busy');
-    else done();
-  };
-
-/**
- * A customer's domain has no API, pages or cookies of this service: 404 for all but `/tracking/`. A Host that is none
- * (RFC 9112 section 3.2: 400) could be read as such a domain by a proxy or a browser.
- */
-const refuseOnCustomDomains =
-  ({ isCustomDomain, goOn }: Deps): onRequestHookHandler =>
-  (request, reply, done) => {
-    const judge = (isCustom: boolean): void => {
-      if (isCustom) refuse(request, reply, 'not_found');
+    if (hasParameters && Object.values(request.params as object).includes(''))
+      return refuse(request, reply, 'not_found');
+    misfits.noteForwarding(raw);
+    const host = raw.headers.host ?? '';
+    if (hosts.isOwn(host)) return done();
+    // A proxy or a browser could read a Host that is none (RFC 9112 section 3.2: 400) as a custom domain.
+    if (!isTracking && !isHost(host))
+      return refuse(request, reply, 'invalid_body', { message: 'The Host header is not a host.' });
+    const isCustom = hosts.isCustomDomain(host);
+    misfits.noteHost(raw, isCustom);
+    if (isTracking) return done();
+    // A customer's domain has no API, pages or cookies of this service.
+    const judge = (isCustomDomain: boolean): void => {
+      if (isCustomDomain) refuse(request, reply, 'not_found');
       else done();
     };
-    const host = request.raw.headers.host ?? '';
-    if (!isHost(host))
-      return refuse(request, reply, 'invalid_body', { message: 'The Host header is not a host.' });
-    const isCustom = isCustomDomain(host);
     if (typeof isCustom === 'boolean') judge(isCustom);
     // The path's own rules are enough where the lookup of the domain fails.
-    else void isCustom.catch(() => false).then((is) => goOn(request.raw, () => judge(is)));
+    else isCustom.then(judge, () => done());
   };
+}

@@ -31,10 +31,15 @@ export const createOwnHost = (
     (others.size > 0 && others.has(nameIn(host)));
 };
 
+/** Returns whether a Host header names this machine itself. */
+export const isLoopbackHost = (host: string): boolean => LOOPBACK.includes(nameIn(host));
+
 /** Returns the name in a Host header in lower case, without the port and the root's dot. */
 const nameIn = (host: string): string => host.toLowerCase().replace(PORT, '').replace(DOT_BEFORE_PORT, '');
 
 export interface ServedHosts {
+  /** Returns whether a Host is the service's own. */
+  isOwn(host: string): boolean;
   /** Returns whether a tracker's pixel works under a Host: the service's own, or an active domain of the tracker. */
   collectsOn(host: string, trackerId: string): boolean | Promise<boolean>;
   /** Whether a Host is an active custom domain, under which there is nothing but `/tracking/`. */
@@ -52,6 +57,7 @@ export const createServedHosts = (
     return owner instanceof Promise ? owner.then(isSo) : isSo(owner);
   };
   return {
+    isOwn,
     collectsOn: (host, trackerId) => isOwn(host) || judged(host, (owner) => owner === trackerId),
     isCustomDomain: (host) => !isOwn(host) && judged(host, (owner) => owner !== null),
   };

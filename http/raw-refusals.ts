@@ -10,8 +10,6 @@ import { type ErrorCode, refusal } from './error-catalog.ts';
 /** A request line this long is why the head overflowed (the parser's limit is 16 KiB for all of it). */
 const LONG_REQUEST_LINE = 8_192;
 
-const TOO_MANY_CHUNKS = 'TOO_MANY_CHUNKS';
-
 /** Of every answer. */
 type Headers = Readonly<Record<string, string>>;
 
@@ -32,12 +30,6 @@ export const refuseRaw =
     const { status, code, message } = diagnose(error);
     endWith(socket, headers, status, code, message);
   };
-
-/** Ends a connection that sends too many chunks at once. */
-export const refuseChunks =
-  (headers: Headers) =>
-  (socket: Socket): void =>
-    refuseRaw(headers)(Object.assign(new Error('too many chunks'), { code: TOO_MANY_CHUNKS }), socket);
 
 /** The listener for `connect`: this is no proxy, and no path has that form. */
 export const refuseConnect =
@@ -68,8 +60,6 @@ function diagnose(error: ParserError): { status: number; code: ErrorCode; messag
       return overlongLine(error.rawPacket)
         ? { status: 414, code: 'uri_too_long' }
         : { status: 431, code: 'invalid_body', message: 'The request headers are too long or too many.' };
-    case TOO_MANY_CHUNKS:
-      return { status: 400, code: 'invalid_body', message: 'The body has too many chunks.' };
     default:
       return { status: 400, code: 'invalid_body', message: 'The request is not well-formed HTTP.' };
   }

@@ -1,19 +1,10 @@
 /** Hooks that turn an `Answer` into the reply: a route's count, then status and headers, then the payload. */
-
-import type { IncomingMessage } from 'node:http';
-import type {
-  FastifyReply,
-  onSendHookHandler,
-  preSerializationAsyncHookHandler,
-  preSerializationHookHandler,
-} from 'fastify';
-import { chargeAnswer } from './on-behalf-of.ts';
+import type { FastifyReply, onSendHookHandler, preSerializationHookHandler } from 'fastify';
+import { limitWriting } from './connections.ts';
 import { noteEarlyAnswer } from './raw-refusals.ts';
 import { discardBody, hasBody } from './request-body.ts';
-import type { RequestsUnderWay } from './requests-under-way.ts';
 import type { Answer, ApiKey } from './route.ts';
 import type { ServedRequest } from './served-request.ts';
-import type { UntakenAnswers } from './untaken-answers.ts';
 
 /** What holds for every reply of a server. */
 export interface Replies {
@@ -21,9 +12,8 @@ export interface Replies {
   closing: boolean;
   /** On every reply. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly untaken: UntakenAnswers;
-  /** Returns the network of a request's caller; empty: callers share it. */
-  readonly ownerOf: (request: IncomingMessage) => string;
+  /** Milliseconds in which a caller must take an answer. */
+  readonly writeMs: number;
 }
 
 /** Values of the headers `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */
@@ -32,20 +22,21 @@ export interface QuotaHeaders {
   readonly limit: string;
 }
 
-/** Lets a route's `answered` see the answer once, and replace it. Does not throw: Fastify would send twice. */
+/** Lets a route's `answered` see the answer once, and replace it. Does not fail: Fastify would send twice. */
 export const countAnswer =
   (
     answered: (request: ServedRequest, answer: Answer) => Answer | Promise<Answer>,
     failed: (request: { readonly id: string }, failure: unknown) => Answer,
-  ): preSerializationAsyncHookHandler =>
-  async (request, _reply, payload) => {
-    const answer = payload as Answer;
-    if (!request.isCounted) return answer;
+  ): preSerializationHookHandler =>
+  (request, _reply, payload, done) => {
+    if (!request.isCounted) return done(null, payload);
     request.isCounted = false;
     try {
-      return await answered(request as ServedRequest, answer);
+      const answer = answered(request as ServedRequest, payload as Answer);
+      if (!(answer instanceof Promise)) return done(null, answer);
+      answer.catch((failure: unknown) => failed(request, failure)).then((counted) => done(null, counted));
     } catch (failure) {
-      return failed(request, failure);
+      done(null, failed(request, failure));
     }
   };
 
@@ -84,23 +75,13 @@ export function writeHead(reply: FastifyReply, replies: Replies, noStore: boolea
 
 /** Sends the payload, with what Fastify does not do: unread bodies are drained, slow readers cut. */
 export const transmit =
-  (
-    { untaken, ownerOf }: Replies,
-    underWay: Pick<RequestsUnderWay, 'leave'>,
-    sent?: (status: number, milliseconds: number) => void,
-  ): onSendHookHandler =>
-  ({ raw, startedAt, caller }, reply, payload, done) => {
-    underWay.leave(raw);
-    const bytes = (payload as string | Buffer | null)?.length ?? 0;
-    if (caller) chargeAnswer(caller.partner_id, bytes);
+  ({ writeMs }: Replies, sent?: (status: number, milliseconds: number) => void): onSendHookHandler =>
+  ({ raw, startedAt }, reply, payload, done) => {
     if (!raw.complete && hasBody(raw)) {
       noteEarlyAnswer(raw);
       discardBody(raw);
     }
     done();
-    const response = reply.raw;
-    // Without a socket it waits behind the answer to an earlier request on the connection.
-    const isWaiting = response.socket === null || raw.socket.writableLength > 0;
-    if (isWaiting && !response.destroyed) untaken.add(raw.socket, response, bytes, ownerOf(raw));
+    limitWriting(raw.socket, reply.raw, (payload as string | Buffer | null)?.length ?? 0, writeMs);
     if (startedAt !== 0) sent?.(reply.statusCode, performance.now() - startedAt);
   };

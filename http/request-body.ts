@@ -5,7 +5,6 @@ import { soleHeader } from './authorization.ts';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import { parametersOf } from './parameters.ts';
 import type { Route } from './route.ts';
-import type { GoOn } from './turns.ts';
 
 /** Bytes of a refused body that are read and dropped before the connection is cut: fewer resets on honest callers. */
 const DISCARDED_BYTES = 262_144;
@@ -30,13 +29,11 @@ class RefusedBody {
  * because Fastify's own check ignores charsets and repeated headers. The parser does not fail: that would close the
  * connection, although the body has been read.
  */
-export function addBodyParser(app: FastifyInstance, goOn: GoOn): void {
+export function addBodyParser(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes, done) => {
     const policy = request.routeOptions.config.route?.body ?? 'none';
-    goOn(request.raw, () =>
-      done(null, parseBody(policy, bytes as Buffer, request.headers['content-type'] !== undefined)),
-    );
+    done(null, parseBody(policy, bytes as Buffer, request.headers['content-type'] !== undefined));
   });
 }
 

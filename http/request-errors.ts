@@ -1,45 +1,34 @@
 /** The error handler: a request that fails gets the answer of its error code. */
-import type { FastifyError, FastifyReply, FastifyRequest, preParsingHookHandler } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, refusal } from './error-catalog.ts';
-import { BackendTimeout, failureCode, ShareUsedUp } from './failures.ts';
-import { createLineLimit } from './line-limit.ts';
-import { hasBody } from './request-body.ts';
-import type { RequestsUnderWay } from './requests-under-way.ts';
+import { BackendTimeout, failureCode } from './failures.ts';
 import type { Answer, Route } from './route.ts';
 
 /** The part of pino's logger that the server needs. */
 export interface Log {
   error(details: object, message: string): void;
+  warn(details: object, message: string): void;
 }
 
-/** Logs a failure, unless very many of its code were logged in this minute, and returns its answer, a 503. */
+/** Logs a failure and returns its answer, a 503. */
 export type Failed = (request: { readonly id: string }, failure: unknown, route: Route) => Answer;
 
-export const createFailed = (log: Log): Failed => {
-  const admitLine = createLineLimit();
-  return ({ id }, failure, route) => {
+export const createFailed =
+  (log: Log): Failed =>
+  ({ id }, failure, route) => {
     const code = publicErrorCode(failureCode(failure), route);
     // Load shedding is expected, and a log line for each shed request would add to the load.
-    const leftOut = code === 'api_busy' || failure instanceof ShareUsedUp ? null : admitLine(code);
-    if (leftOut !== null) {
+    if (code !== 'api_busy') {
       const error = failure instanceof Error ? failure : new Error(String(failure));
       const reason = code === 'service_unavailable' ? { stack: error.stack } : { reason: error.message };
       // Neither query nor headers, which hold addresses and keys.
       log.error(
-        {
-          request_id: id,
-          method: route.method,
-          path: route.path,
-          code,
-          ...reason,
-          ...(leftOut > 0 && { left_out: leftOut }),
-        },
+        { request_id: id, method: route.method, path: route.path, code, ...reason },
         'request failed',
       );
     }
     return refusal({ id }, code);
   };
-};
 
 function publicErrorCode(code: ErrorCode, { unavailable }: Route): ErrorCode {
   return code === 'backend_unavailable' || code === 'backend_timeout' ? (unavailable ?? code) : code;
@@ -47,10 +36,9 @@ function publicErrorCode(code: ErrorCode, { unavailable }: Route): ErrorCode {
 
 /** For `setErrorHandler`. */
 export const createErrorHandler =
-  (failed: Failed, { leave }: Pick<RequestsUnderWay, 'leave'>) =>
+  (failed: Failed) =>
   (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Answer | undefined => {
     if (isAborted(error, request)) {
-      leave(request.raw);
       reply.hijack();
       return;
     }
@@ -68,15 +56,6 @@ export const createErrorHandler =
 /** Returns whether the caller left while its body was read: there is no answer, and nothing to count. */
 const isAborted = (error: FastifyError, { raw }: FastifyRequest): boolean =>
   error.statusCode === 400 && raw.destroyed && !raw.complete;
-
-/** Drops a request whose caller has left before its body is read: Fastify would wait for that body for ever. */
-export const dropAbandoned =
-  ({ leave }: Pick<RequestsUnderWay, 'leave'>): preParsingHookHandler =>
-  ({ raw }, reply, payload, done) => {
-    if (!raw.destroyed || !hasBody(raw)) return done(null, payload);
-    leave(raw);
-    reply.hijack();
-  };
 
 /** Limits work in time; a failure that comes later is logged. */
 export const timeLimit =

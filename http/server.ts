@@ -3,31 +3,25 @@ import { METHODS } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../platform/clock.ts';
 import { type AdmissionDeps, admissionHooks, exceedsTarget } from './admission.ts';
-import { type ConnectionLimits, limitConnections } from './connection-limits.ts';
-import { watchConnections } from './drain.ts';
+import { watchConnections } from './connections.ts';
 import { createFastify, defaultTimeouts, type RequestTimeouts } from './fastify.ts';
-import { guardHooks, refuse } from './guards.ts';
-import { onBehalfOf } from './on-behalf-of.ts';
+import { type GuardDeps, guard, refuse } from './guards.ts';
 import { countAnswer, type Replies, setHead, transmit } from './replies.ts';
 import { addBodyParser, refuseBody } from './request-body.ts';
-import { createErrorHandler, createFailed, dropAbandoned, type Log, timeLimit } from './request-errors.ts';
-import { countRequests, type RequestLimit, type RequestsUnderWay } from './requests-under-way.ts';
+import { createErrorHandler, createFailed, type Log, timeLimit } from './request-errors.ts';
 import type { Answer, Route, RouteTable } from './route.ts';
 import { decorateRequests, hasKey, type ServedRequest } from './served-request.ts';
-import { createTurns, type GoOn, goOnIn, type RequestTurns } from './turns.ts';
-import { createUntakenAnswers } from './untaken-answers.ts';
 
 export interface ServerDeps extends AdmissionDeps {
   readonly routes: RouteTable;
   readonly clock: Clock;
   readonly log: Log;
-  /** Whether a Host has nothing but the paths under `/tracking/`. */
-  readonly isCustomDomain?: (host: string) => boolean | Promise<boolean>;
+  readonly guard: GuardDeps;
   readonly requestTimeouts?: Partial<RequestTimeouts>;
   /** Whether callers reach the service by https alone. */
   readonly isHttps?: boolean;
-  readonly connectionLimits?: ConnectionLimits;
-  readonly requestLimit?: RequestLimit;
+  /** Open connections of this process; further ones are closed at once. */
+  readonly maxConnections: number;
   /** Called with the status of every answer of a route, for metrics. */
   readonly onAnswer?: (route: Route, status: number, milliseconds: number) => void;
 }
@@ -36,30 +30,21 @@ export interface ServerDeps extends AdmissionDeps {
 export function buildServer(deps: ServerDeps): FastifyInstance {
   const timeouts = { ...defaultTimeouts, ...deps.requestTimeouts };
   const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
-  const untaken = createUntakenAnswers({ writeMs: timeouts.writeMs, bytes: MAX_UNTAKEN_BYTES });
-  const ownerOf: RequestTurns['ownerOf'] = (request) => deps.requestLimit?.callerOf(request)?.network ?? '';
-  const replies: Replies = { closing: false, headers, untaken, ownerOf };
-  const requestTurns: RequestTurns = { turns: createTurns(), ownerOf };
-  const goOn = goOnIn(requestTurns);
-  const app = createFastify(timeouts, replies, requestTurns);
-  const connections = watchConnections(app.server);
-  if (deps.connectionLimits) {
-    limitConnections(app.server, deps.connectionLimits, { ...connections, networkOf: ownerOf });
-  }
+  const replies: Replies = { closing: false, headers, writeMs: timeouts.writeMs };
+  const app = createFastify(timeouts, replies, deps.maxConnections);
+  const cutSilent = watchConnections(app.server);
   app.addHook('preClose', (done) => {
     replies.closing = true;
-    connections.cutSilent();
+    cutSilent();
     done();
   });
-  const underWay = countRequests(deps.requestLimit);
   const failed = createFailed(deps.log);
   const inTime = timeLimit(timeouts.handlerMs, failed);
   decorateRequests(app);
-  addBodyParser(app, goOn);
-  app.setErrorHandler(createErrorHandler(failed, underWay));
+  addBodyParser(app);
+  app.setErrorHandler(createErrorHandler(failed));
   app.setReplySerializer((answer) => (answer as Answer).body as string);
-  const guards = guardHooks({ underWay, goOn, isCustomDomain: deps.isCustomDomain ?? (() => false) });
-  const shared = { app, deps, replies, underWay, guards, goOn, failed, inTime };
+  const shared = { app, deps, replies, failed, inTime };
   addMethods(app);
   for (const [path, onPath] of Map.groupBy(deps.routes, (route) => route.path)) {
     for (const route of onPath) addRoute(shared, route);
@@ -75,15 +60,12 @@ interface Shared {
   readonly app: FastifyInstance;
   readonly deps: ServerDeps;
   readonly replies: Replies;
-  readonly underWay: RequestsUnderWay;
-  readonly guards: ReturnType<typeof guardHooks>;
-  readonly goOn: GoOn;
   readonly failed: ReturnType<typeof createFailed>;
   readonly inTime: ReturnType<typeof timeLimit>;
 }
 
 function addRoute(shared: Shared, route: Route): void {
-  const { app, deps, replies, underWay, guards, goOn, failed, inTime } = shared;
+  const { app, deps, replies, failed, inTime } = shared;
   const { path } = route;
   const head = setHead(replies, path.startsWith('/v1/'), (key) => deps.quotaOf(key, route));
   const fail = (request: { readonly id: string }, failure: unknown) => failed(request, failure, route);
@@ -92,11 +74,10 @@ function addRoute(shared: Shared, route: Route): void {
     url: path,
     ...(route.bodyLimit > 0 && { bodyLimit: route.bodyLimit }),
     config: { route },
-    onRequest: [...guards(path), ...admissionHooks(route, { ...deps, goOn, inTime })],
-    ...(route.method !== 'GET' && { preParsing: dropAbandoned(underWay) }),
+    onRequest: [guard(path, deps.guard), ...admissionHooks(route, { ...deps, inTime })],
     preValidation: refuseBody,
     preSerialization: route.answered ? [countAnswer(answeredBy(route), fail), head] : head,
-    onSend: transmit(replies, underWay, (status, ms) => deps.onAnswer?.(route, status, ms)),
+    onSend: transmit(replies, (status, ms) => deps.onAnswer?.(route, status, ms)),
     handler: (request) => {
       const answer = handled(route, request as ServedRequest);
       return answer instanceof Promise ? inTime(request, route, answer) : answer;
@@ -117,7 +98,7 @@ function refuseOtherMethods(shared: Shared, path: string, onPath: readonly Route
 
 /** Registers methods that are refused on a path, whatever comes with them: before the body is looked at. */
 function addRefusal(
-  { app, replies, underWay, guards }: Shared,
+  { app, deps, replies }: Shared,
   url: string,
   method: string[],
   refuseRequest: Refuse,
@@ -125,9 +106,9 @@ function addRefusal(
   app.route({
     method,
     url,
-    onRequest: [...guards(url), (request, reply) => refuseRequest(request, reply)],
+    onRequest: [guard(url, deps.guard), (request, reply) => refuseRequest(request, reply)],
     preSerialization: setHead(replies, true),
-    onSend: transmit(replies, underWay),
+    onSend: transmit(replies),
     handler: unreachable,
   });
 }
@@ -141,11 +122,11 @@ function addMethods(app: FastifyInstance): void {
   }
 }
 
-/** Runs the route; work for a partner spends that partner's share of the service. */
+/** Runs the route. */
 function handled(route: Route, request: ServedRequest): Answer | Promise<Answer> {
   if (route.access === 'public') return route.handle(request);
   if (!hasKey(request)) throw new TypeError(`${route.path} was reached without a key`);
-  return onBehalfOf(request.caller.partner_id, () => route.handle(request));
+  return route.handle(request);
 }
 
 /** Shows the route its answer; a request that was refused before authentication is not counted. */
@@ -157,9 +138,6 @@ const answeredBy =
   };
 
 type Refuse = (request: FastifyRequest, reply: FastifyReply) => void;
-
-/** Ten of the longest answers; connections alone would let one client keep gigabytes in memory for a minute. */
-const MAX_UNTAKEN_BYTES = 128 * 1_048_576;
 
 /** Browsers take an answer for what it says that it is. */
 const NO_SNIFFING = { 'x-content-type-options': 'nosniff' };

@@ -1,12 +1,17 @@
 /** Who visits: the address of a browser behind the proxies that the operator trusts (contract, Pixel 5). */
-import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { canonicalText, parseAddress } from '../domain/kernel/address.ts';
-import type { CallerNetworks } from './held-by-callers.ts';
 import type { ApiRequest } from './route.ts';
 
 type Address = ReturnType<typeof parseAddress>;
+
+/** Where a caller is. */
+export interface CallerNetworks {
+  /** Its IPv4 address or IPv6 /64. */
+  readonly address: string;
+  /** The IPv4 /24 or IPv6 /48 around it, of which one caller may have every address. */
+  readonly network: string;
+}
 
 /** What a peer without an address counts as: a socket that is gone by now. Not public. */
 const UNKNOWN_ADDRESS = '::';
@@ -26,8 +31,7 @@ export const createVisitorAddress = (
   const isTrusted = membershipIn(trustedProxies);
 
   const clientOf = (request: Pick<ApiRequest, 'peer' | 'header'>): string => {
-    // An interface's name, where the peer is on the same link, is no part of the address.
-    const peer = parseAddress(request.peer.split('%', 1)[0] ?? '');
+    const peer = parsePeer(request.peer);
     if (peer === null) return UNKNOWN_ADDRESS;
     const forwarded = request.header('x-forwarded-for');
     if (forwarded === undefined || !isTrusted(peer)) return canonicalText(peer);
@@ -66,42 +70,22 @@ function* fromTheRight(list: string): Generator<string> {
   }
 }
 
+/** Returns a function that tells whether a peer is a trusted proxy. */
+export const createIsTrusted = (trustedProxies: readonly string[]): ((address: string) => boolean) => {
+  const isTrusted = membershipIn(trustedProxies);
+  return (address) => {
+    const peer = parsePeer(address);
+    return peer !== null && isTrusted(peer);
+  };
+};
+
+/** An interface's name, where the peer is on the same link, is no part of the address. */
+const parsePeer = (address: string): Address => parseAddress(address.split('%', 1)[0] ?? '');
+
 const membershipIn = (cidrs: readonly string[]): ((address: ipaddr.IPv4 | ipaddr.IPv6) => boolean) => {
   const blocks = cidrs.map((block) => ipaddr.parseCIDR(block));
   return (address) =>
     blocks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
-};
-
-/** Returns the caller at a peer's address; null: not counted, since all callers come through a trusted proxy. */
-export const createCallerAt = (
-  trustedProxies: readonly string[],
-): ((address: string) => CallerNetworks | null) => {
-  const isTrusted = membershipIn(trustedProxies);
-  return (address) => {
-    const peer = parseAddress(address.split('%', 1)[0] ?? '');
-    if (peer === null) return callerOfAddress(UNKNOWN_ADDRESS);
-    return isTrusted(peer) ? null : callerOfAddress(canonicalText(peer));
-  };
-};
-
-/** Returns the caller of a request: as of its client's connection, also behind a trusted proxy. */
-export const createCallerOf = (
-  trustedProxies: readonly string[],
-): ((request: IncomingMessage) => CallerNetworks | null) => {
-  const clientOf = createVisitorAddress(trustedProxies);
-  const callerAt = createCallerAt(trustedProxies);
-  const ofPeer = onceFor((socket: Socket) => callerAt(socket.remoteAddress ?? ''));
-  // Asked for when a request waits for its turn, and again when it is served.
-  const ofForwarded = onceFor(({ socket, headers }: IncomingMessage) =>
-    callerAt(
-      clientOf({
-        peer: socket.remoteAddress ?? '',
-        header: () => String(headers['x-forwarded-for']),
-      }),
-    ),
-  );
-  return (request) =>
-    request.headers['x-forwarded-for'] === undefined ? ofPeer(request.socket) : ofForwarded(request);
 };
 
 /** Some proxies add a port, and then IPv6 stands in brackets: `1.2.3.4:5678`, `[2001:db8::1]:5678`. */

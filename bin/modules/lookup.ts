@@ -27,7 +27,6 @@ const SETTLED_MS = 1_000;
 export const lookupRoutes = ({
   runtime,
   limiter,
-  readForPartner,
   counter,
   clues,
   caughtUp,
@@ -49,7 +48,6 @@ export const lookupRoutes = ({
     store,
     digest,
     intake,
-    readForPartner,
     configured,
     capacity: enrichmentCapacity(runtime, limiter),
     settlementsCaughtUp: async () => {

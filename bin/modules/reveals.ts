@@ -26,13 +26,12 @@ import { useSavedResults } from './saved-results.ts';
 import { CAUGHT_UP_LIMIT_MS } from './sessions.ts';
 
 export const revealRoutes = (context: ApiContext): Route[] => {
-  const { runtime, limiter, readForPartner, trackerCommands, countCall } = context;
+  const { runtime, limiter, trackerCommands, countCall } = context;
   const { config, clock, db, dayKeys } = runtime;
   const caughtUp = context.caughtUp(['sessions', 'reveals'], CAUGHT_UP_LIMIT_MS);
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
   const revealDeps: RevealDeps = {
     ...completionPorts(runtime, sessions.find),
-    readForPartner,
     trackerRefusal: trackerCommands.refusal,
     admitRate: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,

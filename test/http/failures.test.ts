@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { UNAVAILABLE_MESSAGE } from '../../http/error-catalog.ts';
-import { BackendTimeout, failureCode, ShareUsedUp, TrackingUnavailable } from '../../http/failures.ts';
+import { BackendTimeout, failureCode } from '../../http/failures.ts';
 import type { Answer, KeyRoute, Route } from '../../http/route.ts';
 import { aKey, aRoute, aServer, authorized, type Logged } from './shell.ts';
 
@@ -63,23 +63,6 @@ describe('an exception', () => {
       expect(JSON.stringify(logged)).not.toMatch(/8\.8\.8\.8|a-good-key/);
     },
   );
-
-  it('because the partner has too many queries waiting is no line in the log, whose number the partner would choose', async () => {
-    const logged: Logged[] = [];
-    const handle = () => Promise.reject(new ShareUsedUp('queries of the partner'));
-    const app = aServer({ routes: [aRoute({ method: 'GET', path: '/v1/x', handle })], logged });
-    const answer = await app.inject({ url: '/v1/x', headers: authorized });
-    expect([answer.statusCode, answer.json().error.code]).toEqual([503, 'backend_timeout']);
-    expect(logged).toEqual([]);
-  });
-
-  it('logs at most 60 lines of one code in a minute', async () => {
-    const logged: Logged[] = [];
-    const handle = () => Promise.reject(new TrackingUnavailable('not counted'));
-    const app = aServer({ routes: [aRoute({ method: 'GET', path: '/v1/x', handle })], logged });
-    for (let nth = 0; nth < 61; nth += 1) await app.inject({ url: '/v1/x', headers: authorized });
-    expect(logged).toHaveLength(60);
-  });
 
   it('in authentication is a 503, not a 401', async () => {
     const app = aServer({ authenticate: () => Promise.reject(new StoreUnavailable()) });

@@ -46,13 +46,19 @@ export interface Logged {
 
 export function aServer(deps: Partial<ServerDeps> & { logged?: Logged[] } = {}): FastifyInstance {
   const logged = deps.logged ?? [];
+  const note = (details: object, message: string) => void logged.push({ details: { ...details }, message });
   return buildServer({
     routes: someRoutes,
     authenticate: (token) => (token === TOKEN ? aKey : null),
     admit: () => null,
     quotaOf: () => ({ policy: '', limit: '' }),
     clock: { now: () => Date.UTC(2026, 2, 14) },
-    log: { error: (details, message) => void logged.push({ details: { ...details }, message }) },
+    log: { error: note, warn: note },
+    guard: {
+      hosts: { isOwn: () => false, isCustomDomain: () => false },
+      misfits: { noteForwarding: () => {}, noteHost: () => {} },
+    },
+    maxConnections: 1_000,
     ...deps,
   });
 }
