@@ -24,10 +24,14 @@ import { createDashboardLogins, type LoginNetworks } from '../processors/partner
 import { createLogins, type Logins } from '../processors/partners/logins.ts';
 import { listDomainsOfPartner } from '../queries/domains/domains.ts';
 import type { ApiContext } from './api-context.ts';
-import { visitContext } from './dashboard-context.ts';
-import { dashboardKeys } from './dashboard-keys.ts';
-import { dashboardBilling, dashboardOverview, dashboardSessions } from './dashboard-reads.ts';
-import { dashboardRetries } from './dashboard-retries.ts';
+import {
+  dashboardBilling,
+  dashboardKeys,
+  dashboardOverview,
+  dashboardRetries,
+  dashboardSessions,
+  visitContext,
+} from './dashboard-deps.ts';
 
 export interface Dashboard {
   readonly routes: readonly Route[];

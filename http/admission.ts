@@ -6,11 +6,10 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Clock } from '../platform/clock.ts';
 import { serveInSpan } from '../platform/spans.ts';
-import { bearerToken } from './authorization.ts';
 import type { ErrorCode } from './error-catalog.ts';
 import { refuse } from './guards.ts';
 import type { QuotaHeaders } from './replies.ts';
-import { refuseByHeaders } from './request-body.ts';
+import { refuseByHeaders, soleHeader } from './request-body.ts';
 import type { Answer, ApiKey, Caller, PublicRoute, Route } from './route.ts';
 import { queryOf, type ServedRequest } from './served-request.ts';
 
@@ -125,4 +124,22 @@ const inTimeOf =
 /** Returns whether the request target, path and query, is longer than its path allows (414). */
 export function exceedsTarget(limit: number | undefined, target: string | undefined): boolean {
   return limit !== undefined && (target ?? '').length > limit;
+}
+
+/** Which key a request shows (contract, Requests 1; RFC 6750 section 2.1). One space: RFC 9110 section 11.4 lets a recipient refuse more, and contract, Requests 1 does. */
+const BEARER = /^bearer ([\w\-.~+/]+=*)$/i;
+
+/** Longer than any key. Longer text is not searched for in the URL, which takes quadratic time. */
+const MAX_TOKEN_LENGTH = 64;
+
+/**
+ * The token of the one Authorization header, or null where the answer is 401: no header or several,
+ * another scheme, not exactly one space, no key by its length, or a key that also stands in the URL, where logs would
+ * keep it.
+ */
+export function bearerToken(rawHeaders: readonly string[], query: string): string | null {
+  const value = soleHeader(rawHeaders, 'authorization');
+  const token = value ? BEARER.exec(value)?.[1] : undefined;
+  if (token === undefined || token.length > MAX_TOKEN_LENGTH || query.includes(token)) return null;
+  return token;
 }

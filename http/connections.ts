@@ -28,7 +28,7 @@ export function limitWriting(socket: Socket, response: ServerResponse, bytes: nu
  * request. Node closes only those that are idle between two requests when a server closes, and enforces no time-out any more.
  */
 export function watchConnections(server: Server): () => void {
-  /** The last request of each connection; null: none yet. */
+  /** The answer under way to the last request of each connection; null: none. */
   const open = new Map<Socket, ServerResponse | null>();
   server.on('connection', (socket: Socket) => {
     open.set(socket, null);
@@ -36,7 +36,12 @@ export function watchConnections(server: Server): () => void {
   });
   // Not a hook of the routes: not every request reaches one.
   server.on('request', ({ socket }, response) => {
-    if (!socket.destroyed) open.set(socket, response);
+    if (socket.destroyed) return;
+    open.set(socket, response);
+    // Kept until then alone: an idle connection would keep a head of 16 KB.
+    response.once('close', () => {
+      if (open.get(socket) === response) open.set(socket, null);
+    });
   });
   const cutSilent = (): void => {
     for (const [socket, response] of open) if (response === null || isSilent(response)) socket.destroy();
@@ -45,5 +50,4 @@ export function watchConnections(server: Server): () => void {
 }
 
 /** One without a socket, though not whole, waits behind the answer to an earlier request. */
-const isSilent = ({ req, socket, writableFinished }: ServerResponse): boolean =>
-  writableFinished || (!req.complete && socket !== null);
+const isSilent = ({ req, socket }: ServerResponse): boolean => !req.complete && socket !== null;

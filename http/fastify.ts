@@ -3,10 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { refusal } from './error-catalog.ts';
-import { ambiguityOf } from './message-framing.ts';
+import { refuseAmbiguous } from './guards.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
 import { type Replies, transmit, writeHead } from './replies.ts';
-import type { Answer } from './route.ts';
 
 /** How long the server waits, in milliseconds. */
 export interface RequestTimeouts {
@@ -84,12 +83,4 @@ function refuseBadUrl(request: FastifyRequest, reply: FastifyReply, replies: Rep
   // A Buffer: Fastify adds a charset to the content type of a text.
   const payload = Buffer.from(answer.body as string);
   transmit(replies).call(request.server, request, reply, payload, () => reply.send(payload));
-}
-
-/** Returns the refusal of a message that a proxy in front could have understood in another way; null for any other. */
-export function refuseAmbiguous(request: FastifyRequest): Answer | null {
-  const message = ambiguityOf(request.raw);
-  return message === null
-    ? null
-    : refusal(request, 'invalid_body', { message, headers: { connection: 'close' } });
 }

@@ -1,9 +1,10 @@
 /** The rules for every request, known path or not, as `onRequest` hooks. */
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
-import { refuseAmbiguous } from './fastify.ts';
 import type { Misfits } from './misfits.ts';
 import { isHost, type ServedHosts } from './own-host.ts';
+import type { Answer } from './route.ts';
 
 export interface GuardDeps {
   readonly hosts: Pick<ServedHosts, 'isOwn' | 'isCustomDomain'>;
@@ -49,4 +50,33 @@ export function guard(url: string, { hosts, misfits }: GuardDeps): onRequestHook
     // The path's own rules are enough where the lookup of the domain fails.
     else isCustom.then(judge, () => done());
   };
+}
+
+/** Returns the refusal of a message that a proxy in front could have understood in another way; null for any other. */
+export function refuseAmbiguous(request: FastifyRequest): Answer | null {
+  const message = ambiguityOf(request.raw);
+  return message === null
+    ? null
+    : refusal(request, 'invalid_body', { message, headers: { connection: 'close' } });
+}
+
+/**
+ * Tells why a proxy in front could have understood the message in another way than this server does: two Host headers
+ * (RFC 9112 section 3.2), a Transfer-Encoding other than chunked, or one in a version without it (section 6.1). null: it could
+ * not.
+ */
+function ambiguityOf({ rawHeaders, headers, httpVersion }: IncomingMessage): string | null {
+  const encoding = headers['transfer-encoding'];
+  if (encoding !== undefined && httpVersion !== '1.1') {
+    return 'The request has a Transfer-Encoding, which its version of HTTP does not define.';
+  }
+  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {
+    return 'The Transfer-Encoding is not chunked.';
+  }
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts > 1 ? 'The request has more than one Host header.' : null;
 }

@@ -1,6 +1,24 @@
+/** GET /healthz: whether the process serves (contract, Operation 3). */
+import { z } from 'zod';
+import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import { refusal } from './error-catalog.ts';
-import { healthOperation } from './health-operation.ts';
+import { jsonResponse, refusalResponses } from './responses.ts';
 import type { Answer, PublicRoute } from './route.ts';
+
+const healthBody = z
+  .object({ status: z.literal('ok') })
+  .meta({ id: 'Health', description: 'The process is running; lookups may still be unavailable.' });
+
+const healthOperation: ZodOpenApiOperationObject = {
+  operationId: 'readHealth',
+  tags: ['Health'],
+  summary: 'Whether the process is running',
+  description: 'Needs no key. Does not guarantee that lookups are available.',
+  responses: {
+    '200': jsonResponse('The process is running.', healthBody, { ok: { status: 'ok' } }),
+    ...refusalResponses(['method_not_allowed', 'service_unavailable']),
+  },
+};
 
 const ok: Answer = { status: 200, body: '{"status":"ok"}', headers: { 'cache-control': 'no-store' } };
 

@@ -1,8 +1,8 @@
+/** Parameters of queries, forms and paths, and lists in bodies. */
+import type { ApiRequest } from './route.ts';
+
 /** More than any route knows, and any page sends. */
 const MAX_PARAMETERS = 100;
-
-const PLUS = 0x2b;
-const SPACE = 0x20;
 
 /**
  * Parses a query or a form, and no more than its first 100 parameters: each invalid escape costs an exception, and thousands of them
@@ -17,16 +17,21 @@ export const parametersOf = (text: string): URLSearchParams => {
     from = end + 1;
   }
   // One question mark is no part of the first name.
-  return new URLSearchParams(`?${withSpaces(pairs.join('&'))}`);
+  return new URLSearchParams(`?${pairs.join('&')}`);
 };
 
-/**
- * Makes each plus sign the space that it stands for. Node's parser builds a value of one piece for each of them, and so does
- * `replaceAll`: 24,000 in a form take 5 ms, mostly of the garbage collector.
- */
-const withSpaces = (text: string): string => {
-  if (!text.includes('+')) return text;
-  const bytes = Buffer.from(text);
-  for (let at = bytes.indexOf(PLUS); at !== -1; at = bytes.indexOf(PLUS, at + 1)) bytes[at] = SPACE;
-  return bytes.toString();
-};
+/** Bytes of a tracker, domain or webhook management body (contract, Requests 4). */
+export const MANAGEMENT_BODY_LIMIT = 16_384;
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** A UUID in canonical form; null for anything else. */
+export const asUuid = (value: unknown): string | null =>
+  typeof value === 'string' && UUID.test(value) ? value.toLowerCase() : null;
+
+/** The path's id in canonical form; null when it is no UUID. */
+export const uuidParam = (request: ApiRequest, name: string): string | null => asUuid(request.params[name]);
+
+/** By hand, because a schema describes each of the 8,000 faults that a body may have, which takes 8 ms. */
+export const isStrings = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string');

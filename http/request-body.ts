@@ -1,7 +1,6 @@
 /** Rules for request bodies, checked before Fastify reads the body and when it has been read. */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, preValidationHookHandler } from 'fastify';
-import { soleHeader } from './authorization.ts';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import { parametersOf } from './parameters.ts';
 import type { Route } from './route.ts';
@@ -105,4 +104,19 @@ export function discardBody(raw: IncomingMessage): void {
     left -= chunk.length;
     if (left < 0) raw.destroy();
   });
+}
+
+/**
+ * The value of a header sent exactly once; undefined without one, null for several. Node keeps the first
+ * of several Authorization or Content-Type headers and drops the others silently, hence the raw list.
+ */
+export function soleHeader(rawHeaders: readonly string[], name: string): string | null | undefined {
+  let value: string | undefined;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const found = rawHeaders[at];
+    if (found === undefined || found.length !== name.length || found.toLowerCase() !== name) continue;
+    if (value !== undefined) return null;
+    value = rawHeaders[at + 1];
+  }
+  return value;
 }

@@ -6,7 +6,8 @@ import type {
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { type ErrorCode, refusal, statusOf } from './error-catalog.ts';
-import { errorBody } from './schemas/error.ts';
+import { requestId } from './schemas/common.ts';
+import { companySignals } from './schemas/company-signals.ts';
 
 const EXAMPLE_ID = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
 
@@ -112,6 +113,18 @@ function refusalResponse(status: number, codes: readonly ErrorCode[]): ZodOpenAp
   const named = codes.map((code) => `\`${code}\``).join(', ');
   return jsonResponse(`Refused: ${named}.`, errorBody, Object.fromEntries(examples), headersOfStatus[status]);
 }
+
+/** The body of every refusal. */
+export const errorBody = z
+  .object({
+    error: z.object({
+      code: z.string().meta({ description: 'One of the codes of the error catalogs.' }),
+      message: z.string().meta({ description: 'For people; its wording may change.' }),
+    }),
+    request_id: requestId,
+    company_signals: companySignals.optional(),
+  })
+  .meta({ id: 'Error', description: 'Why a request was not carried out. Never a negative company match.' });
 
 /** What any call with a key can be refused with. */
 export const keyedCodes = [

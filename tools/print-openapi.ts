@@ -1,6 +1,6 @@
 /** Prints the OpenAPI document, for its linter and for generating clients: `node tools/print-openapi.ts`. */
 
-import { documentedRoutes } from '../bin/documented-routes.ts';
+import { documentedRoutes } from '../bin/api-routes.ts';
 import { openApiDocument } from '../http/openapi.ts';
 
 const publicUrl = process.env.PUBLIC_URL ?? 'http://localhost:3000';

@@ -12,7 +12,3 @@ export const requestId = z.uuid().meta({
   description: 'The id of this request, also in `X-Request-ID`.',
   example: '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11',
 });
-
-export const healthBody = z
-  .object({ status: z.literal('ok') })
-  .meta({ id: 'Health', description: 'The process is running; lookups may still be unavailable.' });

@@ -1,4 +1,4 @@
-import { MANAGEMENT_BODY_LIMIT } from '../../http/params.ts';
+import { MANAGEMENT_BODY_LIMIT } from '../../http/parameters.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { snippetOf } from '../snippet.ts';
 import type { DomainBody } from './schemas.ts';

@@ -1,5 +1,5 @@
 import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
+import { uuidParam } from '../../http/parameters.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { type DomainReads, type DomainRow, findDomain, listDomains } from '../../queries/domains/domains.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';

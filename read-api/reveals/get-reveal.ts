@@ -1,10 +1,9 @@
 import type { DatabasePool } from 'slonik';
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
-import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/parameters.ts';
+import { type Answer, commandContext, type PartnerRequest, type PartnerRoute } from '../../http/route.ts';
 import { findReveal } from '../../queries/reveals/reveals.ts';
 import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from './answer.ts';
 import { getRevealOperation } from './operations.ts';

@@ -1,7 +1,6 @@
 import type { DatabasePool } from 'slonik';
 import { refusal } from '../../http/error-catalog.ts';
-import { parametersOf } from '../../http/parameters.ts';
-import { asUuid, uuidParam } from '../../http/params.ts';
+import { asUuid, parametersOf, uuidParam } from '../../http/parameters.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import type { DayKeys } from '../../platform/day-keys.ts';
 import { findSession, readFeed, toSessionBodies } from '../../queries/sessions/sessions.ts';

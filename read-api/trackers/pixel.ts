@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
 import type { ServedHosts } from '../../http/own-host.ts';
-import { parametersOf } from '../../http/parameters.ts';
-import { asUuid } from '../../http/params.ts';
+import { asUuid, parametersOf } from '../../http/parameters.ts';
 import type { Answer, ApiRequest, PublicRoute } from '../../http/route.ts';
 import { staticAnswers } from '../../http/static-route.ts';
 import type { ListedTracker, TrackerDirectory } from '../../queries/trackers/directory.ts';

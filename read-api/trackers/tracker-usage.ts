@@ -1,7 +1,7 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
+import { uuidParam } from '../../http/parameters.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { iso } from '../../platform/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';

@@ -1,4 +1,4 @@
-import { MANAGEMENT_BODY_LIMIT } from '../../http/params.ts';
+import { MANAGEMENT_BODY_LIMIT } from '../../http/parameters.ts';
 import type { PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import type { DeliveryTotals, WebhookBody } from './schemas.ts';
 

@@ -1,6 +1,5 @@
 import { refusal } from '../../http/error-catalog.ts';
-import { parametersOf } from '../../http/parameters.ts';
-import { uuidParam } from '../../http/params.ts';
+import { parametersOf, uuidParam } from '../../http/parameters.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
 import { findEndpoint } from '../../queries/webhooks/endpoints.ts';
 import type { BodyOf } from '../../queries/webhooks/payloads.ts';

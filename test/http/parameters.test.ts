@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parametersOf } from '../../http/parameters.ts';
 
 describe('the parameters of a query or form', () => {
@@ -16,13 +16,6 @@ describe('the parameters of a query or form', () => {
       '+a+=%2B+\u00e9+\u{1f600}&+',
     ])
       expect([...parametersOf(text)]).toEqual([...new URLSearchParams(text)]);
-  });
-
-  it('reach the parser of Node without a plus sign, of which it makes a piece of text each', () => {
-    const parser = vi.spyOn(globalThis, 'URLSearchParams');
-    expect(parametersOf('a=+%2B+b').get('a')).toBe(' + b');
-    expect(parser.mock.calls).toEqual([['?a= %2B b']]);
-    parser.mockRestore();
   });
 
   it('are at most a hundred, because each may cost an exception', () => {

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import type { ClaimRefusal, DomainCommands, TrackerName } from '../../commands/domains/manage-domains.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/parameters.ts';
+import { type Answer, commandContext, type PartnerRequest, type PartnerRoute } from '../../http/route.ts';
 import {
   DOMAIN_ROUTE,
   domainAnswer,

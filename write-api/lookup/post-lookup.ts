@@ -4,9 +4,8 @@ import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import { attemptsFor } from '../../domain/lookup/enrichment.ts';
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import type { Answer, KeyRequest, KeyRoute } from '../../http/route.ts';
+import { type Answer, commandContext, type KeyRequest, type KeyRoute } from '../../http/route.ts';
 import type { CluesOf } from '../../http/schemas/company-signals.ts';
 import {
   type LookupAnswer,

@@ -1,8 +1,7 @@
 import type { RevealSession } from '../../commands/reveals/reveal-session.ts';
-import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/parameters.ts';
+import { type Answer, commandContext, type PartnerRequest, type PartnerRoute } from '../../http/route.ts';
 import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from '../../read-api/reveals/answer.ts';
 import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
 

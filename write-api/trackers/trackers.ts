@@ -3,10 +3,9 @@ import type { TrackerCommands } from '../../commands/trackers/manage-trackers.ts
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { TrackerRefusal } from '../../domain/trackers/trackers.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import { isStrings, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { isStrings, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/parameters.ts';
+import { type Answer, commandContext, type PartnerRequest, type PartnerRoute } from '../../http/route.ts';
 import { trackerAnswer } from '../../read-api/trackers/answer.ts';
 import {
   createTrackerOperation,

@@ -7,10 +7,9 @@ import type {
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { EndpointRefusal } from '../../domain/webhooks/endpoints.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
-import { asUuid, isStrings, uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { asUuid, isStrings, uuidParam } from '../../http/parameters.ts';
+import { type Answer, commandContext, type PartnerRequest, type PartnerRoute } from '../../http/route.ts';
 import {
   NO_DELIVERIES,
   type TotalsOf,
