@@ -5,12 +5,12 @@
 import type { Inadmissible } from '../http/admission.ts';
 import { refusal } from '../http/error-catalog.ts';
 import type {
-  Answer,
   ApiRequest,
   Caller,
   DashboardUser,
   PartnerRequest,
   PartnerRoute,
+  Reply,
   Route,
   RouteTable,
 } from '../http/route.ts';
@@ -97,7 +97,7 @@ const queryOf = (query: Readonly<Record<string, string | undefined>>): string =>
   return given.toString();
 };
 
-const toApiAnswer = <T>({ status, body, headers = {} }: Answer): ApiAnswer<T> => {
+const toApiAnswer = <T>({ status, body, headers = {} }: Reply): ApiAnswer<T> => {
   const parsed = body === null ? null : JSON.parse(body.toString());
   if (status < 400) return { ok: true, status, body: parsed as T };
   const wait = headers['retry-after'];

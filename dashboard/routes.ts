@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { parametersOf } from '../http/parameters.ts';
-import type { Answer, ApiRequest, PublicRoute, Route } from '../http/route.ts';
+import type { ApiRequest, PublicRoute, Reply, Route } from '../http/route.ts';
 import { staticRoute } from '../http/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
 import { type ApiDeps, createApi, type LoggedInUser } from './api.ts';
@@ -17,14 +17,14 @@ export interface PageRoute {
   readonly beforeAll?: boolean;
   /** Exempt from the rate of forms: a stolen login that uses it up must not keep its owner from ending that login. */
   readonly endsLogins?: boolean;
-  handle(visit: Visit): Answer | Promise<Answer>;
+  handle(visit: Visit): Reply | Promise<Reply>;
 }
 
 /** A page or action without a login. */
 export interface OpenRoute {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  handle(request: ApiRequest): Answer | Promise<Answer>;
+  handle(request: ApiRequest): Reply | Promise<Reply>;
 }
 
 export interface DashboardDeps extends ApiDeps {
@@ -100,12 +100,12 @@ function toRoute(method: 'GET' | 'POST', path: string, handle: PublicRoute['hand
     body: method === 'GET' ? 'none' : 'form',
     bodyLimit: FORM_LIMIT,
     handle,
-    answered: (request, answer) => readable(request, answer),
+    beforeSend: (request, answer) => readable(request, answer),
   };
 }
 
 /** Shows a refusal of the shared rules or a failure in words for a person. */
-const readable = (_request: ApiRequest, answer: Answer): Answer => {
+const readable = (_request: ApiRequest, answer: Reply): Reply => {
   if (answer.code === undefined) return answer;
   const { error } = JSON.parse(String(answer.body));
   const page = showBare(
@@ -118,7 +118,7 @@ const readable = (_request: ApiRequest, answer: Answer): Answer => {
   return { ...page, headers: { ...page.headers, ...retryAfterOf(answer) }, code: answer.code };
 };
 
-const retryAfterOf = ({ headers = {} }: Answer) => {
+const retryAfterOf = ({ headers = {} }: Reply) => {
   const wait = headers['retry-after'];
   return wait === undefined ? {} : { 'retry-after': wait };
 };
@@ -140,7 +140,7 @@ const isOwnForm = ({ request, form, csrf }: Visit): boolean => {
   return isFromHere(request) && given.length === wanted.length && timingSafeEqual(given, wanted);
 };
 
-const refuseForeignForm = (): Answer =>
+const refuseForeignForm = (): Reply =>
   showBare(
     'Please try again',
     html`<p role="alert">This form is not from a page of your login, so nothing was done.
@@ -148,7 +148,7 @@ const refuseForeignForm = (): Answer =>
     403,
   );
 
-const tooManyForms = (wait: number): Answer =>
+const tooManyForms = (wait: number): Reply =>
   showBare(
     'Too many changes',
     html`<p role="alert">You have sent too many forms in a minute, so nothing was done. Wait ${wait} s, then try again.
@@ -157,7 +157,7 @@ const tooManyForms = (wait: number): Answer =>
     wait,
   );
 
-const tooManyPages = (wait: number): Answer =>
+const tooManyPages = (wait: number): Reply =>
   showBare(
     'Too many pages',
     html`<p role="alert">You have asked for too many pages in a second. Wait ${wait} s, then reload this one.</p>`,

@@ -10,7 +10,7 @@ import type { ErrorCode } from './error-catalog.ts';
 import { refuse } from './guards.ts';
 import type { QuotaHeaders } from './replies.ts';
 import { refuseByHeaders, soleHeader } from './request-body.ts';
-import type { Answer, ApiKey, Caller, PublicRoute, Route } from './route.ts';
+import type { ApiKey, Caller, PublicRoute, Reply, Route } from './route.ts';
 import { queryOf, type ServedRequest } from './served-request.ts';
 
 /** Why a call is not admitted, and after how many seconds it may be. */
@@ -88,7 +88,7 @@ const spendRates: Hook = (route, deps) => {
 };
 
 const admitPublicly = (route: PublicRoute, deps: Deps): onRequestHookHandler => {
-  const ready = inTimeOf<Answer | null>(route, deps);
+  const ready = inTimeOf<Reply | null>(route, deps);
   return (request, reply, done) => {
     request.isCounted = true;
     ready(request, route.admit?.(request as ServedRequest) ?? null, done, (refused) => {

@@ -2,7 +2,7 @@
  * Every code that an error answer can carry, with its status and what a caller does about it (contract,
  * Errors), and the one function that makes such an answer.
  */
-import type { Answer } from './route.ts';
+import type { Reply } from './route.ts';
 
 /** One line of a catalog, as the OpenAPI document publishes it. */
 export interface CatalogEntry<Code extends string = string> {
@@ -183,7 +183,7 @@ export function refusal(
   request: { readonly id: string },
   code: ErrorCode,
   options: RefusalOptions = {},
-): Answer {
+): Reply {
   const entry = entryOf(code);
   const reworded = options.message !== undefined && entry.status !== 503;
   const start = reworded ? opening(code, options.message ?? '') : entry.opening;

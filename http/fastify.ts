@@ -5,7 +5,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { refusal } from './error-catalog.ts';
 import { refuseAmbiguous } from './guards.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
-import { type Replies, transmit, writeHead } from './replies.ts';
+import { type ReplyDefaults, transmit, writeHead } from './replies.ts';
 
 /** How long the server waits, in milliseconds. */
 export interface RequestTimeouts {
@@ -42,7 +42,7 @@ const NO_QUERY = {};
 /** Creates the server without routes and hooks. */
 export function createFastify(
   timeouts: RequestTimeouts,
-  replies: Replies,
+  replies: ReplyDefaults,
   maxConnections: number,
 ): FastifyInstance {
   const app = Fastify({
@@ -77,7 +77,7 @@ export function createFastify(
 }
 
 /** Refuses a path that cannot be decoded, for which Fastify runs no hooks. */
-function refuseBadUrl(request: FastifyRequest, reply: FastifyReply, replies: Replies): void {
+function refuseBadUrl(request: FastifyRequest, reply: FastifyReply, replies: ReplyDefaults): void {
   const answer = refuseAmbiguous(request) ?? refusal(request, 'not_found');
   writeHead(reply, replies, true, answer);
   // A Buffer: Fastify adds a charset to the content type of a text.

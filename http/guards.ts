@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify
 import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
 import type { Misfits } from './misfits.ts';
 import { isHost, type ServedHosts } from './own-host.ts';
-import type { Answer } from './route.ts';
+import type { Reply } from './route.ts';
 
 export interface GuardDeps {
   readonly hosts: Pick<ServedHosts, 'isOwn' | 'isCustomDomain'>;
@@ -53,7 +53,7 @@ export function guard(url: string, { hosts, misfits }: GuardDeps): onRequestHook
 }
 
 /** Returns the refusal of a message that a proxy in front could have understood in another way; null for any other. */
-export function refuseAmbiguous(request: FastifyRequest): Answer | null {
+export function refuseAmbiguous(request: FastifyRequest): Reply | null {
   const message = ambiguityOf(request.raw);
   return message === null
     ? null

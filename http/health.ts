@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import { refusal } from './error-catalog.ts';
 import { jsonResponse, refusalResponses } from './responses.ts';
-import type { Answer, PublicRoute } from './route.ts';
+import type { PublicRoute, Reply } from './route.ts';
 
 const healthBody = z
   .object({ status: z.literal('ok') })
@@ -20,7 +20,7 @@ const healthOperation: ZodOpenApiOperationObject = {
   },
 };
 
-const ok: Answer = { status: 200, body: '{"status":"ok"}', headers: { 'cache-control': 'no-store' } };
+const ok: Reply = { status: 200, body: '{"status":"ok"}', headers: { 'cache-control': 'no-store' } };
 
 /** GET /healthz (contract, Operation 3): 503 while `isHealthy` says so, for example during a shutdown. */
 export function healthRoute(isHealthy: () => boolean): PublicRoute {

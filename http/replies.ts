@@ -1,13 +1,13 @@
-/** Hooks that turn an `Answer` into the reply: a route's count, then status and headers, then the payload. */
+/** Hooks that turn an `Reply` into the reply: a route's count, then status and headers, then the payload. */
 import type { FastifyReply, onSendHookHandler, preSerializationHookHandler } from 'fastify';
 import { limitWriting } from './connections.ts';
 import { noteEarlyAnswer } from './raw-refusals.ts';
 import { discardBody, hasBody } from './request-body.ts';
-import type { Answer, ApiKey } from './route.ts';
+import type { ApiKey, Reply } from './route.ts';
 import type { ServedRequest } from './served-request.ts';
 
 /** What holds for every reply of a server. */
-export interface Replies {
+export interface ReplyDefaults {
   /** Set once the server drains: connections end with the reply they wait for. */
   closing: boolean;
   /** On every reply. */
@@ -22,17 +22,17 @@ export interface QuotaHeaders {
   readonly limit: string;
 }
 
-/** Lets a route's `answered` see the answer once, and replace it. Does not fail: Fastify would send twice. */
-export const countAnswer =
+/** Lets a route's `beforeSend` see the answer once, and replace it. Does not fail: Fastify would send twice. */
+export const runBeforeSend =
   (
-    answered: (request: ServedRequest, answer: Answer) => Answer | Promise<Answer>,
-    failed: (request: { readonly id: string }, failure: unknown) => Answer,
+    beforeSend: (request: ServedRequest, answer: Reply) => Reply | Promise<Reply>,
+    failed: (request: { readonly id: string }, failure: unknown) => Reply,
   ): preSerializationHookHandler =>
   (request, _reply, payload, done) => {
     if (!request.isCounted) return done(null, payload);
     request.isCounted = false;
     try {
-      const answer = answered(request as ServedRequest, payload as Answer);
+      const answer = beforeSend(request as ServedRequest, payload as Reply);
       if (!(answer instanceof Promise)) return done(null, answer);
       answer.catch((failure: unknown) => failed(request, failure)).then((counted) => done(null, counted));
     } catch (failure) {
@@ -46,12 +46,12 @@ export const countAnswer =
  */
 export const setHead =
   (
-    replies: Replies,
+    replies: ReplyDefaults,
     noStore: boolean,
     quotaOf?: (key: ApiKey) => QuotaHeaders,
   ): preSerializationHookHandler =>
   ({ caller }, reply, answer, done) => {
-    writeHead(reply, replies, noStore, answer as Answer);
+    writeHead(reply, replies, noStore, answer as Reply);
     if (quotaOf && caller !== null) setQuota(reply, quotaOf(caller));
     done();
   };
@@ -61,7 +61,12 @@ export function setQuota(reply: FastifyReply, { policy, limit }: QuotaHeaders): 
   reply.header('ratelimit-policy', policy).header('ratelimit', limit);
 }
 
-export function writeHead(reply: FastifyReply, replies: Replies, noStore: boolean, answer: Answer): void {
+export function writeHead(
+  reply: FastifyReply,
+  replies: ReplyDefaults,
+  noStore: boolean,
+  answer: Reply,
+): void {
   const { status, body, headers } = answer;
   reply.code(status).headers(replies.headers);
   // In place of Fastify's own, which has a charset.
@@ -75,7 +80,7 @@ export function writeHead(reply: FastifyReply, replies: Replies, noStore: boolea
 
 /** Sends the payload, with what Fastify does not do: unread bodies are drained, slow readers cut. */
 export const transmit =
-  ({ writeMs }: Replies, sent?: (status: number, milliseconds: number) => void): onSendHookHandler =>
+  ({ writeMs }: ReplyDefaults, sent?: (status: number, milliseconds: number) => void): onSendHookHandler =>
   ({ raw, startedAt }, reply, payload, done) => {
     if (!raw.complete && hasBody(raw)) {
       noteEarlyAnswer(raw);

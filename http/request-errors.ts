@@ -2,7 +2,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import { BackendTimeout, failureCode } from './failures.ts';
-import type { Answer, Route } from './route.ts';
+import type { Reply, Route } from './route.ts';
 
 /** The part of pino's logger that the server needs. */
 export interface Log {
@@ -11,7 +11,7 @@ export interface Log {
 }
 
 /** Logs a failure and returns its answer, a 503. */
-export type Failed = (request: { readonly id: string }, failure: unknown, route: Route) => Answer;
+export type Failed = (request: { readonly id: string }, failure: unknown, route: Route) => Reply;
 
 export const createFailed =
   (log: Log): Failed =>
@@ -37,7 +37,7 @@ function publicErrorCode(code: ErrorCode, { unavailable }: Route): ErrorCode {
 /** For `setErrorHandler`. */
 export const createErrorHandler =
   (failed: Failed) =>
-  (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Answer | undefined => {
+  (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Reply | undefined => {
     if (isAborted(error, request)) {
       reply.hijack();
       return;

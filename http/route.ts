@@ -51,7 +51,7 @@ export interface KeyRequest extends PartnerRequest {
 }
 
 /** What a route answers. The body is text already serialised, so that the hot path can splice it. */
-export interface Answer {
+export interface Reply {
   readonly status: number;
   readonly body: string | Buffer | null;
   /** Names in lower case. `content-type` defaults to JSON, `cache-control` to `no-store` under /v1. */
@@ -79,12 +79,12 @@ interface RouteOf<Request extends ApiRequest> {
   readonly budget?: 'webhooks' | 'changes';
   /** Replaces `backend_unavailable` and `backend_timeout`. */
   readonly unavailable?: 'webhooks_unavailable';
-  handle(request: Request): Answer | Promise<Answer>;
+  handle(request: Request): Reply | Promise<Reply>;
   /**
    * Sees every answer to an authenticated (on public routes: any) call before it is sent, refusals of the shared
    * rules included, and may replace it (lookup: counts it durably first).
    */
-  answered?(request: Request, answer: Answer): Answer | Promise<Answer>;
+  beforeSend?(request: Request, answer: Reply): Reply | Promise<Reply>;
   /** The route's part of the OpenAPI document; undefined keeps it out (pages, scripts). */
   readonly operation?: ZodOpenApiOperationObject;
 }
@@ -93,7 +93,7 @@ interface RouteOf<Request extends ApiRequest> {
 export interface PublicRoute extends RouteOf<ApiRequest> {
   readonly access: 'public';
   /** Spends the rates that the request needs before its body is looked at; null, or the refusal. */
-  admit?(request: ApiRequest): Answer | null | Promise<Answer | null>;
+  admit?(request: ApiRequest): Reply | null | Promise<Reply | null>;
 }
 
 /** A route about a partner's data: it needs a key over HTTP, and the dashboard calls it for a user. */

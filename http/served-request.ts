@@ -8,7 +8,7 @@ declare module 'fastify' {
     caller: ApiKey | null;
     receivedAt: number;
     startedAt: number;
-    /** Whether the route's `answered` hook has yet to see the answer. */
+    /** Whether the route's `beforeSend` hook has yet to see the answer. */
     isCounted: boolean;
   }
   interface FastifyContextConfig {

@@ -6,10 +6,10 @@ import { type AdmissionDeps, admissionHooks, exceedsTarget } from './admission.t
 import { watchConnections } from './connections.ts';
 import { createFastify, defaultTimeouts, type RequestTimeouts } from './fastify.ts';
 import { type GuardDeps, guard, refuse } from './guards.ts';
-import { countAnswer, type Replies, setHead, transmit } from './replies.ts';
+import { type ReplyDefaults, runBeforeSend, setHead, transmit } from './replies.ts';
 import { addBodyParser, refuseBody } from './request-body.ts';
 import { createErrorHandler, createFailed, type Log, timeLimit } from './request-errors.ts';
-import type { Answer, Route, RouteTable } from './route.ts';
+import type { Reply, Route, RouteTable } from './route.ts';
 import { decorateRequests, hasKey, type ServedRequest } from './served-request.ts';
 
 export interface ServerDeps extends AdmissionDeps {
@@ -30,7 +30,7 @@ export interface ServerDeps extends AdmissionDeps {
 export function buildServer(deps: ServerDeps): FastifyInstance {
   const timeouts = { ...defaultTimeouts, ...deps.requestTimeouts };
   const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
-  const replies: Replies = { closing: false, headers, writeMs: timeouts.writeMs };
+  const replies: ReplyDefaults = { closing: false, headers, writeMs: timeouts.writeMs };
   const app = createFastify(timeouts, replies, deps.maxConnections);
   const cutSilent = watchConnections(app.server);
   app.addHook('preClose', (done) => {
@@ -43,7 +43,7 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   decorateRequests(app);
   addBodyParser(app);
   app.setErrorHandler(createErrorHandler(failed));
-  app.setReplySerializer((answer) => (answer as Answer).body as string);
+  app.setReplySerializer((answer) => (answer as Reply).body as string);
   const shared = { app, deps, replies, failed, inTime };
   addMethods(app);
   for (const [path, onPath] of Map.groupBy(deps.routes, (route) => route.path)) {
@@ -59,7 +59,7 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
 interface Shared {
   readonly app: FastifyInstance;
   readonly deps: ServerDeps;
-  readonly replies: Replies;
+  readonly replies: ReplyDefaults;
   readonly failed: ReturnType<typeof createFailed>;
   readonly inTime: ReturnType<typeof timeLimit>;
 }
@@ -76,7 +76,7 @@ function addRoute(shared: Shared, route: Route): void {
     config: { route },
     onRequest: [guard(path, deps.guard), ...admissionHooks(route, { ...deps, inTime })],
     preValidation: refuseBody,
-    preSerialization: route.answered ? [countAnswer(answeredBy(route), fail), head] : head,
+    preSerialization: route.beforeSend ? [runBeforeSend(beforeSendOf(route), fail), head] : head,
     onSend: transmit(replies, (status, ms) => deps.onAnswer?.(route, status, ms)),
     handler: (request) => {
       const answer = handled(route, request as ServedRequest);
@@ -123,18 +123,18 @@ function addMethods(app: FastifyInstance): void {
 }
 
 /** Runs the route. */
-function handled(route: Route, request: ServedRequest): Answer | Promise<Answer> {
+function handled(route: Route, request: ServedRequest): Reply | Promise<Reply> {
   if (route.access === 'public') return route.handle(request);
   if (!hasKey(request)) throw new TypeError(`${route.path} was reached without a key`);
   return route.handle(request);
 }
 
 /** Shows the route its answer; a request that was refused before authentication is not counted. */
-const answeredBy =
+const beforeSendOf =
   (route: Route) =>
-  (request: ServedRequest, answer: Answer): Answer | Promise<Answer> => {
-    if (route.access === 'public') return route.answered?.(request, answer) ?? answer;
-    return hasKey(request) ? (route.answered?.(request, answer) ?? answer) : answer;
+  (request: ServedRequest, answer: Reply): Reply | Promise<Reply> => {
+    if (route.access === 'public') return route.beforeSend?.(request, answer) ?? answer;
+    return hasKey(request) ? (route.beforeSend?.(request, answer) ?? answer) : answer;
   };
 
 type Refuse = (request: FastifyRequest, reply: FastifyReply) => void;

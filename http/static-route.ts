@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import type { Answer, ApiRequest, PublicRoute } from './route.ts';
+import type { ApiRequest, PublicRoute, Reply } from './route.ts';
 
 /** A text that is the same for every caller. */
 export interface StaticContent {
@@ -22,11 +22,8 @@ export function staticRoute(path: string, maxAgeSeconds: number, content: Static
 }
 
 /** What a constant text is answered with: ETag (RFC 9110 section 8.8.3), 304, and gzip for who takes it. */
-export function staticAnswers(
-  content: StaticContent,
-  maxAgeSeconds: number,
-): (request: ApiRequest) => Answer {
-  let compressed: Answer | null = null;
+export function staticAnswers(content: StaticContent, maxAgeSeconds: number): (request: ApiRequest) => Reply {
+  let compressed: Reply | null = null;
   const plain = variant(content, maxAgeSeconds, '');
   return (request) => {
     if (!takesGzip(request)) return unlessKnown(request, plain);
@@ -40,7 +37,7 @@ function zipped({ body, headers }: StaticContent): StaticContent {
   return { body: gzipSync(body), headers: { ...headers, 'content-encoding': 'gzip' } };
 }
 
-function variant({ body, headers }: StaticContent, maxAgeSeconds: number, suffix: string): Answer {
+function variant({ body, headers }: StaticContent, maxAgeSeconds: number, suffix: string): Reply {
   const digest = createHash('sha256').update(body).digest('base64url').slice(0, 22);
   return {
     status: 200,
@@ -59,7 +56,7 @@ function takesGzip(request: ApiRequest): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(request.header('accept-encoding') ?? '');
 }
 
-function unlessKnown(request: ApiRequest, answer: Answer): Answer {
+function unlessKnown(request: ApiRequest, answer: Reply): Reply {
   const known = request.header('if-none-match');
   const etag = answer.headers?.etag;
   if (known === undefined || etag === undefined || !matches(known, etag)) return answer;

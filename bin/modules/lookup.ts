@@ -11,7 +11,7 @@ import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
 import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
-import { createFreshLookups } from '../../read-api/lookup/fresh-lookups.ts';
+import { createAnswerCache } from '../../read-api/lookup/answer-cache.ts';
 import { getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
 import { createInFlight } from '../../read-api/lookup/in-flight.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
@@ -38,7 +38,7 @@ export const lookupRoutes = ({
   const shared = {
     count: counter.count,
     cluesOf: clues.of,
-    fresh: createFreshLookups({ note: runtime.lookupUses.note, configured }),
+    answerCache: createAnswerCache({ note: runtime.lookupUses.note, configured }),
     inFlight: createInFlight(
       config.LOOKUP_CAPACITY,
       createKeptOut({ windowMs: MINUTE, now: runtime.clock.now, shared: null }),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { UNAVAILABLE_MESSAGE } from '../../http/error-catalog.ts';
 import { BackendTimeout, failureCode } from '../../http/failures.ts';
-import type { Answer, KeyRoute, Route } from '../../http/route.ts';
+import type { KeyRoute, Reply, Route } from '../../http/route.ts';
 import { aKey, aRoute, aServer, authorized, type Logged } from './shell.ts';
 
 const withCode = (code: string) => Object.assign(new Error('secret text'), { code });
@@ -77,7 +77,7 @@ describe('an exception', () => {
       method: 'GET',
       path: '/v1/x',
       handle: () => ({ status: 200, body: '', headers: { location: 'a\nb', etag: '"1"' } }),
-      answered: (_request, answer) => {
+      beforeSend: (_request, answer) => {
         seen.push(answer.status);
         return answer;
       },
@@ -93,13 +93,13 @@ describe('an exception', () => {
 
 describe('a slow handler', () => {
   it('is a backend_timeout that the route still sees, and its late answer is dropped', async () => {
-    const seen: Answer[] = [];
-    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const seen: Reply[] = [];
+    const { promise, resolve } = Promise.withResolvers<Reply>();
     const route = aRoute({
       method: 'GET',
       path: '/v1/x',
       handle: () => promise,
-      answered: (_request, answer) => {
+      beforeSend: (_request, answer) => {
         seen.push(answer);
         return answer;
       },
@@ -117,7 +117,7 @@ describe('a slow handler', () => {
     const route = aRoute({
       method: 'GET',
       path: '/v1/x',
-      answered: () => {
+      beforeSend: () => {
         throw new Error('not for callers without a key');
       },
     });
@@ -132,7 +132,7 @@ describe('a slow handler', () => {
   });
 });
 
-describe("a route's answered hook", () => {
+describe("a route's beforeSend hook", () => {
   const json = { ...authorized, 'content-type': 'application/json' };
   const seenBy = async (headers: Record<string, string>, payload: string, url = '/v1/x') => {
     const seen: string[] = [];
@@ -142,7 +142,7 @@ describe("a route's answered hook", () => {
       body: 'json',
       bodyLimit: 9,
       targetLimit: 99,
-      answered: (request, answer) => {
+      beforeSend: (request, answer) => {
         seen.push(`${request.caller.key_id} ${answer.status} ${answer.code ?? ''}`);
         return answer;
       },
@@ -179,12 +179,12 @@ describe("a route's answered hook", () => {
       aRoute({
         method: 'GET',
         path: '/v1/now',
-        answered: (_request, answer) => ({ ...answer, status: 202 }),
+        beforeSend: (_request, answer) => ({ ...answer, status: 202 }),
       }),
       aRoute({
         method: 'GET',
         path: '/v1/later',
-        answered: async (_request, answer) => ({ ...answer, status: 202 }),
+        beforeSend: async (_request, answer) => ({ ...answer, status: 202 }),
       }),
     ];
     const answers = await Promise.all(
@@ -194,7 +194,7 @@ describe("a route's answered hook", () => {
     expect(answers.map((answer) => answer.statusCode)).toEqual([202, 202]);
   });
 
-  it.each<[string, NonNullable<KeyRoute['answered']>]>([
+  it.each<[string, NonNullable<KeyRoute['beforeSend']>]>([
     [
       'throws',
       () => {
@@ -202,8 +202,8 @@ describe("a route's answered hook", () => {
       },
     ],
     ['rejects', () => Promise.reject(new StoreBusy())],
-  ])('that %s makes the answer a 503', async (_how, answered) => {
-    const app = aServer({ routes: [aRoute({ method: 'GET', path: '/v1/x', answered })] });
+  ])('that %s makes the answer a 503', async (_how, beforeSend) => {
+    const app = aServer({ routes: [aRoute({ method: 'GET', path: '/v1/x', beforeSend })] });
     const answer = await app.inject({ url: '/v1/x', headers: authorized });
 
     expect([answer.statusCode, answer.json().error.code]).toEqual([503, 'api_busy']);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/route.ts';
 import { eventually } from '../support/eventually.ts';
 import { aRoute, aServer, exchangeBytes, portOf, TOKEN, uuid } from './shell.ts';
 
@@ -327,7 +327,7 @@ describe('a caller who stalls', () => {
 describe('a server that closes', () => {
   it('finishes what is in flight and ends the connection with it', async () => {
     const started = Promise.withResolvers<void>();
-    const answer = Promise.withResolvers<Answer>();
+    const answer = Promise.withResolvers<Reply>();
     const handle = () => {
       started.resolve();
       return answer.promise;
@@ -346,7 +346,7 @@ describe('a server that closes', () => {
   it('cuts connections that send no whole request, and still answers a whole one', {
     timeout: 10_000,
   }, async () => {
-    const answer = Promise.withResolvers<Answer>();
+    const answer = Promise.withResolvers<Reply>();
     const started = Promise.withResolvers<void>();
     const handle = () => {
       started.resolve();

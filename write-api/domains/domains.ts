@@ -3,7 +3,7 @@ import type { ClaimRefusal, DomainCommands, TrackerName } from '../../commands/d
 import type { Position } from '../../event-store/port.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/parameters.ts';
-import { type Answer, commandContext, type PartnerRequest, type PartnerRoute } from '../../http/route.ts';
+import { commandContext, type PartnerRequest, type PartnerRoute, type Reply } from '../../http/route.ts';
 import {
   DOMAIN_ROUTE,
   domainAnswer,
@@ -54,7 +54,7 @@ export const domainRoutes = (deps: DomainRouteDeps): PartnerRoute[] => [
 /** A value that is not a string gets its field's own error code (contract, Requests 7). */
 const shape = z.strictObject({ hostname: z.unknown().optional() });
 
-const create = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const create = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const body = shape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -79,7 +79,7 @@ const claimRefused = (
   request: PartnerRequest,
   code: ClaimRefusal,
   hostname: string,
-): Answer => {
+): Reply => {
   if (code !== 'domain_active_elsewhere') return refusal(request, code);
   const { partner_id } = request.caller;
   const { name, value } = verificationOf(hostname, partner_id, tokenOf);
@@ -88,7 +88,7 @@ const claimRefused = (
   });
 };
 
-const remove = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const remove = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const tracker = trackerOf(request);
   if (tracker === null) return refusal(request, 'invalid_tracker');

@@ -1,7 +1,7 @@
 import type { RevealSession } from '../../commands/reveals/reveal-session.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/parameters.ts';
-import { type Answer, commandContext, type PartnerRequest, type PartnerRoute } from '../../http/route.ts';
+import { commandContext, type PartnerRequest, type PartnerRoute, type Reply } from '../../http/route.ts';
 import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from '../../read-api/reveals/answer.ts';
 import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
 
@@ -24,7 +24,7 @@ export const postRevealRoute = (deps: PostRevealDeps): PartnerRoute => ({
   handle: (request) => refusingUnknownOutcome(request, () => reveal(deps, request)),
 });
 
-const reveal = async (deps: PostRevealDeps, request: PartnerRequest): Promise<Answer> => {
+const reveal = async (deps: PostRevealDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   const key = request.header('idempotency-key') ?? '';

@@ -5,7 +5,7 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import type { Position } from '../../event-store/port.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/parameters.ts';
-import { type Answer, commandContext, type PartnerRequest, type PartnerRoute } from '../../http/route.ts';
+import { commandContext, type PartnerRequest, type PartnerRoute, type Reply } from '../../http/route.ts';
 import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
 import { deliveryAnswer, type FoundDelivery } from '../../read-api/webhooks/delivery-answer.ts';
 import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-operations.ts';
@@ -38,7 +38,7 @@ export const retryDeliveryRoute = (deps: RetryRouteDeps): PartnerRoute => ({
   handle: (request) => retry(deps, request),
 });
 
-const retry = async (deps: RetryRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const retry = async (deps: RetryRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
@@ -69,4 +69,4 @@ const answer = async (
   { bodyOf }: RetryRouteDeps,
   request: PartnerRequest,
   delivery: FoundDelivery,
-): Promise<Answer> => deliveryAnswer(request, delivery, await bodyOf(delivery.event_id));
+): Promise<Reply> => deliveryAnswer(request, delivery, await bodyOf(delivery.event_id));

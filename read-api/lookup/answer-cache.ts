@@ -1,20 +1,20 @@
 import { LRUCache } from 'lru-cache';
 import { HOUR } from '../../domain/kernel/time.ts';
 import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
-import type { Answer, ApiRequest } from '../../http/route.ts';
-import { lookupAnswer, lookupFragment, NOT_NEEDED } from './answer.ts';
+import type { ApiRequest, Reply } from '../../http/route.ts';
+import { lookupFragment, lookupReply, NOT_NEEDED } from './answer.ts';
 
 /**
  * Fresh results that need no more work: what no command can change until `fresh_until`, with nothing of a
  * partner's own in it (architecture, rule 12). By the caller's spelling, so that a hit parses nothing.
  */
-export interface FreshLookups {
-  answer(request: ApiRequest, ip: string): Answer | null;
+export interface AnswerCache {
+  answer(request: ApiRequest, ip: string): Reply | null;
   /** To be called with each saved result that is shown. */
   keep(ip: string, saved: SavedResult, at: number): void;
 }
 
-export interface FreshLookupsDeps {
+export interface AnswerCacheDeps {
   /** Called for each answer that is given from memory. */
   readonly note: (ip: string) => void;
   /** Returns the names of the providers that are asked now: the same array while they do not change. */
@@ -27,7 +27,7 @@ const CACHED_CHARACTERS = 64 * 1_048_576;
 /** The times of a saved result are cut to days one day; an answer kept for longer would still show them in full. */
 const CACHED_MS = HOUR;
 
-export const createFreshLookups = ({ note, configured }: FreshLookupsDeps): FreshLookups => {
+export const createAnswerCache = ({ note, configured }: AnswerCacheDeps): AnswerCache => {
   let providers = configured();
   const entries = new LRUCache<
     string,
@@ -46,7 +46,7 @@ export const createFreshLookups = ({ note, configured }: FreshLookupsDeps): Fres
       const entry = entries.get(ip);
       if (!entry || entry.until <= request.receivedAt) return null;
       note(entry.address);
-      return lookupAnswer(request, ip, entry.fragment, entry.matchType, NOT_NEEDED);
+      return lookupReply(request, ip, entry.fragment, entry.matchType, NOT_NEEDED);
     },
     keep: (ip, saved, at) => {
       note(saved.ip);
