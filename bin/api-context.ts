@@ -5,9 +5,9 @@ import {
   type TrackerCall,
   type TrackerCallCounter,
 } from '../commands/usage/count-tracker-calls.ts';
-import { TrackingUnavailable } from '../http/failures.ts';
-import { createOwnHost, createServedHosts, type ServedHosts } from '../http/own-host.ts';
-import type { PartnerRequest } from '../http/route.ts';
+import type { PartnerRequest } from '../http/contract/route.ts';
+import { TrackingUnavailable } from '../http/errors/failures.ts';
+import { createOwnHost, createServedHosts, type ServedHosts } from '../http/server/own-host.ts';
 import { type Countries, createCountries } from '../platform/country.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { RateLimiter } from '../platform/rate-limit.ts';

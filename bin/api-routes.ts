@@ -1,5 +1,5 @@
-import { healthRoute } from '../http/health.ts';
-import type { Route } from '../http/route.ts';
+import type { Route } from '../http/contract/route.ts';
+import { healthRoute } from '../http/server/health.ts';
 import { loadConfig } from '../platform/config.ts';
 import type { ApiContext } from './api-context.ts';
 import { domainRoutes } from './modules/domains.ts';

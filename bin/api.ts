@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import { createCallRates } from '../http/call-rates.ts';
-import { docsRoutes } from '../http/docs-page.ts';
-import { healthRoute } from '../http/health.ts';
-import { createMisfits } from '../http/misfits.ts';
-import { openApiDocument, openApiRoute } from '../http/openapi.ts';
-import { buildServer } from '../http/server.ts';
-import { createIsTrusted } from '../http/visitor.ts';
+import { docsRoutes } from '../http/docs/docs-page.ts';
+import { openApiDocument, openApiRoute } from '../http/docs/openapi.ts';
+import { createCallRates } from '../http/server/call-rates.ts';
+import { healthRoute } from '../http/server/health.ts';
+import { createMisfits } from '../http/server/misfits.ts';
+import { buildServer } from '../http/server/server.ts';
+import { createIsTrusted } from '../http/server/visitor.ts';
 import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createRateLimiter } from '../platform/rate-limit.ts';

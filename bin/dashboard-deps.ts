@@ -10,8 +10,8 @@ import type { Visit } from '../dashboard/visit.ts';
 import { isoTime } from '../domain/kernel/time.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/default-limits.ts';
 import type { Position } from '../event-store/port.ts';
-import { refusal } from '../http/error-catalog.ts';
-import { asUuid } from '../http/parameters.ts';
+import { asUuid } from '../http/contract/parameters.ts';
+import { refusal } from '../http/errors/error-catalog.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
 import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
 import {

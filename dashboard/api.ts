@@ -2,8 +2,7 @@
  * The partners' API for the dashboard: the same routes, limits and refusals, called in the name of a user, so that
  * there is one way to read and change a partner's data.
  */
-import type { Inadmissible } from '../http/admission.ts';
-import { refusal } from '../http/error-catalog.ts';
+
 import type {
   ApiRequest,
   Caller,
@@ -13,7 +12,9 @@ import type {
   Reply,
   Route,
   RouteTable,
-} from '../http/route.ts';
+} from '../http/contract/route.ts';
+import { refusal } from '../http/errors/error-catalog.ts';
+import type { Inadmissible } from '../http/server/admission.ts';
 
 /** A user with a login, as the pages show it. */
 export interface LoggedInUser {

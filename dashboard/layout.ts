@@ -1,4 +1,4 @@
-import type { Reply } from '../http/route.ts';
+import type { Reply } from '../http/contract/route.ts';
 import { htmlAnswer } from './answers.ts';
 import { alert, form } from './components.ts';
 import { flashMessage } from './flash-message.ts';

@@ -1,7 +1,7 @@
 import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
 import { plainName } from '../../domain/domains/hostname.ts';
-import { createOwnHost } from '../../http/own-host.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
+import { createOwnHost } from '../../http/server/own-host.ts';
 import type { Config } from '../../platform/config.ts';
 import { createGates } from '../../platform/gate.ts';
 import type { Metrics } from '../../platform/metrics.ts';

@@ -2,7 +2,7 @@ import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import { ENRICHMENT_PREFIX } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
 import { createKeptOut } from '../../platform/kept-out.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';

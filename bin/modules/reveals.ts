@@ -1,7 +1,7 @@
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import { type CompletionPorts, completeReveal } from '../../commands/reveals/complete-reveal.ts';
 import { createRevealSession, type RevealDeps } from '../../commands/reveals/reveal-session.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
 import {
   type EnrichRevealsDeps,
   enrichReveals,

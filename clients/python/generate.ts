@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { documentedRoutes } from '../../bin/api-routes.ts';
-import { openApiDocument } from '../../http/openapi.ts';
+import { openApiDocument } from '../../http/docs/openapi.ts';
 
 interface Schema {
   readonly type?: string | readonly string[];

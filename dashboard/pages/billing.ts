@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import { fileAnswer, redirectAfterPost } from '../answers.ts';
 import { count, counted, form, nothingYet, table, time } from '../components.ts';
 import { html } from '../html.ts';

@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { DeliveryBody, DeliveryState } from '../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../read-api/webhooks/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';

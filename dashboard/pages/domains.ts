@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { DomainBody } from '../../read-api/domains/schemas.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';

@@ -1,5 +1,5 @@
-import { parametersOf } from '../../http/parameters.ts';
-import type { ApiRequest, Reply } from '../../http/route.ts';
+import { parametersOf } from '../../http/contract/parameters.ts';
+import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { alert, field } from '../components.ts';
 import { flashMessage } from '../flash-message.ts';

@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import { barChart } from '../charts.ts';
 import { count, facts, nothingYet, table } from '../components.ts';
 import { daysBack } from '../days.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { RevealBody } from '../../read-api/reveals/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { badge, confirmation, facts, time } from '../components.ts';

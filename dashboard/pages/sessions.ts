@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { SessionBody } from '../../read-api/sessions/schemas.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import { badge, facts, namesOfTrackers, nothingYet, select, table, time } from '../components.ts';

@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import type { ErrorAnswer } from '../api.ts';

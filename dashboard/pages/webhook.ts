@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { DeliveryTotals, WebhookBody } from '../../read-api/webhooks/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import type { ApiAnswer } from '../api.ts';

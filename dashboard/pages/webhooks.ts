@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import type { WebhookBody, WebhookWorker } from '../../read-api/webhooks/schemas.ts';
 import {

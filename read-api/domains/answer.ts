@@ -1,5 +1,5 @@
-import { MANAGEMENT_BODY_LIMIT } from '../../http/parameters.ts';
-import type { PartnerRequest, PartnerRoute, Reply } from '../../http/route.ts';
+import { MANAGEMENT_BODY_LIMIT } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { snippetOf } from '../snippet.ts';
 import type { DomainBody } from './schemas.ts';
 

@@ -1,6 +1,6 @@
-import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/parameters.ts';
-import type { PartnerRequest, PartnerRoute, Reply } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
 import { type DomainReads, type DomainRow, findDomain, listDomains } from '../../queries/domains/domains.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { DOMAIN_ROUTE, domainAnswer, domainFields, type TokenOf } from './answer.ts';

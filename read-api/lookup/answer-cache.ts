@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { HOUR } from '../../domain/kernel/time.ts';
 import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
-import type { ApiRequest, Reply } from '../../http/route.ts';
+import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { lookupFragment, lookupReply, NOT_NEEDED } from './answer.ts';
 
 /**

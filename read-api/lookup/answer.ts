@@ -1,7 +1,7 @@
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import { isStale } from '../../domain/lookup/result.ts';
 import type { Outcome } from '../../domain/usage/events.ts';
-import type { ApiRequest, Reply } from '../../http/route.ts';
+import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { POLL_SECONDS } from '../polling.ts';
 import type { RefreshError, RefreshStatus } from './schemas.ts';
 

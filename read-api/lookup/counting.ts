@@ -1,7 +1,7 @@
 import type { Outcome } from '../../domain/usage/events.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import type { KeyRequest, KeyRoute, Reply } from '../../http/route.ts';
-import type { CluesOf } from '../../http/schemas/company-signals.ts';
+import type { KeyRequest, KeyRoute, Reply } from '../../http/contract/route.ts';
+import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { outcomeOf } from './answer.ts';
 import { withClues } from './with-clues.ts';
 

@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import { type PublicAddress, parsePublicAddress } from '../../domain/kernel/address.ts';
 import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { BackendTimeout } from '../../http/failures.ts';
-import { parametersOf } from '../../http/parameters.ts';
-import type { KeyRequest, KeyRoute, Reply } from '../../http/route.ts';
-import type { CluesOf } from '../../http/schemas/company-signals.ts';
+import { parametersOf } from '../../http/contract/parameters.ts';
+import type { KeyRequest, KeyRoute, Reply } from '../../http/contract/route.ts';
+import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
+import { BackendTimeout } from '../../http/errors/failures.ts';
 import { type LookupView, readLookup } from '../../queries/lookup/lookups.ts';
 import { POLL_SECONDS } from '../polling.ts';
 import {

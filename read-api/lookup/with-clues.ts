@@ -1,7 +1,7 @@
-import { parametersOf } from '../../http/parameters.ts';
-import type { ApiRequest, KeyRequest, Reply } from '../../http/route.ts';
-import type { ShownCompany } from '../../http/schemas/company.ts';
-import type { CluesOf, CompanySignals } from '../../http/schemas/company-signals.ts';
+import { parametersOf } from '../../http/contract/parameters.ts';
+import type { ApiRequest, KeyRequest, Reply } from '../../http/contract/route.ts';
+import type { ShownCompany } from '../../http/contract/schemas/company.ts';
+import type { CluesOf, CompanySignals } from '../../http/contract/schemas/company-signals.ts';
 
 /** Statuses of answers that carry clues (contract, Company signals). */
 const CARRYING: ReadonlySet<number> = new Set([200, 202, 404, 503]);

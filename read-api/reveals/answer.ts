@@ -1,9 +1,9 @@
 import { receiptOf } from '../../domain/reveals/receipt.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
 import type { CustomParameters } from '../../domain/sessions/events.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { isUnknownOutcome } from '../../http/failures.ts';
-import type { PartnerRequest, Reply } from '../../http/route.ts';
+import type { PartnerRequest, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
+import { isUnknownOutcome } from '../../http/errors/failures.ts';
 import { POLL_SECONDS } from '../polling.ts';
 import type { RevealBody } from './schemas.ts';
 

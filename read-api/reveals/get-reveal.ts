@@ -1,9 +1,14 @@
 import type { DatabasePool } from 'slonik';
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/parameters.ts';
-import { commandContext, type PartnerRequest, type PartnerRoute, type Reply } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { findReveal } from '../../queries/reveals/reveals.ts';
 import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from './answer.ts';
 import { getRevealOperation } from './operations.ts';

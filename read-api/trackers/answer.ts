@@ -1,5 +1,5 @@
 import type { Tracker } from '../../domain/trackers/trackers.ts';
-import type { ApiRequest, Reply } from '../../http/route.ts';
+import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { snippetOf } from '../snippet.ts';
 import type { TrackerBody } from './schemas.ts';
 

@@ -1,8 +1,8 @@
 import { type DatabasePool, sql } from 'slonik';
 import { NIL } from 'uuid';
 import { z } from 'zod';
-import { refusal } from '../../http/error-catalog.ts';
-import type { PartnerRoute } from '../../http/route.ts';
+import type { PartnerRoute } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { trackerFields } from './answer.ts';
 import { listTrackersOperation } from './operations.ts';
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
-import type { ServedHosts } from '../../http/own-host.ts';
-import { asUuid, parametersOf } from '../../http/parameters.ts';
-import type { ApiRequest, PublicRoute, Reply } from '../../http/route.ts';
-import { staticAnswers } from '../../http/static-route.ts';
+import { asUuid, parametersOf } from '../../http/contract/parameters.ts';
+import type { ApiRequest, PublicRoute, Reply } from '../../http/contract/route.ts';
+import { staticAnswers } from '../../http/contract/static-route.ts';
+import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
+import type { ServedHosts } from '../../http/server/own-host.ts';
 import type { ListedTracker, TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { pixelOperation } from './pixel-operation.ts';
 

@@ -1,8 +1,8 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/parameters.ts';
-import type { PartnerRequest, PartnerRoute, Reply } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { iso } from '../../platform/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';

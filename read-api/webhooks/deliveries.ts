@@ -1,6 +1,6 @@
-import { refusal } from '../../http/error-catalog.ts';
-import { parametersOf, uuidParam } from '../../http/parameters.ts';
-import type { PartnerRequest, PartnerRoute, Reply } from '../../http/route.ts';
+import { parametersOf, uuidParam } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { findEndpoint } from '../../queries/webhooks/endpoints.ts';
 import type { BodyOf } from '../../queries/webhooks/payloads.ts';
 import type { Cursors } from '../cursor.ts';

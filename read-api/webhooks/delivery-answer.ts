@@ -1,4 +1,4 @@
-import type { PartnerRequest, Reply } from '../../http/route.ts';
+import type { PartnerRequest, Reply } from '../../http/contract/route.ts';
 import type { FoundDelivery } from './delivery-rows.ts';
 import type { DeliveryBody } from './delivery-schemas.ts';
 

@@ -1,6 +1,6 @@
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/parameters.ts';
-import type { PartnerRequest, PartnerRoute, Reply } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import {
   type EndpointReads,
   type EndpointRow,

@@ -2,7 +2,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { documentedRoutes } from '../../bin/api-routes.ts';
 import { allCommands, commandLine } from '../../cli/main.ts';
-import { openApiDocument } from '../../http/openapi.ts';
+import { openApiDocument } from '../../http/docs/openapi.ts';
 import { testDatabase } from '../support/database.ts';
 import { startService } from '../support/service.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { bearerToken } from '../../http/admission.ts';
+import { bearerToken } from '../../http/server/admission.ts';
 
 const KEY = `dp_${'k'.repeat(43)}`;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { UNAVAILABLE_MESSAGE } from '../../http/error-catalog.ts';
-import { BackendTimeout, failureCode } from '../../http/failures.ts';
-import type { KeyRoute, Reply, Route } from '../../http/route.ts';
+import type { KeyRoute, Reply, Route } from '../../http/contract/route.ts';
+import { UNAVAILABLE_MESSAGE } from '../../http/errors/error-catalog.ts';
+import { BackendTimeout, failureCode } from '../../http/errors/failures.ts';
 import { aKey, aRoute, aServer, authorized, type Logged } from './shell.ts';
 
 const withCode = (code: string) => Object.assign(new Error('secret text'), { code });

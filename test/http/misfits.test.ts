@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { HOUR } from '../../domain/kernel/time.ts';
-import { createMisfits } from '../../http/misfits.ts';
-import { createOwnHost, createServedHosts } from '../../http/own-host.ts';
-import { createIsTrusted } from '../../http/visitor.ts';
+import { createMisfits } from '../../http/server/misfits.ts';
+import { createOwnHost, createServedHosts } from '../../http/server/own-host.ts';
+import { createIsTrusted } from '../../http/server/visitor.ts';
 import { aServer } from './shell.ts';
 
 /** A server of an operator whose proxy is 10.0.0.1. @returns the settings that its log names after requests */

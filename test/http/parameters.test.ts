@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parametersOf } from '../../http/parameters.ts';
+import { parametersOf } from '../../http/contract/parameters.ts';
 
 describe('the parameters of a query or form', () => {
   it('are those of URLSearchParams', () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Reply } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import { eventually } from '../support/eventually.ts';
 import { aRoute, aServer, exchangeBytes, portOf, TOKEN, uuid } from './shell.ts';
 

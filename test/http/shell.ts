@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { ApiKey, ApiRequest, KeyRoute, Route, RouteTable } from '../../http/route.ts';
-import { buildServer, type ServerDeps } from '../../http/server.ts';
+import type { ApiKey, ApiRequest, KeyRoute, Route, RouteTable } from '../../http/contract/route.ts';
+import { buildServer, type ServerDeps } from '../../http/server/server.ts';
 
 export const aKey: ApiKey = {
   kind: 'key',

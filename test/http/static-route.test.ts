@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { ApiRequest } from '../../http/route.ts';
-import { staticAnswers } from '../../http/static-route.ts';
+import type { ApiRequest } from '../../http/contract/route.ts';
+import { staticAnswers } from '../../http/contract/static-route.ts';
 
 it('answers every caller with the same bytes, not with a copy of them for each', () => {
   const answers = staticAnswers({ body: 'a text', headers: {} }, 60);

@@ -10,7 +10,7 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
-import { BackendTimeout } from '../../http/failures.ts';
+import { BackendTimeout } from '../../http/errors/failures.ts';
 import { isTransient } from '../../platform/transient.ts';
 
 const withCode = (code: string, more: object = {}): Error =>

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { describe, expect, it, test, vi } from 'vitest';
-import { createOwnHost, createServedHosts } from '../../http/own-host.ts';
-import { callerOfAddress, createVisitorAddress, networkOf } from '../../http/visitor.ts';
+import { createOwnHost, createServedHosts } from '../../http/server/own-host.ts';
+import { callerOfAddress, createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
 import { withoutVisitor } from '../../write-api/sessions/crawlers.ts';
 
 const headers = (of: Readonly<Record<string, string>>) => ({ header: (name: string) => of[name] });

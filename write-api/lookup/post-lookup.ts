@@ -4,9 +4,9 @@ import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import { attemptsFor } from '../../domain/lookup/enrichment.ts';
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { commandContext, type KeyRequest, type KeyRoute, type Reply } from '../../http/route.ts';
-import type { CluesOf } from '../../http/schemas/company-signals.ts';
+import { commandContext, type KeyRequest, type KeyRoute, type Reply } from '../../http/contract/route.ts';
+import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import {
   type LookupReply,
   lookupFragment,

@@ -1,7 +1,12 @@
 import type { RevealSession } from '../../commands/reveals/reveal-session.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/parameters.ts';
-import { commandContext, type PartnerRequest, type PartnerRoute, type Reply } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from '../../read-api/reveals/answer.ts';
 import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
 

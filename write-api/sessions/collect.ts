@@ -1,9 +1,9 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Captured, CaptureVisit } from '../../commands/sessions/capture-visit.ts';
 import { OutcomeUnknown, WrongExpectedRevision } from '../../event-store/port.ts';
-import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
-import { TrackingUnavailable } from '../../http/failures.ts';
-import type { ApiRequest, PublicRoute, Reply } from '../../http/route.ts';
+import type { ApiRequest, PublicRoute, Reply } from '../../http/contract/route.ts';
+import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
+import { TrackingUnavailable } from '../../http/errors/failures.ts';
 import { captureVisitOperation } from '../../read-api/sessions/operations.ts';
 import { type Capture, corsHeaders, parseCapture, trackerNamedBy } from './capture-body.ts';
 import { withoutVisitor } from './crawlers.ts';

@@ -3,9 +3,14 @@ import type { TrackerCommands } from '../../commands/trackers/manage-trackers.ts
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { TrackerRefusal } from '../../domain/trackers/trackers.ts';
 import type { Position } from '../../event-store/port.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { isStrings, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/parameters.ts';
-import { commandContext, type PartnerRequest, type PartnerRoute, type Reply } from '../../http/route.ts';
+import { isStrings, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { trackerAnswer } from '../../read-api/trackers/answer.ts';
 import {
   createTrackerOperation,

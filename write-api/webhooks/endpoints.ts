@@ -7,9 +7,14 @@ import type {
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { EndpointRefusal } from '../../domain/webhooks/endpoints.ts';
 import type { Position } from '../../event-store/port.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { asUuid, isStrings, uuidParam } from '../../http/parameters.ts';
-import { commandContext, type PartnerRequest, type PartnerRoute, type Reply } from '../../http/route.ts';
+import { asUuid, isStrings, uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import {
   NO_DELIVERIES,
   type TotalsOf,

@@ -3,9 +3,14 @@ import type { ProjectedDelivery, RetryRefusal } from '../../commands/webhooks/re
 import type { Result } from '../../domain/kernel/decider.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { Position } from '../../event-store/port.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/parameters.ts';
-import { commandContext, type PartnerRequest, type PartnerRoute, type Reply } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
 import { deliveryAnswer, type FoundDelivery } from '../../read-api/webhooks/delivery-answer.ts';
 import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-operations.ts';

@@ -1,8 +1,13 @@
 import type { SendTest } from '../../commands/webhooks/send-test.ts';
 import type { Position } from '../../event-store/port.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/parameters.ts';
-import { commandContext, type PartnerRequest, type PartnerRoute, type Reply } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
 import { testWebhookOperation } from '../../read-api/webhooks/test-operation.ts';
 

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ErrorCode, refusal } from './error-catalog.ts';
+import { type ErrorCode, refusal } from '../errors/error-catalog.ts';
 
 /** A request line this long is why the head overflowed (the parser's limit is 16 KiB for all of it). */
 const LONG_REQUEST_LINE = 8_192;

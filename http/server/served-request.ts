@@ -1,6 +1,6 @@
 /** What this service adds to Fastify's request: with it, a Fastify request is an `ApiRequest`. */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ApiKey, ApiRequest, KeyRequest, Route } from './route.ts';
+import type { ApiKey, ApiRequest, KeyRequest, Route } from '../contract/route.ts';
 
 declare module 'fastify' {
   interface FastifyRequest extends Pick<ApiRequest, 'peer' | 'header'> {

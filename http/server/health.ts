@@ -1,9 +1,9 @@
 /** GET /healthz: whether the process serves (contract, Operation 3). */
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { refusal } from './error-catalog.ts';
-import { jsonResponse, refusalResponses } from './responses.ts';
-import type { PublicRoute, Reply } from './route.ts';
+import { jsonResponse, refusalResponses } from '../contract/responses.ts';
+import type { PublicRoute, Reply } from '../contract/route.ts';
+import { refusal } from '../errors/error-catalog.ts';
 
 const healthBody = z
   .object({ status: z.literal('ok') })

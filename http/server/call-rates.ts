@@ -1,8 +1,8 @@
-import { DAY, MINUTE } from '../domain/kernel/time.ts';
-import { type Quota, type RateLimiter, retrySeconds, type Verdict } from '../platform/rate-limit.ts';
+import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { type Quota, type RateLimiter, retrySeconds, type Verdict } from '../../platform/rate-limit.ts';
+import type { Caller, Route } from '../contract/route.ts';
+import type { ErrorCode } from '../errors/error-catalog.ts';
 import type { AdmissionDeps, Inadmissible } from './admission.ts';
-import type { ErrorCode } from './error-catalog.ts';
-import type { Caller, Route } from './route.ts';
 
 interface Ceilings {
   readonly API_REQUESTS_PER_SECOND: number;

@@ -1,8 +1,8 @@
 /** Warns the operator where `PUBLIC_URL`, `PUBLIC_HOSTS` or `TRUSTED_PROXIES` do not fit the requests that arrive. */
 import type { IncomingMessage } from 'node:http';
-import { HOUR } from '../domain/kernel/time.ts';
+import { HOUR } from '../../domain/kernel/time.ts';
+import type { Log } from '../errors/request-errors.ts';
 import { isLoopbackHost } from './own-host.ts';
-import type { Log } from './request-errors.ts';
 
 export interface MisfitDeps {
   readonly publicUrl: string;

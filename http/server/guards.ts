@@ -1,10 +1,10 @@
 /** The rules for every request, known path or not, as `onRequest` hooks. */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { type ErrorCode, type RefusalOptions, refusal } from './error-catalog.ts';
+import type { Reply } from '../contract/route.ts';
+import { type ErrorCode, type RefusalOptions, refusal } from '../errors/error-catalog.ts';
 import type { Misfits } from './misfits.ts';
 import { isHost, type ServedHosts } from './own-host.ts';
-import type { Reply } from './route.ts';
 
 export interface GuardDeps {
   readonly hosts: Pick<ServedHosts, 'isOwn' | 'isCustomDomain'>;

@@ -1,7 +1,7 @@
 /** Rules for request bodies, checked before Fastify reads the body and when it has been read. */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, preValidationHookHandler } from 'fastify';
-import { type ErrorCode, refusal } from './error-catalog.ts';
+import { type ErrorCode, refusal } from '../errors/error-catalog.ts';
 import { parametersOf } from './parameters.ts';
 import type { Route } from './route.ts';
 

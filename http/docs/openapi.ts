@@ -7,16 +7,16 @@ import {
   type ZodOpenApiPathsObject,
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
-import { sentEvents } from '../read-api/webhooks/event-operations.ts';
+import { sentEvents } from '../../read-api/webhooks/event-operations.ts';
+import { quotaHeaders } from '../contract/responses.ts';
+import type { Route } from '../contract/route.ts';
+import { staticRoute } from '../contract/static-route.ts';
 import {
   doorplateErrorCodes,
   lookupErrorCodes,
   trackingErrorCodes,
   webhookErrorCodes,
-} from './error-catalog.ts';
-import { quotaHeaders } from './responses.ts';
-import type { Route } from './route.ts';
-import { staticRoute } from './static-route.ts';
+} from '../errors/error-catalog.ts';
 
 /** The version of the interface, not of the program (contract, Requests 13). */
 export const API_VERSION = '1.14.2';

@@ -5,7 +5,7 @@ import type {
   ZodOpenApiResponseObject,
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
-import { type ErrorCode, refusal, statusOf } from './error-catalog.ts';
+import { type ErrorCode, refusal, statusOf } from '../errors/error-catalog.ts';
 import { requestId } from './schemas/common.ts';
 import { companySignals } from './schemas/company-signals.ts';
 

@@ -1,8 +1,8 @@
 /** The error handler: a request that fails gets the answer of its error code. */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { Reply, Route } from '../contract/route.ts';
 import { type ErrorCode, refusal } from './error-catalog.ts';
 import { BackendTimeout, failureCode } from './failures.ts';
-import type { Reply, Route } from './route.ts';
 
 /** The part of pino's logger that the server needs. */
 export interface Log {

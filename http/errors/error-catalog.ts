@@ -2,7 +2,7 @@
  * Every code that an error answer can carry, with its status and what a caller does about it (contract,
  * Errors), and the one function that makes such an answer.
  */
-import type { Reply } from './route.ts';
+import type { Reply } from '../contract/route.ts';
 
 /** One line of a catalog, as the OpenAPI document publishes it. */
 export interface CatalogEntry<Code extends string = string> {

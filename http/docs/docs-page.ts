@@ -1,10 +1,10 @@
 /** GET /docs: the OpenAPI document as a page, from this server alone. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { errorPage } from './error-page.ts';
+import type { PublicRoute } from '../contract/route.ts';
+import { staticRoute } from '../contract/static-route.ts';
+import { errorPage } from '../errors/error-page.ts';
 import { API_VERSION, COUNTRY_ATTRIBUTION } from './openapi.ts';
-import type { PublicRoute } from './route.ts';
-import { staticRoute } from './static-route.ts';
 
 const SCRIPT_SECONDS = 86_400;
 

@@ -1,7 +1,7 @@
 /** Who visits: the address of a browser behind the proxies that the operator trusts (contract, Pixel 5). */
 import ipaddr from 'ipaddr.js';
-import { canonicalText, parseAddress } from '../domain/kernel/address.ts';
-import type { ApiRequest } from './route.ts';
+import { canonicalText, parseAddress } from '../../domain/kernel/address.ts';
+import type { ApiRequest } from '../contract/route.ts';
 
 type Address = ReturnType<typeof parseAddress>;
 
