@@ -6,11 +6,11 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Clock } from '../../platform/clock.ts';
 import { serveInSpan } from '../../platform/spans.ts';
-import type { QuotaHeaders } from '../contract/replies.ts';
 import { refuseByHeaders, soleHeader } from '../contract/request-body.ts';
 import type { ApiKey, Caller, PublicRoute, Reply, Route } from '../contract/route.ts';
 import type { ErrorCode } from '../errors/error-catalog.ts';
 import { refuse } from './guards.ts';
+import type { QuotaHeaders } from './replies.ts';
 import { queryOf, type ServedRequest } from './served-request.ts';
 
 /** Why a call is not admitted, and after how many seconds it may be. */

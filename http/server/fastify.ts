@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { type ReplyDefaults, transmit, writeHead } from '../contract/replies.ts';
 import { refusal } from '../errors/error-catalog.ts';
 import { refuseAmbiguous } from './guards.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
+import { type ReplyDefaults, transmit, writeHead } from './replies.ts';
 
 /** How long the server waits, in milliseconds. */
 export interface RequestTimeouts {

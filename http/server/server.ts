@@ -2,7 +2,6 @@
 import { METHODS } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../platform/clock.ts';
-import { type ReplyDefaults, runBeforeSend, setHead, transmit } from '../contract/replies.ts';
 import { addBodyParser, refuseBody } from '../contract/request-body.ts';
 import type { Reply, Route, RouteTable } from '../contract/route.ts';
 import { createErrorHandler, createFailed, type Log, timeLimit } from '../errors/request-errors.ts';
@@ -10,6 +9,7 @@ import { type AdmissionDeps, admissionHooks, exceedsTarget } from './admission.t
 import { watchConnections } from './connections.ts';
 import { createFastify, defaultTimeouts, type RequestTimeouts } from './fastify.ts';
 import { type GuardDeps, guard, refuse } from './guards.ts';
+import { type ReplyDefaults, runBeforeSend, setHead, transmit } from './replies.ts';
 import { decorateRequests, hasKey, type ServedRequest } from './served-request.ts';
 
 export interface ServerDeps extends AdmissionDeps {

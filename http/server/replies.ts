@@ -1,10 +1,10 @@
 /** Hooks that turn an `Reply` into the reply: a route's count, then status and headers, then the payload. */
 import type { FastifyReply, onSendHookHandler, preSerializationHookHandler } from 'fastify';
-import { limitWriting } from '../server/connections.ts';
-import { noteEarlyAnswer } from '../server/raw-refusals.ts';
-import type { ServedRequest } from '../server/served-request.ts';
-import { discardBody, hasBody } from './request-body.ts';
-import type { ApiKey, Reply } from './route.ts';
+import { discardBody, hasBody } from '../contract/request-body.ts';
+import type { ApiKey, Reply } from '../contract/route.ts';
+import { limitWriting } from './connections.ts';
+import { noteEarlyAnswer } from './raw-refusals.ts';
+import type { ServedRequest } from './served-request.ts';
 
 /** What holds for every reply of a server. */
 export interface ReplyDefaults {
